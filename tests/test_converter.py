@@ -58,9 +58,9 @@ def test_one_process_reads_the_documents_of_a_call_and_ends_with_it() -> None:
         with pytest.raises(ConversionError, match="damaged"):
             read("c.pdf", b"%PDF-1.4")
         assert read("d.html", PAGE).text == "Some words."
-        assert first.poll() is not None and read._process is not first
+        assert first._process.poll() is not None and read._process is not first
         last = read._process
-    assert last is not None and last.poll() is not None
+    assert last is not None and last._process.poll() is not None
 
 
 def test_small_plain_texts_need_no_process() -> None:

@@ -191,6 +191,7 @@ LEFT = {
     "_budgets",
     "_patience",
     "_usage_words",
+    "doubt_words",
     "guards_in_force",
     "words",
     "words_of",

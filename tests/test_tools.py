@@ -42,6 +42,7 @@ class Desk:
     policy = Policy()
     connection: Any = None
     final_format: str | None = None
+    timeout_s: float | None = None
     limits = Limits()
     resumption: Any = None
 

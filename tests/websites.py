@@ -211,6 +211,7 @@ class Context:
     answer = ""
     connection: Any = None
     final_format: str | None = None
+    timeout_s: float | None = None
     limits = Limits()
     resumption: Any = None
 

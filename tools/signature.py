@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import deepcopy
@@ -331,3 +332,13 @@ def _core(function: Function) -> Any:
 def _name(function: Function) -> str:
     core = _core(function)
     return str(getattr(core, "__qualname__", type(core).__qualname__))
+
+
+def importable_name(function: object) -> str | None:
+    """Return ``module:qualname`` of a function that another process can import by it, None for any other."""
+    if not inspect.isfunction(function) or "<" in function.__qualname__:
+        return None
+    module: str | None = function.__module__
+    if module == "__main__":  # of a program that runs as a module, the module's name
+        module = getattr(getattr(sys.modules[module], "__spec__", None), "name", None)
+    return f"{module}:{function.__qualname__}" if module else None

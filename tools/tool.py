@@ -12,14 +12,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from ..states.base.errors import UsageError
 from ..states.records.actions import Effect, WebFact
 from ..states.run.spec import ToolSpec
-from ..states.settings.limits import GUARD_CEILING, Limits
+from ..states.settings.limits import GUARD_CEILING, TIMEOUT_CEILING, Limits
 from ..states.settings.policy import Policy
-from .signature import bind, context_parameter, schema_of, summary_of
+from .signature import bind, context_parameter, importable_name, schema_of, summary_of
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+\Z")
 _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -119,6 +119,8 @@ class ToolContext(Protocol):
         connection: The value that the host gave for the selected connection, or None.
         policy: The run's policy, for tools that fetch URLs of their own.
         limits: The run's limits.
+        timeout_s: Seconds that this call may take, None for no bound: the shorter of `Tool.timeout_s` and
+            `Limits.tool_timeout_s`, with either at most what is left of the time budget.
         final_format: Format of the run's final report, during the call that writes it; None for any other call.
         resumption: The question that this call asked before, with the answer; None if it asked nothing.
     """
@@ -133,11 +135,12 @@ class ToolContext(Protocol):
     connection: Any
     policy: Policy
     limits: Limits
+    timeout_s: float | None
     final_format: str | None
     resumption: Resumption | None
 
     def stopped(self) -> str | None:
-        """Return why the run is to stop now, cancelled or out of time, or None; for a sync tool that takes long."""
+        """Return why the call is to stop now, or None: the run is cancelled or out of time, or the call was given up."""
         ...
 
     def documents(self, references: Sequence[str]) -> list[Document]:
@@ -191,10 +194,15 @@ class Tool:
         reconcile: ``reconcile(idempotency_key)``, sync or async, says after a crash whether the effect happened: returns
             the tool's result, or None when it certainly did not happen; raises when it cannot say.
         typed: The schema comes from the function's annotations, so arguments are converted to them.
+        timeout_s: Seconds that one call may take, up to a day; None for no bound. `Limits.tool_timeout_s` can shorten it.
+            A call that is given up is an error that may be tried again; a ``once`` call is in doubt. A sync function that has
+            a bound runs in a thread of its own, and is left there when it is given up.
+        process: Whether each call runs in a process of its own, which is killed when it is given up. The function is imported
+            there by its name; arguments and result go as JSON; of the context it gets what is plain data.
 
     Raises:
         UsageError: A name that is not ``method.name``, an unknown effect, a schema that is not JSON Schema or that
-            the function cannot be called with.
+            the function cannot be called with, a bound that is none, a function that no other process can import.
     """
 
     name: str
@@ -208,6 +216,8 @@ class Tool:
     reconcile: Callable[[str], Any] | None = None
     typed: bool = False
     duplicate_limits: Mapping[str, int] = field(default_factory=dict)
+    timeout_s: float | None = None
+    process: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not NAME.match(self.name):
@@ -229,6 +239,7 @@ class Tool:
         if not (isinstance(self.retries, int) and 0 <= self.retries <= 100):
             raise UsageError(f"tool {self.name}: retries must be a whole number from 0 to 100")
         self._check_limits()
+        self._check_bound()
         self._check_function()
 
     def _check_limits(self) -> None:
@@ -247,6 +258,22 @@ class Tool:
                 raise UsageError(
                     f"tool {self.name}: {name} must be a whole number from {least} to {GUARD_CEILING}, not {value!a}"
                 )
+
+    def _check_bound(self) -> None:
+        """Refuse a time that is none, and a function that cannot run in another process."""
+        bound = self.timeout_s
+        is_number = isinstance(bound, int | float) and not isinstance(bound, bool)
+        if bound is not None and not (is_number and 0 < bound <= TIMEOUT_CEILING):
+            raise UsageError(
+                f"tool {self.name}: timeout_s must be seconds above 0 and up to {TIMEOUT_CEILING:,}, not {bound!a:.80}"
+            )
+        if not isinstance(self.process, bool):
+            raise UsageError(f"tool {self.name}: process must be True or False")
+        if self.process and importable_name(self.run) is None:
+            raise UsageError(
+                f"tool {self.name}: process=True needs a function that a module defines at its top level,"
+                " and not the program that runs"
+            )
 
     def _names_all(self) -> bool:
         """Whether the schema names every parameter that there can be."""
@@ -291,6 +318,8 @@ class Tool:
         """Call the function as a run does: arguments converted to its annotations, the context where it wants one."""
         if self.run is None:
             raise UsageError(f"tool {self.name} has no function")
+        if self.process:
+            return cast(Any, context).call_apart(self, arguments)  # whoever drives the run starts the process
         values = bind(self.run, arguments) if self.typed else arguments
         if self._context_name is None:
             return self.run(**values)
@@ -303,8 +332,8 @@ class Tool:
 
     @cached_property
     def is_async(self) -> bool:
-        """Whether its function, or the call of its object, is a coroutine function."""
-        return _is_async(self.run)
+        """Whether its function, or the call of its object, is a coroutine function that runs in this process."""
+        return not self.process and _is_async(self.run)
 
     @cached_property
     def reconciles_async(self) -> bool:
@@ -340,6 +369,8 @@ def tool(
     retries: int = 0,
     reconcile: Callable[[str], Any] | None = None,
     duplicate_limits: Mapping[str, int] | None = None,
+    timeout_s: float | None = None,
+    process: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """
     Make a typed Python function a tool; its schema comes from the annotations, its description from the docstring.
@@ -347,10 +378,10 @@ def tool(
     Args:
         name: Compound name, ``method.name``.
         effect: ``read``, ``idempotent`` or ``once`` (default); see `Tool`.
-        label, repeat_allowed, retries, reconcile, duplicate_limits: As for `Tool`.
+        label, repeat_allowed, retries, reconcile, duplicate_limits, timeout_s, process: As for `Tool`.
 
     Raises:
-        UsageError: A parameter without annotation, ``*args``, or a name that is not ``method.name``.
+        UsageError: A parameter without annotation, ``*args``, a name that is not ``method.name``, or as `Tool`.
     """
     if not isinstance(name, str):
         raise UsageError('@tool needs a name, such as @tool("orders.lookup")')
@@ -368,6 +399,8 @@ def tool(
             reconcile=reconcile,
             typed=True,
             duplicate_limits=duplicate_limits or {},
+            timeout_s=timeout_s,
+            process=process,
         )
 
     return decorate

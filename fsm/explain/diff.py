@@ -209,7 +209,8 @@ def _from_outside(row: Transition, other: Transition, one: dict[str, Any], two: 
     place = first_place(one, two)
     kinds = {row.outcome["kind"], other.outcome["kind"]}
     names: tuple[str, ...] = ()
-    if "in_doubt" in kinds:
+    told = {row.outcome.get("why"), other.outcome.get("why")} & {"deadline", "tool_unsure"}
+    if "in_doubt" in kinds and not told:
         cause, names = "crash", (str(row.request.get("tool", "")),)
         detail = f"in one of them a driver was lost while {names[0]} was running"
     elif "cancelled" in kinds:

@@ -23,7 +23,7 @@ from ..decision.run_resources import RunResources
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import RunRow, Transition
-from ..machine.guards import GUARDS, words_of
+from ..machine.guards import GUARDS, doubt_words, words_of
 from ..machine.machine import request_of
 from ..machine.stop_rules import read_case
 from ..machine.table import Row, rows_of
@@ -247,7 +247,7 @@ def _outcome_words(outcome: Any) -> str:
         "none": "nothing was needed",
         "recalled": "they were read",
         "cancelled": "cancelled",
-        "in_doubt": "in doubt: begun by a driver that is gone",
+        "in_doubt": f"in doubt: {doubt_words(outcome.get('why', ''))}",
         "fault": f"the model failed: {outcome.get('code')}",
         "answer": f"somebody answered: {outcome.get('action')}",
         "result": f"failed: {outcome.get('error')}" if outcome.get("error") else "a result",
@@ -255,6 +255,7 @@ def _outcome_words(outcome: Any) -> str:
     if kind == "reply":
         told = f"a reply of {outcome.get('tokens_out', 0):,} tokens"
     more = [f"{name} {outcome[name]}" for name in ("invalid", "duplicate", "stop") if outcome.get(name)]
+    more += ["the call was left running"] if outcome.get("left") else []
     return "; ".join([told or kind, *more])
 
 

@@ -23,7 +23,11 @@ POLL_S = 0.1
 
 
 class Interrupted(Exception):
-    """The outcome of a call whose run was cancelled meanwhile."""
+    """The outcome of a call whose run was cancelled meanwhile; *left*: it did not end, and was left running."""
+
+    def __init__(self, *, left: bool = False) -> None:
+        super().__init__()
+        self.left = left
 
 
 class CancelWatch:

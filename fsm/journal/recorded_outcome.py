@@ -60,7 +60,8 @@ def recorded_outcome(journal: Payloads, run: Run, row: Transition) -> Outcome:
     if kind == "result":
         return _recorded_result(journal, run, row)
     if kind == "cancelled":
-        return Cancelled(bool(facts.get("in_doubt")), *_recorded_usage(facts), _request_ids(facts))
+        used = *_recorded_usage(facts), _request_ids(facts), bool(facts.get("left"))
+        return Cancelled(bool(facts.get("in_doubt")), *used)
     if kind == "in_doubt":
         return _recorded_doubt(journal, run, facts)
     plain: dict[str, Outcome] = {"none": NoOutcome()}
@@ -70,11 +71,11 @@ def recorded_outcome(journal: Payloads, run: Run, row: Transition) -> Outcome:
 
 
 def _recorded_doubt(journal: Payloads, run: Run, facts: Mapping[str, Any]) -> InDoubt:
-    """Return why an effect was in doubt, with the words of the reconciliation if it had any."""
+    """Return why an effect was in doubt, with the words that tell more if there were any."""
     if "message" not in facts:
         return InDoubt(facts.get("why", ""))
     place = StoredText(**facts["message"])
-    return InDoubt(facts["why"], _text(journal, run, place.n), place)
+    return InDoubt(facts["why"], _text(journal, run, place.n), place, bool(facts.get("left")))
 
 
 def _recorded_usage(
@@ -101,7 +102,8 @@ def _recorded_result(journal: Payloads, run: Run, row: Transition) -> Ended:
     if not change.result:
         raise JournalDamaged("a result is missing in the change")
     usage, texts = _recorded_usage(facts)
-    return Ended(change.result, usage, texts, facts.get("reconciled", ""), _request_ids(facts))
+    left = bool(facts.get("left"))
+    return Ended(change.result, usage, texts, facts.get("reconciled", ""), _request_ids(facts), left)
 
 
 def _text(journal: Payloads, run: Run, number: int) -> str:

@@ -309,14 +309,20 @@ def _(case: Case, holds: bool) -> str:
 
 
 def in_doubt(case: Case) -> bool:
-    """A once effect was begun by a driver that is gone."""
+    """A once effect was begun, and nobody knows whether it happened."""
     return isinstance(case.outcome, InDoubt)
+
+
+def doubt_words(why: str) -> str:
+    """Return in what way an effect that is in doubt was begun."""
+    by = {"deadline": "given up at its deadline", "tool_unsure": "begun, and its tool cannot say what it did"}
+    return by.get(why, "begun by a driver that is gone")
 
 
 @words(in_doubt)
 def _(case: Case, holds: bool) -> str:
-    if holds:
-        return "a once effect was begun by a driver that is gone"
+    if isinstance(case.outcome, InDoubt):
+        return f"a once effect was {doubt_words(case.outcome.why)}"
     return "the call has ended" if case.result is not None else "no effect is in doubt"
 
 

@@ -69,7 +69,8 @@ def _fault_facts(case: Case, outcome: ModelFault) -> dict[str, Any]:
 
 def _doubt_facts(case: Case, outcome: InDoubt) -> dict[str, Any]:
     facts: dict[str, Any] = {"why": outcome.why} if outcome.why else {}
-    return facts | ({"message": outcome.payload.wire()} if outcome.payload is not None else {})
+    facts |= {"message": outcome.payload.wire()} if outcome.payload is not None else {}
+    return facts | ({"left": 1} if outcome.left else {})
 
 
 def _ended_facts(case: Case, outcome: Ended) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def _ended_facts(case: Case, outcome: Ended) -> dict[str, Any]:
 
 
 def _used_facts(outcome: Ended | Cancelled) -> dict[str, Any]:
-    """Return what the requests that a tool made have used."""
+    """Return what the requests that a tool made have used, and whether it was left running."""
     usage, facts = outcome.usage, dict[str, Any]()
     if outcome.texts:
         facts["texts"] = [[prompt.wire(), reply.wire()] for prompt, reply in outcome.texts]
@@ -94,6 +95,8 @@ def _used_facts(outcome: Ended | Cancelled) -> dict[str, Any]:
         facts |= usage.details()
     if outcome.request_ids:
         facts["request_ids"] = list(outcome.request_ids)
+    if outcome.left:
+        facts["left"] = 1
     return facts
 
 

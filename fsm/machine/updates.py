@@ -386,6 +386,11 @@ def _wait_executing(case: Case) -> Update:
     elif outcome.why.startswith("reconcile"):
         told = cut(line(outcome.told), TURN_CHARS) or "it gave a value that no journal can hold"
         message = f"{message} Its own reconciliation could not say: {told}"
+    elif outcome.why == "deadline":
+        left = " It was left running, and may still do it." if outcome.left else ""
+        message = (
+            f"{intent.tool} {outcome.told}; it may or may not have taken effect. What is its outcome?{left}"
+        )
     elif outcome.why == "tool_unsure":
         told = cut(line(outcome.told), TURN_CHARS)
         message = f"{intent.tool} may or may not have taken effect; what is its outcome? It says: {told}"

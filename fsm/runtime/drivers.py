@@ -8,7 +8,6 @@ tools run in threads, and appends of all runs of an event loop are committed tog
 from __future__ import annotations
 
 import asyncio
-import copy
 import inspect
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -29,6 +28,7 @@ from ..journal.store import JournalStore
 from .effects import AskModel, Commit, Emit, Reconcile, Returned, UseTool
 from .loop import Steps
 from .streaming import StreamedCall, live, speaks
+from .timed_calls import OF_THE_CALL, aperform_timed, perform_timed
 
 
 def perform(steps: Steps, journal: JournalStore) -> Iterator[Event]:
@@ -68,7 +68,7 @@ def _ask_model(effect: AskModel, watch: CancelWatch) -> Reply | BaseException:
         return checked_reply(model.ask(call))
     except CallStopped as error:
         return Interrupted() if watch.runs_to_cancel(effect.run) else error
-    except _OF_THE_CALL as error:
+    except OF_THE_CALL as error:
         return error
 
 
@@ -79,34 +79,17 @@ def _stoppable(call: ModelCall, is_cancelled: Callable[[], bool]) -> ModelCall:
 
 
 def _use_tool(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseException:
+    if effect.is_timed:
+        return perform_timed(effect, watch)
     try:
-        if _is_async(effect):
-            return Returned(_in_new_loop(lambda: breakable(watch, effect.run, _invoke(effect))))
-        value = _invoke(effect)
+        if effect.is_async:
+            return Returned(_in_new_loop(lambda: breakable(watch, effect.run, effect.begin())))
+        value = effect.begin()
         if inspect.isawaitable(value):
             value = _in_new_loop(lambda: breakable(watch, effect.run, value))
         return Returned(value)
-    except _OF_THE_CALL as error:
+    except OF_THE_CALL as error:
         return error
-
-
-def _invoke(effect: UseTool | Reconcile) -> Any:
-    """Call the tool's function, or its reconciliation; of an async one this is the coroutine."""
-    if isinstance(effect, UseTool):
-        own = copy.deepcopy(
-            effect.arguments
-        )  # a tool may change what it gets; a retry gets what is journaled
-        return effect.tool.invoke(own, effect.context)
-    assert effect.tool.reconcile is not None, "a tool without reconciliation is not asked"
-    return effect.tool.reconcile(effect.key)
-
-
-def _is_async(effect: UseTool | Reconcile) -> bool:
-    return effect.tool.is_async if isinstance(effect, UseTool) else effect.tool.reconciles_async
-
-
-_OF_THE_CALL = (Exception, SystemExit, asyncio.CancelledError)
-"""What a model or a tool may raise without ending its host: an exit is the call's."""
 
 
 def _in_new_loop(start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -223,14 +206,16 @@ async def _aask_model(effect: AskModel, watch: CancelWatch) -> Reply | BaseExcep
 
 
 async def _ause_tool(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseException:
-    if not _is_async(effect):
+    if effect.is_timed:
+        return await aperform_timed(effect, watch)
+    if not effect.is_async:
         return await asyncio.to_thread(
             _use_tool, effect, watch
         )  # errors as values: a future cannot hold a StopIteration
     try:
         if effect.tool.name == TASK_TOOL.name:  # the task is a run of its own, and is cancelled as one
-            return Returned(await _invoke(effect))
-        return Returned(await breakable(watch, effect.run, _invoke(effect)))
+            return Returned(await effect.begin())
+        return Returned(await breakable(watch, effect.run, effect.begin()))
     except (Exception, SystemExit) as error:
         return error
     except asyncio.CancelledError as error:

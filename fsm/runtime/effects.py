@@ -7,6 +7,9 @@ journal that cannot be written stops the engine before the next effect.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -41,22 +44,82 @@ class EffectPending(Exception):
     """Raised by a tool of the engine's own that drives other runs: it has begun, and waits for somebody's answer."""
 
 
+Wait = Callable[[Future[Any], float | None], object]
+"""Waits until a future is done, or the seconds have passed; None: however long it takes."""
+
+
+def wait_for(future: Future[Any], seconds: float | None) -> None:
+    """Wait in real time."""
+    wait([future], seconds)
+
+
 class UseTool(Struct, frozen=True):
-    """Call *tool* for *run*; comes to `Returned`, the exception that it raised, or `Interrupted`. *place* as in `AskModel`."""
+    """
+    Call *tool* for *run*; comes to `Returned`, the exception that it raised, `TimedOut` or `Interrupted`.
+
+    *place*: as in `AskModel`. *timeout_s*: seconds that the call may take, None for no bound. *wait*: how the sync driver
+    waits for a call that has one.
+    """
 
     run: int
     tool: Tool
     arguments: dict[str, Any]
     context: CallContext
     place: tuple[str, int] | None = None
+    timeout_s: float | None = None
+    wait: Wait = wait_for
+
+    @property
+    def is_async(self) -> bool:
+        """Whether `begin` gives a coroutine for sure."""
+        return self.tool.is_async
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it can be given up before it ends."""
+        return self.timeout_s is not None or self.tool.process
+
+    @property
+    def key(self) -> str:
+        """The idempotency key: of the run and the action."""
+        return self.context.idempotency_key
+
+    def begin(self) -> Any:
+        """Call the tool's function; of an async one this is the coroutine."""
+        # a tool may change what it gets; a retry gets what is journaled
+        return self.tool.invoke(copy.deepcopy(self.arguments), self.context)
+
+    def close(self) -> None:
+        """Take nothing more from the call."""
+        self.context.close()
 
 
 class Reconcile(Struct, frozen=True):
-    """Ask *tool* whether the effect under *key* happened; comes to `Returned`, the exception, or `Interrupted`."""
+    """Ask *tool* whether the effect under *key* happened; comes to what `UseTool` comes to."""
 
     run: int
     tool: Tool
     key: str
+    timeout_s: float | None = None
+    wait: Wait = wait_for
+
+    @property
+    def is_async(self) -> bool:
+        """Whether `begin` gives a coroutine for sure."""
+        return self.tool.reconciles_async
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it can be given up before it ends."""
+        return self.timeout_s is not None
+
+    def begin(self) -> Any:
+        """Call the tool's reconciliation; of an async one this is the coroutine."""
+        assert self.tool.reconcile is not None, "a tool without reconciliation is not asked"
+        return self.tool.reconcile(self.key)
+
+    def close(self) -> None:
+        """Take nothing more from the call: it has nothing to give."""
 
 
 class Commit(Struct, frozen=True):

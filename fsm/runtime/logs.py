@@ -2,8 +2,9 @@
 What a run writes to the standard logger ``paor``: run, place, decision and its reason; never what anybody said.
 
 INFO tells starts, ended calls, waits and ends; DEBUG every transition with its guards; WARNING what went wrong outside: a
-model that could not answer, an effect in doubt. A message holds names, codes and numbers only, so that a log may be kept where
-prompts and documents must not. The same facts stand in the record as ``record.paor``, a mapping, for structured logs.
+model that could not answer, an effect in doubt, a call that was left running. A message holds names, codes and numbers only,
+so that a log may be kept where prompts and documents must not. The same facts stand in the record as ``record.paor``, a
+mapping, for structured logs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..machine.machine import Decision
 LOGGER = logging.getLogger("paor")
 LOGGER.addHandler(logging.NullHandler())
 
-_WHY = ("invalid", "duplicate", "error", "code", "stop", "action")
+_WHY = ("invalid", "duplicate", "error", "code", "stop", "action", "why")
 """Codes of an outcome, from closed lists, that say why a row was taken."""
 
 
@@ -62,6 +63,22 @@ def log_start(run: Run, *, resumed: bool) -> None:
         LOGGER.info(
             "run %s %s in %s, mode %s", run.run_id, words, run.state, run.spec.mode, extra={"paor": facts}
         )
+
+
+def log_left(tool: str, key: str, after_s: float) -> None:
+    """Tell that a call was given up and still runs; *key* names run and action."""
+    facts = {"tool": tool, "key": key, "after_s": round(after_s, 3)}
+    told = (
+        "call %s of %s was given up and is left running after %.3f s; nothing it still does will be recorded"
+    )
+    LOGGER.warning(told, key, tool, after_s, extra={"paor": facts})
+
+
+def log_late_end(tool: str, key: str, after_s: float) -> None:
+    """Tell that a call which was left running has ended."""
+    facts = {"tool": tool, "key": key, "after_s": round(after_s, 3)}
+    told = "call %s of %s, which was left running, has ended after %.3f s; its result is dropped"
+    LOGGER.warning(told, key, tool, after_s, extra={"paor": facts})
 
 
 def reason_of(decision: Decision, after: Run) -> str:

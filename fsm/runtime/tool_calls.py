@@ -7,16 +7,19 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, ToolError
-from ...states.records.actions import Intent
+from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
+from ...states.records.actions import Intent, ToolResult
 from ...states.records.outcomes import Cancelled, Ended, InDoubt, Outcome
 from ...states.records.questions import Answer, Asking
+from ...states.run.budgets import shorter, time_left_s
+from ...states.run.spec import TASK_TOOL
+from ...states.run.state import Run
 from ...tools.documents.files import outside
 from ...tools.tool import Resumption, Tool
 from ..decision.observation import cut, line
 from ..journal.cancel_requests import Interrupted
 from .call_budget import CallLedger
-from .effects import Effect, EffectPending, Reconcile, Returned, UseTool
+from .effects import Effect, EffectPending, Reconcile, Returned, UseTool, Wait, wait_for
 from .run_context import RunContext, place_of_next, recall
 from .tool_context import CallContext
 from .tool_results import ERROR_CHARS, error_of, is_empty, message_of, output_of, question_from, result_of
@@ -28,8 +31,8 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     asked = {"kind": "tool", "tool": intent.tool, "effect": intent.effect}
     tool = drive.tools.get(intent.tool)
     if tool is None or tool.run is None:
-        error = RuntimeError(f"the tool {intent.tool} is not there any more")
-        return asked, Ended(error_of(intent, error))
+        gone = RuntimeError(f"the tool {intent.tool} is not there any more")
+        return asked, Ended(error_of(intent, gone))
     # cleared with the first call: only that one can have been begun by the driver before; the intents of later calls are
     # this driver's own, and must not be taken for effects in doubt
     resumed, drive.resumed = drive.resumed, False
@@ -39,7 +42,8 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
         if settled is not None:
             return asked, settled
         sure = True
-    context = _context(drive, intent)
+    bound = _bound_of(tool, run)
+    context = _context(drive, intent, bound)
     # asked after `reconcile`, which may take long: no call begins once a cancel is in the file
     if drive.journal.leases.watch.runs_to_cancel(run.number):
         return {"kind": "none"}, Cancelled()
@@ -48,45 +52,105 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
         return asked, Ended(
             replace(error_of(intent, ToolError(reason), code="unsafe_parameters"), retryable=False)
         )
+    if bound == 0:
+        error = ToolError("not started: the time budget is used up")
+        return asked, Ended(replace(error_of(intent, error, code="timeout"), retryable=False))
     context.resumption = _resumption(drive)
-    came_to = yield UseTool(run.number, tool, intent.arguments, context, place_of_next(drive))
+    place = place_of_next(drive)
+    came_to = yield UseTool(run.number, tool, intent.arguments, context, place, bound, _wait_of(drive))
+    if isinstance(came_to, TimedOut | EffectUnknown):
+        outcome = yield from _of_unknown_end(drive, tool, intent, context, came_to)
+    else:
+        outcome = _of_end(drive, intent, context, came_to)
+    if sure and isinstance(outcome, Ended) and not outcome.reconciled:
+        outcome = replace(outcome, reconciled="not_done")
+    return asked, outcome
+
+
+def _of_end(drive: RunContext, intent: Intent, context: CallContext, came_to: Any) -> Outcome:
+    """Return the outcome of a call of which is known what it came to."""
+    run = drive.run
     if isinstance(came_to, EffectPending):
-        return asked, InDoubt("task_pending")
+        return InDoubt("task_pending")
     if isinstance(came_to, Interrupted):
         used = context.ledger.usage, tuple(context.texts), tuple(context.request_ids)
-        return asked, Cancelled(intent.effect == "once", *used)
+        return Cancelled(intent.effect == "once", *used, left=came_to.left)
     if isinstance(came_to, AnswerNeeded):
         try:
-            return asked, question_from(came_to, run.spec.limits, drive.stager)
+            return question_from(came_to, run.spec.limits, drive.stager)
         except Exception as error:  # a tool may ask in any form
             came_to = error
-    if isinstance(came_to, EffectUnknown) and intent.effect == "once":
-        told = cut(line(message_of(came_to)), ERROR_CHARS)
-        if tool.reconcile is None:
-            return asked, InDoubt("tool_unsure", told, drive.stager.stage(told))
+    if not isinstance(came_to, Returned):
+        return _ended(context, error_of(intent, came_to))
+    first, limits = run.counters.documents, run.spec.limits
+    result = result_of(intent, came_to.value, first=first, limits=limits, stager=drive.stager)
+    if run.memory.plan is not None and intent.effect != "once" and result.ok and is_empty(came_to.value):
+        result = replace(result, retryable=True)
+    return _ended(context, result)
+
+
+def _of_unknown_end(
+    drive: RunContext,
+    tool: Tool,
+    intent: Intent,
+    context: CallContext,
+    came_to: TimedOut | EffectUnknown,
+) -> Generator[Effect, Any, Outcome]:
+    """Return the outcome of a call that took too long, or cannot say what it did: an error, or of a once effect a doubt."""
+    late, left = isinstance(came_to, TimedOut), isinstance(came_to, TimedOut) and came_to.left
+    told = cut(line(message_of(came_to)), ERROR_CHARS) or (
+        _time_words(context.timeout_s, drive.run) if late else ""
+    )
+    error: ToolError = TimedOut(told) if late else came_to
+    if intent.effect == "once":
+        # what still runs may yet do it, whatever its reconciliation says now
+        if tool.reconcile is None or left:
+            return InDoubt("deadline" if late else "tool_unsure", told, drive.stager.stage(told), left)
         settled = yield from _settle_doubt(drive, tool, intent)
         if settled is not None:
-            return asked, settled
-        came_to = NotStarted(told)
-    if isinstance(came_to, Returned):
-        result = result_of(
-            intent,
-            came_to.value,
-            first=run.counters.documents,
-            limits=run.spec.limits,
-            stager=drive.stager,
-        )
-        if run.memory.plan is not None and intent.effect != "once" and result.ok and is_empty(came_to.value):
-            result = replace(result, retryable=True)
-    else:
-        result = error_of(intent, came_to)
-    return asked, Ended(
+            return settled
+        error = NotStarted(told)
+    return _ended(context, error_of(intent, error, code="timeout" if late else "tool_error"), left=left)
+
+
+def _ended(context: CallContext, result: ToolResult, *, left: bool = False) -> Ended:
+    """Return how a call ended, with the requests that it made meanwhile."""
+    return Ended(
         result,
         context.ledger.usage,
         tuple(context.texts),
-        "not_done" if sure else "",
-        tuple(context.request_ids),
+        request_ids=tuple(context.request_ids),
+        left=left,
     )
+
+
+def _bound_of(tool: Tool, run: Run) -> float | None:
+    """
+    Return the seconds that a call may take, None for no bound: the shorter of the tool's own and the run's.
+
+    Where there is one, the time budget holds too, but not for the final formatting, which is beyond all budgets. A task of a
+    workflow is a run with limits of its own.
+    """
+    if tool.name == TASK_TOOL.name:
+        return None
+    bound = shorter(tool.timeout_s, run.spec.limits.tool_timeout_s)
+    if bound is None or run.counters.formatted:
+        return bound
+    return shorter(bound, time_left_s(run))
+
+
+def _time_words(bound: float | None, run: Run) -> str:
+    """Return how long a call was waited for, in the words of an error."""
+    if bound is None:
+        return "timed out"
+    late = bound == time_left_s(run) and not run.counters.formatted
+    return f"timed out after {bound:g} s" + (": the time budget is used up" if late else "")
+
+
+def _wait_of(drive: RunContext) -> Wait:
+    """Return how the driver waits for a call with a deadline: as its clock says, if that says anything."""
+    wait: Wait = getattr(drive.clock, "wait", wait_for)
+    return wait
 
 
 def _resumption(drive: RunContext) -> Resumption | None:
@@ -107,7 +171,7 @@ def _resumption(drive: RunContext) -> Resumption | None:
     )
 
 
-def _context(drive: RunContext, intent: Intent) -> CallContext:
+def _context(drive: RunContext, intent: Intent, bound: float | None) -> CallContext:
     """Return what the call may know and ask."""
     run = drive.run
     selection = run.memory.selection
@@ -126,6 +190,7 @@ def _context(drive: RunContext, intent: Intent) -> CallContext:
             elapsed_us=lambda: drive.clock.active_us() - drive.mark_us,
             is_cancelled=lambda: bool(drive.journal.leases.watch.runs_to_cancel(run.number)),
         ),
+        timeout_s=bound,
     )
 
 
@@ -137,9 +202,14 @@ def _settle_doubt(drive: RunContext, tool: Tool, intent: Intent) -> Generator[Ef
     """
     if tool.reconcile is None:
         return InDoubt("driver_lost")
-    came_to = yield Reconcile(drive.run.number, tool, intent.idempotency_key)
+    bound = shorter(tool.timeout_s, drive.run.spec.limits.tool_timeout_s)
+    came_to = yield Reconcile(drive.run.number, tool, intent.idempotency_key, bound, _wait_of(drive))
     if isinstance(came_to, Interrupted):
-        return Cancelled(in_doubt=True)
+        return Cancelled(in_doubt=True, left=came_to.left)
+    if isinstance(came_to, TimedOut):
+        told = message_of(came_to) or f"it was asked and did not answer within {bound:g} s"
+        told = cut(line(told), ERROR_CHARS)
+        return InDoubt("reconcile_failed", told, drive.stager.stage(told), came_to.left)
     if not isinstance(came_to, Returned):
         told = cut(line(f"{type(came_to).__name__}: {message_of(came_to)}"), ERROR_CHARS)
         return InDoubt("reconcile_failed", told, drive.stager.stage(told))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -28,9 +28,9 @@ from ...prompts.model import (
 from ...states.base.errors import ToolError
 from ...states.records.actions import Intent, StoredText
 from ...states.records.outcomes import NO_USAGE
-from ...states.run.budgets import Reservation, reply_limit, time_left_s
+from ...states.run.budgets import Reservation, reply_limit, shorter, time_left_s
 from ...states.run.state import Run
-from ...tools.tool import Document, Resumption
+from ...tools.tool import Document, Resumption, Tool
 from ..decision.run_resources import RunResources
 from ..journal.payloads import JSON, Stager
 from .call_budget import CallLedger
@@ -58,6 +58,7 @@ class CallContext:
         load: Loader,
         connection: Any,
         ledger: CallLedger,
+        timeout_s: float | None,
     ) -> None:
         self.run_id = run.run_id
         self.action = run.counters.action
@@ -68,6 +69,7 @@ class CallContext:
         self.connection = connection
         self.policy = run.spec.policy
         self.limits = run.spec.limits
+        self.timeout_s = timeout_s
         selection = run.memory.selection
         is_final = selection is not None and selection.origin == "format"
         self.final_format = run.spec.final_format if is_final else None
@@ -89,13 +91,29 @@ class CallContext:
         self._stager = stager
         self._load = load
         self._lock = threading.Lock()
+        self._recording = threading.Lock()
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Take nothing more from the call, which was given up: its driver goes on, and the journal is the driver's alone."""
+        with self._recording:
+            self._is_closed = True
 
     def stopped(self) -> str | None:
-        """Return why the run is to stop now, or None; the final formatting is beyond the time budget."""
+        """Return why the call is to stop now, or None; the final formatting is beyond the time budget."""
         if self.ledger.is_cancelled():
             return "the run is cancelled"
+        if self._is_closed:
+            return "the call was given up"
         is_late = self.final_format is None and self.ledger.is_out_of_time()
         return "the time budget is used up" if is_late else None
+
+    def call_apart(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
+        """Call the function of *tool* in a process of its own; see `tools.process.call.call_in_process`."""
+        from ...tools.process.call import call_in_process  # few tools need it
+
+        assert tool.run is not None, "only a tool with a function is called"
+        return call_in_process(tool.run, arguments, self, typed=tool.typed)
 
     def documents(self, references: Sequence[str]) -> list[Document]:
         """Return the documents behind *references*, in order, each once."""
@@ -151,13 +169,15 @@ class CallContext:
         return self._record_reply(call, reply, wanted)
 
     def _call(self, task: TextTask) -> tuple[ModelCall, Reservation]:
+        if self._is_closed:
+            raise _given_up()
         messages = self._kit.prompts.text(_shorten_documents(task, self._run.spec.limits.text_chars))
         number, wanted, allowed = self.ledger.reserve(prompt_bytes(messages))
         call = ModelCall(
             "text",
             messages,
             number=number,
-            timeout_s=time_left_s(self._run),
+            timeout_s=shorter(time_left_s(self._run), self.timeout_s),
             on_text=self.on_text,
             on_notice=self.on_notice,
             max_tokens=reply_limit(
@@ -172,7 +192,9 @@ class CallContext:
         return call, wanted
 
     def _is_stopped(self) -> bool:
-        return (self.is_unheard is not None and self.is_unheard()) or self.ledger.is_cancelled()
+        if self._is_closed or (self.is_unheard is not None and self.is_unheard()):
+            return True
+        return self.ledger.is_cancelled()
 
     def _settle_failure(self, error: BaseException, wanted: Reservation) -> BaseException:
         """Return what a tool is told of a request that failed; what it used, as far as known, is settled."""
@@ -189,10 +211,13 @@ class CallContext:
     def _record_reply(self, call: ModelCall, reply: Reply, wanted: Reservation) -> str:
         usage = reply.usage or estimated_usage(call, reply.text)
         self.ledger.settle(replace(usage, calls=1), wanted)
-        if (request_id := request_label(reply.request_id)) is not None:
-            self.request_ids.append(request_id)
-        prompt = self._stager.stage(messages_text(call.messages), JSON)
-        self.texts.append((prompt, self._stager.stage(reply.text)))
+        with self._recording:  # a payload that is staged after the row of the call would belong to no row
+            if self._is_closed:
+                raise _given_up()
+            if (request_id := request_label(reply.request_id)) is not None:
+                self.request_ids.append(request_id)
+            prompt = self._stager.stage(messages_text(call.messages), JSON)
+            self.texts.append((prompt, self._stager.stage(reply.text)))
         if not reply.text.strip():
             raise ToolError("the model wrote nothing")
         if reply.finish in ("refusal", "content_filter"):
@@ -200,6 +225,10 @@ class CallContext:
         if reply.finish == "length":
             raise ToolError("the model's text was cut off at its token limit; ask for a shorter one")
         return reply.text
+
+
+def _given_up() -> ToolError:
+    return ToolError("the call was given up; no model is asked any more")
 
 
 def _is_place(position: str, count: int) -> bool:

@@ -107,7 +107,7 @@ the fingerprints: a new definition goes to the end.
 _TABLES = (("fsm", "CHANGES GUARDS _READERS PREDICATES TABLE WAITING ROWS _BY_PHASE"),)
 """Tables of the parts themselves, each of which has its own digest: nothing depends on them as a whole."""
 
-_OF_DRIVERS = ("document_time_s", "document_memory_bytes")
+_OF_DRIVERS = ("document_time_s", "document_memory_bytes", "tool_timeout_s")
 """Limits that bound a tool while it runs and decide nothing; runs from before they existed have the same fingerprint."""
 
 KINDS = ("selection", "parameters", "refinement", "review", "plan", "task_plan", "answer")

@@ -14,6 +14,7 @@ PaorError
     ToolError                   raised by a tool to fail with exactly this text; becomes an observation
         NotStarted              raised by a tool to state that its effect certainly did not begin
         EffectUnknown           raised by a tool that cannot say whether its effect happened
+        TimedOut                raised by a tool that has waited too long; what a call comes to at its deadline
         AnswerNeeded            raised by a tool that cannot go on without somebody's answer
     JournalError                the file's
         NotAJournal             missing, foreign, or not SQLite
@@ -104,6 +105,23 @@ class EffectUnknown(ToolError):
     With a ``once`` tool the run then waits until a person says (question ``in_doubt``); with any other tool it is
     an error.
     """
+
+
+class TimedOut(ToolError):
+    """
+    Raised by a tool: what it waited for did not come in time. A call that is given up at its deadline comes to the same.
+
+    With a ``once`` tool the run then waits until a person says what happened (question ``in_doubt``); with any other
+    tool it is an error that may be tried again.
+
+    Args:
+        message: What took too long, for the model; empty: the time that the call had.
+        left: Whether the call was given up and still ran, so that it was left running.
+    """
+
+    def __init__(self, message: str = "", *, left: bool = False) -> None:
+        super().__init__(message)
+        self.left = left
 
 
 class AnswerNeeded(ToolError):

@@ -117,6 +117,7 @@ class Ended(Struct, frozen=True, gc=False):
         reconciled: What the tool's own reconciliation said first: ``done``, and this is its result; ``not_done``, so the
             call was made; empty when it was not asked.
         request_ids: The provider's ids of those exchanges that it gave one.
+        left: Whether it was given up at its deadline and still ran, so that it was left running.
     """
 
     result: ToolResult
@@ -124,6 +125,7 @@ class Ended(Struct, frozen=True, gc=False):
     texts: tuple[tuple[StoredText, StoredText], ...] = ()
     reconciled: Literal["", "done", "not_done"] = ""
     request_ids: tuple[str, ...] = ()
+    left: bool = False
     kind: ClassVar[str] = "result"
 
 
@@ -135,26 +137,30 @@ Doubt = Literal[
     "task_pending",
     "shared_intent",
     "tool_unsure",
+    "deadline",
 ]
 """Why nobody knows of an effect whether it happened; a closed list, since it is in hashed rows."""
 
 
 class InDoubt(Struct, frozen=True, gc=False):
     """
-    A `once` effect was begun by a driver that is gone; whether it happened is not known.
+    A `once` effect was begun; whether it happened is not known.
 
     Attributes:
         why: ``driver_lost`` (the tool cannot be asked), ``reconcile_failed`` (it was asked and raised),
-            ``reconcile_unreadable`` (it returned what no journal can hold), ``tool_unsure`` (the tool itself cannot say), ``task_pending`` (a workflow's task waits or
+            ``reconcile_unreadable`` (it returned what no journal can hold), ``tool_unsure`` (the tool itself cannot say),
+            ``deadline`` (the call was given up at its deadline), ``task_pending`` (a workflow's task waits or
             is driven by somebody else), ``shared_intent`` (of a fork: the tool says that it did not happen, and the
             parent may be about to do it); empty: not said.
-        told: What the reconciliation raised, in its own words; empty for the others.
+        told: What the reconciliation or the tool raised, in its own words, or how long the call was waited for.
         payload: Where that is stored, since it is foreign text.
+        left: Whether the call still ran when it was given up, so that it was left running.
     """
 
     why: Doubt = ""
     told: str = ""
     payload: StoredText | None = None
+    left: bool = False
     kind: ClassVar[str] = "in_doubt"
     usage: ClassVar[Usage] = NO_USAGE
 
@@ -202,13 +208,15 @@ class Cancelled(Struct, frozen=True, gc=False):
 
     Attributes:
         in_doubt: Whether a call was open that may have taken effect, and nobody knows.
-        usage, texts, request_ids: Of a call that was broken off: the model requests that it had made, as in `Ended`.
+        usage, texts, request_ids, left: Of a call that was broken off: the model requests that it had made, and whether
+            it was left running, as in `Ended`.
     """
 
     in_doubt: bool = False
     usage: Usage = NO_USAGE
     texts: tuple[tuple[StoredText, StoredText], ...] = ()
     request_ids: tuple[str, ...] = ()
+    left: bool = False
     kind: ClassVar[str] = "cancelled"
 
 

@@ -251,6 +251,11 @@ def time_left_s(run: Run) -> float | None:
     return None if budget is None else max(0, budget - run.counters.time_us) / 1_000_000
 
 
+def shorter(*bounds: float | None) -> float | None:
+    """Return the shortest of some bounds, None when none of them is one."""
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
 def limit_reached(run: Run) -> bool:
     """
     Return whether nothing more may be asked of the model; the final formatting is beyond all limits.

@@ -12,6 +12,8 @@ from .base import Settings
 MAX_STEPS_CEILING = 1_000_000
 GUARD_CEILING = 10_000
 REPLY_CEILING = 10_000_000
+TIMEOUT_CEILING = 86_400
+"""Most seconds of one call of a tool."""
 
 
 class ReplyTokens(Settings):
@@ -72,6 +74,8 @@ class Limits(Settings):
         token_budget: Input plus output tokens as counted by the model, or None.
         time_budget_s: Seconds of active work (waiting for a person does not count), or None.
         cost_budget: Money in the currency of the price list, or None.
+        tool_timeout_s: Seconds that one call of a tool may take, up to a day; None: as long as the tool itself allows. Of this
+            and `Tool.timeout_s` the shorter holds. A call that is given up is an error, a ``once`` call is in doubt.
         reply_tokens: Tokens set aside for each reply of a model. With it a request is not made unless an estimate of its
             prompt and this many tokens fit into what is left of the budgets; None: a request is made as long as no
             budget is used up.
@@ -115,6 +119,7 @@ class Limits(Settings):
     token_budget: int | None = Field(default=None, ge=1, le=2**53 - 1)
     time_budget_s: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
     cost_budget: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
+    tool_timeout_s: float | None = Field(default=None, gt=0, le=TIMEOUT_CEILING, allow_inf_nan=False)
     reply_tokens: int | None = Field(default=None, ge=1, le=REPLY_CEILING)
     max_reply_tokens: ReplyTokens | None = Field(default_factory=ReplyTokens)
     consecutive_limit: int = Field(default=3, ge=2, le=GUARD_CEILING)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...states.base.errors import AnswerNeeded, EffectUnknown, ToolError
+from ...states.base.errors import AnswerNeeded, EffectUnknown, TimedOut, ToolError
 from ...states.records.actions import Effect
 from ..tool import ToolContext
 from .http import FATE, LOST, REFUSED
@@ -252,7 +252,7 @@ class McpCall:
         Wait for an open request; the time runs from now, since a person may just have answered.
 
         Raises:
-            AnswerNeeded, ToolError, EffectUnknown, Refused: It came to that.
+            AnswerNeeded, ToolError, EffectUnknown, TimedOut, Refused: It came to that.
         """
         asked = asyncio.create_task(self._asked.get())
         try:
@@ -274,11 +274,15 @@ class McpCall:
                 raise Open(session, self, task, answer, question)
             task.cancel()
             session.stalled = not self._settings.is_url
-            raise self.lost(f"did not answer {self.name} within {self._settings.call_s:g} seconds")
+            words = f"did not answer {self.name} within {self._settings.call_s:g} seconds"
+            raise TimedOut(f"the MCP server {self._settings.shown} {words}")
         except (AnswerNeeded, ToolError, Open):
             raise
-        except asyncio.CancelledError:
+        except (
+            asyncio.CancelledError
+        ):  # the call was given up, so that nobody knows what the server still does
             task.cancel()
+            session.stalled = not self._settings.is_url
             raise
         except Exception as error:  # noqa: BLE001 - of a foreign package over a foreign program
             raise await self._error_of(session, error) from None

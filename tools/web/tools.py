@@ -101,7 +101,7 @@ class _Web:
 
     def search(self, context: ToolContext, **arguments: Any) -> ToolOutput:
         """Search; one document of results, and one for each page's text that the back end has."""
-        query = _query(arguments, Deadline(self.settings.call_s))
+        query = _query(arguments, self._deadline(context))
         reply, notes = self._filter(query, context.policy)
         pages = [Page(hit.url, hit.title, hit.raw_content or hit.content, "text") for hit in reply.hits]
         facts, notes = self._facts(query.query, pages, notes)
@@ -117,7 +117,7 @@ class _Web:
 
     def scrape(self, context: ToolContext, **arguments: Any) -> ToolOutput:
         """Search, then read what was found."""
-        deadline = Deadline(self.settings.call_s)
+        deadline = self._deadline(context)
         query = _query(arguments, deadline)
         notes: tuple[str, ...] = ()
         if query.query.strip().lower().startswith(("http://", "https://")):
@@ -141,7 +141,7 @@ class _Web:
         format: str = "markdown",
     ) -> ToolOutput:
         """Read the pages that documents name, and for ``advanced`` pages of their sites that these link to."""
-        deadline = Deadline(self.settings.call_s)
+        deadline = self._deadline(context)
         given = {"extractDepth": extractDepth, "format": format}
         urls: dict[str, None] = {}
         for document in context.documents(documentList):
@@ -159,6 +159,11 @@ class _Web:
             further = self._links(outcomes, seen=set(first))
             outcomes += self._read(context, deadline, further, given) if further else []
         return self._output(context.objective, outcomes, ())
+
+    def _deadline(self, context: ToolContext) -> Deadline:
+        """Return when the call is to return what it has: a little before it would be given up with all that it has."""
+        bound = self.settings.call_s
+        return Deadline(bound if context.timeout_s is None else min(bound, 0.9 * context.timeout_s))
 
     def _links(self, outcomes: Sequence[_Outcome], *, seen: set[str]) -> list[str]:
         """Return what the pages link to, one link of each page after the other, as many as may still be read."""

@@ -19,7 +19,7 @@ from ..fsm.journal_api import Journal
 from ..fsm.lifecycle.result import Result
 from ..fsm.replay.restore import restore_run
 from ..fsm.runtime.tool_results import output_of
-from ..states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, PaorError, UsageError
+from ..states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, PaorError, TimedOut, UsageError
 from ..states.records.events import RunEnded, TransitionTaken
 from ..states.run.spec import TASK_TOOL
 from ..tools.tool import Document, Tool, ToolOutput
@@ -75,7 +75,7 @@ class Notes:
 
 
 _KINDS: dict[type[BaseException] | tuple[type[BaseException], ...], str] = {
-    EffectUnknown: "unknown",
+    (EffectUnknown, TimedOut): "unknown",
     (NotStarted, AnswerNeeded): "not_started",
     BaseException: "error",
 }

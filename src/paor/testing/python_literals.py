@@ -23,6 +23,7 @@ CALLABLE = {
     "AnswerNeeded": "paor",
     "Document": "paor",
     "EffectUnknown": "paor",
+    "TimedOut": "paor",
     "Limits": "paor",
     "ModelUnavailable": "paor",
     "NotStarted": "paor",

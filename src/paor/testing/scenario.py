@@ -136,6 +136,8 @@ class _Reader:
     def _outcome(self, row: Transition, change: Change) -> Any:
         """Return what a scripted tool does in place of a call."""
         facts = row.outcome
+        if facts["kind"] == "in_doubt" and facts.get("why") == "deadline":
+            return New("TimedOut", (self._text(facts["message"]),))
         if facts["kind"] == "in_doubt":
             return New("EffectUnknown", (facts.get("why", "") or "nobody knows",))
         if facts["kind"] == "asked":
@@ -144,6 +146,8 @@ class _Reader:
         result = change.result
         if not result:
             return None
+        if facts.get("error") == "timeout" and result.retryable:
+            return New("TimedOut", (result.error or "",))
         if not result.ok:
             sure = result.retryable and row.request.get("effect") == "once"
             return New("NotStarted" if sure else "ToolError", (result.error or "",))

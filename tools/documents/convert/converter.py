@@ -11,20 +11,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
 from types import TracebackType
 from typing import Any, Self
 
 from ....states.settings.limits import Limits
+from ...process.child import AskedToStop, ChildProcess
 from .formats.conversion import ConversionError, Converted
 from .registry import SIZE_MAX, convert, is_plain, shown
 
-_POLL_S = 0.1
 _PLAIN_BYTES = 1_000_000
 """Plain texts up to this size are read without a process; the time that takes grows with their size only."""
 _MODULE = "paor.tools.documents.convert.worker"
@@ -54,8 +49,7 @@ class Converter:
 
     def __init__(self, limits: Limits | None = None, stopped: Callable[[], str | None] = _never) -> None:
         self._limits, self._stopped = limits or Limits(), stopped
-        self._process: subprocess.Popen[bytes] | None = None
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="paor-convert")
+        self._process: ChildProcess | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -64,7 +58,6 @@ class Converter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end()
-        self._pool.shutdown()
 
     def __call__(self, name: str, data: bytes, *, mime: str | None = None) -> Converted:
         """
@@ -92,20 +85,15 @@ class Converter:
         limit_s = self._limits.document_time_s
         process = self._process = self._process or self._started()
         head = json.dumps({"name": name, "mime": mime, "bytes": len(data)}).encode() + b"\n"
-        given_up = time.monotonic() + limit_s
-        answer: Future[bytes] = self._pool.submit(_exchange, process, head, data)
-        while True:
-            try:
-                line = answer.result(_POLL_S)
-                break
-            except NotYet:
-                if (reason := self._stopped()) is not None:
-                    raise ConversionError(
-                        "stopped", f"{shown(name)} was not read to its end: {reason}"
-                    ) from None
-                if time.monotonic() > given_up:
-                    message = f"takes more than {limit_s:g} seconds to read and was given up (document_time_s); split it"
-                    raise ConversionError("too_slow", f"{shown(name)} {message}") from None
+        try:
+            line = process.ask((head, data), self._stopped, limit_s)
+        except AskedToStop as reason:
+            raise ConversionError("stopped", f"{shown(name)} was not read to its end: {reason}") from None
+        except TimeoutError:
+            message = (
+                f"takes more than {limit_s:g} seconds to read and was given up (document_time_s); split it"
+            )
+            raise ConversionError("too_slow", f"{shown(name)} {message}") from None
         try:
             found: dict[str, Any] = json.loads(line)
         except ValueError:
@@ -114,41 +102,15 @@ class Converter:
             raise ConversionError("broken", f"{shown(name)} {message}") from None
         return found
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _started(self) -> ChildProcess:
         """Start a process; it inherits nothing but three pipes and the path of modules."""
         bounds = (str(self._limits.document_time_s), str(self._limits.document_memory_bytes))
         kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
-        path = os.pathsep.join(map(os.path.abspath, sys.path))
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", _MODULE, *bounds],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=kept | {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "PYTHONUTF8": "1"},
-            start_new_session=True,
-        )
+        environment = kept | {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1"}
+        return ChildProcess(_MODULE, *bounds, environment=environment, is_quiet=True)
 
     def _end(self) -> None:
         """End the process, whatever it does."""
         process, self._process = self._process, None
         if process is not None:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                try:
-                    if pipe is not None:
-                        pipe.close()
-                except OSError:  # what was still to be written has no reader any more
-                    pass
-
-
-def _exchange(process: subprocess.Popen[bytes], head: bytes, data: bytes) -> bytes:
-    """Return the line with which the process answers; nothing when it has died."""
-    assert process.stdin is not None and process.stdout is not None
-    try:
-        process.stdin.write(head)
-        process.stdin.write(data)
-        process.stdin.flush()
-        return process.stdout.readline()
-    except OSError:
-        return b""
+            process.end()

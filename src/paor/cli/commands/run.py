@@ -71,6 +71,7 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 @option("--max-steps", "N", "Actions the run may start; default 5.", type=int)
 @option("--token-budget", "N", "Input plus output tokens.", type=int)
 @option("--time-budget", "S", "Seconds of active work.", "time_budget_s", type=float)
+@option("--tool-timeout", "S", "Seconds of one call of a tool.", "tool_timeout_s", type=float)
 @option("--language", "L", "Language of the answer, such as de; default en.")
 @option("--prompt-template", "FILE", "Instead of the shipped planning prompt.", "prompt_template_file")
 @option(

@@ -16,6 +16,7 @@ _SAME = {
     "criterion": "success_criteria",
     "criteria": "success_criteria",
     "time_budget": "time_budget_s",
+    "tool_timeout": "tool_timeout_s",
 }
 _TEXTS_AS_GIVEN = (
     *("model", "task_type", "language", "user_language", "context"),
@@ -28,7 +29,7 @@ _TEXTS = (
     *("objective", "mode", "workflow_mode", "prompt_template", "prompt_template_file"),
     *("output", "durability", "app"),
 )
-BOUNDS = ("max_steps", "token_budget", "time_budget_s")
+BOUNDS = ("max_steps", "token_budget", "time_budget_s", "tool_timeout_s")
 _KINDS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("a text", str, (*_TEXTS_AS_GIVEN, *_TEXTS)),
     ("a list of texts", list, ("documents", "success_criteria", "tools")),

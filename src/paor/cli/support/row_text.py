@@ -75,6 +75,7 @@ def detail_of(journal: Journal, row: Transition) -> str:
         parts.append(str(outcome["kind"]).replace("_", " "))
         parts += [str(outcome["why"]).replace("_", " ")] if outcome.get("why") else []
         parts += ["effect in doubt"] if outcome.get("in_doubt") else []
+    parts += ["left running"] if outcome.get("left") else []
     if outcome.get("kind") == "unaffordable":
         parts.append(f"not asked, {request.get('reserved')} tokens reserved")
     if outcome.get("reconciled"):

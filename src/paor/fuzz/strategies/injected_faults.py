@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, ToolError
+from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
 from ...tools.tool import Document, ToolOutput
 from .reply_builder import INJECTED
 
@@ -34,6 +34,7 @@ RAISED: dict[str, Callable[[], BaseException]] = {
     "ToolError, injected": lambda: ToolError(INJECTED),
     "NotStarted": lambda: NotStarted("the line is busy"),
     "EffectUnknown": lambda: EffectUnknown("the answer was cut off"),
+    "TimedOut": lambda: TimedOut("the server was silent for 30 s"),
     "TimeoutError": lambda: TimeoutError("timed out after 30 s"),
     "ConnectionResetError": lambda: ConnectionResetError(104, "Connection reset by peer"),
     "OSError": lambda: OSError(28, "No space left on device"),

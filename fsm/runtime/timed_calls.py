@@ -1,0 +1,169 @@
+"""
+Calls of tools that can be given up: those with a deadline, and those in a process of their own.
+
+Such a call runs beside its driver: an async tool of the async driver as a task, any other in a thread. Whoever is first
+decides what it comes to: the call by ending in time, its deadline, or somebody who cancels the run. A call that was given up
+is told to stop, has `GRACE_S` to clean up, and is left alone if it still runs. What it returns later is dropped; the log
+tells when it was left, and when it has ended at last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, InvalidStateError
+from typing import Any, Literal
+
+from ...states.base.errors import TimedOut
+from ..journal.cancel_requests import CancelWatch, Interrupted
+from .effects import Reconcile, Returned, UseTool
+from .logs import log_late_end, log_left
+
+GRACE_S = 0.5
+"""Seconds in which a call that was given up may clean up; within the second that a run may be held beyond its bound."""
+
+OF_THE_CALL = (Exception, SystemExit, asyncio.CancelledError)
+"""What a model or a tool may raise without ending its host: an exit is the call's."""
+
+_GivenUp = Literal["deadline", "cancelled"]
+
+
+def perform_timed(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseException:
+    """Return what a call comes to, at its deadline at the latest; in a thread, while this one waits."""
+    call = _TimedCall(effect)
+    call.start()
+    number = watch.add(effect.run, call.cancel)
+    try:
+        effect.wait(call.came_to, effect.timeout_s)
+    finally:  # also of a driver that is interrupted itself
+        watch.remove(number)
+        given_up = call.give_up("deadline")
+    if given_up:
+        effect.wait(call.ended, GRACE_S)
+    return call.outcome()
+
+
+async def aperform_timed(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseException:
+    """Do the same on an event loop, with an async tool as a task of it."""
+    call = _TimedCall(effect)
+    if effect.is_async:
+        call.start_task()
+    else:
+        call.start()
+    number = watch.add(effect.run, call.cancel)
+    try:
+        await asyncio.wait({asyncio.wrap_future(call.came_to)}, timeout=effect.timeout_s)
+    finally:  # also of a task that is cancelled itself: its tool cleans up first
+        watch.remove(number)
+        if call.give_up("deadline"):
+            await asyncio.wait({asyncio.wrap_future(call.ended)}, timeout=GRACE_S)
+        outcome = call.outcome()
+    return outcome
+
+
+class _TimedCall:
+    """
+    One call beside its driver.
+
+    Attributes:
+        came_to: What counts; set once, by whoever is first.
+        ended: Done once the call is over; set by the driver instead when it is left.
+    """
+
+    def __init__(self, effect: UseTool | Reconcile) -> None:
+        self.came_to: Future[Returned | BaseException | _GivenUp] = Future()
+        self.ended: Future[None] = Future()
+        self._effect = effect
+        self._began = time.monotonic()
+        self._stop: Callable[[], object] = lambda: None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin in a thread, which nobody waits for when the process ends."""
+        run = contextvars.copy_context().run
+        name = f"paor-tool {self._effect.tool.name}"
+        threading.Thread(target=run, args=(self._work,), name=name, daemon=True).start()
+
+    def start_task(self) -> None:
+        """Begin as a task of the running event loop, which holds its tasks weakly."""
+        self._task = asyncio.get_running_loop().create_task(self._begin())
+
+    def cancel(self) -> None:
+        """Give the call up, since its run is to be cancelled."""
+        self.give_up("cancelled")
+
+    def give_up(self, why: _GivenUp) -> bool:
+        """Return whether the call is given up, now or before; it is told to stop."""
+        if _set(self.came_to, why):
+            self._effect.close()
+            self._stop()
+        return isinstance(self.came_to.result(), str)
+
+    def outcome(self) -> Returned | BaseException:
+        """Return what the call came to; what ends a process is raised here, in the driver."""
+        came_to = self.came_to.result()
+        if not isinstance(came_to, str):
+            if isinstance(came_to, BaseException) and not isinstance(came_to, OF_THE_CALL):
+                raise came_to
+            return came_to
+        if left := _set(self.ended, None):
+            log_left(self._effect.tool.name, self._effect.key, time.monotonic() - self._began)
+        return TimedOut(left=left) if came_to == "deadline" else Interrupted(left=left)
+
+    def _work(self) -> None:
+        """Make the call in this thread."""
+        try:
+            value = self._effect.begin()
+            if inspect.isawaitable(value):
+                asyncio.run(self._await(value))
+                return
+        except BaseException as error:
+            self._end(error)
+        else:
+            self._end(Returned(value))
+
+    async def _begin(self) -> None:
+        try:
+            value = self._effect.begin()
+        except BaseException as error:
+            self._end(error)
+        else:
+            await self._await(value)
+
+    async def _await(self, value: Awaitable[Any]) -> None:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None, "a call is awaited within a task"
+
+        def stop() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(task.cancel)
+
+        self._stop = stop
+        if self.came_to.done():  # given up before there was anything to stop
+            task.cancel()
+        try:
+            returned = Returned(await value)
+        except BaseException as error:
+            self._end(error)
+        else:
+            self._end(returned)
+
+    def _end(self, came_to: Returned | BaseException) -> None:
+        bound, took_s = self._effect.timeout_s, time.monotonic() - self._began
+        # by its own time: whether the driver was fast enough to give it up must not decide
+        _set(self.came_to, "deadline" if bound is not None and took_s > bound else came_to)
+        if not _set(self.ended, None):
+            log_late_end(self._effect.tool.name, self._effect.key, took_s)
+
+
+def _set(future: Future[Any], value: object) -> bool:
+    """Set a future's value, unless somebody was faster; return whether this was first."""
+    try:
+        future.set_result(value)
+    except InvalidStateError:
+        return False
+    return True

@@ -1,0 +1,131 @@
+"""
+The process in which a tool's function is called: ``python -m paor.tools.process.worker``, started by `call`.
+
+One line of JSON comes in on standard input, one goes out on standard output; what the function prints goes to standard
+error. When its input ends, whoever asked is gone, and so it ends too, whatever the function does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import json
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from operator import attrgetter
+from types import SimpleNamespace
+from typing import Any, NoReturn, cast
+
+from pydantic_core import to_jsonable_python
+
+from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
+from ...states.settings.limits import Limits
+from ...states.settings.policy import Policy
+from ..signature import bind, context_parameter
+from ..tool import Document, Resumption, Tool, ToolContext, ToolOutput
+
+
+def answer_to(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the function returns or raises, in the form that `call` reads."""
+    try:
+        return {"returned": _returned(_called(call))}
+    except AnswerNeeded as error:
+        return {"asked": [error.message, error.schema, error.state]}
+    except ToolError as error:
+        kinds = (NotStarted, EffectUnknown, TimedOut, ToolError)  # a host's own classes count as paor's
+        kind = next(kind for kind in kinds if isinstance(error, kind))
+        return {"raised": kind.__name__, "text": str(error)}
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is the function's, and is told in words
+        return {"raised": "", "text": f"{type(error).__name__}: {_words(error)}"}
+
+
+def _called(call: Mapping[str, Any]) -> Any:
+    function = _function(call["function"])
+    values = bind(function, call["arguments"]) if call["typed"] else dict(call["arguments"])
+    if (name := context_parameter(function)) is not None:
+        values[name] = context_of(call["context"])
+    value = function(**values)
+    return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def _function(name: str) -> Any:
+    """Return the function of a name; of a decorated one the name is the tool's."""
+    module, _, attribute = name.partition(":")
+    try:
+        found = attrgetter(attribute)(importlib.import_module(module))
+    except BaseException as error:  # noqa: BLE001 - a module may raise anything
+        raise NotStarted(
+            f"its process cannot import {name}: {type(error).__name__}: {_words(error)}"
+        ) from None
+    return found.run if isinstance(found, Tool) else found
+
+
+def _returned(value: Any) -> Any:
+    """Return a value as JSON has it; raise `ToolError` where that is not what it is."""
+    if isinstance(value, bytes | bytearray | Document | ToolOutput):
+        raise ToolError(
+            f"the tool ran and returned {type(value).__name__}; a process gives back text or JSON"
+        )
+    try:
+        return json.loads(json.dumps(value, default=_plain))
+    except (TypeError, ValueError, RecursionError):
+        raise ToolError(
+            f"the tool ran and returned a {type(value).__name__}, which has no JSON form"
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    return sorted(value, key=str) if isinstance(value, set | frozenset) else to_jsonable_python(value)
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a class of the host's own
+        return ""
+
+
+def context_of(plain: Mapping[str, Any]) -> ToolContext:
+    """Return what a function in a process of its own may know of its run."""
+    resumption = plain["resumption"]
+    given = {
+        "success_criteria": tuple(plain["success_criteria"]),
+        "policy": Policy.model_validate(plain["policy"]),
+        "limits": Limits.model_validate(plain["limits"]),
+        "resumption": Resumption(**resumption) if resumption is not None else None,
+    }
+    none = {"connection": None, "stopped": lambda: None, "documents": _refuse, "ask": _refuse}
+    return cast(ToolContext, SimpleNamespace(**{**plain, **given, **none}))
+
+
+def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
+    raise ToolError("a tool in a process of its own can ask no model and read no documents")
+
+
+def _end_with_caller() -> None:
+    """End this process once its input does: only the death of the caller, or its kill, ends that."""
+    while sys.stdin.buffer.read(1):
+        pass
+    os._exit(1)
+
+
+def main() -> None:
+    """Serve one call on the standard streams."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    call = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_caller, daemon=True).start()
+    answers.write(json.dumps(answer_to(call)).encode() + b"\n")
+    answers.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
