@@ -119,7 +119,9 @@ class Limits(Settings):
     token_budget: int | None = Field(default=None, ge=1, le=2**53 - 1)
     time_budget_s: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
     cost_budget: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
-    tool_timeout_s: float | None = Field(default=None, gt=0, le=TIMEOUT_CEILING, allow_inf_nan=False)
+    tool_timeout_s: float | None = Field(
+        default=None, gt=0, le=TIMEOUT_CEILING, allow_inf_nan=False, strict=True
+    )
     reply_tokens: int | None = Field(default=None, ge=1, le=REPLY_CEILING)
     max_reply_tokens: ReplyTokens | None = Field(default_factory=ReplyTokens)
     consecutive_limit: int = Field(default=3, ge=2, le=GUARD_CEILING)

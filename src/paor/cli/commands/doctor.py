@@ -83,7 +83,7 @@ def _findings(journal: str, model: str | None, *, ask: bool) -> Iterator[DoctorF
     yield from _extras()
     yield from model_findings(model, ask=ask)
     yield _web()
-    yield _journal(journal)
+    yield from _journal(journal)
 
 
 def _sqlite() -> DoctorFinding:
@@ -136,14 +136,36 @@ def _web() -> DoctorFinding:
     return DoctorFinding("web", "ok", f"searches with {name}{keyless}; offered with --web only")
 
 
-def _journal(path: str) -> DoctorFinding:
+def _journal(path: str) -> Iterator[DoctorFinding]:
     if not os.path.lexists(path):
-        return DoctorFinding("journal", "ok", f"{path}: not there yet; the first run creates it")
+        yield DoctorFinding("journal", "ok", f"{path}: not there yet; the first run creates it")
+        return
     try:
-        with reading(path) as reader:
-            rows = reader.runs()
+        with reading(path) as opened:
+            rows, left = opened.runs(), opened.reader.query(_LEFT)
     except JournalError as error:
-        return DoctorFinding("journal", "bad", str(error), exit_code_of(error))
+        yield DoctorFinding("journal", "bad", str(error), exit_code_of(error))
+        return
     open_runs = sum(row.status in ("running", "waiting") for row in rows)
     text = f"{path}: {count(len(rows), 'run')}, {size(os.path.getsize(path))}"
-    return DoctorFinding("journal", "ok", text + (f", {open_runs} not ended" if open_runs else ""))
+    yield DoctorFinding("journal", "ok", text + (f", {open_runs} not ended" if open_runs else ""))
+    if left:
+        yield _left_calls(left)
+
+
+_LEFT = """
+    SELECT request ->> 'tool', run_id FROM transitions JOIN runs USING (run)
+    WHERE outcome LIKE '%"left":1%' ORDER BY transitions.at DESC
+"""
+"""Calls that were given up and still ran, the newest first."""
+
+
+def _left_calls(left: list[tuple[str, str]]) -> DoctorFinding:
+    """Return what the rows say of calls that were left running; whether they still do, only their process knows."""
+    tools = ", ".join(dict.fromkeys(tool for tool, _ in left))
+    were = "1 call was" if len(left) == 1 else f"{count(len(left), 'call')} were"
+    text = (
+        f"{were} left running ({tools}; newest in run {left[0][1]}): in threads named paor-tool, until they end"
+        " or their process does; process=True lets a tool be killed"
+    )
+    return DoctorFinding("tools left", "missing", text)
