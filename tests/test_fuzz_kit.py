@@ -21,6 +21,7 @@ from paor.cli.commands.fuzz import _coverage_lines
 from paor.fsm.explain.coverage import Coverage
 from paor.fsm.machine.stop_rules import STOP_REACHED, first_stop
 from paor.fsm.machine.table import TABLE
+from paor.fsm.runtime.effects import Returned
 from paor.fuzz import (
     KINDS,
     RAISED,
@@ -585,6 +586,32 @@ def test_invariants_of_effects_fail(monkeypatch: pytest.MonkeyPatch) -> None:
         assert broken(script) == "denied_never_called"
 
 
+HANGING = [start(limits={"tool_timeout_s": 0.5}), choose("notes.send"), give("notes.send", text="a")]
+
+
+@pytest.mark.parametrize("kind", ["hang", "late"])
+def test_a_call_past_its_deadline_is_given_up_and_its_late_result_is_found_when_it_is_accepted(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without anybody waiting for it; a driver that takes what comes late breaks the invariant, for every effect."""
+    for tool, values in (("notes.send", {"text": "a"}), ("notes.read", {"page": 1})):
+        script = [HANGING[0], choose(tool), give(tool, **values), ROW_STEP | {"happened": [{"do": kind}]}]
+        world = World(sample_engine)
+        world.play(script)
+        (row,) = [
+            item for seen in world.seen.values() for item in seen.rows if item.request["kind"] == "tool"
+        ]
+        assert row.outcome.get("error", row.outcome.get("why")) in ("timeout", "deadline")
+        assert row.outcome.get("left", 0) == (1 if kind == "hang" else 0)
+        world.close()
+        with monkeypatch.context() as patch:
+            patch.setattr("paor.fsm.runtime.timed_calls.TimedOut", lambda left: Returned("too late"))
+            assert broken(script) == "late_results_are_dropped"
+    assert broken([start(), *HANGING[1:], ROW_STEP | {"happened": [{"do": kind}]}]) == "", (
+        "without a deadline"
+    )
+
+
 def test_invariants_of_the_journal_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is altered, a run that is told otherwise than it was driven, a replay that derives something else."""
 
@@ -660,6 +687,7 @@ def test_every_invariant_has_a_break() -> None:
         "every_end_says_why",
         "raises_nothing",
         "once_never_repeats",
+        "late_results_are_dropped",
     }
     seen |= {"intent_before_effect", "denied_never_called", "chain_verifies", "replays_to_the_same"}
     seen |= {"journal_tells_the_state", "ends_within_bounds", "an_end_stays", "wrong_answers_change_nothing"}

@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ from paor import (
 )
 from paor.cli import main
 from paor.fsm.journal.rows import Transition
+from paor.fsm.runtime.effects import Timing
 from paor.states.records.actions import Effect
 
 from .test_resume import die, in_child
@@ -246,9 +246,7 @@ def test_a_call_that_ends_in_time_is_as_without_a_deadline(form: str, driver: st
 class Patient(SteppingClock):
     """A clock by which the driver waits however long a call takes, as one does that gets no processor."""
 
-    def wait(self, over: Future[Any], seconds: float | None) -> None:
-        """Wait for the end."""
-        over.result(60)
+    timing = Timing(wait=lambda over, seconds: over.result(60))
 
 
 @EFFECTS

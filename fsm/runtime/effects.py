@@ -8,9 +8,10 @@ journal that cannot be written stops the engine before the next effect.
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -53,12 +54,27 @@ def wait_for(future: Future[Any], seconds: float | None) -> None:
     wait([future], seconds)
 
 
+class Timing(NamedTuple):
+    """
+    How the time of calls with a deadline is told; a clock that has one of its own as ``timing`` is asked by the sync driver.
+
+    Attributes:
+        wait: Waits for such a call.
+        now_s: Seconds of a clock that never goes back, read by the call itself.
+    """
+
+    wait: Wait = wait_for
+    now_s: Callable[[], float] = time.monotonic
+
+
+REAL_TIME = Timing()
+
+
 class UseTool(Struct, frozen=True):
     """
     Call *tool* for *run*; comes to `Returned`, the exception that it raised, `TimedOut` or `Interrupted`.
 
-    *place*: as in `AskModel`. *timeout_s*: seconds that the call may take, None for no bound. *wait*: how the sync driver
-    waits for a call that has one.
+    *place*: as in `AskModel`. *timeout_s*: seconds that the call may take, None for no bound.
     """
 
     run: int
@@ -67,7 +83,7 @@ class UseTool(Struct, frozen=True):
     context: CallContext
     place: tuple[str, int] | None = None
     timeout_s: float | None = None
-    wait: Wait = wait_for
+    timing: Timing = REAL_TIME
 
     @property
     def is_async(self) -> bool:
@@ -101,7 +117,7 @@ class Reconcile(Struct, frozen=True):
     tool: Tool
     key: str
     timeout_s: float | None = None
-    wait: Wait = wait_for
+    timing: Timing = REAL_TIME
 
     @property
     def is_async(self) -> bool:

@@ -13,7 +13,6 @@ import asyncio
 import contextvars
 import inspect
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, InvalidStateError
 from typing import Any, Literal
@@ -38,12 +37,12 @@ def perform_timed(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned |
     call.start()
     number = watch.add(effect.run, call.cancel)
     try:
-        effect.wait(call.came_to, effect.timeout_s)
+        effect.timing.wait(call.came_to, effect.timeout_s)
     finally:  # also of a driver that is interrupted itself
         watch.remove(number)
         given_up = call.give_up("deadline")
     if given_up:
-        effect.wait(call.ended, GRACE_S)
+        effect.timing.wait(call.ended, GRACE_S)
     return call.outcome()
 
 
@@ -78,7 +77,7 @@ class _TimedCall:
         self.came_to: Future[Returned | BaseException | _GivenUp] = Future()
         self.ended: Future[None] = Future()
         self._effect = effect
-        self._began = time.monotonic()
+        self._began_s = effect.timing.now_s()
         self._stop: Callable[[], object] = lambda: None
         self._task: asyncio.Task[None] | None = None
 
@@ -111,8 +110,11 @@ class _TimedCall:
                 raise came_to
             return came_to
         if left := _set(self.ended, None):
-            log_left(self._effect.tool.name, self._effect.key, time.monotonic() - self._began)
+            log_left(self._effect.tool.name, self._effect.key, self._took_s())
         return TimedOut(left=left) if came_to == "deadline" else Interrupted(left=left)
+
+    def _took_s(self) -> float:
+        return self._effect.timing.now_s() - self._began_s
 
     def _work(self) -> None:
         """Make the call in this thread."""
@@ -153,7 +155,7 @@ class _TimedCall:
             self._end(returned)
 
     def _end(self, came_to: Returned | BaseException) -> None:
-        bound, took_s = self._effect.timeout_s, time.monotonic() - self._began
+        bound, took_s = self._effect.timeout_s, self._took_s()
         # by its own time: whether the driver was fast enough to give it up must not decide
         _set(self.came_to, "deadline" if bound is not None and took_s > bound else came_to)
         if not _set(self.ended, None):

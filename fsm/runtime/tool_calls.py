@@ -19,7 +19,7 @@ from ...tools.tool import Resumption, Tool
 from ..decision.observation import cut, line
 from ..journal.cancel_requests import Interrupted
 from .call_budget import CallLedger
-from .effects import Effect, EffectPending, Reconcile, Returned, UseTool, Wait, wait_for
+from .effects import REAL_TIME, Effect, EffectPending, Reconcile, Returned, Timing, UseTool
 from .run_context import RunContext, place_of_next, recall
 from .tool_context import CallContext
 from .tool_results import ERROR_CHARS, error_of, is_empty, message_of, output_of, question_from, result_of
@@ -57,7 +57,7 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
         return asked, Ended(replace(error_of(intent, error, code="timeout"), retryable=False))
     context.resumption = _resumption(drive)
     place = place_of_next(drive)
-    came_to = yield UseTool(run.number, tool, intent.arguments, context, place, bound, _wait_of(drive))
+    came_to = yield UseTool(run.number, tool, intent.arguments, context, place, bound, _timing_of(drive))
     if isinstance(came_to, TimedOut | EffectUnknown):
         outcome = yield from _of_unknown_end(drive, tool, intent, context, came_to)
     else:
@@ -147,10 +147,10 @@ def _time_words(bound: float | None, run: Run) -> str:
     return f"timed out after {bound:g} s" + (": the time budget is used up" if late else "")
 
 
-def _wait_of(drive: RunContext) -> Wait:
-    """Return how the driver waits for a call with a deadline: as its clock says, if that says anything."""
-    wait: Wait = getattr(drive.clock, "wait", wait_for)
-    return wait
+def _timing_of(drive: RunContext) -> Timing:
+    """Return how the time of a call with a deadline is told: as the run's clock says, if that says anything."""
+    timing: Timing = getattr(drive.clock, "timing", REAL_TIME)
+    return timing
 
 
 def _resumption(drive: RunContext) -> Resumption | None:
@@ -203,7 +203,7 @@ def _settle_doubt(drive: RunContext, tool: Tool, intent: Intent) -> Generator[Ef
     if tool.reconcile is None:
         return InDoubt("driver_lost")
     bound = shorter(tool.timeout_s, drive.run.spec.limits.tool_timeout_s)
-    came_to = yield Reconcile(drive.run.number, tool, intent.idempotency_key, bound, _wait_of(drive))
+    came_to = yield Reconcile(drive.run.number, tool, intent.idempotency_key, bound, _timing_of(drive))
     if isinstance(came_to, Interrupted):
         return Cancelled(in_doubt=True, left=came_to.left)
     if isinstance(came_to, TimedOut):

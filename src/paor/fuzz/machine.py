@@ -32,7 +32,18 @@ from .oracles.seen import Violation
 from .repro import FOLDER, RUNS_MAX
 from .sample_engine import sample_engine
 from .strategies.injected_faults import CALL
-from .strategies.outcomes import BUDGETS, LIMITS, answers, jumps, outcomes, settlements, tighter, tool_faults
+from .strategies.json_schema import weighted
+from .strategies.outcomes import (
+    BUDGETS,
+    LIMITS,
+    answers,
+    hangs,
+    jumps,
+    outcomes,
+    settlements,
+    tighter,
+    tool_faults,
+)
 from .strategies.replies import AIMS, GOOD, calls_again, denied_selections, replies
 from .strategies.reply_builder import Said
 from .strategies.setting import Setting
@@ -187,7 +198,7 @@ class EngineMachine(RuleBasedStateMachine):
         def choose(tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
             fake = fits(tool.name, self.fakes)
             if aim == "retry_step" and self.faults:
-                return data.draw(tool_faults)
+                return data.draw(weighted((6, tool_faults), (1, hangs)))
             if aim == "wait" and self.faults:
                 return data.draw(st.sampled_from(_WAITS))
             return data.draw(outcomes(fake=fake, faults=False)) if fake else CALL
@@ -350,6 +361,8 @@ _WEIGHTS = {"fail": 1, "reselect": 9, "respecify": 9, "refuse": 6, "reassess": 9
 _WAITS = [
     {"do": "raise", "what": "EffectUnknown"},
     {"do": "ask", "message": "Which page?", "schema": {}, "state": {"page": 1}},
+    {"do": "hang"},
+    {"do": "late"},
 ]
 
 

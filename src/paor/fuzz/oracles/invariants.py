@@ -308,6 +308,7 @@ OTHERS = (
     "once_never_repeats",
     "intent_before_effect",
     "one_key_for_a_call",
+    "late_results_are_dropped",
     "nothing_begins_after_a_cancel",
     "ends_within_bounds",
     "raises_nothing",

@@ -2,7 +2,8 @@
 What can happen in a call of a tool, as JSON, and how it is made to happen.
 
 A happening says whether the tool's own function is called, and what the engine gets: its result, another value, or
-an exception of any kind. The list of exceptions is closed: a repro file names one of them and brings none.
+an exception of any kind. The list of exceptions is closed: a repro file names one of them and brings none. A call can also
+hang past its deadline: it ends while it is waited for to clean up (``late``), or is left running and ends later (``hang``).
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from .reply_builder import INJECTED
 
 CALL: dict[str, Any] = {"do": "call"}
 """The tool's own function is called, and what it returns or raises counts."""
+
+
+HANGS = ("hang", "late")
+"""What a call does that is given up at its deadline; one that has none raises `TimeoutError` instead."""
 
 
 class BadWords(RuntimeError):
@@ -105,6 +110,7 @@ def check_happening(data: object) -> dict[str, Any]:
         "raise_after",
         "return",
         "ask",
+        *HANGS,
     ):
         raise ValueError("something that happens in a tool and is unknown")
     kind, what = data["do"], data.get("what")

@@ -11,7 +11,7 @@ from hypothesis.strategies import SearchStrategy
 from ...states.records.questions import Question
 from ...states.settings.policy import Policy
 from ...tools.schema.parameters import ParameterSchema, SchemaError
-from .injected_faults import CALL, RAISED, RETURNED
+from .injected_faults import CALL, HANGS, RAISED, RETURNED
 from .json_schema import arguments, weighted
 
 _ASKED = {"message": "Which page?", "schema": {"type": "object", "properties": {"page": {"type": "integer"}}}}
@@ -21,12 +21,16 @@ tool_faults: SearchStrategy[dict[str, Any]] = st.sampled_from(sorted(RAISED)).ma
 )
 """Calls that raise an exception of any kind instead of being made."""
 
+hangs: SearchStrategy[dict[str, Any]] = st.sampled_from(HANGS).map(lambda kind: {"do": kind})
+"""Calls that hang past their deadline."""
+
 FAULTS: SearchStrategy[dict[str, Any]] = st.one_of(
     tool_faults,
     st.sampled_from(["ToolError", "TimeoutError", "KeyError"]).map(
         lambda what: {"do": "raise_after", "what": what}
     ),
     st.just({"do": "ask", **_ASKED, "state": {"page": 1}}),
+    hangs,
 )
 """What can go wrong in a call of any tool: exceptions instead of it or after it, a question in the middle of it."""
 
@@ -113,6 +117,7 @@ LIMITS: SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "observation_chars": st.sampled_from([400, 4000]),
         "history_chars": st.sampled_from([0, 50, 4000]),
         "elicitation_timeout_s": st.sampled_from([0.5, 60.0]),
+        "tool_timeout_s": st.sampled_from([0.5, 60.0]),
         "completion_review": st.sampled_from(["auto", "model", "rules"]),
     },
 )

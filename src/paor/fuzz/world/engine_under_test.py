@@ -87,7 +87,7 @@ class SystemUnderTest:
         self.seen: dict[int, Seen] = {}
         self.tell: Callable[[ModelCall], Said] = lambda call: faulty(call.kind, "script_exhausted")
         self.choose: Callable[[Tool, Mapping[str, Any]], Mapping[str, Any]] = lambda tool, arguments: CALL
-        self.watch = ToolWatch(self._begins)
+        self.watch = ToolWatch(self._begins, self.clock)
         self.model = FakeModel(self._ask)
         self.run_id = ""
         self.allowed: Counter[str] = Counter()
@@ -129,6 +129,7 @@ class SystemUnderTest:
 
     def _committed_row(self, run: int) -> None:
         """Note with every row that is committed what was said for it."""
+        self.clock.let_go()
         replies, self._pending = self._pending, []
         self._committed.setdefault(run, []).append(replies)
         self._cancelled = self._cancelled + 1 if self._cancelled is not None else None
@@ -138,6 +139,7 @@ class SystemUnderTest:
                 self._look_at_rows()
             except Violation as violation:
                 raise self._keep(violation) from None
+        self._hold_to_deadline(run)
         self._written[run] += 1
         if self.rows_max is not None and self._written.total() > self.rows_max:
             raise self._keep(EnoughRows())
@@ -165,6 +167,9 @@ class SystemUnderTest:
     # -- the outside -----------------------------------------------------------------------------------------------
 
     def _ask(self, call: ModelCall) -> Said:
+        return self.clock.in_driver(lambda: self._asked(call))
+
+    def _asked(self, call: ModelCall) -> Said:
         self._hold_to_cancel(f"the model was asked for a {call.kind}", rows=1)
         with self._drawing(f"a reply to {call.kind}"):
             reply = self.tell(call)
@@ -224,6 +229,21 @@ class SystemUnderTest:
                 f"{tool.name} has the effect once and was begun {begun + 1} times, {free} of them freely"
             )
             self._break("once_never_repeats", message)
+
+    def _hold_to_deadline(self, run: int) -> None:
+        """What a call returned after its deadline is not accepted: it is an error, or nobody knows what it did."""
+        call = self.watch.late
+        if call is None:
+            return
+        row = transition_of(self.journal.reader.own_rows(run)[-1])
+        if row.request["kind"] != "tool":
+            return
+        self.watch.late, facts = None, row.outcome
+        settled = facts["kind"] in ("in_doubt", "cancelled") or "reconciled" in facts
+        is_error = facts.get("error") == "timeout"
+        if not settled and not (is_error and (call.effect != "once" or self.watch.not_begun[call.key])):
+            message = f"{call.tool} ({call.effect}) hung past its deadline, and its row says {dict(facts)}"
+            self._break("late_results_are_dropped", message)
 
     # -- looking ---------------------------------------------------------------------------------------------------
 

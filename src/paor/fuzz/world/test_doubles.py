@@ -6,18 +6,24 @@ import dataclasses
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from queue import SimpleQueue
+from threading import Event, get_ident
+from typing import Any, NamedTuple, TypeVar
 
 from ...fsm.journal.group_commit import Entry
 from ...fsm.journal.store import JournalStore
 from ...fsm.journal_api import Journal
+from ...fsm.runtime.effects import Timing
 from ...prompts.model import ModelCall, ModelUnavailable, Reply
 from ...states.base.errors import AnswerNeeded, NotStarted
 from ...states.records.outcomes import Usage
 from ...tools.tool import Tool, ToolContext
-from ..strategies.injected_faults import RETURNED, exception_of
+from ..strategies.injected_faults import HANGS, RAISED, RETURNED, exception_of
 from ..strategies.reply_builder import Said
+
+Answer = TypeVar("Answer")
 
 START_US = 1_767_225_600_000_000
 """Where every world's clock begins: 1 January 2026."""
@@ -27,12 +33,27 @@ class Lost(BaseException):
     """The process is gone: nothing in it goes on."""
 
 
+class Hung(NamedTuple):
+    """A call that hangs: how, and until when."""
+
+    kind: str
+    released: Event
+
+
+def _answer(work: Callable[[], Any], answer: Future[Any]) -> None:
+    try:
+        answer.set_result(work())
+    except BaseException as error:  # noqa: BLE001 - whoever asked raises it
+        answer.set_exception(error)
+
+
 class TestClock:
     """
     A clock that goes on by a millisecond with every reading, and jumps on demand.
 
     Attributes:
         wall_us, active_us_now: What the next readings go on from.
+        home: The thread that moves the world.
     """
 
     __test__ = False
@@ -40,6 +61,11 @@ class TestClock:
     def __init__(self) -> None:
         self.wall_us = START_US
         self.active_us_now = 0
+        self.home = get_ident()
+        self._requests: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
+        self._hung: Hung | None = None
+        self._given_up: Hung | None = None
+        self._left: list[Hung] = []
 
     def now_us(self) -> int:
         """Return the next reading of the wall clock; it may have gone back."""
@@ -50,6 +76,47 @@ class TestClock:
         """Return the next reading of the other clock."""
         self.active_us_now += 1000
         return self.active_us_now
+
+    @property
+    def timing(self) -> Timing:
+        """How calls with a deadline are waited for: without waiting, and by what the calls say."""
+        return Timing(self._wait, lambda: self.active_us_now / 1_000_000)
+
+    def in_driver(self, work: Callable[[], Answer]) -> Answer:
+        """Do *work* in the thread of the world, which waits for a call if this is another: all that is drawn is drawn there."""
+        if self.home == get_ident():
+            return work()
+        answer: Future[Answer] = Future()
+        self._requests.put((work, answer))
+        return answer.result()
+
+    def hang(self, kind: str) -> None:
+        """Have a call hang, until its deadline and beyond; see `injected_faults.HANGS`."""
+        self._hung = Hung(kind, Event())
+        self._left.append(self._hung)
+        self._requests.put(None)
+        self._hung.released.wait(60)
+
+    def let_go(self) -> None:
+        """Let everything end that hangs."""
+        while self._left:
+            self._left.pop().released.set()
+
+    def _wait(self, over: Future[Any], seconds: float | None) -> None:
+        """Wait for a call, or until it hangs and its time is over; then once more, for the end of what was given up."""
+        given_up, self._given_up = self._given_up, None
+        if given_up is not None:
+            if given_up.kind == "hang":
+                return
+            given_up.released.set()
+        over.add_done_callback(lambda _: self._requests.put(None))
+        while not over.done() and self._given_up is None:
+            request = self._requests.get()
+            if request is not None:
+                _answer(*request)
+            self._given_up, self._hung = self._hung, None
+        if self._given_up is not None:
+            self.active_us_now += round((seconds or 0) * 1_000_000)
 
     def jump(self, wall_us: int, active_us: int) -> None:
         """Move both clocks; the wall clock stays within the years 1970 to 2200."""
@@ -154,19 +221,35 @@ class ToolWatch:
 
     Attributes:
         calls: Every call so far.
+        late: The call that hangs past its deadline, until its row is there.
         not_begun: Idempotency keys by how often their effect certainly did not begin.
         raised: The last exception of a tool's own function, for whoever wants to see it.
     """
 
-    def __init__(self, choose: Callable[[Tool, Mapping[str, Any], ToolContext], Mapping[str, Any]]) -> None:
+    def __init__(
+        self, choose: Callable[[Tool, Mapping[str, Any], ToolContext], Mapping[str, Any]], clock: TestClock
+    ) -> None:
         self.choose = choose
+        self._clock = clock
+        self.late: ObservedCall | None = None
         self.calls: list[ObservedCall] = []
         self.not_begun: Counter[str] = Counter()
         self.raised: BaseException | None = None
 
     def begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
         """Note a call; return what is to happen in it."""
-        happening = self.choose(tool, arguments, context)
+        return self._clock.in_driver(lambda: self._begins(tool, arguments, context))
+
+    def hang(self, kind: str, context: ToolContext) -> str:
+        """Hang past the deadline of a call and return something then; raise where it has none."""
+        if context.timeout_s is None:
+            raise RAISED["TimeoutError"]()
+        self.late = self.calls[-1]
+        self._clock.hang(kind)
+        return "too late"
+
+    def _begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+        self.late, happening = None, self.choose(tool, arguments, context)
         call = ObservedCall(
             tool.name, tool.effect, context.run_id, context.idempotency_key, dict(arguments), happening
         )
@@ -192,6 +275,8 @@ class WatchedTool(Tool):
         """Call the function as a run does, or do what happens in its place."""
         happening = self.watch.begins(self, arguments, context)
         kind = happening["do"]
+        if kind in HANGS:
+            return self.watch.hang(kind, context)
         if kind in ("raise", "ask"):
             raise exception_of(happening)
         if kind == "return":

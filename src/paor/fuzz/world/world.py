@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from threading import get_ident
 from typing import Any
 
 from pydantic import ValidationError
@@ -116,6 +117,7 @@ class World(SystemUnderTest):
         if kind not in DOS:
             raise UsageError(f"a step of a world that is none: {kind!a:.80}")
         self._add(dict(step))
+        self.clock.home = get_ident()
         try:
             getattr(self, f"_{kind}")(step)
             self._raise_broken()
@@ -173,6 +175,7 @@ class World(SystemUnderTest):
     def close(self) -> None:
         """Release the run and close the journal."""
         self._drop()
+        self.clock.let_go()
         self.journal.store.discard()
 
     def _start(self, step: Mapping[str, Any]) -> None:
