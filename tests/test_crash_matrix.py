@@ -78,6 +78,19 @@ def test_a_sound_agent_is_killed_and_always_ends_alike(tmp_path: Path) -> None:
     assert any(row.count for row in covered.rows if row.name.startswith("Executing wait Executing [in_doubt"))
 
 
+@pytest.mark.parametrize("start", [None, f"{AGENTS}:start_async"], ids=["sync", "async"])
+def test_an_agent_whose_calls_time_out_ends_alike_wherever_it_is_killed(
+    start: str | None, tmp_path: Path
+) -> None:
+    """Before, at and after a deadline; nothing is sent, and of the once call somebody says so."""
+    near = points_of(tmp_path, "timing_out", "tool notes.read, after", "tool mail.send, after")
+    run = "Send it" if start is None else None
+    report = crashed(tmp_path, "timing_out", run, start=start, world=f"{AGENTS}:world", points=near)
+    assert report.failures == () and len(report.killed) >= 5
+    covered = Coverage.read(report.coverage)
+    assert any(row.count for row in covered.rows if row.name.startswith("Executing wait Executing [in_doubt"))
+
+
 # -- broken agents ---------------------------------------------------------------------------------------------
 
 

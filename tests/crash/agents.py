@@ -94,6 +94,20 @@ def send_later(to: str) -> str:
     return sent(to)
 
 
+@tool("notes.read", effect="read", timeout_s=0.05)
+async def read_slowly(page: int) -> str:
+    """Read a page, if anybody waits for it."""
+    await asyncio.sleep(3600)
+    return f"page {page}"
+
+
+@tool("mail.send", effect="once", timeout_s=0.05)
+async def send_slowly(to: str) -> str:
+    """Send a mail, if anybody waits for it."""
+    await asyncio.sleep(3600)
+    return sent(to)
+
+
 SEND = [*call("mail.send", to="a@example.org"), refine("stop"), review("success", answer="Sent.")]
 SCRIPT = [*call("notes.read", page=1), refine("continue"), *SEND]
 
@@ -101,6 +115,11 @@ SCRIPT = [*call("notes.read", page=1), refine("continue"), *SEND]
 def sound(journal: Journal) -> Engine:
     """Return an agent that reads and sends."""
     return Engine(ScriptedModel(SCRIPT), [read, send], journal, builtins=False)
+
+
+def timing_out(journal: Journal) -> Engine:
+    """Return an agent whose every call is given up at its deadline: an error, and a doubt."""
+    return Engine(ScriptedModel(SCRIPT), [read_slowly, send_slowly], journal, builtins=False)
 
 
 def _with(sender: Tool, script: list[Any] = SEND, **options: Any) -> Any:
