@@ -22,6 +22,7 @@ from paor import (
     Reply,
     ScriptedModel,
     Task,
+    TimedOut,
     ToolError,
     ToolOutput,
     Usage,
@@ -29,6 +30,7 @@ from paor import (
 )
 from paor.cli import main
 from paor.fsm.transfer.redaction import Redaction
+from paor.states.records.actions import Effect
 from paor.testing import call, parameters, plan, refine, review, scripted_tool, select, step
 from paor.testing.python_literals import CALLABLE, New, source, value_of
 from paor.testing.regression import regression_test
@@ -70,6 +72,22 @@ def constants(text: str) -> dict[str, Any]:
             except ValueError:
                 continue
     return found
+
+
+@pytest.mark.parametrize("effect", ["read", "once"])
+def test_a_call_that_timed_out_times_out_in_the_test_without_waiting(tmp_path: Path, effect: Effect) -> None:
+    """An error that is tried again, or a doubt; in the script as in the journal."""
+    replies = [*call("notes.read", page=1), *END]
+    tools = [scripted_tool("notes.read", [TimedOut(), "a page"], effect=effect, retries=1, timeout_s=30)]
+    with engine(tmp_path, replies, tools, journal=Journal(":memory:", "off")) as scripted:
+        result = scripted.run("Read")
+        if effect == "once":
+            assert result.waiting_for is not None and "timed out after 30 s" in result.waiting_for.message
+            result = scripted.resume(result.run_id, outcome="done", result="a page")
+        text = regression_test(scripted.journal, result.run_id, None)
+    assert "TimedOut(" in text and result.state == "Done"
+    (tmp_path / "test_it.py").write_text(text)
+    run_pytest(tmp_path)
 
 
 @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.large)])

@@ -131,15 +131,17 @@ def scripted_tool(
     retries: int = 0,
     repeat_allowed: bool = False,
     duplicate_limits: Mapping[str, int] | None = None,
+    timeout_s: float | None = None,
 ) -> Tool:
     """
     Return a tool whose n-th call has the n-th outcome.
 
     Args:
         name: Compound name, ``method.name``.
-        outcomes: What each call returns; an exception is raised, an `Asks` asks the model first. A call too many fails.
+        outcomes: What each call returns; an exception is raised, an `Asks` asks the model first. A `TimedOut` is what a
+            call comes to that is given up at its deadline, and nobody waits for it. A call too many fails.
         parameters: JSON Schema of the arguments; None takes any.
-        effect, label, description, retries, repeat_allowed, duplicate_limits: See `Tool`.
+        effect, label, description, retries, repeat_allowed, duplicate_limits, timeout_s: See `Tool`.
 
     Raises:
         UsageError: As `Tool`, or *outcomes* is a text.
@@ -175,6 +177,7 @@ def scripted_tool(
         retries=retries,
         repeat_allowed=repeat_allowed,
         duplicate_limits=dict(duplicate_limits or {}),
+        timeout_s=timeout_s,
     )
 
 
