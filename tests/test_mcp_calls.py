@@ -127,6 +127,30 @@ def test_a_call_that_takes_too_long_is_in_doubt_and_stalls_nobody_else(tmp_path:
     assert done(tmp_path / "effects") == ["hang"]
 
 
+@pytest.mark.parametrize("effect", ["read", "once"])
+@pytest.mark.parametrize("whose", ["the server's", "the run's"])
+def test_whoever_notices_that_a_server_is_too_slow_the_row_is_the_same(
+    whose: str, effect: Effect, tmp_path: Path
+) -> None:
+    """Its own bound and that of the run: an error, or a doubt; and the next call gets a new server."""
+    bounds = {"call_s": 0.5} if whose == "the server's" else {}
+    with faulty(tmp_path, effects={"hang": effect}, **bounds) as server:
+        server.tools()  # it takes longer to start than its calls may take
+        limits = Limits() if bounds else Limits(tool_timeout_s=0.5)
+        result = called(server, tmp_path, "f.hang", limits=limits)
+        with Journal(tmp_path / "runs.db", read_only=True) as journal:
+            (row,) = [row for row in journal.transitions(result.run_id) if row.request["kind"] == "tool"]
+        assert row.outcome.get("error", row.outcome.get("why")) == (
+            "deadline" if effect == "once" else "timeout"
+        )
+        assert "left" not in row.outcome
+        (tmp_path / "next").mkdir()
+        server.settings = McpServer(server.settings.target, name="f").settings
+        assert called(server, tmp_path / "next", "f.echo").state == "Done"
+    assert texts(tmp_path / "next") == {"result.txt": "echo: hi"}
+    assert done(tmp_path / "effects") == ["hang"]
+
+
 def test_a_server_that_died_between_two_calls_is_started_again(tmp_path: Path) -> None:
     """Nothing was sent to the dead one, so nothing is in doubt."""
     with faulty(tmp_path, effects={"crash": "read"}) as server:

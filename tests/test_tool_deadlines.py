@@ -27,6 +27,7 @@ from paor import (
     Reply,
     Result,
     SteppingClock,
+    Task,
     TimedOut,
     Tool,
     ToolContext,
@@ -39,11 +40,12 @@ from paor import (
 from paor.cli import main
 from paor.fsm.journal.rows import Transition
 from paor.fsm.runtime.effects import Timing
+from paor.fsm.runtime.ports import SystemClock
 from paor.states.records.actions import Effect
 
 from .test_resume import die, in_child
 from .tool_deadlines import measure
-from .worlds import PARAMETERS, SELECT, STOP, SUCCESS, engine
+from .worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS, engine
 
 WORK = [SELECT("notes.work"), PARAMETERS(page=1), STOP, SUCCESS]
 DRIVERS = pytest.mark.parametrize("driver", ["sync", "async"])
@@ -374,6 +376,32 @@ def test_a_call_is_not_begun_when_no_time_is_left(tmp_path: Path) -> None:
         (row,) = judged(scripted, result)
         assert (row.trigger, row.outcome["error"]) == ("execute", "timeout") and not work.keys
         assert (result.state, result.reason) == ("Failed", "time_budget")
+
+
+def test_a_task_of_a_workflow_is_no_call_that_times_out(tmp_path: Path) -> None:
+    """The bound holds for the calls of its run, however many of them there are."""
+    made: list[float | None] = []
+
+    @tool("notes.work", effect="read")
+    def work(page: int, context: ToolContext) -> str:
+        """Work."""
+        made.append(context.timeout_s)
+        time.sleep(0.3)
+        return f"page {page}"
+
+    script = [
+        SELECT("notes.work"),
+        PARAMETERS(page=1),
+        CONTINUE,
+        SELECT("notes.work"),
+        PARAMETERS(page=2),
+        STOP,
+        SUCCESS,
+    ]
+    with engine(tmp_path, [*script, SUCCESS], [work], clock=SystemClock()) as scripted:
+        limits = Limits(tool_timeout_s=0.5, completion_review="rules")
+        result = scripted.run_workflow("Work", tasks=[Task("Work twice")], limits=limits)
+        assert result.state == "Done" and made == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), 1e9, True, "5", 10**400])

@@ -307,6 +307,19 @@ def test_a_calls_time_is_bounded_however_many_pages_are_slow() -> None:
     assert len(output.notes) == 9
 
 
+def test_a_call_that_has_a_bound_returns_what_it_has_before_it_is_given_up() -> None:
+    """The bound of the call is shorter than the tools' own."""
+    slow = {f"/slow{number}": BAD["silent"][0] for number in range(4)}
+    with Site(slow) as site:
+        index = Index(site.url("/fsm.html"), *(site.url(path) for path in slow))
+        context = Context()
+        context.timeout_s = 1.5
+        settings = replace(FAST, page_s=5.0, workers=2)
+        output = tools(index, settings)["web.scrape"].invoke({"query": "machines", "maxResults": 5}, context)
+    assert [document.name for document in output.documents] == ["01-fsm.md"]
+    assert any("1.35 seconds" in note for note in output.notes)
+
+
 # -- redirects -------------------------------------------------------------------------------------------------------
 
 
