@@ -41,11 +41,13 @@ from paor.cli import main
 from paor.fsm.journal.rows import Transition
 from paor.fsm.runtime.effects import Timing
 from paor.fsm.runtime.ports import SystemClock
+from paor.fsm.versioning.fingerprints import _OF_DRIVERS, given_fingerprints
 from paor.states.records.actions import Effect
+from paor.states.settings.limits import recorded_limits
 
 from .test_resume import die, in_child
 from .tool_deadlines import measure
-from .worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS, engine
+from .worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 
 WORK = [SELECT("notes.work"), PARAMETERS(page=1), STOP, SUCCESS]
 DRIVERS = pytest.mark.parametrize("driver", ["sync", "async"])
@@ -890,3 +892,20 @@ def test_no_run_is_held_no_late_result_accepted_and_nothing_begun_twice(
     assert [f"{item.case}: {line}" for item in found for line in item.broken] == []
     assert {item.case.form for item in found} == {"sync", "async", "process"}
     assert sum(item.left for item in found) > 0 and os.getpid() > 0
+
+
+def test_a_bound_decides_nothing_so_runs_from_before_it_have_the_same_fingerprint(tmp_path: Path) -> None:
+    """A limit of drivers: a waiting run goes on under another one, and of an older version, too."""
+    with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
+        spec = scripted.journal.spec(scripted.run("Work").run_id)
+    for limits in (Limits(tool_timeout_s=5), Limits()):
+        other = spec.model_copy(update={"limits": limits})
+        assert given_fingerprints(other)["limits"] == spec.fingerprints["limits"]
+    data = spec.limits.model_dump()
+    assert (
+        recorded_limits({name: value for name, value in data.items() if name != "tool_timeout_s"})
+        == spec.limits
+    )
+    assert "tool_timeout_s" in _OF_DRIVERS, (
+        "so that it is not in the digest of an older version's limits either"
+    )
