@@ -27,6 +27,7 @@ from paor import (
     ToolOutput,
     Usage,
     UsageError,
+    tool,
 )
 from paor.cli import main
 from paor.fsm.transfer.redaction import Redaction
@@ -86,6 +87,20 @@ def test_a_call_that_timed_out_times_out_in_the_test_without_waiting(tmp_path: P
             result = scripted.resume(result.run_id, outcome="done", result="a page")
         text = regression_test(scripted.journal, result.run_id, None)
     assert "TimedOut(" in text and result.state == "Done"
+    (tmp_path / "test_it.py").write_text(text)
+    run_pytest(tmp_path)
+
+
+def test_a_call_that_timed_out_and_certainly_did_not_happen_becomes_a_test(tmp_path: Path) -> None:
+    """Its tool said so; in the script it says so at once."""
+
+    @tool("notes.read", reconcile=lambda key: None)
+    def read(page: int) -> str:
+        """Read a page."""
+        raise TimedOut("silent")
+
+    with engine(tmp_path, [*call("notes.read", page=1), *END], [read]) as scripted:
+        text = regression_test(scripted.journal, scripted.run("Read").run_id, None)
     (tmp_path / "test_it.py").write_text(text)
     run_pytest(tmp_path)
 

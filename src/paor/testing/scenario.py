@@ -146,7 +146,7 @@ class _Reader:
         result = change.result
         if not result:
             return None
-        if facts.get("error") == "timeout" and result.retryable:
+        if facts.get("error") == "timeout" and result.retryable and row.request.get("effect") != "once":
             return New("TimedOut", (result.error or "",))
         if not result.ok:
             sure = result.retryable and row.request.get("effect") == "once"
