@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -44,6 +45,7 @@ from paor.fsm.runtime.ports import SystemClock
 from paor.fsm.versioning.fingerprints import _OF_DRIVERS, given_fingerprints
 from paor.states.records.actions import Effect
 from paor.states.settings.limits import recorded_limits
+from paor.tools.process.child import ChildProcess
 
 from .test_resume import die, in_child
 from .tool_deadlines import measure
@@ -746,7 +748,11 @@ def working(folder: Path, made: Tool, **options: Any) -> Engine:
 
 @DRIVERS
 def test_a_tool_in_a_process_gives_what_it_would_give_here(
-    driver: str, tmp_path: Path, apart: Any, capfd: pytest.CaptureFixture[str]
+    driver: str,
+    tmp_path: Path,
+    apart: Any,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Arguments converted, the context's plain data, the environment; what it prints goes to standard error."""
     for made, expected in ((apart.work, ["yes", [1, 2]]), (apart.awork, "page 1")):
@@ -759,6 +765,13 @@ def test_a_tool_in_a_process_gives_what_it_would_give_here(
             if made is apart.awork:
                 assert document.read() == expected
             else:
+    if how == "stdin":
+        return {"own": sys.stdin.read(), "started": subprocess.run(["cat"], capture_output=True, text=True).stdout}
+    if how == "huge":
+        return "x" * 7000
+    if how == "leaves":
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        place.joinpath("begun").open("a").write(f"{child.pid}\\n")
                 told = json.loads(str(document.read()))
                 assert [told["env"], told["ids"]] == expected and told["key"] == f"{result.run_id}-1"
     assert "printed" in capfd.readouterr().err
@@ -771,6 +784,24 @@ def ended(pid: int) -> bool:
     except OSError:
         return True
 
+
+class Wordless(ToolError):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+ERRORS |= {"asks odd": AnswerNeeded("Which?", {"type": "object"}, {1}), "wordless": Wordless()}
+
+@tool("notes.first", effect="read", process=True)
+def twice(page: int) -> str:
+    """Work."""
+    return "the first"
+
+first = twice
+
+@tool("notes.work", effect="read", process=True)
+def twice(page: int) -> str:
+    """Work."""
+    return "the second"
 
 def soon_ended(pid: int) -> bool:
     """Return whether a process is gone, once it is, and in less than the minute for which those of this file hang."""
@@ -795,6 +826,7 @@ def test_a_tool_in_a_process_is_killed_with_all_that_it_has_started(
         timeout_s=3,
     )
     with working(tmp_path, made, arguments={"how": "hang"}) as scripted:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
         call = scripted.arun(str(tmp_path)) if driver == "async" else None
         result = asyncio.run(call) if call is not None else scripted.run(str(tmp_path))
         (row,) = judged(scripted, result)
@@ -833,11 +865,12 @@ def test_what_a_tool_in_a_process_raises_means_what_it_means_here(
 
 
 def test_a_process_ends_when_its_driver_is_killed(tmp_path: Path, apart: Any) -> None:
-    """What hangs does not outlive whoever waited for it."""
+    """What hangs does not outlive whoever waited for it, nor does what it has started."""
 
     def lost() -> None:
         def wait_and_die() -> None:
-            while not (tmp_path / "begun").exists():
+            begun = tmp_path / "begun"
+            while not begun.exists() or begun.read_text().count("\n") < 2:
                 time.sleep(0.01)
             die()
 
@@ -845,7 +878,7 @@ def test_a_process_ends_when_its_driver_is_killed(tmp_path: Path, apart: Any) ->
         working(tmp_path, apart.work, arguments={"how": "hang"}).run(str(tmp_path))
 
     assert in_child(lost) == signal.SIGKILL
-    assert soon_ended(int((tmp_path / "begun").read_text().split()[0]))
+    assert all(soon_ended(int(pid)) for pid in (tmp_path / "begun").read_text().split())
 
 
 def test_a_function_that_no_process_can_import_is_refused(apart: Any) -> None:
@@ -863,6 +896,8 @@ def test_a_function_that_no_process_can_import_is_refused(apart: Any) -> None:
     main_module = sys.modules["__main__"]
     apart.plain.__module__ = "__main__"
     spec, main_module.__spec__ = main_module.__spec__, None
+        ("asks odd", "tool_error"),
+        ("wordless", "tool_error"),
     try:
         with pytest.raises(UsageError, match="not the program that runs"):
             Tool("notes.work", run=apart.plain, process=True)
@@ -878,6 +913,67 @@ def test_a_function_that_is_gone_from_its_module_was_certainly_not_called(tmp_pa
     with working(tmp_path, made) as scripted:
         (row,) = judged(scripted, scripted.run("Work"))
         assert "cannot import" in error_of(scripted, row) and row.outcome["error"] == "tool_error"
+def test_a_tool_in_a_process_reads_nothing_of_what_its_driver_says(tmp_path: Path, apart: Any) -> None:
+    """Neither it nor a program that it starts waits for input that never comes."""
+    with working(
+        tmp_path, apart.work, arguments={"how": "stdin"}, limits=Limits(tool_timeout_s=20)
+    ) as scripted:
+        result = scripted.run(str(tmp_path))
+        judged(scripted, result)
+        (document,) = result.documents
+        assert json.loads(str(document.read())) == {"own": "", "started": ""}
+
+
+def test_what_a_process_returns_beyond_the_limit_is_not_read(
+    tmp_path: Path, apart: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused where it was made; only the refusal comes over."""
+    read: list[int] = []
+    ask = ChildProcess.ask
+
+    def asked(*given: Any) -> bytes:
+        read.append(len(line := ask(*given)))
+        return line
+
+    monkeypatch.setattr(ChildProcess, "ask", asked)
+    with working(
+        tmp_path, apart.work, arguments={"how": "huge"}, limits=Limits(result_bytes=1000)
+    ) as scripted:
+        (row,) = judged(scripted, scripted.run(str(tmp_path)))
+        assert "at most 1000 are kept" in error_of(scripted, row) and read[0] < 1000
+
+
+def test_what_a_process_has_started_ends_with_its_call(tmp_path: Path, apart: Any) -> None:
+    """Also when the call has ended well."""
+    with working(tmp_path, apart.work, arguments={"how": "leaves"}) as scripted:
+        assert scripted.run(str(tmp_path)).documents
+    assert soon_ended(int((tmp_path / "begun").read_text().split()[1]))
+
+
+def test_a_process_that_has_ended_takes_with_it_what_it_has_started() -> None:
+    """Whoever asks whether it has ended does not let its group go."""
+    code = "import subprocess, sys; print(subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL).pid)"
+    child = ChildProcess.__new__(ChildProcess)
+    child._process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    pid = int(child.ask((), lambda: None))
+    os.waitid(os.P_PID, child._process.pid, os.WEXITED | os.WNOWAIT)
+    assert child.end() == 0
+    assert soon_ended(pid)
+
+
+def test_a_name_that_means_another_function_calls_neither(tmp_path: Path, apart: Any) -> None:
+    """A module that defines a name twice has tools of both; its name is that of the second one."""
+    made = Tool("notes.work", parameters=apart.first.parameters, run=apart.first.run, process=True)
+    with working(tmp_path, made) as scripted:
+        (row,) = judged(scripted, scripted.run("Work"))
+        assert "another function" in error_of(scripted, row)
+    with working(tmp_path, apart.twice, journal=Journal(":memory:", "off")) as scripted:
+        (document,) = scripted.run("Work").documents
+        assert document.read() == "the second"
+
+
 
 
 # -- many runs -----------------------------------------------------------------------------------------------------

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn
 
 from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
 from ..signature import importable_name
+from ..tool import Tool
 from .child import AskedToStop, ChildProcess
 
 WORKER = "paor.tools.process.worker"
@@ -44,11 +46,11 @@ def call_in_process(
 
     Raises:
         ToolError: The function raised; `NotStarted`, `EffectUnknown`, `TimedOut` and `AnswerNeeded` as they were.
-        NotStarted: There is no process, or it cannot import the function.
+        NotStarted: There is no process, or it cannot import the function, or would find another one by its name.
         EffectUnknown: The process ended, or was ended, before it answered.
     """
     call = {
-        "function": importable_name(function),
+        "function": _name_of(function),
         "arguments": dict(arguments),
         "typed": typed,
         "context": _plain(context),
@@ -69,6 +71,17 @@ def call_in_process(
         raise EffectUnknown(f"its process ended before it answered (exit code {code})")
     answer = json.loads(line)
     return answer["returned"] if "returned" in answer else _raise(answer)
+
+
+def _name_of(function: Callable[..., Any]) -> str | None:
+    name, nothing = importable_name(function), object()
+    found: Any = sys.modules.get(function.__module__, nothing)
+    for part in function.__qualname__.split("."):
+        found = getattr(found, part, nothing)
+    found = found.run if isinstance(found, Tool) else found
+    if found is not function and found is not nothing:
+        raise NotStarted(f"its process would find another function by the name {name}")
+    return name
 
 
 def _raise(answer: Mapping[str, Any]) -> NoReturn:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
 
 POLL_S = 0.1
 
@@ -81,11 +82,14 @@ class ChildProcess:
                     raise TimeoutError from None
 
     def end(self) -> int:
-        """End it, whatever it does; return its exit code, that of the kill if it had not ended before."""
+        """End it and all that it has started, whatever they do; return its exit code, that of the kill if it had not ended before."""
         process = self._process
-        if process.poll() is None:
+        if (
+            process.returncode is None
+        ):  # its id is nobody else's before `wait`; if it has ended, its group may not have
             if hasattr(os, "killpg"):
-                os.killpg(process.pid, signal.SIGKILL)
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
             else:
                 process.kill()
         code = process.wait()
@@ -104,5 +108,5 @@ class ChildProcess:
                 self._process.stdin.write(part)
             self._process.stdin.flush()
             return self._process.stdout.readline()
-        except (OSError, ValueError):  # it has died, or its pipes were closed
+        except (OSError, ValueError, MemoryError):  # it has died, its pipes were closed, or it says too much
             return b""

@@ -1,8 +1,9 @@
 """
 The process in which a tool's function is called: ``python -m paor.tools.process.worker``, started by `call`.
 
-One line of JSON comes in on standard input, one goes out on standard output; what the function prints goes to standard
-error. When its input ends, whoever asked is gone, and so it ends too, whatever the function does.
+One line of JSON comes in on standard input, one goes out on standard output. The function has neither: what it prints goes
+to standard error, and what it reads is empty. When the input ends, whoever asked is gone, and so this process ends with all
+that it has started, whatever the function does.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import importlib
 import inspect
 import json
 import os
+import signal
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any, NoReturn, cast
+from typing import Any, BinaryIO, NoReturn, cast
 
 from pydantic_core import to_jsonable_python
 
@@ -31,15 +34,24 @@ from ..tool import Document, Resumption, Tool, ToolContext, ToolOutput
 def answer_to(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the function returns or raises, in the form that `call` reads."""
     try:
-        return {"returned": _returned(_called(call))}
+        return {"returned": _returned(_called(call), call["context"]["limits"]["result_bytes"])}
     except AnswerNeeded as error:
-        return {"asked": [error.message, error.schema, error.state]}
+        return _asked(error)
     except ToolError as error:
         kinds = (NotStarted, EffectUnknown, TimedOut, ToolError)  # a host's own classes count as paor's
         kind = next(kind for kind in kinds if isinstance(error, kind))
-        return {"raised": kind.__name__, "text": str(error)}
+        return {"raised": kind.__name__, "text": _words(error)}
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is the function's, and is told in words
         return {"raised": "", "text": f"{type(error).__name__}: {_words(error)}"}
+
+
+def _asked(error: AnswerNeeded) -> dict[str, Any]:
+    asked = [error.message, error.schema, error.state]
+    try:
+        json.dumps(asked)
+    except (TypeError, ValueError, RecursionError) as reason:
+        return {"raised": "", "text": f"what it asks has no JSON form: {reason}"}
+    return {"asked": asked}
 
 
 def _called(call: Mapping[str, Any]) -> Any:
@@ -67,18 +79,25 @@ def _function(name: str) -> Any:
     return found.run if isinstance(found, Tool) else found
 
 
-def _returned(value: Any) -> Any:
-    """Return a value as JSON has it; raise `ToolError` where that is not what it is."""
+_JSON_MOST = 6
+"""Most letters of JSON that a byte of text becomes."""
+
+
+def _returned(value: Any, bytes_max: int) -> Any:
+    """Return a value as JSON has it; raise `ToolError` where that is not what it is, or more than a call may return."""
     if isinstance(value, bytes | bytearray | Document | ToolOutput):
         raise ToolError(
             f"the tool ran and returned {type(value).__name__}; a process gives back text or JSON"
         )
     try:
-        return json.loads(json.dumps(value, default=_plain))
+        text = json.dumps(value, default=_plain)
     except (TypeError, ValueError, RecursionError):
         raise ToolError(
             f"the tool ran and returned a {type(value).__name__}, which has no JSON form"
         ) from None
+    if len(text) > _JSON_MOST * bytes_max:  # so that whoever asked never reads it
+        raise ToolError(f"the call returned {len(text)} bytes of JSON; at most {bytes_max} are kept")
+    return json.loads(text)
 
 
 def _plain(value: Any) -> Any:
@@ -109,20 +128,28 @@ def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
     raise ToolError("a tool in a process of its own can ask no model and read no documents")
 
 
-def _end_with_caller() -> None:
-    """End this process once its input does: only the death of the caller, or its kill, ends that."""
-    while sys.stdin.buffer.read(1):
+def _end_with_caller(requests: BinaryIO) -> None:
+    """End this process and its group once its input does: only the death of the caller, or its kill, ends that."""
+    while requests.read(1):
         pass
+    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
     os._exit(1)
 
 
 def main() -> None:
     """Serve one call on the standard streams."""
-    answers = os.fdopen(os.dup(1), "wb")
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    call = json.loads(sys.stdin.buffer.readline())
-    threading.Thread(target=_end_with_caller, daemon=True).start()
-    answers.write(json.dumps(answer_to(call)).encode() + b"\n")
+    call = json.loads(requests.readline())
+    threading.Thread(target=_end_with_caller, args=(requests,), daemon=True).start()
+    answer = json.dumps(answer_to(call)).encode() + b"\n"
+    with suppress(
+        Exception
+    ):  # whatever the function has made of it; once the answer is out, this process is killed
+        sys.stdout.flush()
+    answers.write(answer)
     answers.flush()
     os._exit(0)
 
