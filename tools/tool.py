@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 from ..states.base.errors import UsageError
 from ..states.records.actions import Effect, WebFact
 from ..states.run.spec import ToolSpec
+from ..states.settings.base import shown
 from ..states.settings.limits import GUARD_CEILING, TIMEOUT_CEILING, Limits
 from ..states.settings.policy import Policy
 from .signature import bind, context_parameter, importable_name, schema_of, summary_of
@@ -256,7 +257,7 @@ class Tool:
                 )
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= GUARD_CEILING:
                 raise UsageError(
-                    f"tool {self.name}: {name} must be a whole number from {least} to {GUARD_CEILING}, not {value!a}"
+                    f"tool {self.name}: {name} must be a whole number from {least} to {GUARD_CEILING}, not {shown(value)}"
                 )
 
     def _check_bound(self) -> None:
@@ -265,7 +266,7 @@ class Tool:
         is_number = isinstance(bound, int | float) and not isinstance(bound, bool)
         if bound is not None and not (is_number and 0 < bound <= TIMEOUT_CEILING):
             raise UsageError(
-                f"tool {self.name}: timeout_s must be seconds above 0 and up to {TIMEOUT_CEILING:,}, not {bound!a:.80}"
+                f"tool {self.name}: timeout_s must be seconds above 0 and up to {TIMEOUT_CEILING:,}, not {shown(bound)}"
             )
         if not isinstance(self.process, bool):
             raise UsageError(f"tool {self.name}: process must be True or False")

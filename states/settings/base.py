@@ -46,12 +46,12 @@ def problems_of(error: ValidationError, kind: type[BaseModel]) -> str:
             words = (
                 details["msg"].lower().replace("input should be", "must be").replace("valid tuple", "list")
             )
-            told.append(f"{name}: {words}, not {_shown(details['input'])}")
+            told.append(f"{name}: {words}, not {shown(details['input'])}")
     more = [f"and {len(found) - TOLD_MAX} more"] if len(found) > TOLD_MAX else []
     return "; ".join(told + more)
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Return a wrong value in one short line of printable ASCII, whatever it is."""
     try:
         text = ascii(value)
