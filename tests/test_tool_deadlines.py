@@ -257,11 +257,13 @@ class Patient(SteppingClock):
 
 @EFFECTS
 def test_a_result_after_its_time_is_late_however_slow_the_driver_is(effect: Effect, tmp_path: Path) -> None:
-    """The call's own time decides, not who was faster."""
+    """The call's own time decides, not who was faster; and nothing is asked for it any more."""
+    contexts: list[ToolContext] = []
 
     @tool("notes.work", effect=effect, timeout_s=SOON)
-    def work(page: int) -> str:
+    def work(page: int, context: ToolContext) -> str:
         """Work."""
+        contexts.append(context)
         time.sleep(1.5 * SOON)
         return "too late"
 
@@ -272,6 +274,7 @@ def test_a_result_after_its_time_is_late_however_slow_the_driver_is(effect: Effe
             "deadline" if effect == "once" else "timeout"
         )
         assert not result.documents and "left" not in row.outcome
+        assert contexts[0].stopped() == "the call was given up"
 
 
 def test_both_drivers_write_the_same_rows_of_a_deadline(tmp_path: Path) -> None:
@@ -408,7 +411,9 @@ def test_a_task_of_a_workflow_is_no_call_that_times_out(tmp_path: Path) -> None:
         assert result.state == "Done" and made == [0.5, 0.5]
 
 
-@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), 1e9, True, "5", 10**400])
+@pytest.mark.parametrize(
+    "value", [0, -1, float("nan"), float("inf"), 1e9, True, "5", 10**400, pytest.param(10**5000, id="huge")]
+)
 def test_a_bound_that_is_none_is_refused(value: Any) -> None:
     """One line, when it is given."""
     with pytest.raises(UsageError, match="timeout_s") as found:
@@ -564,6 +569,47 @@ def test_a_once_call_that_has_ended_is_settled_by_its_own_reconciliation(
         }.get(comes_to, ["wait"])
 
 
+@pytest.mark.parametrize("says", ["it was sent", None], ids=["done", "not done"])
+def test_what_a_call_asked_the_model_counts_whatever_its_reconciliation_says(
+    says: Any, tmp_path: Path
+) -> None:
+    """The requests were made and paid."""
+
+    @tool("notes.work", timeout_s=60, reconcile=lambda key: says)
+    def work(page: int, context: ToolContext) -> str:
+        """Work."""
+        context.ask("a text")
+        raise TimedOut("silent")
+
+    with engine(tmp_path, [*WORK[:2], "A text.", *WORK[2:]], [work]) as scripted:
+        (row,) = judged(scripted, scripted.run("Work"))
+        assert len(row.outcome["texts"]) == 1 and row.outcome["tokens_in"] > 0
+
+
+def test_a_driver_that_is_cancelled_twice_leaves_a_call_rightly(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is told that the call is left, and its late end finds nobody, not even a closed loop."""
+    with hanging(tmp_path, timeout_s=60) as (work, scripted):
+
+        async def cancelled_twice() -> None:
+            task = asyncio.create_task(scripted.arun("Work"))
+            while not work.keys:
+                await asyncio.sleep(0.002)
+            for _ in range(2):
+                task.cancel()
+                await asyncio.sleep(0.01)
+            with suppress(asyncio.CancelledError):
+                await task
+
+        asyncio.run(cancelled_twice())
+        (thread,) = (each for each in threading.enumerate() if each.name == "paor-tool notes.work")
+        work.released.set()
+        thread.join(60)
+    told = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(told) == 2 and "is left running" in told[0] and "has ended" in told[1]
+
+
 def test_a_once_call_that_was_left_is_not_asked_about(tmp_path: Path) -> None:
     """It may still do what its reconciliation would deny now."""
     asked: list[str] = []
@@ -715,6 +761,13 @@ def work(page: int, context: ToolContext, how: str = "", ids: set[int] = set()) 
         return object()
     if how == "ask":
         return context.ask("a text")
+    if how == "stdin":
+        return {"own": sys.stdin.read(), "started": subprocess.run(["cat"], capture_output=True, text=True).stdout}
+    if how == "huge":
+        return "x" * 7000
+    if how == "leaves":
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        place.joinpath("begun").open("a").write(f"{child.pid}\\n")
     return {"page": page, "ids": sorted(ids), "key": context.idempotency_key, "env": os.environ.get("HERE"), "again": context.resumption and context.resumption.content}
 
 ERRORS = {"ToolError": ToolError("torn out"), "ValueError": ValueError("odd"), "NotStarted": NotStarted("busy"), "EffectUnknown": EffectUnknown("cut off"), "TimedOut": TimedOut("silent"), "exit": SystemExit(3), "AnswerNeeded": AnswerNeeded("Which?", {"type": "object"}, {"n": 1})}
@@ -727,6 +780,24 @@ async def awork(page: int) -> str:
 
 def plain(**arguments):
     return arguments
+
+class Wordless(ToolError):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+ERRORS |= {"asks odd": AnswerNeeded("Which?", {"type": "object"}, {1}), "wordless": Wordless()}
+
+@tool("notes.first", effect="read", process=True)
+def twice(page: int) -> str:
+    """Work."""
+    return "the first"
+
+first = twice
+
+@tool("notes.work", effect="read", process=True)
+def twice(page: int) -> str:
+    """Work."""
+    return "the second"
 '''
 
 
@@ -755,6 +826,7 @@ def test_a_tool_in_a_process_gives_what_it_would_give_here(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Arguments converted, the context's plain data, the environment; what it prints goes to standard error."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     for made, expected in ((apart.work, ["yes", [1, 2]]), (apart.awork, "page 1")):
         arguments = {"ids": [2, 1]} if made is apart.work else {}
         with working(tmp_path, made, arguments=arguments, ids=RandomIds()) as scripted:
@@ -765,13 +837,6 @@ def test_a_tool_in_a_process_gives_what_it_would_give_here(
             if made is apart.awork:
                 assert document.read() == expected
             else:
-    if how == "stdin":
-        return {"own": sys.stdin.read(), "started": subprocess.run(["cat"], capture_output=True, text=True).stdout}
-    if how == "huge":
-        return "x" * 7000
-    if how == "leaves":
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-        place.joinpath("begun").open("a").write(f"{child.pid}\\n")
                 told = json.loads(str(document.read()))
                 assert [told["env"], told["ids"]] == expected and told["key"] == f"{result.run_id}-1"
     assert "printed" in capfd.readouterr().err
@@ -784,24 +849,6 @@ def ended(pid: int) -> bool:
     except OSError:
         return True
 
-
-class Wordless(ToolError):
-    def __str__(self):
-        raise RuntimeError("no words")
-
-ERRORS |= {"asks odd": AnswerNeeded("Which?", {"type": "object"}, {1}), "wordless": Wordless()}
-
-@tool("notes.first", effect="read", process=True)
-def twice(page: int) -> str:
-    """Work."""
-    return "the first"
-
-first = twice
-
-@tool("notes.work", effect="read", process=True)
-def twice(page: int) -> str:
-    """Work."""
-    return "the second"
 
 def soon_ended(pid: int) -> bool:
     """Return whether a process is gone, once it is, and in less than the minute for which those of this file hang."""
@@ -826,7 +873,6 @@ def test_a_tool_in_a_process_is_killed_with_all_that_it_has_started(
         timeout_s=3,
     )
     with working(tmp_path, made, arguments={"how": "hang"}) as scripted:
-    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
         call = scripted.arun(str(tmp_path)) if driver == "async" else None
         result = asyncio.run(call) if call is not None else scripted.run(str(tmp_path))
         (row,) = judged(scripted, result)
@@ -849,6 +895,8 @@ def test_a_tool_in_a_process_is_killed_with_all_that_it_has_started(
         ("EffectUnknown", "tool_unsure"),
         ("die", "tool_unsure"),
         ("TimedOut", "deadline"),
+        ("asks odd", "tool_error"),
+        ("wordless", "tool_error"),
         ("AnswerNeeded", None),
     ],
 )
@@ -864,55 +912,6 @@ def test_what_a_tool_in_a_process_raises_means_what_it_means_here(
             assert result.waiting_for is not None and result.waiting_for.message == "Which?"
 
 
-def test_a_process_ends_when_its_driver_is_killed(tmp_path: Path, apart: Any) -> None:
-    """What hangs does not outlive whoever waited for it, nor does what it has started."""
-
-    def lost() -> None:
-        def wait_and_die() -> None:
-            begun = tmp_path / "begun"
-            while not begun.exists() or begun.read_text().count("\n") < 2:
-                time.sleep(0.01)
-            die()
-
-        threading.Thread(target=wait_and_die, daemon=True).start()
-        working(tmp_path, apart.work, arguments={"how": "hang"}).run(str(tmp_path))
-
-    assert in_child(lost) == signal.SIGKILL
-    assert all(soon_ended(int(pid)) for pid in (tmp_path / "begun").read_text().split())
-
-
-def test_a_function_that_no_process_can_import_is_refused(apart: Any) -> None:
-    """Where it is declared; one whose module is gone is not started, for certain."""
-
-    def within(page: int) -> str:
-        """Work."""
-        return "never"
-
-    for function in (within, lambda page: "never", str, apart.work):
-        with pytest.raises(UsageError, match="process=True needs a function"):
-            Tool("notes.work", run=function, process=True)
-    with pytest.raises(UsageError, match="process must be True or False"):
-        Tool("notes.work", run=apart.plain, process=1)  # type: ignore[arg-type]
-    main_module = sys.modules["__main__"]
-    apart.plain.__module__ = "__main__"
-    spec, main_module.__spec__ = main_module.__spec__, None
-        ("asks odd", "tool_error"),
-        ("wordless", "tool_error"),
-    try:
-        with pytest.raises(UsageError, match="not the program that runs"):
-            Tool("notes.work", run=apart.plain, process=True)
-    finally:
-        main_module.__spec__ = spec
-
-
-def test_a_function_that_is_gone_from_its_module_was_certainly_not_called(tmp_path: Path, apart: Any) -> None:
-    """Of a once tool too nothing is in doubt."""
-    made = Tool("notes.work", parameters={"properties": {"page": {}}}, run=apart.plain, process=True)
-    file = Path(apart.__file__)
-    file.write_text("")
-    with working(tmp_path, made) as scripted:
-        (row,) = judged(scripted, scripted.run("Work"))
-        assert "cannot import" in error_of(scripted, row) and row.outcome["error"] == "tool_error"
 def test_a_tool_in_a_process_reads_nothing_of_what_its_driver_says(tmp_path: Path, apart: Any) -> None:
     """Neither it nor a program that it starts waits for input that never comes."""
     with working(
@@ -974,6 +973,53 @@ def test_a_name_that_means_another_function_calls_neither(tmp_path: Path, apart:
         assert document.read() == "the second"
 
 
+def test_a_process_ends_when_its_driver_is_killed(tmp_path: Path, apart: Any) -> None:
+    """What hangs does not outlive whoever waited for it, nor does what it has started."""
+
+    def lost() -> None:
+        def wait_and_die() -> None:
+            begun = tmp_path / "begun"
+            while not begun.exists() or begun.read_text().count("\n") < 2:
+                time.sleep(0.01)
+            die()
+
+        threading.Thread(target=wait_and_die, daemon=True).start()
+        working(tmp_path, apart.work, arguments={"how": "hang"}).run(str(tmp_path))
+
+    assert in_child(lost) == signal.SIGKILL
+    assert all(soon_ended(int(pid)) for pid in (tmp_path / "begun").read_text().split())
+
+
+def test_a_function_that_no_process_can_import_is_refused(apart: Any) -> None:
+    """Where it is declared; one whose module is gone is not started, for certain."""
+
+    def within(page: int) -> str:
+        """Work."""
+        return "never"
+
+    for function in (within, lambda page: "never", str, apart.work):
+        with pytest.raises(UsageError, match="process=True needs a function"):
+            Tool("notes.work", run=function, process=True)
+    with pytest.raises(UsageError, match="process must be True or False"):
+        Tool("notes.work", run=apart.plain, process=1)  # type: ignore[arg-type]
+    main_module = sys.modules["__main__"]
+    apart.plain.__module__ = "__main__"
+    spec, main_module.__spec__ = main_module.__spec__, None
+    try:
+        with pytest.raises(UsageError, match="not the program that runs"):
+            Tool("notes.work", run=apart.plain, process=True)
+    finally:
+        main_module.__spec__ = spec
+
+
+def test_a_function_that_is_gone_from_its_module_was_certainly_not_called(tmp_path: Path, apart: Any) -> None:
+    """Of a once tool too nothing is in doubt."""
+    made = Tool("notes.work", parameters={"properties": {"page": {}}}, run=apart.plain, process=True)
+    file = Path(apart.__file__)
+    file.write_text("")
+    with working(tmp_path, made) as scripted:
+        (row,) = judged(scripted, scripted.run("Work"))
+        assert "cannot import" in error_of(scripted, row) and row.outcome["error"] == "tool_error"
 
 
 # -- many runs -----------------------------------------------------------------------------------------------------

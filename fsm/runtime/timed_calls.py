@@ -58,9 +58,11 @@ async def aperform_timed(effect: UseTool | Reconcile, watch: CancelWatch) -> Ret
         await asyncio.wait({asyncio.wrap_future(call.came_to)}, timeout=effect.timeout_s)
     finally:  # also of a task that is cancelled itself: its tool cleans up first
         watch.remove(number)
-        if call.give_up("deadline"):
-            await asyncio.wait({asyncio.wrap_future(call.ended)}, timeout=GRACE_S)
-        outcome = call.outcome()
+        try:
+            if call.give_up("deadline"):
+                await asyncio.wait({asyncio.wrap_future(call.ended)}, timeout=GRACE_S)
+        finally:  # also of a task that is cancelled again: its loop may be gone when the call ends
+            outcome = call.outcome()
     return outcome
 
 
@@ -98,9 +100,11 @@ class _TimedCall:
     def give_up(self, why: _GivenUp) -> bool:
         """Return whether the call is given up, now or before; it is told to stop."""
         if _set(self.came_to, why):
-            self._effect.close()
             self._stop()
-        return isinstance(self.came_to.result(), str)
+        given_up = isinstance(self.came_to.result(), str)
+        if given_up:  # whoever was first: nothing is taken from it once its driver knows
+            self._effect.close()
+        return given_up
 
     def outcome(self) -> Returned | BaseException:
         """Return what the call came to; what ends a process is raised here, in the driver."""

@@ -107,6 +107,11 @@ def _of_unknown_end(
         if tool.reconcile is None or left:
             return InDoubt("deadline" if late else "tool_unsure", told, drive.stager.stage(told), left)
         settled = yield from _settle_doubt(drive, tool, intent)
+        if isinstance(
+            settled, Ended | Cancelled
+        ):  # what the call asked the model is used, whatever became of it
+            texts, request_ids = tuple(context.texts), tuple(context.request_ids)
+            return replace(settled, usage=context.ledger.usage, texts=texts, request_ids=request_ids)
         if settled is not None:
             return settled
         error = NotStarted(told)
