@@ -7,12 +7,13 @@ import json
 import logging
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ from paor.tools.process.child import ChildProcess
 
 from .test_resume import die, in_child
 from .tool_deadlines import measure
-from .worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
+from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 
 WORK = [SELECT("notes.work"), PARAMETERS(page=1), STOP, SUCCESS]
 DRIVERS = pytest.mark.parametrize("driver", ["sync", "async"])
@@ -567,6 +568,21 @@ def test_a_once_call_that_has_ended_is_settled_by_its_own_reconciliation(
             "Done": ["execute"],
             "tried again": ["retry_step", "execute"],
         }.get(comes_to, ["wait"])
+
+
+def test_the_doctor_reads_a_row_that_names_no_tool(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file of others may say anything; `verify` finds what is wrong with it."""
+    with hanging(tmp_path) as (_, scripted):
+        run(scripted, "sync")
+    with closing(sqlite3.connect(tmp_path / JOURNAL)) as file:
+        for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            file.execute(f'DROP TRIGGER "{name}"')
+        file.execute("UPDATE transitions SET request = '{}'")
+        file.commit()
+    assert main(["doctor", "--journal", str(tmp_path / JOURNAL)]) == 0
+    assert "1 call was left running (?;" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("says", ["it was sent", None], ids=["done", "not done"])

@@ -162,7 +162,7 @@ _LEFT = """
 
 def _left_calls(left: list[tuple[str, str]]) -> DoctorFinding:
     """Return what the rows say of calls that were left running; whether they still do, only their process knows."""
-    tools = ", ".join(dict.fromkeys(tool for tool, _ in left))
+    tools = ", ".join(dict.fromkeys(str(tool or "?") for tool, _ in left))
     were = "1 call was" if len(left) == 1 else f"{count(len(left), 'call')} were"
     text = (
         f"{were} left running ({tools}; newest in run {left[0][1]}): in threads named paor-tool, until they end"
