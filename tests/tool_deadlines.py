@@ -20,13 +20,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from paor import Engine, Journal, Result, ScriptedModel, Tool, ToolContext, ToolError, replay
+from paor import Engine, Journal, JournalError, Result, ScriptedModel, Tool, ToolContext, ToolError, replay
 from paor.states.records.actions import Effect
 from paor.testing import call, refine, review
 
@@ -215,9 +215,10 @@ async def _arun(engine: Engine, place: Place) -> Result:
 def _cancel(engine: Engine, place: Place) -> None:
     if place.inside.wait(0.03):
         time.sleep(0.01)
-    runs = engine.journal.runs()
-    if runs and runs[0].status == "running":
-        engine.cancel(runs[0].run_id)
+    with suppress(JournalError):  # on a busy machine the run may be over, and its journal closed
+        runs = engine.journal.runs()
+        if runs and runs[0].status == "running":
+            engine.cancel(runs[0].run_id)
 
 
 def _settled(engine: Engine, place: Place, result: Result, found: Found) -> Result:
