@@ -266,6 +266,7 @@ class Engine:
         answer: Any = None,
         outcome: str | None = None,
         result: Any = None,
+        question: str | None = None,
         connections: Mapping[str, Any] | None = None,
         model: Model | str | None = None,
         reason: str | None = None,
@@ -280,6 +281,9 @@ class Engine:
                 or ``{"action": "decline"}``.
             outcome: For an effect in doubt: ``done`` (with *result*), ``retry`` or ``fail``.
             result: What the effect returned, for ``done``; for ``fail`` a text that says what went wrong.
+            question: Id of the question that this answers (`Result.waiting_for`), so that a message that is delivered
+                twice settles nothing else; an approval may hold it as ``"approval"``. Only the first question of a
+                run may be answered without.
             connections: Values by label, as for `run`; they are never in the journal.
             model: Instead of the engine's, for a run that was started with its own.
             reason: Why this answer or outcome was chosen, and by whom; stored in the journal with it.
@@ -296,7 +300,8 @@ class Engine:
         Raises:
             UnknownRun: There is no such run.
             LeaseHeld: Another driver is alive.
-            InvalidAnswer: The answer does not fit; the run keeps waiting.
+            AlreadyAnswered: The question is settled, or none is named and an earlier one is; nothing was changed.
+            InvalidAnswer: The answer does not fit, or the run waits for nothing; nothing was changed.
             RunChanged: Prompts, tools, policy or paor's own decisions have changed in parts that matter to the run.
             JournalDamaged: The run's chain is broken.
         """
@@ -306,6 +311,7 @@ class Engine:
             answer=answer,
             outcome=outcome,
             result=result,
+            question=question,
             connections=connections,
             model=model,
             reason=reason,

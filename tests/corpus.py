@@ -30,7 +30,7 @@ from paor.states.base.errors import InvalidAnswer, PaorError
 
 from .flows import PLAN as PAGES
 from .flows import Calls, fixture
-from .journey import BAD, CALL, CRITERIA, SEND, Journey
+from .journey import BAD, CALL, CRITERIA, SEND, Journey, answered
 from .journeys import JOURNEYS, play
 from .planning import ABORT, ASK, END, NOOP, NOTHING, PLAN, STEP
 from .recording import sections
@@ -562,9 +562,9 @@ def _walk_extra(folder: Path, journey: Journey) -> None:
 def _answered(scripted: Engine, result: Result, answers: list[Any]) -> Result:
     while result.status == "waiting":
         try:
-            result = scripted.resume(result.run_id, **(answers.pop(0) if answers else DECLINE))
+            result = answered(scripted, result.run_id, **(answers.pop(0) if answers else DECLINE))
         except InvalidAnswer:
-            result = scripted.resume(result.run_id, **DECLINE)
+            result = answered(scripted, result.run_id, **DECLINE)
     return result
 
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from paor import Engine, Journal, Result, ScriptedModel, SeededIds, SteppingClock, replay
 
+from .journey import answered
 from .journeys import Journey, Lost
 from .worlds import JOURNAL
 
@@ -95,7 +96,7 @@ class Forker:
 
     def _go(self, run_id: str, given: dict[str, Any]) -> Result:
         try:
-            return self.engine.resume(run_id, **given)
+            return answered(self.engine, run_id, **given) if given else self.engine.resume(run_id)
         except Lost:
             return self.engine.resume(run_id)
 

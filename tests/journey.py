@@ -141,6 +141,17 @@ CRITERIA = {"success_criteria": ["every page is read", "the dates are listed"]}
 ODD = 'sn\N{SNOWMAN}w \\"quoted\\" \\n \\\\ \\ud83d\\ude00 \x7f \u2028'
 
 
+def open_question(result: Result) -> str:
+    """Return the id of what a run waits for, which an answer names."""
+    assert result.waiting_for is not None
+    return result.waiting_for.id
+
+
+def answered(scripted: Engine, run_id: str, **message: Any) -> Result:
+    """Answer what a run waits for now, by its id."""
+    return scripted.resume(run_id, question=open_question(scripted.resume(run_id)), **message)
+
+
 def play(journey: Journey, scripted: Engine, *, driver: str = "sync") -> Result:
     """Walk *journey* to its end with either driver and return the result; a lost driver is replaced by the next."""
     options = {"objective": f"Journey {journey.name}", **journey.run}
@@ -161,7 +172,8 @@ def play(journey: Journey, scripted: Engine, *, driver: str = "sync") -> Result:
         answer = answers.pop(0)
         cancelled = "cancel" in answer
         try:
-            result = scripted.cancel(result.run_id) if cancelled else go("resume", result.run_id, **answer)
+            named = {"question": open_question(result), **answer}
+            result = scripted.cancel(result.run_id) if cancelled else go("resume", result.run_id, **named)
         except Lost:
             result = go("resume", result.run_id)
     assert not answers, f"{journey.name}: answers left"

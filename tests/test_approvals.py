@@ -26,7 +26,7 @@ from paor.fsm.replay.restore import restore_run
 from paor.states.records.outcomes import NoOutcome
 from paor.tools.approvals import approval_id, approval_needed
 
-from .journey import Lost
+from .journey import Lost, answered
 from .planning import World
 from .test_plan_crashes import losing_at
 from .worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS, send
@@ -136,7 +136,7 @@ def test_an_approval_is_for_one_call(tmp_path: Path) -> None:
         assert question is not None and question.approval is not None and sent == []
         second = world.engine.resume(first.run_id, answer={"approve": True, "approval": question.approval})
         assert second.status == "waiting" and sent == ["a"]
-        third = world.engine.resume(first.run_id, answer={"approve": True})
+        third = answered(world.engine, first.run_id, answer={"approve": True})
         assert third.state == "Done" and sent == ["a", "a"]
         assert replay(world.journal, first.run_id, world.engine).identical and world.journal.verify() == []
 
@@ -197,7 +197,7 @@ def test_an_approval_holds_for_its_time(after_s: int, status: str, tmp_path: Pat
         assert result.status == status
         if status == "waiting":
             assert world.triggers[-1] == "wait" and "execute" not in world.triggers
-            assert world.engine.resume(run_id, answer={"approve": True}).status == "done"
+            assert answered(world.engine, run_id, answer={"approve": True}).status == "done"
         assert replay(world.journal, run_id, world.engine).identical and world.journal.verify() == []
 
 

@@ -39,7 +39,9 @@ def test_a_waiting_run_asks_and_tells_the_exact_command(shell: Shell, shop: str)
     assert "Specifying (waits: approval)" in lines[2]
     commands = [line.strip() for line in lines if line.startswith("  paor")]
     assert len(commands) == 2
-    assert commands[0].endswith(f"--app {shop}:engine --answer '{{\"approve\": true}}'")
+    assert re.search(
+        rf"--app {shop}:engine --question \d+-[0-9a-f]{{24}} --answer '{{\"approve\": true}}'$", commands[0]
+    )
     assert shell("resume", "last").code == 5
     assert shell("resume", "last", "--json").json["waiting_for"]["kind"] == "approval"
 
@@ -216,7 +218,8 @@ def test_cancel_ends_a_run_that_nobody_drives(shell: Shell, shop: str) -> None:
     again = shell("cancel", "last")
     assert (again.code, "had ended already" in again.out) == (0, True)
     assert shell("cancel", "last", "--json").json["reason"] == "cancelled"
-    assert shell("resume", "last", "--answer", "1").code == 1
+    shell("resume", "last", "--answer", "1").refused("waits for nothing; it is failed in Failed")
+    assert shell("resume", "last").code == 1
 
 
 def test_cancel_stops_a_run_of_another_process_before_its_next_effect(shell: Shell, shop: str) -> None:
@@ -244,7 +247,7 @@ def test_runs_are_found_by_prefix_and_by_last(shell: Shell) -> None:
 def test_output_of_a_waiting_run_is_named_in_the_next_command(shell: Shell, shop: str) -> None:
     said = shell("run", "Buy tea", "--app", f"{shop}:engine", "--output", "a b.md")
     assert "a b.md: not written yet; the run waits" in said.err
-    assert "--output 'a b.md' --answer" in said.err
+    assert "--output 'a b.md' --question" in said.err
 
 
 # -- questions of other kinds ------------------------------------------------------------------------------------
@@ -252,7 +255,7 @@ def test_output_of_a_waiting_run_is_named_in_the_next_command(shell: Shell, shop
 
 def test_example_answers_fit_the_schema_of_a_question() -> None:
     from paor.cli.support.outcome import answers_to
-    from paor.states.records.questions import Question
+    from paor.states.records.questions import OpenQuestion, Question
 
     properties: dict[str, Any] = {
         "name": {"type": "string"},
@@ -261,16 +264,16 @@ def test_example_answers_fit_the_schema_of_a_question() -> None:
         "size": {"enum": ["s", "m"]},
         "any": True,
     }
-    first, second = answers_to(
-        Question(kind="elicitation", message="Who?", answer_schema={"properties": properties})
-    )
+    asked = Question(kind="elicitation", message="Who?", answer_schema={"properties": properties})
+    question = OpenQuestion.of(asked, "r", 4, None)
+    first, second = answers_to(question)
     assert (
         first
-        == "--answer '"
+        == f"--question {question.id} --answer '"
         + json.dumps({"name": "...", "sure": True, "count": 1, "size": "s", "any": "..."})
         + "'"
     )
-    assert second == '--answer \'{"action": "decline"}\''
+    assert second == f'--question {question.id} --answer \'{{"action": "decline"}}\''
 
 
 @pytest.mark.rotates(data=["src/paor/cli/", "fsm/lifecycle/"])
@@ -280,7 +283,9 @@ def test_why_an_effect_was_settled_so_is_kept_and_shown(shell: Shell, shop: str)
     killed(shell, "run", "Look", "--app", "doubt:plain")
     assert shell("resume", "last", "--app", "doubt:plain").code == 5
     assert "in doubt, driver lost" in shell("show").out
-    shell("resume", "last", "--reason", "seen").refused("--reason comes with --answer or --outcome", lines=2)
+    shell("resume", "last", "--reason", "seen").refused(
+        "--reason and --question come with --answer or --outcome", lines=2
+    )
     flags = ("--outcome", "done", "--result", '"seen"', "--app", "doubt:plain")
     shell("resume", "last", *flags, "--reason", " ").refused("the reason must be a text")
     said = shell("resume", "last", *flags, "--reason", "stands in the outbox, J. Doe")

@@ -44,7 +44,7 @@ from paor.fsm.machine.table import ROWS, Row, rows_of
 from paor.states.run.phase_names import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 
 from .cases import short
-from .journey import asking
+from .journey import answered, asking
 from .recording import World, observation, sections
 from .worlds import (
     ANSWER,
@@ -157,8 +157,8 @@ def test_every_row_of_the_table_is_taken_by_some_run(tmp_path: Path) -> None:
         with World(tmp_path / mode, [question, *plans, SUCCESS]) as world:
             result = world.run("Read", mode=mode)
             while result.status == "waiting":
-                result = world.engine.resume(
-                    world.run_id, answer={"page": world.journal.run(world.run_id).head_seq}
+                result = answered(
+                    world.engine, world.run_id, answer={"page": world.journal.run(world.run_id).head_seq}
                 )
             assert result.state == "Done", result
             taken |= rows_taken(world.journal, world.run_id)

@@ -183,7 +183,7 @@ def test_who_decided_and_why_stands_in_the_journal(outcome: str, is_async: bool,
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"reason": "x"}, "a reason comes with an answer"),
+        ({"reason": "x"}, "a reason or a question comes with an answer"),
         ({"outcome": "done", "reason": " "}, "the reason must be a text"),
         ({"outcome": "done", "reason": 7}, "the reason must be a text"),
         ({"outcome": "done", "reason": "x" * 2001}, "the reason has 2001 characters; at most 2000"),
@@ -212,7 +212,7 @@ def test_a_key_is_the_same_in_every_process_and_under_every_hash_seed(tmp_path: 
         "scripted = sending(Path(sys.argv[1]), deadly=True)\n"
         "runs = scripted.journal.runs()\n"
         "if not runs: scripted.run('Send')\n"
-        "scripted.resume(runs[0].run_id); scripted.resume(runs[0].run_id, outcome='retry')"
+        "from tests.journey import answered; answered(scripted, runs[0].run_id, outcome='retry')"
     )
     for seed in ("0", "1", "4711"):
         command = [sys.executable, "-c", code, str(tmp_path)]

@@ -12,6 +12,7 @@ import pytest
 
 from paor import Engine, InvalidAnswer, Journal, Limits, McpServer, Result
 
+from .journey import answered
 from .mcp_kit import (
     MODERN,
     bytes_written,
@@ -68,7 +69,7 @@ def test_several_questions_come_one_after_the_other(tmp_path: Path) -> None:
         waiting = engine.run("Paint x")
         waiting = engine.resume(waiting.run_id, answer=YES)
         assert asked(waiting).endswith("Which colour?") and done(tmp_path / "effects") == []
-        assert engine.resume(waiting.run_id, answer={"colour": "blue"}).state == "Done"
+        assert answered(engine, waiting.run_id, answer={"colour": "blue"}).state == "Done"
         sound(engine, waiting.run_id)
     assert texts(tmp_path) == {"result.txt": "accept blue"} and done(tmp_path / "effects") == ["paint"]
 
@@ -159,7 +160,7 @@ def test_when_the_process_that_held_the_session_is_gone(tool: str, way: str, tmp
         result = engine.resume(run_id, answer=YES)
         if way == "once":
             assert asked(result).startswith("in_doubt: ") and done(tmp_path / "effects") == []
-            result = engine.resume(run_id, outcome="retry")
+            result = answered(engine, run_id, outcome="retry")
         assert result.state == "Done"
         assert len(done(tmp_path / "effects")) == 1
         sound(engine, run_id)
@@ -175,7 +176,7 @@ def test_an_open_call_of_the_old_protocol_goes_on_while_its_process_lives(tmp_pa
         assert called(server, tmp_path / "other", "f.echo").state == "Done"
         waiting = engine.resume(waiting.run_id, answer=YES)
         assert asked(waiting).endswith("Second?")
-        assert engine.resume(waiting.run_id, answer={"ok": False}).state == "Done"
+        assert answered(engine, waiting.run_id, answer={"ok": False}).state == "Done"
         sound(engine, waiting.run_id)
     assert texts(tmp_path) == {"result.txt": json.dumps([{"ok": True}, {"ok": False}])}
     assert done(tmp_path / "effects") == ["asked"]
@@ -194,7 +195,7 @@ def test_the_same_question_asked_twice_is_answered_twice(tmp_path: Path) -> None
         faulty(tmp_path, effects={"*": "read"}) as server,
         engine_of(server, tmp_path, "f.ask_same") as engine,
     ):
-        assert engine.resume(run_id, answer={"ok": False}).state == "Done"
+        assert answered(engine, run_id, answer={"ok": False}).state == "Done"
     assert texts(tmp_path) == {"result.txt": json.dumps([{"ok": True}, {"ok": False}])}
 
 

@@ -174,7 +174,7 @@ def test_of_50_processes_that_give_the_same_answer_one_wins(tmp_path: Path) -> N
     race.run(lambda scripted: scripted.resume(run_id, answer={"approve": True}), policy=policy)
     found = Counter(line["came_to"] for line in race.lines())
     assert found["Done"] == 1
-    assert found["LeaseHeld"] + found["InvalidAnswer"] == PROCESSES - 1
+    assert found["LeaseHeld"] + found["AlreadyAnswered"] == PROCESSES - 1
     assert len(race.effects.read_text().split()) == 1
     race.judge(1)
 
@@ -202,7 +202,7 @@ def test_of_50_processes_that_settle_an_effect_in_doubt_one_wins(tmp_path: Path)
     race.run(lambda scripted: scripted.resume(run_id, outcome="retry"))
     found = Counter(line["came_to"] for line in race.lines())
     assert found["Done"] == 1
-    assert found["LeaseHeld"] + found["InvalidAnswer"] == PROCESSES - 1
+    assert found["LeaseHeld"] + found["AlreadyAnswered"] == PROCESSES - 1
     assert len(race.effects.read_text().split()) == 2
     race.judge(1)
 

@@ -9,7 +9,7 @@ import pytest
 
 from paor import Engine, Event, Result, SeededIds, SteppingClock, ToolError, TransitionTaken, replay, tool
 
-from .journey import Journey, Lost
+from .journey import Journey, Lost, answered
 from .plan_journeys import PLANNED
 from .planning import END, NOTHING, PLAN, STEP, World, counted
 from .worlds import SUCCESS
@@ -32,11 +32,11 @@ def finished(journey: Journey, host: Engine, result: Result) -> Result:
     while result.status == "waiting":
         assert result.waiting_for is not None
         if result.waiting_for.kind == "in_doubt":
-            result = host.resume(result.run_id, outcome="retry")
+            result = answered(host, result.run_id, outcome="retry")
             continue
         rows = host.journal.transitions(result.run_id)
         given = sum(row.trigger == "provide" and row.source != "Executing" for row in rows)
-        result = host.resume(result.run_id, **journey.answers[given])
+        result = answered(host, result.run_id, **journey.answers[given])
     return result
 
 

@@ -42,6 +42,7 @@ from paor.tools.catalog import Catalog
 from paor.tools.documents.builtin import builtin_tools
 
 from .cases import short
+from .journey import answered
 from .recording import World, feedback, observation, sections, text_of, user_text
 from .worlds import (
     ANSWER,
@@ -1857,7 +1858,7 @@ def test_beyond_the_limit_of_questions_a_run_is_stuck_and_nothing_runs_unapprove
     with World(tmp_path, script, [sending(sent)], policy=APPROVALS, limits=limits) as world:
         result = world.run()
         for _ in range(limit):
-            result = world.engine.resume(result.run_id, answer={"approve": True})
+            result = answered(world.engine, result.run_id, answer={"approve": True})
         assert (result.state, result.reason) == ("Failed", "stuck")
         assert sent == [f"note {n}" for n in range(limit)]
 

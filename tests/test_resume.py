@@ -22,6 +22,7 @@ import pytest
 from msgspec.structs import replace
 
 from paor import (
+    AlreadyAnswered,
     Engine,
     Erased,
     InvalidAnswer,
@@ -44,6 +45,7 @@ from paor.fsm.runtime import loop
 from paor.states.run.counters import counters_of
 from paor.states.run.state import Run, initial_run
 
+from .journey import answered
 from .journeys import BY_NAME, JOURNEYS, SEND, Journey, play
 from .worlds import (
     ANSWER,
@@ -345,7 +347,7 @@ def test_a_process_that_dies_right_after_the_answer_loses_it_not(outcome: str, t
         result = scripted.resume(run_id)
         if outcome == "retry":
             assert result.status == "waiting" and world.sent() == ["one"]
-            result = scripted.resume(run_id, outcome="retry")
+            result = answered(scripted, run_id, outcome="retry")
         assert result.state == "Done"
         assert world.sent() == (["one"] * 2 if outcome == "retry" else ["one"])
         assert scripted.journal.verify() == []
@@ -364,7 +366,7 @@ def test_a_retry_that_was_allowed_once_is_made_once(tmp_path: Path) -> None:
     with World(tmp_path).engine() as scripted:
         assert scripted.resume(run_id).status == "waiting"
         assert world.sent() == ["one"] * 2
-        assert scripted.resume(run_id, outcome="done", result="two receipts").state == "Done"
+        assert answered(scripted, run_id, outcome="done", result="two receipts").state == "Done"
         assert world.sent() == ["one"] * 2
         assert replay(scripted.journal, run_id).identical
 
@@ -546,7 +548,9 @@ def test_an_answer_to_a_run_that_does_not_wait_is_refused(tmp_path: Path) -> Non
         with pytest.raises(InvalidAnswer, match="waits for nothing; it is running in Reviewing"):
             scripted.resume(run_id, answer={"approve": True})
         list(events)
-        assert scripted.resume(run_id, answer={"approve": True}).state == "Done"
+        with pytest.raises(InvalidAnswer, match="waits for nothing; it is done in Done"):
+            scripted.resume(run_id, answer={"approve": True})
+        assert scripted.resume(run_id).state == "Done"
         with pytest.raises(UnknownRun):
             scripted.resume("none-such")
 
@@ -566,7 +570,7 @@ def test_of_two_answers_at_once_one_counts(tmp_path: Path) -> None:
 
     with scripted:
         scripted.journal.store.leases.acquire = acquire  # type: ignore[method-assign]
-        with pytest.raises(InvalidAnswer, match="somebody else has answered"):
+        with pytest.raises(AlreadyAnswered, match="has taken an answer already, and nothing was changed"):
             scripted.resume(run_id, answer={"approve": True})
         assert other[0].state == "Done"
         assert scripted.resume(run_id) == other[0]

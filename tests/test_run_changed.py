@@ -31,6 +31,7 @@ from paor.fsm.versioning.amendments import AMENDABLE, amend_spec, in_force
 from paor.prompts.building.templates import default_templates
 from paor.states.run.spec import Spec
 
+from .journey import answered
 from .pages import ROOT
 from .planning import PLAN, STEP
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine
@@ -386,7 +387,7 @@ def test_the_answer_of_a_waiting_run_can_come_with_the_acceptance(tmp_path: Path
     run_id = interrupted(tmp_path, 2, script, policy=Policy(approvals=("*.send",)))
     with again(tmp_path, script, policy=Policy(approvals=("*.send", "*.fail"))) as scripted:
         assert scripted.resume(run_id, answer={"approve": True}, accept_changes=True).status == "waiting"
-        assert scripted.resume(run_id, answer={"approve": True}).state == "Done"
+        assert answered(scripted, run_id, answer={"approve": True}).state == "Done"
         row = scripted.journal.transitions(run_id)[2]
         assert row.trigger == "provide" and "spec" in row.request
         assert replay(scripted.journal, run_id).identical and scripted.journal.verify() == []

@@ -10,6 +10,7 @@ import pytest
 from paor import Limits
 
 from .flows import EMPTY, OK, PLAN, TORN, Calls, check_journal, fixture
+from .journey import answered
 from .recording import World, sections
 from .worlds import fail
 
@@ -148,6 +149,6 @@ def test_a_dialogue_longer_than_what_is_kept_is_restored_as_it_was(
     with World(tmp_path, [ask] * rounds + [EMPTY, OK], Calls().tools, limits=limits) as own:
         result = own.run(**options)
         while result.status == "waiting":
-            result = own.engine.resume(result.run_id, answer="yes")
+            result = answered(own.engine, result.run_id, answer="yes")
         assert (result.state, result.steps) == ("Done", rounds)
         check_journal(own)

@@ -11,6 +11,7 @@ import pytest
 from paor import Limits, Policy, ScriptedModel, TransitionTaken, UsageError, replay
 
 from .flows import EMPTY, OK, PLAN, TORN, Calls, check_journal, fixture
+from .journey import answered
 from .journeys import Lost
 from .recording import World, sections
 from .stored import query
@@ -81,7 +82,7 @@ def walk(folder: Path, name: str, lost_at: int | None = None) -> tuple[list[Any]
     with World(folder, script, calls.tools) as own:
         result = own.engine.resume(run_id)
         while result.status == "waiting":
-            result = own.engine.resume(run_id, answer={"enough": True})
+            result = answered(own.engine, run_id, answer={"enough": True})
         check_journal(own)
         return own.rows, result, calls
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from paor import (
+    AlreadyAnswered,
     Engine,
     LeaseHeld,
     Limits,
@@ -30,6 +31,7 @@ from paor.cli import main
 from paor.cli.support.progress import Watch
 from paor.fsm.lifecycle import subrun_runner as workflow_runner
 
+from .journey import answered
 from .recording import sections
 from .worlds import CONTINUE, REVIEW, SELECT, STOP, SUCCESS
 
@@ -280,11 +282,32 @@ def test_A137_a_task_that_waits_lets_the_workflow_wait_and_either_takes_the_answ
                 engine.resume(waiting, answer={"approve": True})
                 result = engine.resume(result.run_id)
             else:
-                result = engine.resume(result.run_id, answer={"approve": True})
+                asked = engine.resume(result.run_id).waiting_for
+                assert asked is not None
+                result = engine.resume(result.run_id, answer={"approve": True}, question=asked.id)
     assert result.state == "Done"
     with started(Office()) as engine:
         assert places(engine) == [(1, 0, "Done"), (1, 1, "Done"), (1, 2, "Done")]
         assert engine.journal.verify() == []
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_message_to_a_workflow_settles_no_later_tasks_question(
+    started: Callable[..., Engine], named: bool
+) -> None:
+    """It is delivered again when the next task asks the first question of its own run."""
+    with started(Office(), policy=Policy(approvals=("shop.find",))) as engine:
+        result = engine.run_workflow("Find both")
+        assert result.waiting_for is not None
+        message: dict[str, Any] = {"answer": {"approve": True}}
+        if named:
+            message["question"] = result.waiting_for.id
+        second = engine.resume(result.run_id, **message)
+        assert second.waiting_for is not None and second.waiting_for.id != result.waiting_for.id
+        before = [(row.run_id, row.head_seq) for row in engine.journal.runs()]
+        with pytest.raises(AlreadyAnswered):
+            engine.resume(result.run_id, **message)
+        assert [(row.run_id, row.head_seq) for row in engine.journal.runs()] == before
 
 
 def test_a_workflow_whose_driver_is_lost_goes_on_without_doing_a_task_twice(
@@ -414,7 +437,7 @@ def test_a_workflows_own_model_works_on_its_tasks_also_after_a_resume(started: C
     with started(engines, policy=Policy(approvals=("shop.find",))) as engine:
         result = engine.run_workflow("Find both", model=own)
         while result.status == "waiting":
-            result = engine.resume(result.run_id, answer={"approve": True}, model=own)
+            result = answered(engine, result.run_id, answer={"approve": True}, model=own)
         assert result.state == "Done" and engines.asked == []
         assert {engine.journal.spec(row.run_id).model for row in engine.journal.runs()} == {"office"}
 
@@ -447,7 +470,7 @@ def test_connections_keep_their_labels_in_tasks_that_start_after_a_restart(
         result = engine.run_workflow("Find both", connections={"db": object()})
     with started(office, policy=Policy(approvals=("shop.find",))) as engine:
         while result.status == "waiting":
-            result = engine.resume(result.run_id, answer={"approve": True})
+            result = answered(engine, result.run_id, answer={"approve": True})
         assert places(engine) == [(1, 0, "Done"), (1, 1, "Done"), (1, 2, "Done")]
         specs = [engine.journal.spec(row.run_id) for row in engine.journal.runs()]
         assert [spec.connections for spec in specs] == [("db",)] * 3
@@ -640,7 +663,7 @@ def test_a_task_that_somebody_else_drives_is_not_counted_as_failed(started: Call
         assert "The task pen is not settled" in meanwhile[0].waiting_for.message
         result = engine.resume(workflow)
         assert result.status == "waiting", "the second task asks, too"
-        assert engine.resume(workflow, answer={"approve": True}).state == "Done"
+        assert answered(engine, workflow, answer={"approve": True}).state == "Done"
         assert places(engine) == [(1, 0, "Done"), (1, 1, "Done"), (1, 2, "Done")]
         holds(engine)
 

@@ -81,13 +81,20 @@ class ResumeOptions(TypedDict, total=False):
     answer: Any
     outcome: str | None
     result: Any
+    question: str | None
     connections: Mapping[str, Any] | None
     model: Model | str | None
     reason: str | None
     accept_changes: bool
 
 
-NOTHING_GIVEN: ResumeOptions = {"answer": None, "outcome": None, "result": None, "reason": None}
+NOTHING_GIVEN: ResumeOptions = {
+    "answer": None,
+    "outcome": None,
+    "result": None,
+    "question": None,
+    "reason": None,
+}
 """What is left for a workflow when its answer went to the task that waits."""
 
 

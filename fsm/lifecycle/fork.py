@@ -37,7 +37,7 @@ from ..runtime.run_context import RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .acceptance import changes_now, refusal
 from .arguments import ForkOptions, check_priced, model_of, planning_template, templates_of
-from .resume import answer_of
+from .resume import answer_of, named
 from .runner import Acquisition, Runner
 
 
@@ -175,6 +175,10 @@ def answer_at(run: Run, answer: Any, outcome: str | None, result: Any) -> Answer
     if run.waiting_for is None:
         raise InvalidAnswer(
             f"run {run.run_id} waits for nothing at row {run.seq - 1}; leave the answer out, or fork it where it waits"
+        )
+    if named({"answer": answer}, run.waiting_for) is not None:
+        raise InvalidAnswer(
+            "what was told to another run does not count for a fork, which asks anew; name no approval"
         )
     return answer_of(run.waiting_for, answer, outcome, result)
 

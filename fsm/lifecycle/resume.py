@@ -7,12 +7,14 @@ from typing import Any, NamedTuple, Unpack
 
 import orjson
 
-from ...states.base.errors import InvalidAnswer
-from ...states.records.questions import Answer, Question
+from ...states.base.errors import AlreadyAnswered, InvalidAnswer, JournalError
+from ...states.records.questions import Answer, OpenQuestion, Question
 from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema, SchemaError
 from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager
+from ..journal.reader import JournalReader
+from ..journal.rows import RunRow
 from ..replay.restore import restore_run
 from ..runtime.loop import Steps, steps
 from ..runtime.run_context import RunContext
@@ -21,7 +23,7 @@ from .arguments import NOTHING_GIVEN, ResumeOptions, check_priced, model_of
 from .result import Result, result_of_run
 from .runner import Acquisition, Runner
 from .start import clean_text
-from .subruns import task_to_answer, waiting_task, with_question
+from .subruns import runs_of, task_to_answer, waiting_task, with_question
 
 REASON_CHARS = 2000
 """Characters of the reason that somebody gives for an answer."""
@@ -41,7 +43,7 @@ def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Res
     An answer that is given to a workflow is for its task that waits. That task goes on first, so that a crash between the
     two leaves a workflow whose task has ended, which any resume goes on with.
     """
-    task = task_to_answer(runner.journal.reader, run_id, options.get("answer"), options.get("outcome"))
+    task = _task_to_answer(runner, run_id, options)
     if task is not None:
         resume(runner, task, **options)
         options = {**options, **NOTHING_GIVEN}
@@ -53,7 +55,7 @@ def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Res
 
 async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
     """Do the same as `resume` on the running event loop."""
-    task = task_to_answer(runner.journal.reader, run_id, options.get("answer"), options.get("outcome"))
+    task = _task_to_answer(runner, run_id, options)
     if task is not None:
         await aresume(runner, task, **options)
         options = {**options, **NOTHING_GIVEN}
@@ -61,6 +63,17 @@ async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions])
     if isinstance(found, Continuation):
         found = await runner.aresult(found.acquire, resumed=found.resumed)
     return with_question(runner.journal.reader, found)
+
+
+def _task_to_answer(runner: Runner, run_id: str, options: ResumeOptions) -> str | None:
+    """Return the task that a workflow's answer is for, or None; refuse one that another task has taken already."""
+    journal = runner.journal.reader
+    task = task_to_answer(journal, run_id, options.get("answer"), options.get("outcome"))
+    if (
+        task is not None
+    ):  # found before it is looked whether a question was settled: none can slip between the two
+        _check_open(journal, journal.run(run_id), restore_run(journal, task)[0].waiting_for, options)
+    return task
 
 
 def continuation(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Continuation | Result:
@@ -85,20 +98,22 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
     journal = runner.journal
     chosen = model_of(model) if model is not None else runner.settings.model
     row = journal.reader.run(run_id)
-    given = answer is not None or outcome is not None
-    if reason is not None and not given:
-        raise InvalidAnswer("a reason comes with an answer or with the outcome of an effect in doubt")
+    told = given = answer is not None or outcome is not None
+    if not given and (reason is not None or options.get("question") is not None):
+        raise InvalidAnswer(
+            "a reason or a question comes with an answer or the outcome of an effect in doubt"
+        )
     if row.task == 0 and row.status == "waiting" and not given:
         task = waiting_task(journal.reader, row)
         if task is None or _timeout_answer(runner, restore_run(journal.reader, task)[0]) is not None:
             outcome, given = "retry", True  # its task waits no more: the workflow goes on
+    if told and row.status != "waiting":
+        _check_open(journal.reader, row, None, options)
     if row.status in ("done", "failed") or (row.status == "waiting" and not given):
         run, head = restore_run(journal.reader, row.run_id)
         if _timeout_answer(runner, run) is None:
             stager = Stager(journal.reader.next_payload(row.run), runner.ids.salt)
             return runner.hold(run, head, 0, RunResources(run.spec), chosen, stager, connections), None
-    if given and row.status != "waiting":
-        raise InvalidAnswer(f"run {row.run_id} waits for nothing; it is {row.status} in {row.state}")
     drive = runner.take(row.run_id)
     drive.connections.update(connections)
     drive.model = chosen
@@ -111,13 +126,92 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
             return drive, steps(drive) if declined is None else runner.answered(drive, declined)
         # as read under the lease: of two who answer at once the second is refused here
         question = drive.run.waiting_for
-        if question is None:
-            raise InvalidAnswer(f"run {row.run_id} waits for nothing any more; somebody else has answered")
+        if told or question is None:  # a workflow whose task waits no more goes on without anybody's message
+            _check_open(journal.reader, row, question, options)
+        assert question is not None, "an answer to nothing is refused"
         reply = answer_of(question, answer, outcome, options.get("result"), reason)
     except BaseException:
         journal.leases.release(drive.run.number, drive.fence)
         raise
     return drive, runner.answered(drive, reply)
+
+
+def _check_open(
+    journal: JournalReader, row: RunRow, question: OpenQuestion | None, options: ResumeOptions
+) -> None:
+    """
+    Refuse a message that is not certainly for the question that is open.
+
+    The first question of a run, or of a workflow, may be answered without naming it. From then on a message has to name
+    its question: one that is delivered twice would otherwise settle whatever is asked next.
+
+    Args:
+        journal: The journal that holds the run.
+        row: The run that the message is sent to.
+        question: What it waits for, of a workflow perhaps what its task does; None for nothing.
+        options: The message.
+
+    Raises:
+        AlreadyAnswered: Its question is settled.
+        InvalidAnswer: It is for another question, or the run waits for nothing.
+    """
+    name, now = named(options, question), f"waits for nothing; it is {row.status} in {row.state}"
+    if row.status == "waiting":
+        now = "waits for nothing any more"
+    if question is not None:
+        now = f"now asks {question.id}: {question.message}"
+        if name == question.id:
+            return
+    runs = (
+        [run for run, _, _ in runs_of(journal, row.workflow_id, row.round)] if row.task == 0 else [row.run_id]
+    )
+    if name is None:
+        if not any(_has_settled(journal, run) for run in runs):
+            if question is not None:
+                return
+            raise InvalidAnswer(f"run {row.run_id} {now}")
+        hint = "" if question is None else " (to answer that, name it as the question)"
+        raise AlreadyAnswered(
+            f"run {row.run_id} has taken an answer already, and nothing was changed; it {now}{hint}"
+        )
+    if any(_was_asked(journal, run, name) for run in runs):
+        raise AlreadyAnswered(
+            f"question {name:.40} of run {row.run_id} is settled, and nothing was changed; it {now}"
+        )
+    raise InvalidAnswer(f"run {row.run_id} does not ask {name!a:.60}; it {now}")
+
+
+def named(options: Mapping[str, Any] | ResumeOptions, question: OpenQuestion | None) -> str | None:
+    """Return the question that a message names, by itself or as the approval in its answer to *question*; None for none."""
+    name, answer = options.get("question"), options.get("answer")
+    if name is not None and (not isinstance(name, str) or not name):
+        raise InvalidAnswer("a question is named by its id, as in waiting_for.id")
+    if isinstance(answer, Mapping) and (question is None or question.kind == "approval"):
+        content = answer.get("content", answer)
+        inner = content.get("approval") if isinstance(content, Mapping) else None
+        if inner is not None and (not isinstance(inner, str) or inner != (name or inner)):
+            raise InvalidAnswer(f"this approval is for another call than the question {name!a:.60}")
+        name = name or inner
+    return name
+
+
+def _has_settled(journal: JournalReader, run_id: str) -> bool:
+    """Return whether a question of a run was answered, in its own rows."""
+    number = journal.run(run_id).run
+    sql = "SELECT 1 FROM transitions WHERE id BETWEEN ? AND ? AND trigger = 'provide' LIMIT 1"
+    return bool(journal.query(sql, (number << 32, number << 32 | 2**32 - 1)))
+
+
+def _was_asked(journal: JournalReader, run_id: str, name: str) -> bool:
+    """Return whether a run has asked the question of this id in a row of its own; not if that row cannot be read any more."""
+    seq, head = name.partition("-")[0], journal.run(run_id).head_seq
+    if not (seq.isascii() and seq.isdecimal() and len(seq) < 10 and int(seq) <= head):
+        return False
+    try:
+        question = restore_run(journal, run_id, int(seq))[0].waiting_for
+    except JournalError:
+        return False
+    return question is not None and question.id == name
 
 
 def _timeout_answer(runner: Runner, run: Run) -> Answer | None:
@@ -219,6 +313,4 @@ def _answer_of(question: Question, answer: Any, outcome: str | None, result: Any
         isinstance(answer, Mapping) and isinstance(answer.get("approve"), bool)
     ):
         raise InvalidAnswer('an approval is answered with {"approve": true} or {"approve": false}')
-    if question.kind == "approval" and answer.get("approval") not in (None, question.approval):
-        raise InvalidAnswer(f"this approval is for another call; the run asks for {question.approval}")
     return Answer(action="accept", content=answer)

@@ -252,8 +252,8 @@ def _events(decision: Decision, run: Run) -> list[Event]:
                 run.run_id, last.step, last.action, last.tool, last.label, last.success, last.summary
             )
         )
-    if memory.question is not None and row.trigger == "wait":
-        events.append(RunWaiting(run.run_id, memory.question))
+    if row.trigger == "wait" and (question := run.waiting_for) is not None:
+        events.append(RunWaiting(run.run_id, question))
     return events
 
 

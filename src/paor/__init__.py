@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .prompts.offline import OfflineModel
     from .prompts.scripted import ScriptedModel
     from .states.base.errors import (
+        AlreadyAnswered,
         AnswerNeeded,
         EffectUnknown,
         Erased,
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
     from .tools.web.tools import web_tools
 
 __all__ = [
+    "AlreadyAnswered",
     "AnswerNeeded",
     "AnthropicModel",
     "ApprovalRule",
@@ -274,6 +276,7 @@ _PLACES = {
     ".states.records.actions": ("WebFact",),
     ".states.base.errors": (
         "Erased",
+        "AlreadyAnswered",
         "AnswerNeeded",
         "EffectUnknown",
         "TimedOut",

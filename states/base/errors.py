@@ -7,6 +7,7 @@ PaorError
         UnknownRun              no such run in this journal
         IllegalEvent            no row of the table allows this event in this phase
         InvalidAnswer           an answer that does not fit what the run waits for
+            AlreadyAnswered     an answer to a question that is settled: delivered twice, or too late
         InvalidFork             a run that cannot be forked at this row
         RunChanged              what decides a run is not what it was recorded with
     ModelError                  a model's or its transport's; becomes a journaled outcome, never leaves `run`
@@ -60,6 +61,10 @@ class IllegalEvent(UsageError):
 
 class InvalidAnswer(UsageError):
     """The answer does not fit what the run waits for; the run keeps waiting."""
+
+
+class AlreadyAnswered(InvalidAnswer):
+    """The question that this answers is settled: the message came twice, or too late. Nothing was changed."""
 
 
 class InvalidFork(UsageError):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Literal
 
+import orjson
 from pydantic import Field
 
 from ..base.wire import Wire
@@ -11,7 +13,7 @@ from ..base.wire import Wire
 
 class Question(Wire):
     """
-    What a waiting run needs.
+    What a waiting run needs, as the journal keeps it.
 
     Attributes:
         kind: ``elicitation`` (the planner, or a tool that has begun, needs the user), ``approval`` (a call needs
@@ -20,8 +22,7 @@ class Question(Wire):
         answer_schema: JSON Schema of the answer (``requestedSchema`` on the wire).
         tool: The tool concerned, if any.
         key: Idempotency key of the effect in doubt, if any.
-        approval: For an approval: identifies the call, by tool, arguments and policy
-            (`tools.approvals.approval_id`).
+        approval: For an approval: the call, by tool, arguments and policy (`tools.approvals.approval_id`).
     """
 
     kind: Literal["elicitation", "approval", "argument", "in_doubt"]
@@ -32,6 +33,36 @@ class Question(Wire):
     tool: str | None = None
     key: str | None = None
     approval: str | None = None
+
+
+class OpenQuestion(Question):
+    """
+    What one run waits for at one of its rows, with what an answer to it is bound to.
+
+    Attributes:
+        id: Names the question: the number of the row that asks, and a digest of the run, the row, the tool, its
+            arguments and action, and for an approval the policy. No other question of any run has it; a fork asks
+            under an id of its own.
+        approval: For an approval the same id, for an answer that holds it as ``"approval"``.
+    """
+
+    id: str
+
+    @classmethod
+    def of(cls, question: Question, run_id: str, seq: int, key: str | None) -> OpenQuestion:
+        """
+        Return a question as it is open.
+
+        Args:
+            question: As the journal keeps it.
+            run_id: Of the run that waits.
+            seq: Number of the row that asks.
+            key: Of the call that the run is at, a digest of its tool and canonical arguments; None without one.
+        """
+        bound = orjson.dumps([run_id, seq, question.wire_json(), key])
+        name = f"{seq}-{hashlib.sha256(bound).hexdigest()[:24]}"
+        update = {"id": name, "approval": name if question.kind == "approval" else None}
+        return cls.model_construct(**{**question.__dict__, **update})
 
 
 class Asking(Wire):

@@ -17,7 +17,7 @@ from ..base.wire import Stored
 from ..records.actions import Intent, Selection, StoredText, ToolResult
 from ..records.observations import Message, Observation, StepCheck, Turn
 from ..records.plans import Plan
-from ..records.questions import Answer, Question
+from ..records.questions import Answer, OpenQuestion, Question
 from ..records.reviews import Refinement, Review
 from .phase_names import DONE, FAILED, FINAL, PLANNING
 from .spec import Spec
@@ -194,9 +194,14 @@ class Run(Struct, frozen=True, gc=False):
         return self.state in FINAL
 
     @property
-    def waiting_for(self) -> Question | None:
+    def waiting_for(self) -> OpenQuestion | None:
         """What the run waits for, or None."""
-        return self.memory.question
+        question, intent = self.memory.question, self.memory.intent
+        if question is None:
+            return None
+        return OpenQuestion.of(
+            question, self.run_id, self.seq - 1, intent.key if intent is not None else None
+        )
 
     @property
     def status(self) -> str:

@@ -160,9 +160,10 @@ def settled(scenario: Scenario, engine: Engine, outside: Outside, result: Result
         if question.kind == "in_doubt":
             value = outside.value_of(question.key or "")
             outcome = "retry" if value is None else "done"
-            result = engine.resume(result.run_id, outcome=outcome, result=value)
+            result = engine.resume(result.run_id, outcome=outcome, result=value, question=question.id)
         else:
-            result = engine.resume(result.run_id, answer=scenario.answers[question.kind])
+            given = scenario.answers[question.kind]
+            result = engine.resume(result.run_id, answer=given, question=question.id)
     raise AssertionError("it waits again and again")
 
 

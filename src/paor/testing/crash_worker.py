@@ -225,7 +225,7 @@ def _settle(engine: Engine, job: Mapping[str, Any], notes: Notes, result: Result
             )
         else:
             options = {"answer": given}
-        result = engine.resume(result.run_id, **options)
+        result = engine.resume(result.run_id, question=question.id, **options)
     raise UsageError(f"the run has waited {WAITS_MAX} times")
 
 

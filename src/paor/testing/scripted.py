@@ -352,7 +352,8 @@ def play(engine: Engine, run: Mapping[str, Any], answers: Sequence[Mapping[str, 
         if given == {"cancel": True}:
             result = engine.cancel(result.run_id)
         else:
-            result = engine.resume(result.run_id, **given)
+            question = result.waiting_for.id if result.waiting_for is not None else None
+            result = engine.resume(result.run_id, **{"question": question, **given})
     if result.status == "waiting" and answers:
         raise AssertionError(f"the run waits once more than there are answers ({len(answers)})")
     return walk(engine.journal, result.run_id)

@@ -254,6 +254,7 @@ def engine_of_run(
 @click.argument("name", metavar="RUN")
 @recorded_run_options
 @option("--reason", "TEXT", "Who decided, and why; kept with --answer or --outcome in the journal.")
+@option("--question", "ID", "The question that this answers; needed after the first of a run.")
 @click.option(
     "--accept-changes", is_flag=True, help="Continue although prompts, tools, policy or code have changed."
 )
@@ -262,6 +263,7 @@ def resume(
     name: str,
     given: dict[str, Any],
     reason: str | None,
+    question: str | None,
     model: Model | None,
     report: Path | None,
     accept_changes: bool,
@@ -275,6 +277,8 @@ def resume(
     RUN is an id, an unambiguous start of one, or "last". For a finished run the result is printed again; for a
     waiting run without an answer, the question. In both cases nothing is written.
 
+    An answer counts once: one to a question that is settled is refused and changes nothing.
+
     If prompts, tools, policy or decision rules of the run have changed since, it is refused. A line for each
     changed part says which rows have used it and whether later ones may. --accept-changes continues and journals
     that.
@@ -282,21 +286,21 @@ def resume(
     Exit codes: those of paor run; 2 also for a run that has changed.
     """
     answered = given["answer"] is not None or given["outcome"] is not None
-    if reason is not None and not answered:
-        raise click.UsageError("--reason comes with --answer or --outcome")
+    if not answered and (reason is not None or question is not None):
+        raise click.UsageError("--reason and --question come with --answer or --outcome")
     given |= {"reason": reason, "accept_changes": accept_changes}
     with options.looking() as opened:
         row = find_run(opened, name)
         asked = asking(opened, row)  # of a workflow its waiting task; one whose task waits no more goes on
         settled = row.task == 0 and asked is row
+        if question is not None:
+            given["question"] = _full_question(opened, asked, question)
         idle = row.status == "waiting" and not answered and not settled and not _overdue(opened, asked.run_id)
         ended = row.status in ("done", "failed") and not is_owed(
             opened.reader, restore_run(opened.reader, row.run_id)[0]
         )
         if ended or idle:
-            if answered:
-                tell(f"paor: run {row.run_id} has ended; the answer is not needed")
-            result = Engine("offline", journal=opened).resume(row.run_id)
+            result = Engine("offline", journal=opened).resume(row.run_id, **given)
             return end(result, opened, options, report, as_json=as_json)
     watch = Watch(row.run_id, quiet=quiet)
     with engine_of_run(options, row, model, watch, "--accept-changes") as engine:
@@ -305,6 +309,12 @@ def resume(
         watch.model = recorded_model(engine, row, options, model)
         drive = partial(engine.resume, row.run_id, **given)
         return driven(engine, drive, watch, options, report, as_json=as_json)
+
+
+def _full_question(opened: Journal, asked: RunRow, name: str) -> str:
+    """Return the id of the open question, if *name* is that or the number it begins with; else *name*."""
+    waits = restore_run(opened.reader, asked.run_id)[0].waiting_for if asked.status == "waiting" else None
+    return waits.id if waits is not None and waits.id.partition("-")[0] == name else name
 
 
 def recorded_model(

@@ -16,7 +16,7 @@ from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.result import Result
 from ...fsm.lifecycle.start import FORMATS
 from ...states.base.errors import PaorError, UsageError
-from ...states.records.questions import Question
+from ...states.records.questions import OpenQuestion
 from ...states.run.reasons import LIMIT_REASONS
 from ...tools.documents.reports import MIMES, check_report_format, render_report
 from .app import EngineOptions
@@ -145,7 +145,7 @@ def _line(result: Result, journal: Journal) -> list[str]:
     return [line]
 
 
-def _question(question: Question, result: Result, journal: Journal) -> list[str]:
+def _question(question: OpenQuestion, result: Result, journal: Journal) -> list[str]:
     """Return the question, and for a call that is to be approved or in doubt the call itself."""
     lines = folded(question.message, None if sys.stdout.isatty() else 10_000)
     asked = asking(journal, journal.run(result.run_id))
@@ -185,8 +185,12 @@ def answer_lines(answer: str) -> list[str]:
     return folded(answer) if sys.stdout.isatty() else harmless(answer.rstrip("\n")).split("\n")
 
 
-def answers_to(question: Question) -> list[str]:
-    """Return the options of ``paor resume`` that answer *question*, ready for a shell."""
+def answers_to(question: OpenQuestion) -> list[str]:
+    """Return the options of ``paor resume`` that answer *question*, ready for a shell; each names it."""
+    return [f"--question {question.id} {words}" for words in _answers_to(question)]
+
+
+def _answers_to(question: OpenQuestion) -> list[str]:
     if question.kind == "in_doubt":
         return ["--outcome done --result '\"what it returned\"'", "--outcome retry", "--outcome fail"]
     if question.kind == "approval":

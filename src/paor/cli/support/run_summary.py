@@ -9,12 +9,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...fsm.journal.erasure_log import numbers_of
-from ...fsm.journal.rows import RunRow, Transition, transition_of
+from ...fsm.journal.rows import RunRow, Transition
 from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.subruns import waiting_task
-from ...states.base.errors import JournalDamaged
+from ...fsm.replay.restore import restore_run
+from ...states.base.errors import Erased, JournalDamaged
 from ...states.records.actions import Intent
-from ...states.records.questions import Question
+from ...states.records.questions import OpenQuestion
 from ...states.run.phase_names import EXECUTING
 from ...states.run.reasons import REASONS
 from ...states.run.spec import Spec
@@ -56,13 +57,14 @@ def asking(journal: Journal, row: RunRow) -> RunRow:
     return journal.run(task) if task is not None else row
 
 
-def question_of(journal: Journal, row: RunRow, change: Change) -> Question | None:
-    """Return what a run with this last change waits for, or None."""
-    asked = asking(journal, row)
-    if asked is not row:
-        rows = [transition_of(item) for item in journal.reader.rows(asked.run, asked.head_seq)]
-        change = change_of(journal, rows[-1])
-    return change.question or None
+def question_of(journal: Journal, row: RunRow) -> OpenQuestion | None:
+    """Return what a run waits for, of a workflow what its waiting task asks; None for nothing, or when it was erased."""
+    if row.status != "waiting":
+        return None
+    try:
+        return restore_run(journal.reader, asking(journal, row).run_id)[0].waiting_for
+    except (Erased, JournalDamaged):
+        return None
 
 
 SETTINGS = (
@@ -92,7 +94,7 @@ class RunHead:
         self.spec = spec_of(journal, row)
         self.last = last
         self.change = change_of(journal, last) if last is not None else Change()
-        self.question = question_of(journal, row, self.change)
+        self.question = question_of(journal, row)
         labels = [document.label for document in journal.documents(row.run_id)]
         self.given = sum(is_given(row, label) for label in labels)
         self.produced = len(labels) - self.given

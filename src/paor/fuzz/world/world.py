@@ -27,7 +27,7 @@ from ...fsm.runtime.loop import Steps
 from ...fsm.runtime.run_context import RunContext
 from ...states.base.errors import InvalidAnswer, UsageError
 from ...states.records.events import TransitionTaken
-from ...states.records.questions import Question
+from ...states.records.questions import OpenQuestion
 from ...states.records.requests import ModelRequest, Nothing, Recall
 from ...states.run.state import Run
 from ...states.settings.limits import Limits
@@ -86,7 +86,7 @@ class World(SystemUnderTest):
         return "tool"
 
     @property
-    def question(self) -> Question | None:
+    def question(self) -> OpenQuestion | None:
         """The question that the run waits for; of a workflow that of its task."""
         run = self.run
         if run is None or run.final or run.waiting_for is None:
@@ -231,6 +231,8 @@ class World(SystemUnderTest):
         if self.need != "question":
             return
         before, question = self._heads(), self.question
+        if question is not None and (options.get("answer") is not None or options.get("outcome") is not None):
+            options = {**options, "question": question.id}
         asking = [seen for seen in self.seen.values() if seen.rows and seen.row.trigger == "wait"]
         if question is not None and question.kind == "approval":
             answer = options.get("answer")
