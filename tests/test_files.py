@@ -108,7 +108,7 @@ def test_a_link_that_is_put_there_in_between_is_not_followed(
     """Between the look and the opening somebody replaces a folder by a link that leads out."""
     from paor.tools.documents import files
 
-    looked = files._inside
+    looked = files.within
 
     def swapped(roots: Any, path: str) -> Any:
         found = looked(roots, path)
@@ -118,7 +118,7 @@ def test_a_link_that_is_put_there_in_between_is_not_followed(
         (tree / "root/inner").symlink_to(tree / "secret")
         return found
 
-    monkeypatch.setattr(files, "_inside", swapped)
+    monkeypatch.setattr(files, "within", swapped)
     with pytest.raises(ToolError):
         open_within(roots(tree), "inner/b.txt")
 

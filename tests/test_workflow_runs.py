@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paor import Limits, UsageError, tool
+from paor import Limits, Policy, UsageError, tool
 from paor.fsm.workflow.reader import load_workflow
 
 from .flows import EMPTY, OK, PLAN, TORN, Calls, check_journal, fixture
@@ -218,7 +218,7 @@ def test_the_planner_may_have_a_model_of_its_own(tmp_path: Path) -> None:
     """The caller's wins over the file's, the file's over the engine's."""
     (tmp_path / "s.json").write_text(json.dumps(["It is known.", OK]))
     name = f"script:{tmp_path / 's.json'}"
-    with world(tmp_path / "w", ["no"]) as own:
+    with world(tmp_path / "w", ["no"], policy=Policy(file_roots=(str(tmp_path),))) as own:
         assert own.run(workflow={"init": {"model": name}}).answer == "It is known."
         assert own.model.kinds == []
 

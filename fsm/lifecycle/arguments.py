@@ -435,12 +435,17 @@ def text_of_file(path: Path, bytes_max: int) -> str:
             data = file.read(bytes_max + 1)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    return text_of_data(data, str(path), bytes_max)
+
+
+def text_of_data(data: bytes, name: str, bytes_max: int) -> str:
+    """Return *data*, read up to a byte more than *bytes_max*, as `text_of_file` does."""
     if len(data) > bytes_max:
-        raise UsageError(f"{path}: more than {bytes_max:,} bytes, no more are read")
+        raise UsageError(f"{name}: more than {bytes_max:,} bytes, no more are read")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError(f"{path}: is not UTF-8 text") from None
+        raise UsageError(f"{name}: is not UTF-8 text") from None
 
 
 def scripted_model(path: Path) -> Model:

@@ -11,23 +11,26 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ...prompts.model import Model
-from ...states.base.errors import UsageError
+from ...states.base.errors import ToolError, UsageError
 from ...states.records.workflow import PLAN_ACTION, FlowTask, Workflow
 from ...states.run.spec import Mode, Spec
 from ...tools.catalog import fold_name
+from ...tools.documents.files import open_within, within
 from ...tools.tool import Tool
 from ..workflow.expressions.evaluator import rendered
 from ..workflow.navigation import Flow
 from ..workflow.reader import load_workflow
 from ..workflow.source import CHARS_MAX
 from ..workflow.variables import SAME, actions_of, advanced, fixed_values, state_at
-from .arguments import mode_of, model_of, text_of_file
+from .arguments import mode_of, model_of, text_of_data, text_of_file
+
+T = TypeVar("T")
 
 TEMPLATE_BYTES_MAX = 1_000_000
 _NAMED_MAX = 1_000
@@ -40,12 +43,12 @@ class GivenWorkflow:
 
     Attributes:
         workflow: Read and free of defects.
-        folder: Where the files stand that it names.
+        folder: Of the workflow's file, where the files stand that it names; None for one that is no file.
         variables: The caller's own; they win over those of the file.
     """
 
     workflow: Workflow
-    folder: Path = Path()
+    folder: Path | None = None
     variables: Mapping[str, Any] = field(default_factory=dict)
 
     def mode(self, modes: Mapping[str, Any]) -> Mode:
@@ -105,9 +108,11 @@ class GivenWorkflow:
             if inputs[name] is None:
                 inputs[name] = self.variables.get(name)
         variables = Flow(workflow).start(inputs).variables
-        workflow = _with_templates(workflow, variables, self.folder)
+        # nothing else of the machine: who writes a workflow is not always who runs it
+        roots = (*([str(self.folder)] if self.folder is not None else ()), *spec.policy.file_roots)
+        workflow = _with_templates(workflow, variables, roots)
         flow = Flow(workflow)
-        model = model if own_model else _model_of(workflow, variables) or model
+        model = model if own_model else _model_of(workflow, variables, roots) or model
         spec = spec.model_copy(update={"model": model.name, "workflow": workflow.wire()})
         cursor, task = advanced(flow, flow.start(inputs), None)
         if task is None:
@@ -136,14 +141,14 @@ def given_workflow(
         return given
     checked = _variables(variables)
     if isinstance(given, Workflow):
-        return GivenWorkflow(_check_names(given), Path(), checked)
+        return GivenWorkflow(_check_names(given), None, checked)
     if isinstance(given, Mapping):
-        return GivenWorkflow(_check_names(load_workflow(_json(given, "workflow"))), Path(), checked)
+        return GivenWorkflow(_check_names(load_workflow(_json(given, "workflow"))), None, checked)
     if not isinstance(given, str | os.PathLike):
         raise UsageError(f"workflow: expected a path, a text or a Workflow, not {type(given).__name__}")
     path = _path_of(given)
     if path is None:
-        return GivenWorkflow(_check_names(load_workflow(str(given))), Path(), checked)
+        return GivenWorkflow(_check_names(load_workflow(str(given))), None, checked)
     return GivenWorkflow(
         _check_names(load_workflow(text_of_file(path, 4 * CHARS_MAX), name=str(path))), path.parent, checked
     )
@@ -199,26 +204,47 @@ def _check_names(workflow: Workflow) -> Workflow:
     return workflow
 
 
-def _with_templates(workflow: Workflow, variables: Mapping[str, Any], folder: Path) -> Workflow:
-    """Return *workflow* with the text of every template file beside its name."""
+def _with_templates(workflow: Workflow, variables: Mapping[str, Any], roots: Sequence[str]) -> Workflow:
+    """Return *workflow* with the text of every template file, which stands under one of *roots*, beside its name."""
     return workflow.model_copy(
-        update={"tasks": tuple(_with_template(task, variables, folder) for task in workflow.tasks)}
+        update={"tasks": tuple(_with_template(task, variables, roots) for task in workflow.tasks)}
     )
 
 
-def _with_template(task: FlowTask, variables: Mapping[str, Any], folder: Path) -> FlowTask:
-    inner = tuple(_with_template(item, variables, folder) for item in task.tasks)
+def _with_template(task: FlowTask, variables: Mapping[str, Any], roots: Sequence[str]) -> FlowTask:
+    inner = tuple(_with_template(item, variables, roots) for item in task.tasks)
     name = rendered(task.input.get("promptTemplateFile"), variables, strict=False)
     if task.action != PLAN_ACTION or not isinstance(name, str) or not name.strip():
         return task.model_copy(update={"tasks": inner})
-    text = text_of_file(folder / name.strip(), TEMPLATE_BYTES_MAX)
+    text = _text_within(roots, name.strip())
     if not text.strip():
         raise UsageError(f"{name}: the template is empty")
     read = {"file": name.strip(), "text": text.replace("${", "$${")}
     return task.model_copy(update={"input": {**task.input, "promptTemplateFile": read}, "tasks": inner})
 
 
-def _model_of(workflow: Workflow, variables: Mapping[str, Any]) -> Model | None:
+def _text_within(roots: Sequence[str], name: str) -> str:
+    """Return the text of a file that a workflow names; raise `UsageError` for one outside of *roots*."""
+    try:
+        with _only(roots, open_within, name) as file:
+            return text_of_data(file.read(TEMPLATE_BYTES_MAX + 1), name, TEMPLATE_BYTES_MAX)
+    except OSError as error:
+        raise UsageError(f"workflow: {name!a:.120} cannot be read ({error.strerror})") from None
+
+
+def _only(roots: Sequence[str], look: Callable[[Sequence[str], str], T], name: str) -> T:
+    """Return what *look* finds of a file that a workflow names."""
+    if not roots:
+        raise UsageError(
+            f"workflow: {name!a:.120} is not opened: this workflow is no file, and the policy has no file_roots"
+        )
+    try:
+        return look(roots, name)
+    except ToolError as error:
+        raise UsageError(f"workflow: {error} (file_roots, and the folder of the workflow file)") from None
+
+
+def _model_of(workflow: Workflow, variables: Mapping[str, Any], roots: Sequence[str]) -> Model | None:
     """Return the model that the first task that plans names, None when it names none."""
     task = next((task for task in workflow.walk() if task.action == PLAN_ACTION), None)
     name = rendered(task.input.get("model"), variables, strict=False) if task is not None else None
@@ -226,4 +252,7 @@ def _model_of(workflow: Workflow, variables: Mapping[str, Any]) -> Model | None:
         return None
     if not isinstance(name, str):
         raise UsageError("workflow: model must be the name of a model")
+    if name.startswith("script:"):
+        root, inner = _only(roots, within, name.removeprefix("script:"))
+        return model_of(f"script:{root / inner}")
     return model_of(name)

@@ -29,7 +29,7 @@ def outside(policy: Policy, arguments: Mapping[str, Any]) -> str | None:
         return None
     for name, path in path_arguments(arguments):
         try:
-            _inside(policy.file_roots, path)
+            within(policy.file_roots, path)
         except ToolError as error:
             return f"argument {name}: {error}"
     return None
@@ -48,7 +48,7 @@ def open_within(roots: Sequence[str], path: str) -> BinaryIO:
     """
     if not roots:
         raise ToolError("the policy allows no files: it has no file_roots")
-    root, inner = _inside(roots, path)
+    root, inner = within(roots, path)
     found = -1
     try:
         if os.open in os.supports_dir_fd:
@@ -70,7 +70,7 @@ def open_within(roots: Sequence[str], path: str) -> BinaryIO:
             os.close(found)
 
 
-def _inside(roots: Sequence[str], path: str) -> tuple[Path, Path]:
+def within(roots: Sequence[str], path: str) -> tuple[Path, Path]:
     """
     Return the root under which *path* really lies, and the way from there, without links.
 
