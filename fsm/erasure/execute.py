@@ -113,6 +113,7 @@ def erase(
     at = now_us() if at is None else at
     connection = journal._committer.connection
     with journal._committer.lock, translate_errors(journal.path):
+        journal._committer.check_there()
         connection.execute("PRAGMA secure_delete=ON")  # what is freed is overwritten, also if `finish` fails
         with transaction(connection):
             # again under the write lock: a run that another process has recorded since the plan may hold the text, too
@@ -278,6 +279,7 @@ def finish(journal: JournalStore) -> bool:
     with journal._committer.lock, translate_errors(journal.path):
         if not connection.execute("SELECT count(*) FROM unscrubbed").fetchone()[0]:
             return False
+        journal._committer.check_there()
         connection.execute("PRAGMA secure_delete=ON")
         try:
             # the pages first, then the log, which holds the old pages until it is cut off

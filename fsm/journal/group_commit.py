@@ -8,6 +8,7 @@ thread; with many it is one fsync for all of them, and each goes on only after i
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections import deque
@@ -15,7 +16,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from ...states.base.errors import InternalError, JournalBusy, LeaseLost, PaorError
+from ...states.base.errors import InternalError, JournalBusy, JournalError, LeaseLost, PaorError
 from .file import ours
 from .payloads import Payload
 from .record import COLUMNS, Row
@@ -72,13 +73,37 @@ class Committer:
     Args:
         connection: With autocommit; used under the lock only.
         path: For error messages.
+        place: Where the file that may be written is; empty for one that is only read, or is in memory.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: str, place: str = "") -> None:
         self.lock = threading.RLock()
         self.connection = connection
         self._path = path
+        self._place = place
+        self._node = os.stat(place) if place else None
         self._queue: deque[Entry] = deque()
+
+    def check_there(self) -> None:
+        """
+        Raise when another file, or none, stands where the open one was: SQLite goes on writing to one that nobody finds.
+
+        Raises:
+            JournalError: It was deleted, moved or replaced while it was open.
+        """
+        node = self._node
+        if node is None:
+            return
+        try:
+            found = os.stat(self._place)
+            if found.st_ino == node.st_ino and found.st_dev == node.st_dev:
+                return
+        except OSError:
+            pass  # it is gone
+        raise JournalError(
+            f"{self._path}: was deleted, moved or replaced while it was open, so nothing more is written;"
+            " put the file back beside its -wal, and resume"
+        )
 
     def append(self, entry: Entry) -> None:
         """
@@ -131,6 +156,7 @@ class Committer:
 
     def _transaction(self, batch: list[Entry]) -> None:
         connection = self.connection
+        self.check_there()
         try:
             connection.execute("BEGIN IMMEDIATE")
             for entry in batch:

@@ -148,6 +148,7 @@ class LeaseBook:
         """
         with self._committer.lock, translate_errors(self.path):
             self._claims = []
+            self._committer.check_there()
             try:
                 with transaction(self._committer.connection):
                     yield self._committer.connection
@@ -241,6 +242,7 @@ class LeaseBook:
     def request_cancel(self, run: int) -> None:
         """Ask whoever drives a run to stop; seen with its next row."""
         with self._committer.lock, translate_errors(self.path):
+            self._committer.check_there()
             self._committer.connection.execute("UPDATE leases SET cancel = 1 WHERE run = ?", (run,))
         self.watch.hurry()  # after the write: a look before it would find nothing, and the next one waits `POLL_S`
 

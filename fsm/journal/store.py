@@ -15,7 +15,7 @@ from ...states.base.errors import LeaseHeld, UsageError
 from ...states.records.actions import DocumentRef, StoredText
 from ...states.run.spec import Spec
 from .database import DatabaseOfJournal
-from .file import SYNCHRONOUS, Durability, open_reader, open_writer
+from .file import SYNCHRONOUS, Durability, open_reader, open_writer, place_of
 from .group_commit import INSERT_DOCUMENT, INSERT_PAYLOAD, Committer, Entry
 from .leases import LEASE_S, LeaseBook
 from .payloads import Payload
@@ -56,7 +56,8 @@ class JournalStore:
             connection, standing = open_reader(path, busy_timeout_s=busy_timeout_s)
         else:
             connection = open_writer(path, durability=durability, busy_timeout_s=busy_timeout_s)
-        self._committer = Committer(connection, path)
+        writable = not read_only and path not in ("", ":memory:")
+        self._committer = Committer(connection, path, place_of(path) if writable else "")
         self.reader = JournalReader(self._committer, path, standing=standing, busy_timeout_s=busy_timeout_s)
         self.leases = LeaseBook(self._committer, path, lease_s)
         place = self.reader.place

@@ -96,6 +96,7 @@ def import_lines(journal: JournalStore, lines: Iterable[bytes]) -> tuple[Importe
         arriving = _stage_runs(connection, staged, lines)
         destination = journal._committer.connection
         with journal._committer.lock, translate_errors(journal.path), transaction(destination):
+            journal._committer.check_there()
             return tuple(_copy_run(journal, destination, staged, run) for run in arriving)
 
 
