@@ -435,6 +435,42 @@ def test_without_start_times_a_process_counts_as_alive_while_there_is_one_of_its
     assert not replace(me, pid=2**22 + 1).provably_dead()
 
 
+def test_an_owner_that_cannot_be_seen_is_not_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where /proc hides the processes of other users, only its id tells that there is none any more."""
+    me = current_owner()
+    real = Path.read_text
+
+    def hidden(path: Path, *arguments: Any, **keywords: Any) -> str:
+        if path.name == "stat":
+            raise FileNotFoundError(path)
+        return real(path, *arguments, **keywords)
+
+    def of_another_user(pid: int, sign: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "read_text", hidden)
+    assert replace(me, pid=2**30).provably_dead()
+    monkeypatch.setattr(os, "kill", of_another_user)
+    assert not replace(me, pid=2**22 + 1).provably_dead()
+
+
+@pytest.mark.skipif(not current_owner().boot, reason="this system has no ids of its boots")
+@pytest.mark.parametrize("step_s", [-86_400 * 365, -40, 40, 86_400 * 365])
+def test_a_step_of_the_clock_takes_no_run_from_a_driver_that_lives(
+    step_s: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Seen by a process of the same boot that cannot look at it; its lease runs out by the time that passes."""
+    hidden = replace(current_owner(), space="pid:[1]")
+    until = hidden.now() + 30_000_000
+    real = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real() + step_s * 10**9)
+    with Journal(tmp_path / JOURNAL) as journal:
+        leases = journal.store.leases
+        assert not leases.replaceable(hidden.encode(), until, 1, 1)
+        assert leases.replaceable(hidden.encode(), hidden.now() - 1, 1, 1)
+        assert abs(leases._until() - until) < 20_000_000, "what is renewed stays comparable"
+
+
 def test_a_system_without_proc_still_has_owners(monkeypatch: pytest.MonkeyPatch) -> None:
     """Host and process id remain."""
 

@@ -2,8 +2,8 @@
 Leases: one process at a time drives a run, identified by host, boot, process id and process start.
 
 An owner that is provably dead (same host; rebooted since, no such process, or another process under its id) is
-replaced at once. One that cannot be proven dead keeps its lease until it has not renewed it for `lease_s`. Taking a
-run over raises its fencing token, and every append checks the token, so a driver that was only slow cannot write.
+replaced at once. One that cannot be proven dead, also because it cannot be seen, keeps its lease until it has not renewed
+it for `lease_s`, by a clock that nobody sets. Taking a run over raises its fencing token, and every append checks the token, so a driver that was only slow cannot write.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Owner:
         space: Id of the process id namespace, empty where the system has none; containers have their own ids.
         pid: Process id.
         start: Start time of the process in clock ticks since boot, 0 where the system does not tell.
+        clock: Microseconds from the monotonic clock of its boot to the times in its leases; None where boots have no id.
     """
 
     host: str
@@ -50,6 +51,18 @@ class Owner:
     space: str
     pid: int
     start: int
+    clock: int | None = None
+
+    def now(self) -> int:
+        """
+        Return the time that this owner's leases are to be compared with.
+
+        Processes of one boot share its monotonic clock, so that no step of the wall clock makes a lease run out; across
+        boots there is only the wall clock.
+        """
+        me = current_owner()
+        shared = self.clock is not None and me.clock is not None and self.boot == me.boot
+        return time.monotonic_ns() // 1000 + self.clock if shared and self.clock is not None else now_us()
 
     def encode(self) -> str:
         """Return the owner as one line for the journal."""
@@ -61,7 +74,10 @@ class Owner:
         try:
             data = json.loads(text)
             host, boot, space = (str(data[name]) for name in ("host", "boot", "space"))
-            return cls(host, boot, space, int(data["pid"]), int(data["start"]))
+            clock = data.get("clock")
+            return cls(
+                host, boot, space, int(data["pid"]), int(data["start"]), clock if type(clock) is int else None
+            )
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -74,9 +90,10 @@ class Owner:
             return bool(self.boot and me.boot)
         if self.space != me.space:
             return False
-        if self.start == 0:
+        start = _start_of(self.pid)
+        if self.start == 0 or start is None:
             return not _exists(self.pid)
-        return _start_of(self.pid) != self.start
+        return start != self.start
 
 
 def current_owner() -> Owner:
@@ -91,23 +108,25 @@ def _owner(pid: int) -> Owner:
         space = os.readlink("/proc/self/ns/pid")
     except OSError:
         boot = space = ""
-    return Owner(socket.gethostname(), boot, space, pid, _start_of(pid))
+    clock = now_us() - time.monotonic_ns() // 1000 if boot else None
+    return Owner(socket.gethostname(), boot, space, pid, _start_of(pid) or 0, clock)
 
 
-def _start_of(pid: int) -> int:
+def _start_of(pid: int) -> int | None:
     """
-    Return the start time of a process from /proc (field 22), or 0 when there is no such process or no /proc.
+    Return the start time of a process from /proc (field 22), None when nothing can be seen of it.
 
-    One that has ended and was not yet waited for (state Z) does nothing any more.
+    One that has ended and was not yet waited for (state Z) does nothing any more: 0, which no process has.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return 0 if fields[0] in "ZX" else int(fields[19])
     except (OSError, ValueError, IndexError):
-        return 0
+        return None
 
 
 def _exists(pid: int) -> bool:
+    """Return whether there is a process of this id, also where /proc hides those of other users (``hidepid``)."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -171,7 +190,7 @@ class LeaseBook:
         return 1
 
     def _until(self) -> int:
-        return now_us() + round(self.lease_s * 1e6)
+        return current_owner().now() + round(self.lease_s * 1e6)
 
     def acquire(self, run: int) -> int:
         """
@@ -208,7 +227,7 @@ class LeaseBook:
         lease = (self._file, run, fence)
         if owner is not None and (owner.provably_dead() or (owner == current_owner() and lease not in _HELD)):
             return True
-        return until is None or until < now_us()
+        return until is None or until < (owner.now() if owner is not None else now_us())
 
     def revoke(self, connection: sqlite3.Connection, run: int) -> str | None:
         """
