@@ -12,7 +12,7 @@ payloads:be1878644c88a682 documents:204aa1b921bac8b8 erasures:7f8f4e3aca9f3ec5 u
 runs:b351cfb1a318ea1e v_lineage:be69711cf8ac9609 v_runs:019a8b15e14eb8f7 v_steps:3f6fafe8269d5fa4
 v_actions:1b89ee6f49668ab7 v_usage:c7abac47203c1c4b"""  # the beginning of SHA-256 of what makes them
 DOCUMENT, ENDED = ("label", "position", "name", "mime", "bytes", "digest", "payload"), ("Done", "Failed")
-RANGE = "WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295"
+RANGE, INPUT = "WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295", "round{3}_task{4}_action0_input"
 HEAD = """SELECT iif(coalesce(parent_seq, -1) = ?2, root_hash, (SELECT hash FROM transitions
     WHERE id = (specs.run << 32 | ?2))) FROM specs WHERE run_id = ?1"""
 JCS = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
@@ -37,7 +37,7 @@ def references(data):  # number, digest and size of every payload that JSON refe
 
 def check_run(db, spec, unsound):
     run, own, row, before, first, seq, state = spec["run"], spec["spec_payload"], None, b"", 0, -1, "Planning"
-    results = [(run << 32 | own, "spec")]
+    results = [(run << 32 | own, {"first": 0, "label": INPUT.format(*spec) * (spec[1] == spec[2])})]
     if spec["parent_run_id"] is not None:  # a fork goes on from a row of its parent, whose hash it commits to
         parent = "SELECT transitions.* FROM transitions JOIN specs USING (run) WHERE run_id = ? AND seq = ?"
         row = db.execute(parent, (spec["parent_run_id"], spec["parent_seq"])).fetchone()
@@ -45,7 +45,7 @@ def check_run(db, spec, unsound):
             return (yield "specs: it was forked at no row that goes on")
         yield from ("specs: its parent has defects",) if spec["parent_run_id"] in unsound else ()
         before, seq, state, first = row["hash"], row[2], row["dest"], loaded(row["change"]).get("n", -1) + 1
-        results = [(row["run"] << 32 | first - 1, "")] if row["trigger"] == "execute" else []
+        results = [(row["run"] << 32 | first - 1, loaded(row["outcome"]))][: row["trigger"] == "execute"]
     head, count, claims = digest(spec, spec.keys()[1:-1], before), max(own + 1, first), [(own, spec["spec"])]
     yield from () if head == spec["root_hash"] else ("specs: the immutable columns do not fit root_hash",)
     for row in db.execute(f"SELECT * FROM transitions {RANGE} ORDER BY id", (run,)):
@@ -55,29 +55,29 @@ def check_run(db, spec, unsound):
         if row["prev_hash"] != head or digest(row, row.keys()[2:-2], head) != row["hash"]:
             yield f"{place}: the row does not fit its hash or the row before"
         claims += references([loaded(row[name]) for name in ("request", "outcome", "change")])
-        own = [n for n, *_ in references(loaded(row["change"])) if count <= n < 2**32]
+        own = [n + 1 for n, *_ in references(loaded(row["change"])) if count <= n < 2**32]
         yield from () if own else (f"{place}: its change is not a payload of its own",)
-        count = own[0] + 1 if own else count
-        results += [(run << 32 | count - 1, "")] if row["trigger"] == "execute" else []
-        seq, state, head = row["seq"], row["dest"], row["hash"]
+        seq, state, head, count = row["seq"], row["dest"], row["hash"], (*own, count)[0]
+        results += [(run << 32 | count - 1, loaded(row["outcome"]))][: row["trigger"] == "execute"]
+        results[0][1].update(documents=loaded(row["counters"]).get("documents", 0)) if seq == 0 else None
     yield from check_stored(db, spec, claims, results, row and row["trigger"] == "execute", first, count)
 
 
 def check_stored(db, spec, claims, results, unobserved, first, count, whole=True):
     run, head, n, expected, named, gone = spec["run"], spec["root_hash"], first - 1, {}, {}, set()
-    for place, (key, given) in enumerate(results):
+    for mine, (key, told) in zip([expected] * (len(results) - bool(unobserved)) + [{}], results):  # noqa: B905
         data = loaded(db.execute("SELECT max(body) FROM payloads WHERE id = ?", (key,)).fetchone()[0])
         try:
-            for item in data["documents"] if given else data["result"].get("documents", ()):
+            for item in (data if "documents" in data else data["result"]).get("documents", ()):
                 item = item | item["payload"] | {"payload": item["payload"]["n"]}
                 claims += references(item)
-                columns = {item["number"]: tuple(item[name] for name in DOCUMENT)}
-                expected |= columns if place + bool(unobserved) < len(results) else {}
-        except (AttributeError, KeyError, TypeError):
-            whole = False  # erased, or changed, which its digest tells
+                mine[item["number"]] = tuple(item[name] for name in DOCUMENT)
+        except (AttributeError, KeyError, TypeError):  # erased, or changed, which its digest tells
+            label, many, whole = told.get("label"), told.get("documents", 0), whole and "documents" in told
+            mine |= {told["first"] + at: (label, at) if label else () for at in range(min(many, 10**6))}
     for row in db.execute(f"SELECT * FROM documents {RANGE} ORDER BY id", (run,)):
-        number, wrong = row["number"], row[:2] != (run << 32 | row["number"], run)
-        if wrong or ((whole or number in expected) and expected.pop(number, None) != row[3:]):
+        number, wrong = row["number"], row[:2] != (run << 32 | row["number"], run) or row["payload"] < 0
+        if (told := expected.pop(number, (None,) * whole)) != row[3 : 3 + len(told)] or wrong:
             yield f"documents number {number}: is not what its result says"
         claims.append((row["payload"], row["digest"], row["bytes"]))
     yield from (f"documents number {number}: is missing" for number in expected)
@@ -122,19 +122,18 @@ def check_file(db, heads, unsound):
             yield f"run {run_id}, head seq {seq}: is not there any more"
 
 
-def main(file="", kept="", *more):
+def main(file="", kept="", *more, logs=("wal", "journal")):
     path, ours, found = Path(file).resolve(), False, 0
-    try:  # without a log nobody has the file open, and reading it must not create one
+    try:  # with neither log nor journal nobody has the file open, and reading it must not create one
         text = Path(kept).read_text("utf-8").strip() if kept else ""  # canonical JSON with its digest
         heads = {"format": "paor-heads", "runs": loaded(text).get("runs", ()), "version": 1}
         fits = not kept or JCS(heads | {"digest": sha256(JCS(heads).encode()).hexdigest()}) == text
-        still, written = not Path(f"{path}-wal").exists(), path.stat().st_mtime_ns
+        still, written = not any(Path(f"{path}-{log}").exists() for log in logs), path.stat().st_mtime_ns
         ours = path.open("rb").read(72)[68:] == b"paor" and fits and not more
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{'&immutable=1' * still}", uri=True)) as db:
             db.row_factory, db.text_factory = sqlite3.Row, lambda text: text.decode("utf-8", "replace")
-            db.execute("BEGIN")
-            ids = db.execute("SELECT * FROM pragma_application_id, pragma_user_version").fetchone()[:]
-            ours = fits and not more and ids == (0x70616F72, 1)
+            ids = db.execute("BEGIN").execute("SELECT * FROM pragma_application_id, pragma_user_version")
+            ours = fits and not more and ids.fetchone()[:] == (0x70616F72, 1)
             for found, defect in enumerate(check_file(db, heads, {}) if ours else (), 1):  # noqa: B007
                 print(ascii(defect)[1:-1])
     except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError, sqlite3.Error) as e:

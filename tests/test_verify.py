@@ -842,3 +842,89 @@ def test_many_runs_are_verified_one_by_one(tmp_path: Path) -> None:
     assert all(
         str(defect).startswith(f"run {defect.run_id}, transitions seq ") for defect in by_package(path)
     )
+
+
+# -- what is erased is counted, and what stands beside the file ----------------------------------------------------
+
+
+@pytest.fixture
+def erased(tmp_path: Path) -> Path:
+    """Return a journal whose run, with input documents and outputs, was erased."""
+    with BY_NAME["documents"].engine(tmp_path, ids=SeededIds("documents")) as scripted:
+        result = play(BY_NAME["documents"], scripted)
+        assert len(scripted.journal.documents(result.run_id)) > len(result.documents) > 0
+        scripted.journal.erase(result.run_id)
+    assert by_package(tmp_path / JOURNAL) == [] and by_script(tmp_path / JOURNAL)[0] == 0
+    return tmp_path / JOURNAL
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ("DELETE FROM documents WHERE number = 0", "documents number 0"),
+        ("DELETE FROM documents WHERE number = (SELECT max(number) FROM documents)", "documents number"),
+        ("DELETE FROM documents", "documents number 0"),
+        (
+            """INSERT INTO documents SELECT id + 1, run, number + 1, label, position, name, mime, bytes, digest, payload
+            FROM documents ORDER BY number DESC LIMIT 1""",
+            "documents number",
+        ),
+        ("UPDATE documents SET label = 'round9_task9_action9_x' WHERE number = 0", "documents number 0"),
+        (
+            "UPDATE documents SET label = 'x' WHERE number = (SELECT max(number) FROM documents)",
+            "documents number",
+        ),
+        ("UPDATE documents SET position = 7 WHERE number = 0", "documents number 0"),
+        ("UPDATE documents SET payload = -34 WHERE number = 0", "documents number 0"),
+    ],
+    ids=["input gone", "output gone", "all gone", "one more", "input label", "label", "position", "payload"],
+)
+def test_after_an_erasure_documents_are_still_counted(change: str, place: str, erased: Path) -> None:
+    """Their number and labels are in the hashed rows; one that is removed, inserted or moved is found by both."""
+    with altered(erased) as connection:
+        assert connection.execute(change).rowcount > 0
+    assert_found(erased, place, change)
+
+
+def test_an_erased_run_without_rows_holds(tmp_path: Path) -> None:
+    """Nothing hashed counts its inputs yet."""
+    with BY_NAME["documents"].engine(tmp_path, ids=SeededIds("documents")) as scripted:
+        stream = scripted.stream("Read", documents=[("a.txt", "text of a document")])
+        next(stream)
+        run_id = scripted.journal.runs()[0].run_id
+        del stream
+        scripted.journal.erase(run_id, force=True)
+    assert by_package(tmp_path / JOURNAL) == [] and by_script(tmp_path / JOURNAL)[0] == 0
+
+
+def test_a_rollback_journal_beside_the_file_is_told(path: Path) -> None:
+    """SQLite would put its pages into the file when it is opened next, and then it says something else."""
+    good = path.read_bytes()
+    forged = path.with_name("forged.db")
+    forged.write_bytes(good)
+    with altered(forged) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        (before,) = connection.execute("SELECT tokens_in FROM transitions WHERE seq = 2").fetchone()
+        connection.execute("UPDATE transitions SET tokens_in = 999999 WHERE seq = 2")
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("UPDATE transitions SET tokens_in = ? WHERE seq = 2", (before,))
+        connection.execute("CREATE TABLE filling AS SELECT randomblob(900000) AS pages")
+        path.with_name(f"{JOURNAL}-journal").write_bytes(forged.with_name("forged.db-journal").read_bytes())
+        connection.execute("ROLLBACK")
+    assert_found(path, "file: ", "rollback journal")
+    assert path.read_bytes() == good and path.with_name(f"{JOURNAL}-journal").exists()
+
+
+def test_an_index_of_others_that_refuses_rows_is_a_defect(path: Path) -> None:
+    """With it, a second lease for the same owner could not be written; an index that only finds is theirs."""
+    with altered(path) as connection:
+        connection.execute("CREATE TABLE notes (text TEXT)")
+        connection.execute("CREATE UNIQUE INDEX one_note ON notes (text)")
+        connection.execute("CREATE INDEX by_owner ON leases (owner)")
+        assert by_package(path) == []
+        connection.execute("CREATE UNIQUE INDEX one_run_each ON leases (cancel, run)")
+    assert [str(item) for item in by_package(path)] == [
+        "index one_run_each: refuses rows of leases that are right; only the journal's own may be UNIQUE"
+    ]

@@ -14,7 +14,7 @@ from typing import Any
 from ...states.run.phase_names import PLANNING
 from ..journal.record import canonical_sorted
 from ..machine.table import ROWS
-from .references import Claim, is_number, json_object, references
+from .references import ERASED, Claim, Columns, is_number, json_object, promised_documents, references
 
 EDGES = frozenset((row.source, row.trigger, row.dest) for row in ROWS)
 _KNOWN = ("guards", "counters", "request", "outcome")
@@ -24,6 +24,16 @@ KNOWN_TEXTS = 4096
 
 Found = list[tuple[str, str]]
 """Defects as place and problem."""
+
+
+Event = tuple[int, list[tuple[int, Columns]] | None]
+"""The number of a result's payload, and the documents that its row counts."""
+
+
+def counted_documents(outcome: str) -> list[tuple[int, Columns]] | None:
+    """Return the documents that the outcome of an ``execute`` row counts, None when it says nothing of them."""
+    told = json_object(outcome) or {}
+    return promised_documents(told.get("first"), told.get("documents"), told.get("label"))
 
 
 @dataclass(slots=True)
@@ -39,8 +49,11 @@ class ChainWalk:
         seq, state: What the next row must have.
         count: Payloads that the rows so far account for.
         claims: What rows have said of payloads since the last look at those.
-        events: What the last rows did, in order: the number of the payload that an ``execute`` set, None for ``observe``.
-        shared_result: Of a fork the result that its last shared row has recorded and that nobody has observed.
+        events: What the last rows did, in order: for an ``execute`` the number of the payload that it set and the documents
+            that it counts, None for ``observe``.
+        shared_result: Of a fork the same of the result that its last shared row has recorded and that nobody has observed.
+        input_label: Of the run's input documents, `ERASED` if only its spec knows it.
+        inputs: What its first row says of those; None before it.
         last: Trigger, time and counters of the last row.
         rising: Its counters that never fall.
         found: What is wrong.
@@ -55,8 +68,10 @@ class ChainWalk:
     state: str = PLANNING
     count: int = 0
     claims: dict[int, Claim] = field(default_factory=dict)
-    events: list[int | None] = field(default_factory=list)
-    shared_result: int | None = None
+    events: list[Event | None] = field(default_factory=list)
+    shared_result: Event | None = None
+    input_label: Any = ERASED
+    inputs: list[tuple[int, Columns]] | None = None
     last: tuple[str, int, str] | None = None
     rising: tuple[int, ...] = (0,) * 7
     found: Found = field(default_factory=list)
@@ -104,7 +119,7 @@ class ChainWalk:
             else:
                 self.count = number + 1
                 if trigger == "execute":
-                    events.append(number)
+                    events.append((number, counted_documents(outcome)))
                 elif trigger == "observe":
                     events.append(None)
             head, seq, state = own_hash, own_seq + 1, dest
@@ -112,6 +127,9 @@ class ChainWalk:
             tokens_out0, cost0, time0 = tokens_out, cost, time
         self.head, self.seq, self.state, self.last = head, seq, state, (trigger, at, counters)
         self.rising = (step0, action0, retries0, tokens_in0, tokens_out0, cost0, time0)
+        if self.inputs is None and rows:
+            count = (json_object(rows[0][5]) or {}).get("documents", 0)
+            self.inputs = promised_documents(0, count, self.input_label)
         if len(known) > KNOWN_TEXTS:
             known.clear()
 

@@ -9,6 +9,7 @@ column; otherwise each row is looked at, to name the ones that are wrong.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from functools import lru_cache
@@ -58,6 +59,15 @@ def schema_problems(journal: JournalReader) -> Iterator[Problem]:
     """Yield every table and view that is not as this version made it, and every trigger; those of others are theirs."""
     for (name,) in journal.query("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"):
         yield f"trigger {name}", "a journal has no triggers"
+    for table, name in journal.query(
+        "SELECT tbl_name, m.name FROM sqlite_master AS m JOIN pragma_index_list(tbl_name) AS i ON i.name = m.name"
+        " WHERE m.type = 'index' AND m.sql IS NOT NULL AND i.\"unique\" ORDER BY m.name"
+    ):
+        if table in _shipped_schema()[0] and name not in _shipped_schema()[0]:
+            yield (
+                f"index {name}",
+                f"refuses rows of {table} that are right; only the journal's own may be UNIQUE",
+            )
     statement = "SELECT name, type, coalesce(sql, '') FROM sqlite_master WHERE type IN ('table', 'view')"
     found = {name: (kind, sql) for name, kind, sql in journal.query(statement)}
     for name, (kind, sql) in sorted(_shipped_schema()[0].items()):
@@ -66,6 +76,19 @@ def schema_problems(journal: JournalReader) -> Iterator[Problem]:
         elif found[name] != (kind, sql):
             loose = kind == "table" and not found[name][1].rstrip().upper().endswith("STRICT")
             yield f"{kind} {name}", f"its schema was changed{': it is not STRICT' if loose else ''}"
+
+
+def log_problems(journal: JournalReader) -> Iterator[Problem]:
+    """
+    Yield the rollback journal that stands beside the file: SQLite changes the file from it when it is opened next.
+
+    A journal keeps a write-ahead log, which is read with it, so nothing of paor's leaves one.
+    """
+    if journal.path not in ("", ":memory:") and os.path.exists(f"{journal.place}-journal"):
+        yield (
+            "file",
+            f"beside it is {os.path.basename(journal.place)}-journal, from which SQLite would change it",
+        )
 
 
 def storage_problems(journal: JournalReader) -> Iterator[Problem]:

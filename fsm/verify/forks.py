@@ -16,7 +16,7 @@ from ...states.run.counters import COLUMN_COUNTERS
 from ...states.run.phase_names import FINAL
 from ..journal.lineage import SharedPart
 from ..journal.record import COLUMNS, root_hash
-from .chain import ChainWalk
+from .chain import ChainWalk, counted_documents
 
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader
@@ -64,7 +64,9 @@ def beginning_of(journal: JournalReader, run: int, columns: dict[str, Any]) -> C
         seq=own.first_seq,
         state=row["dest"],
         count=max(own.first_payload, spec_payload + 1),
-        shared_result=own.first_payload - 1 if row["trigger"] == "execute" else None,
+        shared_result=(own.first_payload - 1, counted_documents(row["outcome"]))
+        if row["trigger"] == "execute"
+        else None,
         last=(row["trigger"], row["at"], row["counters"]),
         rising=values[RISING],
     )

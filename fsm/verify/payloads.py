@@ -8,7 +8,7 @@ from hashlib import sha256
 from ..journal.payloads import encode_text
 from ..journal.reader import JournalReader
 from .chain import ChainWalk, Found
-from .references import Columns, documents_of, is_number
+from .references import ERASED, Columns, documents_of, is_number
 from .stream import Stream
 
 NUMBERS = 2**32 - 1
@@ -71,7 +71,7 @@ class Contents:
         """Read the payloads and documents that the rows so far account for."""
         walk, recent = self.walk, self._recent
         recent.clear()
-        wanted = {number for number in walk.events if number is not None}
+        wanted = {event[0] for event in walk.events if event is not None}
         first, self._begun = not self._begun, True
         whole_run = first and walk.first == 0  # of a fork the inputs stand under an ancestor
         if whole_run:
@@ -79,17 +79,18 @@ class Contents:
         base = walk.run << 32
         bodies = self._read_payloads(base + min(walk.count, NUMBERS + 1), wanted)
         if whole_run:
-            self._expect(walk.spec_payload, bodies)
+            self._expect(walk.spec_payload, bodies, walk.inputs)
             self._observe()
         elif first and walk.shared_result is not None:
-            shared = self.reader.find_payload(walk.run, walk.shared_result)
+            number, counted = walk.shared_result
+            shared = self.reader.find_payload(walk.run, number)
             text = shared.body if shared is not None and isinstance(shared.body, str) else None
-            self._expect(walk.shared_result, {} if text is None else {walk.shared_result: encode_text(text)})
-        for number in walk.events:
-            if number is None:
+            self._expect(number, {} if text is None else {number: encode_text(text)}, counted)
+        for event in walk.events:
+            if event is None:
                 self._observe()
             else:
-                self._expect(number, bodies)
+                self._expect(event[0], bodies, event[1])
         walk.events.clear()
         if self._expected:
             self._read_documents(base + max(self._expected) + 1)
@@ -205,16 +206,18 @@ class Contents:
 
     # -- documents ---------------------------------------------------------------------------------------------
 
-    def _expect(self, number: int, bodies: dict[int, bytes]) -> None:
-        """Take note of the documents that a result names; their rows come with the next transition."""
+    def _expect(
+        self, number: int, bodies: dict[int, bytes], counted: list[tuple[int, Columns]] | None
+    ) -> None:
+        """Take note of the documents that a result names, or its row counts; their rows come with the next transition."""
         body = bodies.get(number)
         named = documents_of(body, spec=number == self.walk.spec_payload) if body is not None else None
-        if named is None:
-            self._whole = False
-        self._pending = named or []
-        for _, columns in self._pending:
+        for _, columns in named or ():
             size, digest, payload = columns[-3:]
             self.walk.claims.setdefault(payload, (digest, size))
+        if named is None and counted is None:
+            self._whole = False  # the inputs of an erased run without a row
+        self._pending = (named if named is not None else counted) or []
 
     def _observe(self) -> None:
         self._expected.update(self._pending)
@@ -240,7 +243,7 @@ class Contents:
             self._unclaimed[number] = row
         else:
             for name, found, value in zip(_NAMES, row, columns, strict=True):
-                if found != value:
+                if found != value is not ERASED:
                     self._say_document(number, f"{name} is not what its result says")
         size, digest, payload = row[-3:]
         if not is_number(payload):

@@ -41,6 +41,34 @@ def is_number(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**32
 
 
+ERASED: Any = ...
+"""In the place of a column that only an erased text has named."""
+
+DOCUMENTS_MAX = 1_000_000
+"""Most documents that are expected of one result whose text is erased."""
+
+
+def promised_documents(first: Any, count: Any, label: Any) -> list[tuple[int, Columns]] | None:
+    """
+    Return number and columns of the documents that a hashed row has counted, for a spec or result that is erased.
+
+    Args:
+        first: Number of the first one.
+        count: How many.
+        label: Their label, `ERASED` if no row has it.
+
+    Returns:
+        None when the row says nothing of the kind.
+    """
+    if not (is_number(first) and is_number(count) and count <= DOCUMENTS_MAX):
+        return None
+    known = label is not ERASED
+    return [
+        (first + position, (label, position if known else ERASED, *(ERASED,) * 5))
+        for position in range(count)
+    ]
+
+
 def documents_of(body: bytes, *, spec: bool) -> list[tuple[int, Columns]] | None:
     """
     Return number and columns of the documents that a spec or a result names.

@@ -27,6 +27,7 @@ from .chain import ChainWalk, Found
 from .file import (
     Problem,
     key_problems,
+    log_problems,
     schema_problems,
     storage_problems,
     stray_problems,
@@ -89,6 +90,7 @@ def verify_journal(journal: Journal, heads: Sequence[Head] = ()) -> list[Defect]
         return bool(found)
 
     try:
+        add(log_problems(journal))
         schema = add(schema_problems(journal))
         suspect = add(storage_problems(journal)) or schema
         missing = any(item.place.startswith("table ") and item.problem == "is missing" for item in defects)
@@ -175,6 +177,8 @@ class _Verifier:
         spec_payload = columns["spec_payload"]
         if columns["parent_run_id"] is None and columns["parent_seq"] is None:
             walk = ChainWalk(run, columns["run_id"], root_hash(columns), spec_payload, count=spec_payload + 1)
+            if columns["workflow_id"] == columns["run_id"]:
+                walk.input_label = "round{round}_task{task}_action0_input".format_map(columns)
         else:
             walk = beginning_of(self._journal, run, columns)
         if is_number(spec_payload):
