@@ -25,7 +25,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import AnthropicModel, Engine, Event, ModelText, ModelUnavailable, OpenAIModel, RunEnded
+from paor import (
+    AnthropicModel,
+    Engine,
+    Event,
+    ModelText,
+    ModelUnavailable,
+    OpenAIModel,
+    RunEnded,
+    ScriptedModel,
+    tool,
+)
 from paor.prompts.clients.wire.secrets import REDACTED, Scrubber, StreamScrubber
 
 from .model_server import KEY, WIRES, Behaviour, QuickPort, Wire, model_server, plain, streamed
@@ -257,3 +267,84 @@ def test_the_forms_in_which_a_key_travels() -> None:
     ):
         assert scrub(f"a {form.rstrip('=')} b").count(REDACTED) == 1
     assert scrub('se/cret"key&1-and-more!') == f"{REDACTED}!" and repr(scrub) == "Scrubber()"
+
+
+LONG = "sk-proj-Zq7Wm3Kx9Lp2Vb8Nc4Rt6Yh1Jd5Fg0SaXe/+?"
+
+
+def disguises(key: str) -> dict[str, str]:
+    """Return a key as servers and libraries write it."""
+    raw = key.encode()
+    coded = {
+        f"base64 behind {len(before)} bytes": base64.b64encode(before + raw + b"\r\n").decode()
+        for before in (b"", b"Bearer ", b"me:", b"a:", b"user:x")
+    }
+    safe = {
+        f"url-safe {name}": text.replace("+", "-").replace("/", "_").rstrip("=")
+        for name, text in coded.items()
+    }
+    return (
+        coded
+        | safe
+        | {
+            "hex": raw.hex(),
+            "hex, upper case": raw.hex().upper(),
+            "hex with colons": raw.hex(":"),
+            "percent": "".join(f"%{byte:02x}" for byte in raw),
+            "percent, upper case": "".join(f"%{byte:02X}" for byte in raw),
+            "entities": "".join(f"&#{byte};" for byte in raw),
+            "entities in hex": "".join(f"&#x{byte:X};" for byte in raw),
+            "backslash x": "".join(f"\\x{byte:02x}" for byte in raw),
+            "backslash u": "".join(f"\\u{byte:04x}" for byte in raw),
+            "upper case": key.upper(),
+            "lower case": key.lower(),
+            "bytes of Python": str(list(raw)),
+            "in lines": f"{key[:20]}\n{key[20:]}",
+            "base64 in lines": base64.encodebytes(b"Bearer " + raw * 3).decode(),
+            "with blanks of no width": "\u200b".join(key),
+            "without its end": key[:-1],
+            "backwards": key[::-1],
+            "backwards in base64": base64.b64encode(b"x" + raw[::-1]).decode(),
+            "backwards in hex": raw[::-1].hex(),
+        }
+    )
+
+
+@pytest.mark.parametrize("name", disguises(LONG))
+def test_a_key_is_taken_out_in_every_usual_encoding(name: str) -> None:
+    """Nothing of it is left but at most the ends of a base64 group, and no text around it is touched."""
+    text = disguises(LONG)[name]
+    scrub = Scrubber([LONG])
+    assert scrub(text) != text
+    clean = scrub(f"The server says: {text} - and nothing else.")
+    assert REDACTED in clean and text not in clean
+    assert clean.startswith("The server says: ") and clean.endswith(" - and nothing else.")
+    inner = clean.removeprefix("The server says: ").removesuffix(" - and nothing else.")
+    left = inner.replace(REDACTED, "")
+    assert len(left) <= (16 if "base64" in name else 2), left
+    stream = StreamScrubber(scrub)
+    shown = "".join(stream.feed(letter) for letter in f"It says: {text}.") + stream.end()
+    assert text not in shown and REDACTED in shown
+
+
+@given(text=st.text(max_size=200))
+def test_a_text_without_a_key_stays_as_it_is(text: str) -> None:
+    """Whatever escapes, blanks and cases it has."""
+    assert Scrubber([LONG])(text) == text
+
+
+def test_a_tools_own_error_is_told_without_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the environment, whatever the model; in answer, journal and what the model is shown."""
+    monkeypatch.setenv("OPENAI_API_KEY", LONG)
+
+    @tool("web.look", effect="read")
+    def look(page: int) -> str:
+        """Look."""
+        raise RuntimeError(f"cannot reach https://example.com/?key={LONG} ({LONG.encode().hex()})")
+
+    script = [SELECT("web.look"), PARAMETERS(page=1), STOP, SUCCESS]
+    with Engine(ScriptedModel(script), tools=[look], journal=tmp_path / "runs.db") as engine:
+        engine.run("Look")
+    data = (tmp_path / "runs.db").read_bytes()
+    assert LONG.encode() not in data and LONG.encode().hex().encode() not in data
+    assert b"RuntimeError: cannot reach" in data

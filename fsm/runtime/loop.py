@@ -147,7 +147,7 @@ def _fault(drive: RunContext, error: object) -> ModelFault:
     if isinstance(error, ModelUnavailable):
         fault = error
     else:
-        fault = ModelUnavailable("unexpected", f"{type(error).__name__}: {message_of(error)}")
+        fault = ModelUnavailable("unexpected", f"{type(error).__name__}: {message_of(error, drive.model)}")
     payload = drive.stager.stage(fault.message)
     usage = fault.usage if fault.usage is not None else NO_USAGE
     return ModelFault(fault.code, fault.message, payload, usage, fault.request_id)

@@ -81,7 +81,7 @@ def _of_end(drive: RunContext, intent: Intent, context: CallContext, came_to: An
         except Exception as error:  # a tool may ask in any form
             came_to = error
     if not isinstance(came_to, Returned):
-        return _ended(context, error_of(intent, came_to))
+        return _ended(context, error_of(intent, came_to, model=drive.model))
     first, limits = run.counters.documents, run.spec.limits
     result = result_of(intent, came_to.value, first=first, limits=limits, stager=drive.stager)
     if run.memory.plan is not None and intent.effect != "once" and result.ok and is_empty(came_to.value):
@@ -98,7 +98,7 @@ def _of_unknown_end(
 ) -> Generator[Effect, Any, Outcome]:
     """Return the outcome of a call that took too long, or cannot say what it did: an error, or of a once effect a doubt."""
     late, left = isinstance(came_to, TimedOut), isinstance(came_to, TimedOut) and came_to.left
-    told = cut(line(message_of(came_to)), ERROR_CHARS) or (
+    told = cut(line(message_of(came_to, drive.model)), ERROR_CHARS) or (
         _time_words(context.timeout_s, drive.run) if late else ""
     )
     error: ToolError = TimedOut(told) if late else came_to
@@ -115,7 +115,7 @@ def _of_unknown_end(
         if settled is not None:
             return settled
         error = NotStarted(told)
-    return _ended(context, error_of(intent, error, code="timeout" if late else "tool_error"), left=left)
+    return _ended(context, error_of(intent, error, code="timeout" if late else "tool_error", model=drive.model), left=left)
 
 
 def _ended(context: CallContext, result: ToolResult, *, left: bool = False) -> Ended:
@@ -212,11 +212,11 @@ def _settle_doubt(drive: RunContext, tool: Tool, intent: Intent) -> Generator[Ef
     if isinstance(came_to, Interrupted):
         return Cancelled(in_doubt=True, left=came_to.left)
     if isinstance(came_to, TimedOut):
-        told = message_of(came_to) or f"it was asked and did not answer within {bound:g} s"
+        told = message_of(came_to, drive.model) or f"it was asked and did not answer within {bound:g} s"
         told = cut(line(told), ERROR_CHARS)
         return InDoubt("reconcile_failed", told, drive.stager.stage(told), came_to.left)
     if not isinstance(came_to, Returned):
-        told = cut(line(f"{type(came_to).__name__}: {message_of(came_to)}"), ERROR_CHARS)
+        told = cut(line(f"{type(came_to).__name__}: {message_of(came_to, drive.model)}"), ERROR_CHARS)
         return InDoubt("reconcile_failed", told, drive.stager.stage(told))
     try:
         output_of(came_to.value)

@@ -11,6 +11,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from ...states.base.errors import AnswerNeeded, NotStarted, ToolError
+from ...states.base.secrets import Scrubber
 from ...states.records.actions import DocumentRef, Intent, ToolResult, WebFact
 from ...states.records.outcomes import Asked
 from ...states.records.questions import Asking
@@ -197,17 +198,28 @@ def question_from(error: AnswerNeeded, limits: Limits, stager: Stager) -> Asked:
     return Asked(read, stager.stage(text, JSON))
 
 
-def message_of(error: object) -> str:
-    """Return an exception's words; none when its class, a host's own, cannot say them."""
+def message_of(error: object, model: object = None) -> str:
+    """
+    Return an exception's words without keys; none when its class, a host's own, cannot say them.
+
+    Args:
+        error: What a tool or a host's model raised.
+        model: The run's; its own keys are taken out beside those of the environment.
+    """
+    from ...prompts.clients.settings import environment_secrets
+
     try:
-        return str(error)
+        text = str(error)
     except Exception:
         return ""
+    return Scrubber(environment_secrets() | getattr(model, "secrets", frozenset()))(text)
 
 
-def error_of(intent: Intent, error: BaseException, *, code: str = "tool_error") -> ToolResult:
-    """Return the result of a call that raised *error*: one line, no traceback."""
-    name, text = type(error).__name__, message_of(error)
+def error_of(
+    intent: Intent, error: BaseException, *, code: str = "tool_error", model: object = None
+) -> ToolResult:
+    """Return the result of a call that raised *error*: one line, no traceback, no key of the environment or of *model*."""
+    name, text = type(error).__name__, message_of(error, model)
     text = cut(line(text if isinstance(error, ToolError) else f"{name}: {text}"), ERROR_CHARS) or name
     retryable = isinstance(error, NotStarted) or intent.effect != "once"
     return ToolResult(tool=intent.tool, ok=False, error=text, error_code=code, retryable=retryable)

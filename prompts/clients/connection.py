@@ -86,6 +86,11 @@ class Connection(ABC):
         self._lock = threading.Lock()
         self._prepared = False
 
+    @property
+    def secrets(self) -> frozenset[str]:
+        """What must not get out of paor: keys, headers, addresses with a password."""
+        return self._secrets
+
     # -- the SDK ---------------------------------------------------------------------------------------------------
 
     def _ready(self) -> None:

@@ -10,10 +10,10 @@ from itertools import chain, count
 from typing import Any
 
 from ...states.base.errors import ToolError
+from ...states.base.secrets import REDACTED, Scrubber
 from ..tool import Document, ToolOutput
 from .naming import one_line
 
-REDACTED = "[redacted]"
 _BLOCKS_MAX = 200
 _LINKS_MAX = 100
 _ENDINGS = {
@@ -41,12 +41,13 @@ class Redactor:
                 (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
             )
         self._secrets = tuple(sorted(forms, key=lambda form: -len(form)))
+        self._hidden = Scrubber(secrets)
 
     def text(self, text: str) -> str:
         """Return *text* without secrets."""
         for secret in self._secrets:
             text = text.replace(secret, REDACTED)
-        return text
+        return self._hidden(text)
 
     def data(self, data: bytes) -> bytes:
         """Return *data* without secrets in their UTF-8 form."""

@@ -1,0 +1,218 @@
+"""
+Keys do not get out: texts from outside are searched for the keys that somebody was sent.
+
+A server or a tool can repeat a key in an error, a header, an id or a reply, in the clear or in the ways in which keys travel:
+in a URL, in JSON or HTML, as hex, in base64 with other words before it, in other case, in lines, cut off at its end, backwards.
+A text is searched as it stands, and then without escapes, blanks and case (`_Plain`).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from functools import lru_cache
+from urllib.parse import quote, quote_plus
+
+REDACTED = "[redacted]"
+LENGTH_MIN = 8
+"""Shorter values are no keys but words such as ``none``, which local servers are given."""
+
+CUT_MIN = 16
+"""Shortest key of which the first three quarters count, too; of a shorter one that is a word."""
+
+
+class Scrubber:
+    """
+    Takes secrets out of texts.
+
+    Args:
+        secrets: The values; those shorter than `LENGTH_MIN` are left alone.
+    """
+
+    __slots__ = ("_exact", "_exact_forms", "_hidden", "_hidden_forms")
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        known = tuple(sorted({secret for secret in secrets if len(secret) >= LENGTH_MIN}))
+        self._exact, self._exact_forms = _exact_pattern(known)
+        self._hidden, self._hidden_forms = _hidden_pattern(known)
+
+    def __call__(self, text: str) -> str:
+        """Return *text* with every secret replaced."""
+        if self._exact is None:
+            return text
+        text = self._exact.sub(REDACTED, text)
+        if self._hidden is None:
+            return text
+        plain = _Plain(text)
+        parts, end = [], 0
+        for found in self._hidden.finditer(plain.text):
+            first, last = plain.place(found.start())[0], plain.place(found.end() - 1)[1]
+            parts += [text[end:first], REDACTED]
+            end = last
+        return "".join((*parts, text[end:]))
+
+    def held_back(self, text: str) -> int:
+        """Return how many characters at the end of *text* may be the beginning of a secret."""
+        if self._exact is None:
+            return 0
+        longest = _longest_end(text, self._exact_forms)
+        escape = _OPEN_ESCAPE.search(text)
+        whole = text[: escape.start()] if escape else text
+        plain = _Plain(whole)
+        length = _longest_end(plain.text, self._hidden_forms)
+        start = plain.place(len(plain.text) - length)[0] if length else len(whole)
+        return max(longest, len(text) - start)
+
+    def __repr__(self) -> str:
+        return "Scrubber()"
+
+
+class StreamScrubber:
+    """A scrubber for a text that comes in pieces; a secret may be cut by them."""
+
+    def __init__(self, scrub: Scrubber) -> None:
+        self._scrub = scrub
+        self._kept = ""
+
+    def feed(self, piece: str) -> str:
+        """Return what can be shown after *piece*."""
+        text = self._scrub(self._kept + piece)
+        end = len(text) - self._scrub.held_back(text)
+        self._kept = text[end:]
+        return text[:end]
+
+    def end(self) -> str:
+        """Return what was held back."""
+        kept, self._kept = self._kept, ""
+        return kept
+
+
+# -- a text without its disguise -----------------------------------------------------------------------------------
+
+_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_BLANK = r"\s\x00-\x1f\xad\u200b-\u200f\u2060-\u2064\ufeff"
+_ESCAPE = re.compile(
+    r"%(?P<a>[0-9a-f]{2})|\\x(?P<b>[0-9a-f]{2})|\\u(?P<c>[0-9a-f]{4})|\\u\{(?P<d>[0-9a-f]{1,5})\}"
+    r"|&\#x(?P<e>[0-9a-f]{1,5});?|&\#(?P<dec>[0-9]{1,6});?|&(?P<name>amp|lt|gt|quot|apos);"
+    rf"|\\(?P<self>[\"'/\\])|\\[nrt]|[{_BLANK}]+",
+    re.IGNORECASE,
+)
+_OPEN_ESCAPE = re.compile(r"(?:%[0-9a-f]?|\\(?:[xu]\{?[0-9a-f]{0,5})?|&\#?[0-9a-z]{0,6})\Z", re.IGNORECASE)
+_LOWER = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}
+
+
+class _Plain:
+    """
+    A text without escapes, blanks and upper case, and where each of its characters stood.
+
+    Attributes:
+        text: What is left.
+    """
+
+    __slots__ = ("_at", "_pieces", "text")
+
+    def __init__(self, source: str) -> None:
+        parts: list[str] = []
+        self._at: list[int] = []
+        self._pieces: list[tuple[int, int]] = []
+        length = end = 0
+        for found in _ESCAPE.finditer(source):
+            if found.start() > end:
+                length = self._add(parts, source[end : found.start()], length, (end, 0))
+            letter = _letter_of(found)
+            if letter:
+                length = self._add(parts, letter, length, found.span())
+            end = found.end()
+        self._add(parts, source[end:], length, (end, 0))
+        self.text = "".join(parts).translate(_LOWER)
+
+    def _add(self, parts: list[str], part: str, length: int, span: tuple[int, int]) -> int:
+        if part:
+            parts.append(part)
+            self._at.append(length)
+            self._pieces.append(span)
+        return length + len(part)
+
+    def place(self, index: int) -> tuple[int, int]:
+        """Return begin and end of what one character was in the source."""
+        number = bisect_right(self._at, index) - 1
+        begin, end = self._pieces[number]
+        offset = index - self._at[number]
+        return (begin, end) if end else (begin + offset, begin + offset + 1)
+
+
+def _letter_of(found: re.Match[str]) -> str:
+    """Return the character that an escape stands for, nothing for blanks."""
+    kind = found.lastgroup
+    if kind is None:
+        return ""
+    if kind == "name":
+        return _ENTITIES[found[kind].lower()]
+    if kind == "self":
+        return found[kind]
+    code = int(found[kind], 10 if kind == "dec" else 16)
+    return chr(code) if code < 0x110000 and not chr(code).isspace() else ""
+
+
+def _longest_end(text: str, forms: tuple[str, ...]) -> int:
+    """Return the length of the longest end of *text* with which one of *forms* begins."""
+    longest = 0
+    for form in forms:
+        at = text.find(form[0], max(0, len(text) - len(form) + 1))
+        while 0 <= at < len(text) - longest:
+            if form.startswith(text[at:]):
+                longest = len(text) - at
+            at = text.find(form[0], at + 1)
+    return longest
+
+
+# -- the forms of a secret -----------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=32)
+def _exact_pattern(secrets: tuple[str, ...]) -> tuple[re.Pattern[str] | None, tuple[str, ...]]:
+    """Return what finds secrets as they stand, in a URL, in JSON and in base64, and the beginnings of these."""
+    forms = set()
+    for secret in secrets:
+        raw = secret.encode("utf-8", "surrogatepass")
+        forms |= {secret, json.dumps(secret)[1:-1], base64.b64encode(raw).decode().rstrip("=")}
+        forms |= {quote(raw, safe=""), quote(raw), quote_plus(raw)}
+    ordered = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+    return _pattern(ordered), ordered
+
+
+@lru_cache(maxsize=32)
+def _hidden_pattern(secrets: tuple[str, ...]) -> tuple[re.Pattern[str] | None, tuple[str, ...]]:
+    """Return what finds secrets in a `_Plain` text, and the beginnings of its forms."""
+    forms, cut = set(), []
+    for secret in secrets:
+        forms |= _hidden_forms(secret) | _hidden_forms(secret[::-1])
+        plain = _Plain(secret).text
+        if len(plain) >= CUT_MIN:
+            kept = -(-len(plain) * 3 // 4)
+            rest = "".join(f"(?:{re.escape(letter)})?" for letter in plain[kept:])
+            cut.append(re.escape(plain[:kept]) + rest)
+    ordered = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+    ordered = tuple(form for form in ordered if len(form) >= LENGTH_MIN)
+    return _pattern(ordered, cut), ordered
+
+
+def _hidden_forms(secret: str) -> set[str]:
+    """Return how a secret looks in a `_Plain` text: itself, as numbers, and within base64 at each of three offsets."""
+    raw = secret.encode("utf-8", "surrogatepass")
+    pairs = [f"{byte:02x}" for byte in raw]
+    forms = {"".join(pairs), ":".join(pairs), "-".join(pairs), ",".join(f"0x{pair}" for pair in pairs)}
+    forms |= {",".join(map(str, raw)), _Plain(secret).text}
+    for offset in range(3):
+        coded = base64.b64encode(bytes(offset) + raw).decode()
+        inner = coded[-(-8 * offset // 6) : 8 * (offset + len(raw)) // 6].translate(_LOWER)
+        forms |= {inner, inner.translate({ord("+"): "-", ord("/"): "_"})}
+    return forms
+
+
+def _pattern(forms: Iterable[str], more: Iterable[str] = ()) -> re.Pattern[str] | None:
+    whole = [*map(re.escape, forms), *more]
+    return re.compile("|".join(whole)) if whole else None
