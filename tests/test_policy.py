@@ -76,7 +76,7 @@ ORDER = Policy(
     [
         ("notes.read", None, None),
         ("notes.read", "lookup", None),
-        ("notes.read", "anything else", None),
+        ("notes.read", "anything else", "task type anything else"),
         ("notes.write", "lookup", "task type lookup"),
         ("notes.delete", "lookup", "denied by policy"),
         ("crm_delete", None, "denied by policy"),

@@ -31,6 +31,7 @@ from paor import (
     ToolOutput,
     TransitionTaken,
     Usage,
+    UsageError,
     WebFact,
     replay,
     tool,
@@ -554,7 +555,7 @@ def test_A042_a_criterion_once_met_stays_met(tmp_path: Path) -> None:
         (Policy(), None, True),
         (Policy(task_types={"lookup": ("notes.read",)}), None, True),
         (Policy(task_types={"lookup": ("notes.read",)}), "lookup", False),
-        (Policy(task_types={"lookup": ("notes.read",)}), "report", True),
+        (Policy(), "report", True),
         (Policy(task_types={"lookup": ("notes.*",)}), "lookup", True),
         (Policy(task_types={"lookup": ("notes.*",)}, deny=("notes.send",)), "lookup", False),
         (Policy(deny=("*_send",)), None, False),
@@ -726,6 +727,19 @@ def test_A049_the_final_formatting_is_beyond_steps_and_budgets(tmp_path: Path) -
     with World(tmp_path, script, limits=limits) as world:
         result = world.run(final_format="md")
         assert (result.state, world.count("execute")) == ("Done", 2)
+
+
+@pytest.mark.parametrize("how", ["run", "run_workflow", "follow_up"])
+def test_A043_an_unknown_task_type_starts_nothing(tmp_path: Path, how: str) -> None:
+    """A misspelt one would be a type without rules, and allow every tool."""
+    policy = Policy(task_types={"lookup": ("notes.read",)})
+    with World(tmp_path, [*READ(1), STOP, SUCCESS], policy=policy) as world:
+        first = world.run(task_type="lookup")
+        begin: Any = getattr(world.engine, how)
+        arguments = (first.run_id, "again") if how == "follow_up" else ("Read",)
+        with pytest.raises(UsageError, match=r"'lookpu' is not in Policy\.task_types; there are: lookup"):
+            begin(*arguments, task_type="lookpu")
+        assert [row.run_id for row in world.journal.runs()] == [first.run_id]
 
 
 def test_A043_a_task_types_list_is_not_for_the_final_formatting(tmp_path: Path) -> None:

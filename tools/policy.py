@@ -62,10 +62,11 @@ def denial(policy: Policy, task_type: str | None, tool: str) -> str | None:
     """Return why *tool* may not be used, in one line, or None when it may."""
     if matches(tool, policy.deny):
         return f"{tool} is denied by policy"
+    # with a list of types one that is not among them may use nothing: a misspelt type must not allow everything
     if (
         task_type is not None
-        and task_type in policy.task_types
-        and not matches(tool, policy.task_types[task_type])
+        and policy.task_types
+        and not matches(tool, policy.task_types.get(task_type, ()))
     ):
         return f"{tool} is not allowed for task type {task_type}"
     if policy.allow and not matches(tool, policy.allow):

@@ -97,6 +97,7 @@ def new_run(
         raise UsageError("connections must be a mapping of labels to values")
     if not isinstance(options.get("limits"), Limits | None):
         raise UsageError("limits must be a Limits value, such as Limits(max_steps=3)")
+    _check_task_type(options.get("task_type"), settings.policy)
     chosen = model_of(model) if model is not None else settings.model
     flow = _given_flow(options.pop("workflow", None), options.pop("variables", None))
     if isinstance(options.get("final_format"), str):
@@ -138,6 +139,13 @@ def new_run(
         detect = whole and not (options.get("language") or options.get("user_language"))
         spec = spec_at(spec, position, detect=detect)
     return NewRun(spec, inputs, chosen, dict(connections or {}))
+
+
+def _check_task_type(task_type: object, policy: Policy) -> None:
+    """Raise `UsageError` for a task type that the policy does not list, if it lists any."""
+    if isinstance(task_type, str) and policy.task_types and task_type not in policy.task_types:
+        known = ", ".join(policy.task_types)
+        raise UsageError(f"task_type {task_type!a:.60} is not in Policy.task_types; there are: {known}")
 
 
 def _judged(limits: Limits, model: Model) -> Limits:

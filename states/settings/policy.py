@@ -40,7 +40,8 @@ class Policy(Settings):
     Attributes:
         allow: Patterns; empty allows every tool that is offered.
         deny: Patterns that are never executed, whatever else allows them.
-        task_types: For a task type, the patterns it may use; a type that is not listed here is not restricted.
+        task_types: For a task type, the patterns it may use. If there are any, a run with another type is refused; without a type
+            it is not restricted by these.
         approvals: Patterns of tools, or `ApprovalRule` values, whose calls need a typed approval, one for each call.
         approval_valid_s: Seconds for which an approval is valid; if the call has not begun by then, paor asks
             again.
