@@ -41,7 +41,9 @@ def test_A143_a_question_of_the_plan_is_an_output() -> None:
         assert found["elicitation"] == question.wire() == found["plan"]["elicitation"]
 
 
-@pytest.mark.parametrize("reply", ["null", "{}", '{"steps": [{"type": "noop"}]}', '{"steps": [{}, null]}'])
+@pytest.mark.parametrize(
+    "reply", ["null", '{"steps": []}', '{"steps": [{"type": "noop"}]}', '{"steps": [{}, null]}']
+)
 def test_C11_a_plan_of_nothing_ends_the_loop(reply: str) -> None:
     """Nothing is executed for a plan that only has steps which do nothing."""
     plan = read_plan(reply, chars_max=1000)

@@ -56,9 +56,22 @@ def test_A130_A131_A134_A136_plan_and_execute_until_a_plan_is_empty(tmp_path: Pa
     assert world.count("next_step") == 1
 
 
+@pytest.mark.parametrize("mode", ["planner", "batch"])
+@pytest.mark.parametrize("reply", [{}, {"intention": "read on"}, {"error": "no idea"}], ids=json.dumps)
+def test_a_plan_without_steps_is_asked_again(tmp_path: Path, mode: str, reply: Any) -> None:
+    """And ends the run when it comes twice; it counted as finished, with nothing done."""
+    with World(tmp_path, [reply, reply]) as world:
+        result = world.run(mode=mode)
+        assert (result.state, result.reason, world.triggers) == (
+            "Failed",
+            "selection_invalid",
+            ["reselect", "fail"],
+        )
+
+
 @pytest.mark.parametrize(
     "empty",
-    [NOTHING, "null", {"plan": None}, {"steps": [NOOP]}, {"steps": [NOOP, NOOP]}, {"steps": None}, {}],
+    [NOTHING, "null", {"plan": None}, {"steps": [NOOP]}, {"steps": [NOOP, NOOP]}, {"steps": None}],
     ids=json.dumps,
 )
 def test_C3_11_A134_an_empty_plan_is_not_executed_and_is_no_error(tmp_path: Path, empty: Any) -> None:

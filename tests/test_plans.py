@@ -128,17 +128,14 @@ def test_prose_before_a_plan_is_its_first_steps_reason() -> None:
     "reply",
     [
         "null",
-        {},
         {"steps": []},
         {"steps": None},
         {"plan": None},
-        {"plan": {}},
         [],
         {"steps": [{}]},
         {"steps": [None]},
         {"steps": [{"type": "noop"}, {"type": "noop", "reason": "done"}]},
         {"steps": [{"type": ""}]},
-        {"intention": "nothing left"},
         {"steps": [], "elicitation": {}},
         {"steps": [], "elicitation": {"message": " "}},
     ],
@@ -147,6 +144,28 @@ def test_C11_a_plan_of_nothing_is_empty(reply: object) -> None:
     """Nil, blank or noop only: there is nothing left to do, which is an answer without words."""
     plan = read(reply)
     assert isinstance(plan, Plan) and plan.is_empty
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {},
+        {"plan": {}},
+        {"intention": "nothing left"},
+        {"intention": "look", "elicitation": None},
+        {"plan": {"intention": "look"}},
+        {"error": "I cannot plan this"},
+        {"error": {"code": 500}, "id": "x"},
+    ],
+)
+@pytest.mark.parametrize("words", [True, False])
+def test_a_plan_object_without_steps_is_no_plan(reply: dict[str, Any], words: bool) -> None:
+    """It says nothing about being finished: an empty list of steps does, and an answer."""
+    found = read_plan(json.dumps(reply), chars_max=1000, words=words)
+    assert isinstance(found, Invalid) and found.code == "no_steps"
+    answered = {**reply, "answer": "It is 42."}
+    if "plan" not in answered and "error" not in answered:
+        assert read_plan(json.dumps(answered), chars_max=1000, words=words) == DirectAnswer("It is 42.")
 
 
 @pytest.mark.parametrize(

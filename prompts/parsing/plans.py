@@ -23,9 +23,14 @@ REASON_CHARS = 1_000
 """How much prose before a plan is kept as its first step's reason."""
 
 _PLAN_KEYS = ("steps", "elicitation", "plan", "intention")
-_NEARLY = ("step", "action", "tool", "function")
+_NEARLY = ("step", "action", "tool", "function", "error")
 _ARGUMENTS = ("args", "arguments", "parameters")
 """Keys of something that was meant to be a plan; with a ``name`` also the latter."""
+
+_NO_STEPS = Invalid(
+    "no_steps",
+    'found a plan without steps; expected {"steps": [...]}, an empty list when nothing is left to do',
+)
 
 
 def read_plan(
@@ -75,16 +80,24 @@ def _read_object(
         return _usable({"steps": [data]}, lead=_lead(text))
     answer = data.get("answer")
     if any(key in data for key in _PLAN_KEYS):
-        plan = _usable(_unwrap(data), lead=_lead(text))
+        inner = _unwrap(data)
+        plan = _usable(inner, lead=_lead(text))
         if isinstance(plan, Plan) and plan.is_empty and isinstance(answer, str) and answer.strip():
             return DirectAnswer(answer.strip())
+        if (
+            isinstance(plan, Plan)
+            and plan.question is None
+            and isinstance(inner, Mapping)
+            and "steps" not in inner
+        ):
+            return _NO_STEPS
         return plan
     if "answer" in data:
         if isinstance(answer, str) and answer.strip():
             return DirectAnswer(answer.strip())
         return Invalid("no_answer", f"`answer` must be a non-empty text, found {short(answer)}")
     if not data:
-        return Plan()
+        return _NO_STEPS
     near = [key for key in _NEARLY if key in data]
     near += [key for key in _ARGUMENTS if key in data and "name" in data]
     if near:
@@ -102,7 +115,7 @@ def _unwrap(data: dict[str, Any]) -> object:
         return data
     plan = data["plan"]
     if plan is None:
-        plan = {}
+        plan = {"steps": []}
     if isinstance(plan, list):
         plan = {"steps": plan}
     if isinstance(plan, Mapping) and plan.get("elicitation") is None and data.get("elicitation") is not None:
