@@ -353,7 +353,6 @@ def test_the_next_round_follows_the_same_workflow(tmp_path: Path) -> None:
         ({"workflow": "init: {tools: [no.such]}\nname: x"}, "no.such"),
         ({"workflow": "init: {model: 5}\nname: x"}, "model"),
         ({"workflow": "plan: {input: {promptTemplateFile: no.md}}"}, "no.md"),
-        ({"workflow": "init: {x: '${1 + query}'}\nname: x"}, "text"),
         ({"workflow": "loop: {when: 'false'}"}, "before anything"),
         ({"workflow": "", "tools": ["no.such"]}, "no.such"),
     ],
@@ -366,6 +365,35 @@ def test_C20_what_is_wrong_before_the_first_row_starts_nothing(
         with pytest.raises(UsageError, match=told) as caught:
             own.run(**options)
         assert "\n" not in str(caught.value) and own.journal.runs() == []
+
+
+LOST = {
+    "an initial value": ("init: {x: '${1 + query}'}\nname: x", "text"),
+    "a circle": ("stage: {a: {goto: {task: b, when: true}}, b: {goto: {task: a, when: true}}}", "1000 times"),
+    "a text that grows": (
+        "stage: {a: {post: {x: '${x+x}'}, goto: {task: a, when: true}}}\nvars: {x: 'aaaa'}",
+        "1000000 characters",
+    ),
+    "a condition": ("stage: {a: {when: '${query > 1}', abort: true}}", "> compares"),
+    "the planner's input": (
+        "stage: {a: {action: 'llm/core:plan', input: {query: '${query + 1}'}}}",
+        "text",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_a_workflow_that_fails_before_its_first_action_ends_failed_with_the_reason(
+    tmp_path: Path, name: str
+) -> None:
+    """As one that fails later does: nothing is raised out of the run, and the journal says why."""
+    flow, told = LOST[name]
+    with World(tmp_path, [EMPTY, OK], Calls().tools) as own:
+        result = own.run(workflow=flow)
+        assert (result.state, result.reason) == ("Failed", "workflow_error") and told in result.answer
+        assert own.model.calls == [] and own.triggers == ["fail"]
+        assert own.engine.resume(result.run_id) == result
+        check_journal(own)
 
 
 def test_replay_names_a_workflow_that_was_changed_in_the_file(tmp_path: Path) -> None:

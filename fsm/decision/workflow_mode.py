@@ -79,6 +79,8 @@ def _read_planning(case: Case, flow: Flow, kit: RunResources) -> None:
     run, outcome = case.run, case.outcome
     state = run.memory.flow
     assert state is not None, "a run with a workflow stands in it"
+    if state.kind == "lost":
+        raise FlowError(str(state.variables.get("problem", "it cannot begin")))
     cursor = cursor_of(run)
     if isinstance(outcome, Answered):
         _after_answer(case, outcome.answer, flow, state, cursor)

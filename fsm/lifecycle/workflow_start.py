@@ -20,11 +20,13 @@ from ...prompts.model import Model
 from ...states.base.errors import ToolError, UsageError
 from ...states.records.workflow import PLAN_ACTION, FlowTask, Workflow
 from ...states.run.spec import Mode, Spec
+from ...states.run.workflow_position import FlowState
 from ...tools.catalog import fold_name
 from ...tools.documents.files import open_within, within
 from ...tools.tool import Tool
-from ..workflow.expressions.evaluator import rendered
-from ..workflow.navigation import Flow
+from ..decision.observation import clean, cut
+from ..workflow.expressions.evaluator import ExpressionError, rendered
+from ..workflow.navigation import Flow, FlowError
 from ..workflow.reader import load_workflow
 from ..workflow.source import CHARS_MAX
 from ..workflow.variables import SAME, actions_of, advanced, fixed_values, state_at
@@ -94,7 +96,7 @@ class GivenWorkflow:
             own_model: Whether *model* is the caller's, which wins over the workflow's.
 
         Raises:
-            UsageError: The workflow cannot begin.
+            UsageError: A file or a model that it names cannot be used, or what it gives to its planner.
         """
         workflow = self.workflow
         inputs = {
@@ -107,17 +109,32 @@ class GivenWorkflow:
         for name in ("promptTemplate", "tools", "model", "context"):
             if inputs[name] is None:
                 inputs[name] = self.variables.get(name)
-        variables = Flow(workflow).start(inputs).variables
+        try:
+            variables = Flow(workflow).start(inputs).variables
+        except ExpressionError as error:
+            return _lost(spec, workflow, error), model
         # nothing else of the machine: who writes a workflow is not always who runs it
         roots = (*([str(self.folder)] if self.folder is not None else ()), *spec.policy.file_roots)
         workflow = _with_templates(workflow, variables, roots)
         flow = Flow(workflow)
         model = model if own_model else _model_of(workflow, variables, roots) or model
         spec = spec.model_copy(update={"model": model.name, "workflow": workflow.wire()})
-        cursor, task = advanced(flow, flow.start(inputs), None)
+        try:
+            cursor, task = advanced(flow, flow.start(inputs), None)
+        except (ExpressionError, FlowError) as error:
+            return _lost(spec, workflow, error), model
         if task is None:
             raise UsageError("workflow: it ends before anything is done")
-        return spec.model_copy(update={"flow": state_at(flow, cursor, task, spec)}), model
+        try:
+            return spec.model_copy(update={"flow": state_at(flow, cursor, task, spec)}), model
+        except ExpressionError as error:
+            return _lost(spec, workflow, error), model
+
+
+def _lost(spec: Spec, workflow: Workflow, error: Exception) -> Spec:
+    """Return *spec* with a workflow that fails where it begins: the run ends with the reason in its journal."""
+    state = FlowState(0, "lost", {"problem": cut(clean(str(error)), 500)})
+    return spec.model_copy(update={"workflow": workflow.wire(), "flow": state})
 
 
 WorkflowLike = Workflow | GivenWorkflow | Mapping[str, Any] | str | os.PathLike[str]

@@ -12,7 +12,7 @@ from ..records.actions import StoredText
 VARIABLES_BYTES_MAX = 32_768
 """Most bytes, as JSON, of the variables that a workflow keeps; results and plans are not among them."""
 
-FlowKind = Literal["plan", "exec", "tool", "ask", "end"]
+FlowKind = Literal["plan", "exec", "tool", "ask", "end", "lost"]
 
 
 class FlowState(Stored, frozen=True, gc=False):
@@ -21,7 +21,8 @@ class FlowState(Stored, frozen=True, gc=False):
 
     Attributes:
         at: Number of the task's instruction.
-        kind: What is to be done: ask the planner, execute its plan, call a tool, ask the user, or nothing more.
+        kind: What is to be done: ask the planner, execute its plan, call a tool, ask the user, or nothing more;
+            ``lost`` when it failed before its first task, with the variable ``problem`` that says why.
         variables: Those that neither the run's rows nor its spec tell.
         last: Payload of the newest result, None when it has none.
         last_data: Whether that is JSON that a tool returned as data, not a text.
