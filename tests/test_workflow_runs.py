@@ -152,6 +152,32 @@ stage:
         check_journal(own)
 
 
+@pytest.mark.parametrize("beside_steps", [False, True])
+def test_A143_the_variable_elicitation_carries_the_plans_question(tmp_path: Path, beside_steps: bool) -> None:
+    """While the planner's question is open and until it replies again; beside steps also in what `post` sets."""
+    question = {"message": "Which page?", "requestedSchema": {"type": "object"}}
+    asks = {"elicitation": question, "steps": PLAN(1)["steps"] if beside_steps else []}
+    flow = json.dumps(
+        {
+            "plan": {
+                "input": {
+                    "context": "asked ${elicitation.message} and ${plan.elicitation.message}, set ${seen}"
+                },
+                "post": {"seen[]": "${plan.elicitation.message}"},
+            }
+        }
+    )
+    with world(tmp_path, [asks, EMPTY, OK]) as own:
+        waiting = own.run(workflow=flow)
+        assert waiting.waiting_for is not None and waiting.waiting_for.message == "Which page?"
+        assert own.engine.resume(waiting.run_id, answer={"page": 2}).state == "Done"
+        contexts = [sections(call)["Context"].strip() for call in own.model.of("plan")]
+        check_journal(own)
+    assert contexts[0] == "asked  and , set"
+    told = '["Which page?"]' if beside_steps else ""
+    assert contexts[1] == f"asked Which page? and Which page?, set {told}".strip()
+
+
 # -- 5.1 and 5.2: prompt, tools, model ------------------------------------------------------------------------------
 
 TEMPLATE = (

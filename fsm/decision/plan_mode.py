@@ -114,7 +114,8 @@ def _accept(case: Case, plan: Plan, kit: RunResources) -> None:
     run = case.run
     if plan.question is not None:
         last = Step(type="elicitation", elicitation=plan.question)
-        plan = plan.model_copy(update={"steps": (*plan.steps, last), "elicitation": None})
+        kept = plan.elicitation if run.memory.flow is not None else None  # a workflow's variable carries it
+        plan = plan.model_copy(update={"steps": (*plan.steps, last), "elicitation": kept})
     for number, step in enumerate(plan.steps):
         if step.type != "tool" or step.fault is not None:
             continue

@@ -110,8 +110,11 @@ def _after_reply(case: Case, text: str, flow: Flow, cursor: Cursor) -> None:
     assert state is not None, "a run with a workflow stands in it"
     if case.problem is not None:
         return
-    if case.question is not None:
-        case.moved = Moved(state, memory.answer, memory.plan)
+    if (
+        case.question is not None
+    ):  # until the planner replies again, `plan` and `elicitation` are what it asks
+        asked = Elicitation(message=case.question.message, requested_schema=case.question.answer_schema)
+        case.moved = Moved(state, memory.answer, Plan(elicitation=asked))
         return
     task = flow.task(cursor)
     plan = case.plan

@@ -72,7 +72,7 @@ _PLANS: dict[Transition, str] = {
 
 _WORKFLOW: dict[Transition, str] = {
     (PLANNING, "answer"): "turn selection plan flow",
-    (PLANNING, "wait"): "answer flow",
+    (PLANNING, "wait"): "answer flow plan",
     (PLANNING, "select"): "plan turn answer flow",
     (PLANNING, "provide"): "turn answer flow",
     (SPECIFYING, "provide"): "turn",

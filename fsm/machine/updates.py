@@ -539,7 +539,9 @@ def workflow_update(case: Case, source: str, trigger: str, change: Change, count
     if moved is None or (source, trigger) not in _MOVERS:
         return change, counters
     change = replace(change, flow=moved.state, answer=moved.answer)
-    if trigger == "select":
+    if trigger == "wait":
+        change = replace(change, plan=moved.plan)
+    elif trigger == "select":
         change = replace(change, plan=moved.plan)
         counters = replace(counters, plan_step=moved.plan_step)
     elif trigger == "answer":
