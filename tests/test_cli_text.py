@@ -118,3 +118,14 @@ def test_text_is_no_markup_and_separators_of_lines_are_line_feeds() -> None:
         table([Column("a", wide=True)], [[Cell("[bold]x[/bold] :smile:")]], 60)[1] == "[bold]x[/bold] :smile:"
     )
     assert harmless("one\u2028two\u2029three\u202e") == "one\ntwo\nthree\ufffd"
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029"])
+def test_line_separators_reach_no_output(separator: str) -> None:
+    """For people they are line feeds, in JSON they are escaped: some programs take them for the end of a line."""
+    from paor.cli.support.streams import json_text
+    from paor.cli.support.text import folded, harmless, one_line
+
+    text = f"a{separator}b"
+    assert (harmless(text), one_line(text), folded(text)) == ("a\nb", "a b", ["a", "b"])
+    assert json_text({"a": text}) == f'{{"a": "a\\u{ord(separator):04x}b"}}'

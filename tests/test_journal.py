@@ -758,3 +758,12 @@ def test_the_page_describes_every_key_of_rows_and_every_counter(tmp_path: Path) 
     assert used - words == set()
     spec = set(Spec.model_fields)
     assert spec - words == set()
+
+
+@pytest.mark.parametrize("half", ["\ud800", "0199\udcff", "\udfff" * 40])
+def test_half_a_character_names_no_run(tmp_path: Path, half: str) -> None:
+    """As an argument that is no UTF-8 comes in; one line that can be written."""
+    with Journal(tmp_path / "runs.db") as journal:
+        with pytest.raises(UnknownRun, match="there is no run") as told:
+            journal.run(half)
+        assert str(told.value).isascii()

@@ -13,6 +13,7 @@ from paor import Limits, UsageError
 from paor.states.run.reasons import REASONS
 
 from .flows import EMPTY, OK, PLAN, TORN, Calls, check_journal
+from .journey import answered
 from .recording import World
 
 NAMES = ("plan", "exec", "ask", "note", "set", "inner")
@@ -134,7 +135,7 @@ def test_any_workflow_ends_in_a_row_of_the_table(
             assert own.journal.runs() == []
             return
         while result.status == "waiting":
-            result = own.engine.resume(result.run_id, answer=answer)
+            result = answered(own.engine, result.run_id, answer=answer)
         assert result.state in ("Done", "Failed") and result.reason in REASONS and result.answer
         assert result.reason != "internal_error" and result.steps <= 6
         check_journal(own)

@@ -142,6 +142,10 @@ def is_public(address: Address) -> bool:
     inner = _inner(address)
     if inner is not None:
         return is_public(inner)
+    if (
+        int(address) >> 32 & 0xFDFFFFFF == 0x5EFE
+    ):  # ISATAP (RFC 5214): a tunnel to an IPv4 address of a private site
+        return False
     return address in _PUBLIC and not any(address in network for network in _NOT_PUBLIC_6)
 
 

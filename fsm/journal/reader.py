@@ -6,6 +6,7 @@ All of a process's reading and writing goes through one connection under one loc
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -92,6 +93,8 @@ class JournalReader:
         """See `fsm.journal_api.Journal.run`."""
         if not isinstance(run_id, str):
             raise UnknownRun(f"a run is named by its id as a text, not by {run_id!a:.80}")
+        if re.search("[\ud800-\udfff]", run_id):  # half a character, which SQLite does not take
+            raise UnknownRun(f"{self.path}: there is no run {run_id!a:.80}; list them with: paor runs")
         rows = self.query(f"{_SELECT_RUN} WHERE run_id = ?", (run_id,))
         if not rows and len(run_id) >= 4:
             rows = self.query(f"{_SELECT_RUN} WHERE substr(run_id, 1, ?) = ?", (len(run_id), run_id))

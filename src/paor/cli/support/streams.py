@@ -76,7 +76,7 @@ def json_text(data: Any, **layout: Any) -> str:
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-_ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Characters that JSON allows and a terminal or UTF-8 does not; they occur within JSON strings only."""
 
 
