@@ -33,9 +33,9 @@ def test_info_tells_start_calls_and_end(tmp_path: Path, caplog: pytest.LogCaptur
     run = f"run {result.run_id}"
     assert told == [
         f"{run} started in Planning, mode react",
-        f"{run} row 2 step 1: execute, Executing to Observing",
-        f"{run} row 7 step 2: execute, Executing to Observing",
-        f"{run} row 10 step 2: finish, Reviewing to Done (model_stop)",
+        f"{run} row 2 step 1 of 5: execute, Executing to Observing",
+        f"{run} row 7 step 2 of 5: execute, Executing to Observing",
+        f"{run} row 10 step 2 of 5: finish, Reviewing to Done (model_stop)",
     ]
     assert len(caplog.records) == 1 + 11, "every transition at DEBUG"
 
@@ -58,7 +58,7 @@ def test_every_record_has_its_facts(tmp_path: Path, caplog: pytest.LogCaptureFix
         (
             [SELECT("notes.none"), SELECT("notes.none")],
             Policy(),
-            r"row 0 step 0: reselect, .* \(unknown_action\)",
+            r"row 0 step 0 of 5: reselect, .* \(unknown_action\)",
         ),
         (
             [SELECT("notes.send", {"text": "string"}), PARAMETERS(text="x")],
@@ -96,7 +96,9 @@ def test_a_model_that_cannot_answer_is_a_warning(tmp_path: Path, caplog: pytest.
     caplog.set_level(logging.WARNING, "paor")
     with World(tmp_path, [fails]) as world:
         result = world.run()
-    assert lines(caplog, 0) == [f"run {result.run_id} row 0 step 0: fail, Planning to Failed (model_error)"]
+    assert lines(caplog, 0) == [
+        f"run {result.run_id} row 0 step 0 of 5: fail, Planning to Failed (model_error)"
+    ]
 
 
 @pytest.mark.parametrize("journey", JOURNEYS, ids=lambda journey: journey.name)
@@ -109,7 +111,7 @@ def test_no_level_tells_what_anybody_said(
         play(journey, host)
     form = re.compile(
         r"run [0-9a-f-]{36} (?:(?:started|resumed) in [A-Z][a-z]+, mode [a-z]+"
-        r"|row \d+ step \d+: [a-z_]+, [A-Z][a-z]+ to [A-Z][a-z]+(?: \([a-z_]+\))?(?: [a-z_]+=(?:True|False))*)"
+        r"|row \d+ step \d+ of \d+: [a-z_]+, [A-Z][a-z]+ to [A-Z][a-z]+(?: \([a-z_]+\))?(?: [a-z_]+=(?:True|False))*)"
     )
     assert caplog.records
     for line in lines(caplog, 0):
@@ -166,3 +168,19 @@ def test_what_a_model_client_does_is_told_with_its_run_and_without_the_servers_w
     for record in caplog.records:
         assert record.levelno == logging.DEBUG or SECRET not in repr(record.__dict__)
     assert f"{SECRET} was flagged" in caplog.text, "at DEBUG it helps"
+
+
+def test_A082_a_line_says_the_step_of_how_many_and_what_was_decided(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a judgement its decision and the reason to stop, as names; the model's own words are in the events."""
+    caplog.set_level(logging.DEBUG, "paor")
+    script = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
+    with World(tmp_path, script, [read], limits=Limits(max_steps=4)) as world:
+        world.engine.run("Read")
+    facts = [record.__dict__["paor"] for record in caplog.records]
+    rows = [item for item in facts if "trigger" in item]
+    assert {item["max_steps"] for item in rows} == {4}
+    reasons = [(item["trigger"], item["step"], item["reason"]) for item in rows if item["reason"]]
+    assert ("proceed", 1, "decided_continue") in reasons and reasons[-1][2] == "model_stop"
+    assert any("step 2 of 4: conclude" in line and "(model_stop)" in line for line in lines(caplog, 0))

@@ -1899,3 +1899,19 @@ def test_C2_25_nothing_of_a_run_goes_to_stdout_or_logs(
     out, err = capfd.readouterr()
     assert (out, err) == ("", "")
     assert "supplier" not in caplog.text and "Read the notes" not in caplog.text
+
+
+def test_what_a_refinement_has_learnt_stands_in_the_next_selections_history(tmp_path: Path) -> None:
+    """Kept with the row, bounded; anything that is no list of texts is none, and makes no reply invalid."""
+    first = {
+        "decision": "continue",
+        "reason": "more",
+        "learnings": ["page 1 names O-1004", 7, " ", "x" * 999],
+    }
+    second = {"decision": "continue", "reason": "more", "learnings": "a text"}
+    script = [*READ(1), first, *READ(2), second, *READ(3), STOP, SUCCESS]
+    with World(tmp_path, script, [read]) as world:
+        assert world.run().state == "Done"
+        shown = [sections(call).get("History, newest first", "") for call in world.model.of("selection")]
+    assert shown[1].startswith("- Learnt from these: page 1 names O-1004; " + "x" * 200 + "\n- Step 1")
+    assert "Learnt" not in shown[0] + shown[2]

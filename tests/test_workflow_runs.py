@@ -83,7 +83,7 @@ after:
         assert '"result":"page 1"' in sections(second)["Results so far, oldest first"]
         check_journal(own)
     (seen,) = calls.summarised
-    result = {"id": "", "name": "notes.read", "args": {"page": 1}, "result": "page 1", "error": ""}
+    result = {"id": "action1", "name": "notes.read", "args": {"page": 1}, "result": "page 1", "error": ""}
     assert seen["results"] == [result] and seen["roles"] == "userassistantassistant"
     assert (seen["query"], seen["context"], seen["model"]) == ("Read", "in haste", "scripted")
     assert (seen["answer"], seen["plan"], seen["elicitation"]) == ("page one", None, None)

@@ -33,6 +33,7 @@ def log_transition(run: Run, decision: Decision, after: Run) -> None:
         "run_id": run.run_id,
         "seq": run.seq,
         "step": step,
+        "max_steps": run.spec.limits.max_steps,
         "trigger": row.trigger,
         "source": row.source,
         "dest": row.dest,
@@ -43,10 +44,11 @@ def log_transition(run: Run, decision: Decision, after: Run) -> None:
         told += "".join(f" {name}={value}" for name, value in decision.guards.items())
     LOGGER.log(
         level,
-        "run %s row %d step %d: %s, %s to %s%s",
+        "run %s row %d step %d of %d: %s, %s to %s%s",
         run.run_id,
         run.seq,
         step,
+        run.spec.limits.max_steps,
         row.trigger,
         row.source,
         row.dest,
@@ -82,9 +84,11 @@ def log_late_end(tool: str, key: str, after_s: float) -> None:
 
 
 def reason_of(decision: Decision, after: Run) -> str:
-    """Return why a row was taken: of an end its reason, else the outcome's code, else nothing."""
-    if after.state in FINAL:
+    """Return why a row was taken: of an end its reason, of a judgement what was decided, else the outcome's code or nothing."""
+    if after.state in FINAL or decision.row.trigger == "conclude":
         return after.counters.stop or ""
+    if decision.row.trigger in ("proceed", "next_step") and decision.change.refinement:
+        return f"decided_{decision.change.refinement.decision}"
     codes = (decision.facts.get(name) for name in _WHY)
     return next((code for code in codes if isinstance(code, str) and code), "")
 

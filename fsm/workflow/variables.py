@@ -99,7 +99,7 @@ def is_result(message: Message) -> bool:
 def _result(message: Message) -> dict[str, Any]:
     known = bool(message.output) or message.success
     return PlanResult(
-        id=message.call_id,
+        id=message.call_id or f"action{message.action}",
         name=message.tool,
         args=message.arguments or {},
         result=value_of(message.output, data=message.data) if known else None,

@@ -325,7 +325,10 @@ class PromptBuilder:
     def _history(self, run: Run, own: tuple[Message, ...] | None = None) -> str:
         """Return the earlier rounds' actions and the run's *own*, all of them by default, newest first."""
         messages = (*self._spec.history, *(run.memory.history if own is None else own))
-        texts = (text for _, text, _ in self._render_messages(reversed(messages)))
+        texts = [text for _, text, _ in self._render_messages(reversed(messages))]
+        if own is None and run.memory.refinement is not None and run.memory.refinement.learnings:
+            learnt = "; ".join(_line(text) for text in run.memory.refinement.learnings)
+            texts.insert(0, f"- Learnt from these: {learnt}")
         return history_text(texts, self._spec.limits.history_chars)
 
     def _earlier_rounds(self) -> str:

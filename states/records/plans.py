@@ -139,7 +139,7 @@ class PlanResult(Wire):
     What one call came to: ``(id, name, args, result, error)``, fed back to the planner.
 
     Attributes:
-        id: Of the call; empty when it had none.
+        id: Of the call as the plan has it, else ``action`` with the action's number.
         name: The tool.
         args: The arguments that it got, placeholders resolved.
         result: What it returned; of a blocked call the last successful output. Any JSON.

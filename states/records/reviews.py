@@ -25,6 +25,20 @@ AnswerText = Annotated[str | None, BeforeValidator(_said)]
 """An answer; blanks and dots are none."""
 
 
+LEARNINGS_MAX, LEARNING_CHARS = 5, 200
+
+
+def _learnt(texts: object) -> object:
+    found = (
+        [text for text in texts if isinstance(text, str) and text.strip()] if isinstance(texts, list) else []
+    )
+    return tuple(text.strip()[:LEARNING_CHARS] for text in found[:LEARNINGS_MAX])
+
+
+Learnings = Annotated[tuple[str, ...], BeforeValidator(_learnt)]
+"""What a reply says was learnt: the first few texts; anything else is none."""
+
+
 class CriterionCheck(Wire):
     """The model's judgement of one success criterion."""
 
@@ -37,7 +51,8 @@ class Refinement(Wire):
     """
     ``{"decision": "continue"|"stop", "reason": str, ...}``: go on with another single action, or stop.
 
-    A hint is advice for the next selection; an action named here is never executed.
+    A hint is advice for the next selection; an action named here is never executed. What was learnt stands in the next
+    selection's history.
     """
 
     decision: Literal["continue", "stop"]
@@ -46,6 +61,7 @@ class Refinement(Wire):
     answer: AnswerText = None
     criteria: tuple[CriterionCheck, ...] = Field(default=(), strict=False)
     score: float | None = Field(default=None, allow_inf_nan=False, ge=-1e9, le=1e9)
+    learnings: Learnings = ()
 
     @property
     def score_micro(self) -> int | None:
