@@ -37,7 +37,23 @@ def replaced_by_a_new_one(path: Path) -> None:
     path.touch()
 
 
-LOSSES = [Path.unlink, moved, replaced, replaced_by_a_new_one]
+def emptied(path: Path) -> None:
+    """As a tool does that rotates logs by copying them."""
+    os.truncate(path, 0)
+
+
+def without_its_log(path: Path) -> None:
+    """As another program does that closes the file last, by its own count."""
+    path.with_name(f"{path.name}-wal").unlink()
+
+
+def another_log(path: Path) -> None:
+    log = path.with_name(f"{path.name}-wal")
+    shutil.copy(log, path.with_name("copy"))
+    os.replace(path.with_name("copy"), log)
+
+
+LOSSES = [Path.unlink, moved, replaced, replaced_by_a_new_one, emptied, without_its_log, another_log]
 
 
 def paying(paid: list[int], loss: Callable[[], Any] | None = None) -> Tool:

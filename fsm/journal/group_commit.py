@@ -66,6 +66,19 @@ class Entry(Struct, eq=False):
         return self.row[0], self.row[1]
 
 
+EMPTY_BYTES = 100
+"""Bytes of SQLite's header; a shorter file holds nothing."""
+
+
+def _node_of(place: str, least: int = 0) -> tuple[int, int] | None:
+    """Return what tells a file from others, None when there is none of *least* bytes."""
+    try:
+        found = os.stat(place)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if found.st_size >= least else None
+
+
 class Committer:
     """
     The one writer of a journal in this process.
@@ -81,28 +94,28 @@ class Committer:
         self.connection = connection
         self._path = path
         self._place = place
-        self._node = os.stat(place) if place else None
+        self._node = _node_of(place, EMPTY_BYTES)
+        self._log = _node_of(f"{place}-wal")
         self._queue: deque[Entry] = deque()
 
     def check_there(self) -> None:
         """
-        Raise when another file, or none, stands where the open one was: SQLite goes on writing to one that nobody finds.
+        Raise when another file, or none, stands where the open one or its log was: SQLite goes on writing to one that nobody finds.
+
+        A file that was overwritten in its place is not told from the open one, unless it is empty.
 
         Raises:
-            JournalError: It was deleted, moved or replaced while it was open.
+            JournalError: It was deleted, moved, replaced or emptied while it was open.
         """
-        node = self._node
-        if node is None:
+        place = self._place
+        if not place:
             return
-        try:
-            found = os.stat(self._place)
-            if found.st_ino == node.st_ino and found.st_dev == node.st_dev:
-                return
-        except OSError:
-            pass  # it is gone
+        log = self._log is None or _node_of(f"{place}-wal") == self._log  # some file systems can have none
+        if log and _node_of(place, EMPTY_BYTES) == self._node is not None:
+            return
         raise JournalError(
-            f"{self._path}: was deleted, moved or replaced while it was open, so nothing more is written;"
-            " put the file back beside its -wal, and resume"
+            f"{self._path}: was deleted, moved or replaced while it was open, or its -wal was, so nothing more is"
+            " written; put the file back beside its -wal, and resume"
         )
 
     def append(self, entry: Entry) -> None:
