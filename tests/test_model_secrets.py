@@ -327,10 +327,56 @@ def test_a_key_is_taken_out_in_every_usual_encoding(name: str) -> None:
     assert text not in shown and REDACTED in shown
 
 
+@pytest.mark.parametrize("secrets", [None, 7, "text", ["one"], {1, LONG}, lambda: None])
+def test_a_hosts_model_may_have_secrets_of_any_kind(secrets: Any, tmp_path: Path) -> None:
+    """The attribute is paor's own; what else it may be in a host's class stops no tool's error from being told."""
+
+    @tool("web.look", effect="read")
+    def look(page: int) -> str:
+        """Look."""
+        raise RuntimeError(f"no such page, says {LONG}")
+
+    model: Any = ScriptedModel([SELECT("web.look"), PARAMETERS(page=1), STOP, SUCCESS])
+    model.secrets = secrets
+    with Engine(model, tools=[look], journal=tmp_path / "runs.db") as engine:
+        engine.run("Look")
+    data = (tmp_path / "runs.db").read_bytes()
+    assert b"no such page" in data and (LONG.encode() in data) is (secrets != {1, LONG})
+
+
 @given(text=st.text(max_size=200))
 def test_a_text_without_a_key_stays_as_it_is(text: str) -> None:
     """Whatever escapes, blanks and cases it has."""
     assert Scrubber([LONG])(text) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("application/json", "send application/pdf, or Application/JSON"),
+        ("https://example.com/app", "see https://example.com/other"),
+        ("Research Assistant", "a research assistant"),
+        ("not-needed", "Not-needed, or not-need ed"),
+        ("notneeded", "it is not needed"),
+    ],
+)
+def test_what_is_no_key_is_taken_out_only_as_it_stands(value: str, text: str) -> None:
+    """Headers have titles, types and addresses, local servers a word as their key; replies say such things in other ways."""
+    scrub = Scrubber([value])
+    assert scrub(text) == text and scrub(f"a {value}.") == f"a {REDACTED}."
+
+
+@pytest.mark.parametrize("scheme", ["Bearer ", "Token token="])
+def test_a_key_behind_words_of_its_header_is_a_key(scheme: str) -> None:
+    assert scheme not in Scrubber([f"{scheme}{LONG}"])(f"got {scheme}{LONG}")
+    assert Scrubber([f"Bearer {LONG}"])(f"got {LONG.upper()}") == f"got {REDACTED}"
+
+
+def test_blanks_without_end_are_not_held_back_for_ever() -> None:
+    """They may stand within a key; a server that sends nothing else would be held in memory, each piece with all before."""
+    stream = StreamScrubber(Scrubber([LONG]))
+    shown = sum(len(stream.feed(piece)) for piece in ("s", *[" " * 100] * 300))
+    assert shown > 20_000 and shown + len(stream.end()) == 30_001
 
 
 def test_a_tools_own_error_is_told_without_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,7 +212,9 @@ def message_of(error: object, model: object = None) -> str:
         text = str(error)
     except Exception:
         return ""
-    return Scrubber(environment_secrets() | getattr(model, "secrets", frozenset()))(text)
+    own = getattr(model, "secrets", None)  # a host's own model may mean something else by it
+    keys = {key for key in own if isinstance(key, str)} if isinstance(own, set | frozenset) else set()
+    return Scrubber(environment_secrets() | keys)(text)
 
 
 def error_of(

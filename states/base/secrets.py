@@ -23,6 +23,12 @@ LENGTH_MIN = 8
 CUT_MIN = 16
 """Shortest key of which the first three quarters count, too; of a shorter one that is a word."""
 
+HELD_MIN, HELD_TIMES = 2_000, 8
+"""A stream holds back at most so many characters, and so many times the longest form of a key: it may send blanks for ever."""
+
+_KEY = re.compile(r"(?=\S*\d)(?!\S*://)\S{8,}")
+"""A word that is a key: other values of headers, such as titles and addresses, stand in many texts in other case or in part."""
+
 
 class Scrubber:
     """
@@ -64,7 +70,8 @@ class Scrubber:
         plain = _Plain(whole)
         length = _longest_end(plain.text, self._hidden_forms)
         start = plain.place(len(plain.text) - length)[0] if length else len(whole)
-        return max(longest, len(text) - start)
+        most = HELD_MIN + HELD_TIMES * max(map(len, (*self._exact_forms[:1], *self._hidden_forms[:1])))
+        return min(max(longest, len(text) - start), most)
 
     def __repr__(self) -> str:
         return "Scrubber()"
@@ -189,23 +196,25 @@ def _hidden_pattern(secrets: tuple[str, ...]) -> tuple[re.Pattern[str] | None, t
     """Return what finds secrets in a `_Plain` text, and the beginnings of its forms."""
     forms, cut = set(), []
     for secret in secrets:
-        forms |= _hidden_forms(secret) | _hidden_forms(secret[::-1])
-        plain = _Plain(secret).text
-        if len(plain) >= CUT_MIN:
-            kept = -(-len(plain) * 3 // 4)
-            rest = "".join(f"(?:{re.escape(letter)})?" for letter in plain[kept:])
-            cut.append(re.escape(plain[:kept]) + rest)
+        forms |= _coded_forms(secret) | _coded_forms(secret[::-1])
+        for word in filter(_KEY.fullmatch, secret.split()):
+            plain = _Plain(word).text
+            forms |= {plain, _Plain(word[::-1]).text}
+            if len(plain) >= CUT_MIN:
+                kept = -(-len(plain) * 3 // 4)
+                rest = "".join(f"(?:{re.escape(letter)})?" for letter in plain[kept:])
+                cut.append(re.escape(plain[:kept]) + rest)
     ordered = tuple(sorted(forms, key=lambda form: (-len(form), form)))
     ordered = tuple(form for form in ordered if len(form) >= LENGTH_MIN)
     return _pattern(ordered, cut), ordered
 
 
-def _hidden_forms(secret: str) -> set[str]:
-    """Return how a secret looks in a `_Plain` text: itself, as numbers, and within base64 at each of three offsets."""
+def _coded_forms(secret: str) -> set[str]:
+    """Return how a coded secret looks in a `_Plain` text: as numbers, and within base64 at each of three offsets."""
     raw = secret.encode("utf-8", "surrogatepass")
     pairs = [f"{byte:02x}" for byte in raw]
     forms = {"".join(pairs), ":".join(pairs), "-".join(pairs), ",".join(f"0x{pair}" for pair in pairs)}
-    forms |= {",".join(map(str, raw)), _Plain(secret).text}
+    forms.add(",".join(map(str, raw)))
     for offset in range(3):
         coded = base64.b64encode(bytes(offset) + raw).decode()
         inner = coded[-(-8 * offset // 6) : 8 * (offset + len(raw)) // 6].translate(_LOWER)
