@@ -138,6 +138,29 @@ def test_an_answer_to_a_planner_settles_no_later_question(tmp_path: Path) -> Non
         assert done.state == "Done"
 
 
+@pytest.mark.parametrize(
+    "answer", [{"approval": True}, {"approval": "granted"}, {"content": {"approval": 1}}]
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_an_answer_with_a_key_called_approval_is_told_that_it_came_twice(
+    answer: dict[str, Any], named: bool, tmp_path: Path
+) -> None:
+    """A planner's question has keys of its own; delivered again, when an approval is open or the run has ended."""
+    paid: list[int] = []
+    script = [PLAN(ASK()), PLAN({"type": "tool", "name": "bank.pay", "args": {"amount": 1}}), END(), SUCCESS]
+    with World(tmp_path, script, [paying(paid)], policy=ASKS) as world:
+        result = world.run(mode="planner")
+        message: dict[str, Any] = {"answer": answer}
+        if named:
+            message["question"] = question(result).id
+        second = question(world.engine.resume(result.run_id, **message))
+        assert second.kind == "approval"
+        refused(world, result.run_id, AlreadyAnswered if named else InvalidAnswer, **message)
+        world.engine.resume(result.run_id, answer={"approve": True}, question=second.id)
+        refused(world, result.run_id, **message)
+        assert paid == [1]
+
+
 def test_a_message_to_a_run_that_never_asked_is_told_so(tmp_path: Path) -> None:
     with World(tmp_path, [*call(1), STOP, SUCCESS], [paying([])]) as world:
         run_id = world.run().run_id

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Unpack
 import orjson
 
 from ...states.base.errors import AlreadyAnswered, InvalidAnswer, JournalError
-from ...states.records.questions import Answer, OpenQuestion, Question
+from ...states.records.questions import QUESTION_ID, Answer, OpenQuestion, Question
 from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema, SchemaError
 from ..decision.run_resources import RunResources
@@ -186,13 +186,17 @@ def named(options: Mapping[str, Any] | ResumeOptions, question: OpenQuestion | N
     name, answer = options.get("question"), options.get("answer")
     if name is not None and (not isinstance(name, str) or not name):
         raise InvalidAnswer("a question is named by its id, as in waiting_for.id")
-    if isinstance(answer, Mapping) and (question is None or question.kind == "approval"):
-        content = answer.get("content", answer)
-        inner = content.get("approval") if isinstance(content, Mapping) else None
-        if inner is not None and (not isinstance(inner, str) or inner != (name or inner)):
-            raise InvalidAnswer(f"this approval is for another call than the question {name!a:.60}")
-        name = name or inner
-    return name
+    if question is not None and (question.kind != "approval" or name not in (None, question.id)):
+        return name
+    content = answer.get("content", answer) if isinstance(answer, Mapping) else None
+    inner = content.get("approval") if isinstance(content, Mapping) else None
+    if (
+        question is None
+    ):  # the answer to any kind of question: other kinds may have a word of theirs under this key
+        return name or (inner if isinstance(inner, str) and QUESTION_ID.fullmatch(inner) else None)
+    if inner is not None and (not isinstance(inner, str) or inner != (name or inner)):
+        raise InvalidAnswer(f"this approval is for another call than the question {name!a:.60}")
+    return name or inner
 
 
 def _has_settled(journal: JournalReader, run_id: str) -> bool:

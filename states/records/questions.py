@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any, Literal
 
 import orjson
@@ -33,6 +34,10 @@ class Question(Wire):
     tool: str | None = None
     key: str | None = None
     approval: str | None = None
+
+
+QUESTION_ID = re.compile(r"\d{1,9}-[0-9a-f]{24}")
+"""What every `OpenQuestion.id` looks like."""
 
 
 class OpenQuestion(Question):
