@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from paor import Limits, Policy, ScriptedModel, TransitionTaken, UsageError, replay
+from paor.fsm.lifecycle.workflow_start import next_round_options
 
 from .flows import EMPTY, OK, PLAN, TORN, Calls, check_journal, fixture
 from .journey import answered
@@ -394,6 +395,19 @@ def test_a_workflow_that_fails_before_its_first_action_ends_failed_with_the_reas
         assert own.model.calls == [] and own.triggers == ["fail"]
         assert own.engine.resume(result.run_id) == result
         check_journal(own)
+
+
+def test_the_next_round_of_a_workflow_that_failed_at_once_has_its_variables(tmp_path: Path) -> None:
+    """Those that its caller gave, and none that only says what went wrong."""
+    flow = "stage: {a: {when: '${query > 1}', abort: true}, plan: {action: 'llm/core:plan', input: {query: '${said}'}}}"
+    with World(tmp_path, [EMPTY, OK], Calls().tools) as own:
+        first = own.run(workflow=flow, variables={"said": "mine"})
+        assert (first.state, first.reason) == ("Failed", "workflow_error")
+        second = own.engine.follow_up(first.run_id, "again")
+        assert (second.state, second.reason) == ("Failed", "workflow_error")
+        spec = own.journal.spec(second.run_id)
+        assert spec.flow is not None and spec.flow.variables["said"] == "mine"
+        assert next_round_options(own.journal.spec(first.run_id))["variables"] == {"said": "mine"}
 
 
 def test_replay_names_a_workflow_that_was_changed_in_the_file(tmp_path: Path) -> None:

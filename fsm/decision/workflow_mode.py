@@ -80,7 +80,7 @@ def _read_planning(case: Case, flow: Flow, kit: RunResources) -> None:
     state = run.memory.flow
     assert state is not None, "a run with a workflow stands in it"
     if state.kind == "lost":
-        raise FlowError(str(state.variables.get("problem", "it cannot begin")))
+        raise FlowError(state.problem)
     cursor = cursor_of(run)
     if isinstance(outcome, Answered):
         _after_answer(case, outcome.answer, flow, state, cursor)
@@ -110,9 +110,7 @@ def _after_reply(case: Case, text: str, flow: Flow, cursor: Cursor) -> None:
     assert state is not None, "a run with a workflow stands in it"
     if case.problem is not None:
         return
-    if (
-        case.question is not None
-    ):  # until the planner replies again, `plan` and `elicitation` are what it asks
+    if case.question is not None:  # `plan` and `elicitation` are what it asks until the planner replies again
         asked = Elicitation(message=case.question.message, requested_schema=case.question.answer_schema)
         case.moved = Moved(state, memory.answer, Plan(elicitation=asked))
         return

@@ -29,7 +29,7 @@ from ..workflow.expressions.evaluator import ExpressionError, rendered
 from ..workflow.navigation import Flow, FlowError
 from ..workflow.reader import load_workflow
 from ..workflow.source import CHARS_MAX
-from ..workflow.variables import SAME, actions_of, advanced, fixed_values, state_at
+from ..workflow.variables import SAME, actions_of, advanced, fixed_values, kept, state_at
 from .arguments import mode_of, model_of, text_of_data, text_of_file
 
 T = TypeVar("T")
@@ -112,7 +112,7 @@ class GivenWorkflow:
         try:
             variables = Flow(workflow).start(inputs).variables
         except ExpressionError as error:
-            return _lost(spec, workflow, error), model
+            return self._lost(spec, workflow, error), model
         # nothing else of the machine: who writes a workflow is not always who runs it
         roots = (*([str(self.folder)] if self.folder is not None else ()), *spec.policy.file_roots)
         workflow = _with_templates(workflow, variables, roots)
@@ -122,19 +122,19 @@ class GivenWorkflow:
         try:
             cursor, task = advanced(flow, flow.start(inputs), None)
         except (ExpressionError, FlowError) as error:
-            return _lost(spec, workflow, error), model
+            return self._lost(spec, workflow, error), model
         if task is None:
             raise UsageError("workflow: it ends before anything is done")
         try:
             return spec.model_copy(update={"flow": state_at(flow, cursor, task, spec)}), model
         except ExpressionError as error:
-            return _lost(spec, workflow, error), model
+            return self._lost(spec, workflow, error), model
 
-
-def _lost(spec: Spec, workflow: Workflow, error: Exception) -> Spec:
-    """Return *spec* with a workflow that fails where it begins: the run ends with the reason in its journal."""
-    state = FlowState(0, "lost", {"problem": cut(clean(str(error)), 500)})
-    return spec.model_copy(update={"workflow": workflow.wire(), "flow": state})
+    def _lost(self, spec: Spec, workflow: Workflow, error: Exception) -> Spec:
+        """Return *spec* with a workflow that fails where it begins: the run ends with the reason in its journal."""
+        given = kept(self.variables, spec)  # the next round has them, too
+        state = FlowState(0, "lost", given, problem=cut(clean(str(error)), 500))
+        return spec.model_copy(update={"workflow": workflow.wire(), "flow": state})
 
 
 WorkflowLike = Workflow | GivenWorkflow | Mapping[str, Any] | str | os.PathLike[str]

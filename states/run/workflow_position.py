@@ -22,11 +22,12 @@ class FlowState(Stored, frozen=True, gc=False):
     Attributes:
         at: Number of the task's instruction.
         kind: What is to be done: ask the planner, execute its plan, call a tool, ask the user, or nothing more;
-            ``lost`` when it failed before its first task, with the variable ``problem`` that says why.
+            ``lost`` when it failed before its first task.
         variables: Those that neither the run's rows nor its spec tell.
         last: Payload of the newest result, None when it has none.
         last_data: Whether that is JSON that a tool returned as data, not a text.
         failed: A tool of the task failed, and its hook is being called.
+        problem: Why it was lost.
     """
 
     at: int
@@ -35,3 +36,4 @@ class FlowState(Stored, frozen=True, gc=False):
     last: StoredText | None = None
     last_data: bool = False
     failed: bool = False
+    problem: str = ""
