@@ -14,7 +14,7 @@ from typing import Any
 from ...states.run.phase_names import PLANNING
 from ..journal.record import canonical_sorted
 from ..machine.table import ROWS
-from .references import ERASED, Claim, Columns, is_number, json_object, promised_documents, references
+from .references import ERASED, Claim, Promised, is_number, json_object, promised_documents, references
 
 EDGES = frozenset((row.source, row.trigger, row.dest) for row in ROWS)
 _KNOWN = ("guards", "counters", "request", "outcome")
@@ -26,11 +26,11 @@ Found = list[tuple[str, str]]
 """Defects as place and problem."""
 
 
-Event = tuple[int, list[tuple[int, Columns]] | None]
+Event = tuple[int, Promised | None]
 """The number of a result's payload, and the documents that its row counts."""
 
 
-def counted_documents(outcome: str) -> list[tuple[int, Columns]] | None:
+def counted_documents(outcome: str) -> Promised | None:
     """Return the documents that the outcome of an ``execute`` row counts, None when it says nothing of them."""
     told = json_object(outcome) or {}
     return promised_documents(told.get("first"), told.get("documents"), told.get("label"))
@@ -71,7 +71,7 @@ class ChainWalk:
     events: list[Event | None] = field(default_factory=list)
     shared_result: Event | None = None
     input_label: Any = ERASED
-    inputs: list[tuple[int, Columns]] | None = None
+    inputs: Promised | None = None
     last: tuple[str, int, str] | None = None
     rising: tuple[int, ...] = (0,) * 7
     found: Found = field(default_factory=list)

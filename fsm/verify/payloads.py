@@ -8,7 +8,7 @@ from hashlib import sha256
 from ..journal.payloads import encode_text
 from ..journal.reader import JournalReader
 from .chain import ChainWalk, Found
-from .references import ERASED, Columns, documents_of, is_number
+from .references import ERASED, Columns, Promised, documents_of, is_number
 from .stream import Stream
 
 NUMBERS = 2**32 - 1
@@ -206,9 +206,7 @@ class Contents:
 
     # -- documents ---------------------------------------------------------------------------------------------
 
-    def _expect(
-        self, number: int, bodies: dict[int, bytes], counted: list[tuple[int, Columns]] | None
-    ) -> None:
+    def _expect(self, number: int, bodies: dict[int, bytes], counted: Promised | None) -> None:
         """Take note of the documents that a result names, or its row counts; their rows come with the next transition."""
         body = bodies.get(number)
         named = documents_of(body, spec=number == self.walk.spec_payload) if body is not None else None
@@ -217,7 +215,16 @@ class Contents:
             self.walk.claims.setdefault(payload, (digest, size))
         if named is None and counted is None:
             self._whole = False  # the inputs of an erased run without a row
-        self._pending = (named if named is not None else counted) or []
+        elif named is None and counted is not None:
+            named = counted.columns(self._documents_there() + 1)  # one that is missing tells it
+        self._pending = named or []
+
+    def _documents_there(self) -> int:
+        first = self.walk.run << 32
+        ((count,),) = self.reader.query(
+            "SELECT count(*) FROM documents WHERE id BETWEEN ? AND ?", (first, first + NUMBERS)
+        )
+        return int(count)
 
     def _observe(self) -> None:
         self._expected.update(self._pending)

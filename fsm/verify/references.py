@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
@@ -44,29 +44,33 @@ def is_number(value: Any) -> bool:
 ERASED: Any = ...
 """In the place of a column that only an erased text has named."""
 
-DOCUMENTS_MAX = 1_000_000
-"""Most documents that are expected of one result whose text is erased."""
 
-
-def promised_documents(first: Any, count: Any, label: Any) -> list[tuple[int, Columns]] | None:
+class Promised(NamedTuple):
     """
-    Return number and columns of the documents that a hashed row has counted, for a spec or result that is erased.
+    The documents that a hashed row has counted, for a spec or result that is erased.
 
-    Args:
+    Attributes:
         first: Number of the first one.
         count: How many.
         label: Their label, `ERASED` if no row has it.
-
-    Returns:
-        None when the row says nothing of the kind.
     """
-    if not (is_number(first) and is_number(count) and count <= DOCUMENTS_MAX):
-        return None
-    known = label is not ERASED
-    return [
-        (first + position, (label, position if known else ERASED, *(ERASED,) * 5))
-        for position in range(count)
-    ]
+
+    first: int
+    count: int
+    label: Any
+
+    def columns(self, most: int) -> list[tuple[int, Columns]]:
+        """Return number and columns of each, of no more than *most*: a row may count what no file holds."""
+        known = self.label is not ERASED
+        return [
+            (self.first + position, (self.label, position if known else ERASED, *(ERASED,) * 5))
+            for position in range(min(self.count, most))
+        ]
+
+
+def promised_documents(first: Any, count: Any, label: Any) -> Promised | None:
+    """Return what a row says of documents, None when it says nothing of the kind."""
+    return Promised(first, count, label) if is_number(first) and is_number(count) else None
 
 
 def documents_of(body: bytes, *, spec: bool) -> list[tuple[int, Columns]] | None:
