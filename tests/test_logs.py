@@ -184,3 +184,14 @@ def test_A082_a_line_says_the_step_of_how_many_and_what_was_decided(
     reasons = [(item["trigger"], item["step"], item["reason"]) for item in rows if item["reason"]]
     assert ("proceed", 1, "decided_continue") in reasons and reasons[-1][2] == "model_stop"
     assert any("step 2 of 4: conclude" in line and "(model_stop)" in line for line in lines(caplog, 0))
+
+
+def test_A082_the_line_of_a_conclusion_says_which_limit_was_reached(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Though the model wanted to go on."""
+    caplog.set_level(logging.DEBUG, "paor")
+    with World(tmp_path, [*READ(1), CONTINUE, SUCCESS], [read], limits=Limits(max_steps=1)) as world:
+        reason = world.engine.run("Read").reason
+    (line,) = [line for line in lines(caplog, 0) if ": conclude" in line]
+    assert reason == "max_steps" and "(max_steps)" in line

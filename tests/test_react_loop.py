@@ -1906,12 +1906,14 @@ def test_what_a_refinement_has_learnt_stands_in_the_next_selections_history(tmp_
     first = {
         "decision": "continue",
         "reason": "more",
-        "learnings": ["page 1 names O-1004", 7, " ", "x" * 999],
+        "learnings": ["page 1 names O-1004", 7, " ", "x" * 999, "c", "d", "e", "too many"],
     }
     second = {"decision": "continue", "reason": "more", "learnings": "a text"}
     script = [*READ(1), first, *READ(2), second, *READ(3), STOP, SUCCESS]
     with World(tmp_path, script, [read]) as world:
         assert world.run().state == "Done"
         shown = [sections(call).get("History, newest first", "") for call in world.model.of("selection")]
-    assert shown[1].startswith("- Learnt from these: page 1 names O-1004; " + "x" * 200 + "\n- Step 1")
+    assert shown[1].startswith(
+        "- Learnt from these: page 1 names O-1004; " + "x" * 200 + "; c; d; e\n- Step 1"
+    )
     assert "Learnt" not in shown[0] + shown[2]
