@@ -51,12 +51,12 @@ class Promised(NamedTuple):
 
     Attributes:
         first: Number of the first one.
-        count: How many.
+        many: How many.
         label: Their label, `ERASED` if no row has it.
     """
 
     first: int
-    count: int
+    many: int
     label: Any
 
     def columns(self, most: int) -> list[tuple[int, Columns]]:
@@ -64,7 +64,7 @@ class Promised(NamedTuple):
         known = self.label is not ERASED
         return [
             (self.first + position, (self.label, position if known else ERASED, *(ERASED,) * 5))
-            for position in range(min(self.count, most))
+            for position in range(min(self.many, most))
         ]
 
 
