@@ -115,7 +115,11 @@ def _of_unknown_end(
         if settled is not None:
             return settled
         error = NotStarted(told)
-    return _ended(context, error_of(intent, error, code="timeout" if late else "tool_error", model=drive.model), left=left)
+    return _ended(
+        context,
+        error_of(intent, error, code="timeout" if late else "tool_error", model=drive.model),
+        left=left,
+    )
 
 
 def _ended(context: CallContext, result: ToolResult, *, left: bool = False) -> Ended:
