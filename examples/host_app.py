@@ -43,7 +43,7 @@ class TicketModel:
 
     def ask(self, call: ModelCall) -> Reply:
         """Answer from the script of the ticket that the prompt is about."""
-        found = re.search(r"T-\d{3}", call.messages[-1].text)
+        found = re.search(r"T-\d{3}", "\n".join(message.text for message in call.messages))
         if found is None:
             raise ValueError("the prompt names no ticket")
         return self.scripts[found[0]].ask(call)

@@ -407,7 +407,7 @@ def test_every_error_of_paor_has_an_exit_code() -> None:
     assert {name for name, code in codes.items() if code == 4} == {"JournalDamaged", "JournalConflict"}
     assert {name for name, code in codes.items() if code == 3} == {"ReplayDiverged"}
     ours = {"PaorError", "InternalError", "ModelError", "ScriptExhausted", "ToolError", "NotStarted"}
-    ours |= {"EffectUnknown", "AnswerNeeded"}
+    ours |= {"EffectUnknown", "AnswerNeeded", "TimedOut"}
     assert {name for name, code in codes.items() if code == 1} == ours
 
 

@@ -49,7 +49,9 @@ def test_accepted_changes_go_on_and_every_command_knows_it(shell: Shell, shop: s
         "resume", "last", "--answer", '{"approve": true}', "--accept-changes", "--app", f"{other}:engine"
     )
     assert said.code == 5, "the approval was for the call under the policy of then: it is asked again"
-    said = shell("resume", "last", "--answer", '{"approve": true}', "--app", f"{other}:engine")
+    asked = shell("resume", "last", "--json", "--app", f"{other}:engine").json["waiting_for"]["id"]
+    answer = ("--question", asked, "--answer", '{"approve": true}')
+    said = shell("resume", "last", *answer, "--app", f"{other}:engine")
     assert (said.code, said.out) == (0, "All is bought.\n"), said
     assert shell("verify").code == 0
     for app in ((), ("--app", f"{other}:engine")):

@@ -260,7 +260,7 @@ def test_code_of_another_version_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        ({"limits": Limits(max_steps=4)}, "limits.max_steps"),
+        ({"limits": Limits(max_steps=1)}, "limits.max_steps"),
         ({"limits": Limits(history_chars=30)}, "limits.history_chars"),
         ({"language": "de"}, "language"),
         ({"objective": "Read all notes"}, "objective"),
@@ -421,9 +421,7 @@ PROMPTS = st.tuples(
     )
 )
 CONFIG = st.one_of(
-    st.integers(3, 400)
-    .filter(lambda number: number != 5)
-    .map(lambda number: {"limits": Limits(max_steps=number)}),
+    st.integers(1, 30).map(lambda number: {"limits": Limits(history_chars=number)}),
     st.sampled_from(["de", "fr", "it"]).map(lambda language: {"language": language}),
     st.text("abc", min_size=1).map(lambda text: {"objective": f"Read the notes {text}"}),
     st.text("abc", min_size=1).map(lambda text: {"criteria": [f"names the day {text}"]}),

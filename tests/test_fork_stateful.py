@@ -117,9 +117,14 @@ class Forks(RuleBasedStateMachine):
         if question.kind == "in_doubt":
             assert question.key is not None
             self.allowed[question.key] += outcome == "retry"
-            self.driven(crash, lambda: self.engine.resume(run_id, outcome=outcome, result="sent"))
+            self.driven(
+                crash,
+                lambda: self.engine.resume(run_id, question=question.id, outcome=outcome, result="sent"),
+            )
         else:
-            self.driven(crash, lambda: self.engine.resume(run_id, answer={"approve": yes}))
+            self.driven(
+                crash, lambda: self.engine.resume(run_id, question=question.id, answer={"approve": yes})
+            )
 
     @rule(run_id=runs, sure=st.integers(0, 3))
     def cancel(self, run_id: str, sure: int) -> None:

@@ -394,3 +394,21 @@ def test_a_tools_own_error_is_told_without_keys(tmp_path: Path, monkeypatch: pyt
     data = (tmp_path / "runs.db").read_bytes()
     assert LONG.encode() not in data and LONG.encode().hex().encode() not in data
     assert b"RuntimeError: cannot reach" in data
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("k1&secret-77", "k1&amp;secret-77"),
+        ("k1/secret-77", "k1\\/secret-77"),
+        ("onlyletterskey", "onlyletterskey"),
+    ],
+)
+def test_escapes_of_a_key_are_the_key(key: str, text: str) -> None:
+    """By name, by a backslash, and of a key that is looked for only as it stands."""
+    assert Scrubber((key,))(f"a {text} b") == f"a {REDACTED} b"
+
+
+def test_without_keys_nothing_is_held_back() -> None:
+    """A stream goes on at once."""
+    assert Scrubber(()).held_back("any text") == 0

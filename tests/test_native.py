@@ -274,7 +274,9 @@ def test_doubts_are_settled_one_by_one_between_the_calls_of_one_reply() -> None:
         run_id = engine.run("Sign both pages", profile="native").run_id
         for page in (1, 2):
             assert engine.journal.run(run_id).state == "Executing", f"page {page} is in doubt"
-            result = engine.resume(run_id, outcome="done", result="signed")
+            waiting = engine.resume(run_id).waiting_for
+            assert waiting is not None
+            result = engine.resume(run_id, question=waiting.id, outcome="done", result="signed")
         assert (result.state, result.answer) == ("Done", "Both are signed.")
         assert len(walk(engine.journal, run_id).calls) == 2
         assert replay(engine.journal, run_id, engine).identical

@@ -164,12 +164,12 @@ def test_a_changed_template_is_named_at_every_row_that_used_it(recorded: tuple[J
     """With the first line that differs."""
     from paor.prompts.building.templates import default_templates
 
-    changed = default_templates()["refinement"].replace("objective", "purpose", 1)
+    changed = default_templates()["refinement"].replace("for a user", "for a customer", 1)
     found = with_engine(recorded, prompts={"refinement": changed})
     assert not found.identical
     assert fields(found) == {4: {"request.prompt"}, 9: {"request.prompt"}}
     first = found.divergences[0]
-    assert "objective" in first.expected and "purpose" in first.found
+    assert "for a user" in first.expected and "for a customer" in first.found
     assert first.expected.startswith("line ") and first.found.startswith("line ")
     with pytest.raises(
         ReplayDiverged,

@@ -391,7 +391,7 @@ def test_A088_A077_validators_name_everything_that_is_wrong() -> None:
 @pytest.mark.parametrize("kind", ["lookup", "report"])
 def test_A043_A088_a_task_types_list_is_checked_when_an_action_is_selected(tmp_path: Path, kind: str) -> None:
     """A look-up may not do what its list lacks; the same selection is fine for another task type."""
-    policy = Policy(task_types={"lookup": ("notes.other",)})
+    policy = Policy(task_types={"lookup": ("notes.other",), "report": ("notes.read",)})
     script = [SELECT(), SELECT()] if kind == "lookup" else ONE_STEP
     with World(tmp_path, script, [counting([])], policy=policy) as world:
         result = world.run(task_type=kind)

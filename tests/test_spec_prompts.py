@@ -102,7 +102,7 @@ def test_A097_A112_A120_A121_A127_D8_stage_2_holds_four_sections_of_stage_1_and_
     found = parts(prompt)
     assert list(found) == SECTIONS
     assert list(found.values()) == [
-        "take both inputs\nThe user asked: Title: T",
+        "The user asked: Title: T\ntake both inputs",
         "notes.take",
         FULL["parametersContext"],
         "- title (text; required): the title",

@@ -47,6 +47,7 @@ from paor.fsm.versioning.fingerprints import _OF_DRIVERS, given_fingerprints
 from paor.states.records.actions import Effect
 from paor.states.settings.limits import recorded_limits
 from paor.tools.process.child import ChildProcess
+from paor.tools.process.worker import answer_to
 
 from .test_resume import die, in_child
 from .tool_deadlines import measure
@@ -1067,3 +1068,21 @@ def test_a_bound_decides_nothing_so_runs_from_before_it_have_the_same_fingerprin
     assert "tool_timeout_s" in _OF_DRIVERS, (
         "so that it is not in the digest of an older version's limits either"
     )
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "came_to"),
+    [
+        ("datetime:date", {"year": 2026, "month": 1, "day": 2}, {"returned": "2026-01-02"}),
+        ("builtins:frozenset", {}, {"returned": []}),
+        ("builtins:object", {}, {"raised": "ToolError", "text": "the tool ran and returned a object"}),
+        ("datetime:none", {}, {"raised": "NotStarted", "text": "its process cannot import datetime:none"}),
+    ],
+)
+def test_what_a_process_answers(function: str, arguments: dict[str, Any], came_to: dict[str, Any]) -> None:
+    """Here without a process: values as JSON has them, and one line for what has no form there."""
+    call = {"function": function, "arguments": arguments, "typed": False}
+    said = answer_to({**call, "context": {"limits": {"result_bytes": 100}}})
+    assert said.keys() == came_to.keys() and said.get("returned") == came_to.get("returned")
+    assert said.get("text", "").startswith(came_to.get("text", ""))
+    assert said.get("raised") == came_to.get("raised")

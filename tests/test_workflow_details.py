@@ -47,9 +47,8 @@ def test_A155_the_error_of_a_blocked_call_is_the_marker_alone(tmp_path: Path) ->
         assert own.run(workflow=flow).state == "Done"
         check_journal(own)
     (results,) = calls.summarised
-    assert (
-        results[1] == {**results[0], "error": "duplicate_call_blocked"} and results[1]["result"] == "page 1"
-    )
+    assert results[1] == {**results[0], "id": "action2", "error": "duplicate_call_blocked"}
+    assert results[1]["result"] == "page 1"
 
 
 def test_A164_at_the_step_limit_the_hook_is_still_called(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, BinaryIO, NoReturn, cast
 
-from pydantic_core import to_jsonable_python
+from pydantic import TypeAdapter
 
 from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
 from ...states.settings.limits import Limits
@@ -101,7 +101,12 @@ def _returned(value: Any, bytes_max: int) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    return sorted(value, key=str) if isinstance(value, set | frozenset) else to_jsonable_python(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    return _ANYTHING.dump_python(value, mode="json")
+
+
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 def _words(error: BaseException) -> str:
