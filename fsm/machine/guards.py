@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...states.records.outcomes import Answered, Asked, InDoubt, ModelFault, Unaffordable
+from ...states.records.outcomes import DOUBTS, Answered, Asked, InDoubt, ModelFault, Unaffordable
 from ...states.run import budgets
 from ...states.run.state import Run
 from ..decision.case import Case
@@ -315,8 +315,7 @@ def in_doubt(case: Case) -> bool:
 
 def doubt_words(why: str) -> str:
     """Return in what way an effect that is in doubt was begun."""
-    by = {"deadline": "given up at its deadline", "tool_unsure": "begun, and its tool cannot say what it did"}
-    return by.get(why, "begun by a driver that is gone")
+    return DOUBTS.get(why, "begun by a driver that is gone")
 
 
 @words(in_doubt)

@@ -47,11 +47,9 @@ class Scrubber:
 
     def __call__(self, text: str) -> str:
         """Return *text* with every secret replaced."""
-        if self._exact is None:
+        if self._exact is None or self._hidden is None:
             return text
         text = self._exact.sub(REDACTED, text)
-        if self._hidden is None:
-            return text
         plain = _Plain(text)
         parts, end = [], 0
         for found in self._hidden.finditer(plain.text):

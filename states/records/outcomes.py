@@ -142,6 +142,13 @@ Doubt = Literal[
 """Why nobody knows of an effect whether it happened; a closed list, since it is in hashed rows."""
 
 
+DOUBTS = {
+    "deadline": "given up at its deadline",
+    "tool_unsure": "begun, and its tool cannot say what it did",
+}
+"""How an effect in doubt was begun, by `InDoubt.why`; any other was begun by a driver that is gone."""
+
+
 class InDoubt(Struct, frozen=True, gc=False):
     """
     A `once` effect was begun; whether it happened is not known.
