@@ -65,7 +65,7 @@ SOURCES: dict[str, tuple[int, tuple[str, ...]]] = {
 
 LEFT_OUT = {
     "_",
-    *("words", "words_of", "_budgets", "_patience"),
+    *("words", "words_of", "doubt_words", "_budgets", "_patience"),
     "restore",
     "reply_schema",
     "unsafe_url",

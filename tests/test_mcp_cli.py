@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -56,7 +57,8 @@ def test_a_run_asks_and_another_process_answers(shell: Shell) -> None:
         and "may or may not have taken effect" in said.out
         and done(shell.folder / "effects") == []
     )
-    said = shell("resume", "last", "--outcome", "retry", "--model", model, "--mcp", server)
+    named = ("--question", *re.findall(r"--question (\S+)", said.err)[:1], "--outcome", "retry")
+    said = shell("resume", "last", *named, "--model", model, "--mcp", server)
     assert said.code == 0 and done(shell.folder / "effects") == ["delete"]
     assert shell("verify").code == 0 and shell("replay", "last").code == 0
 

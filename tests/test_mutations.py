@@ -43,9 +43,7 @@ At least so many of a kind does the replay itself name. Of the file of limits mo
 a recorded run has its own, so that only the fingerprint can tell them.
 """
 
-EQUIVALENT: dict[str, str] = {
-    "'begun by a driver that is gone' -> 'begun by a driver that is gonex'": "words for people, which decide nothing; tests/test_why.py",
-}
+EQUIVALENT: dict[str, str] = {}
 """Edits that neither replay nor fingerprint names, and why they change nothing."""
 
 
