@@ -65,7 +65,8 @@ def check_run(db, spec, unsound):
 
 def check_stored(db, spec, claims, results, unobserved, first, count, whole=True):
     run, head, n, expected, named, gone = spec["run"], spec["root_hash"], first - 1, {}, {}, set()
-    for mine, (key, told) in zip([expected] * (len(results) - bool(unobserved)) + [{}], results):  # noqa: B905
+    for left, (key, told) in zip(range(len(results), 0, -1), results, strict=True):
+        mine = {} if unobserved and left == 1 else expected
         data = loaded(db.execute("SELECT max(body) FROM payloads WHERE id = ?", (key,)).fetchone()[0])
         try:
             for item in (data if "documents" in data else data["result"]).get("documents", ()):

@@ -90,6 +90,14 @@ def test_every_guarantee_has_tests_that_are_there_and_an_edit_that_breaks_it() -
     assert len({item.says for item in items}) == len(items)
 
 
+def test_every_edit_is_of_code_that_stands_there_exactly_once() -> None:
+    """Those of another quarter too: a change of the code must not leave a guarantee without what breaks it."""
+    for edit in EDITS:
+        text = (ROOT / edit.file).read_text(encoding="utf-8")
+        assert text.count(edit.old) == 1, f"{edit.file}: {edit.what}"
+        compile(text.replace(edit.old, edit.new), edit.file, "exec")
+
+
 def about(edit: Any) -> tuple[str, ...]:
     """Return the files that an edit is about: the one that it breaks, and the one of the test that sees it."""
     return edit.file, edit.test.partition("::")[0]
@@ -109,10 +117,7 @@ def test_an_edit_that_breaks_a_guarantee_is_seen_by_its_test(
     edit: Any, copy: Copy, preloaded: Preloaded
 ) -> None:
     text = (ROOT / edit.file).read_text(encoding="utf-8")
-    assert text.count(edit.old) == 1, f"{edit.file}: what is edited must stand there exactly once"
-    changed = text.replace(edit.old, edit.new)
-    compile(changed, edit.file, "exec")
-    copy.write(edit.file, changed)
+    copy.write(edit.file, text.replace(edit.old, edit.new))
     try:
         seen = preloaded.pytest(copy.root, "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", edit.test)
     finally:
