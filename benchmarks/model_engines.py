@@ -9,6 +9,7 @@ All get the task's words, the same tools (names, types, docstrings), the same se
 | ``native`` | the same, with the profile ``native`` |
 | ``pydantic-ai`` | `Agent` with the tools and the instructions `HINT`, at most 12 requests |
 | ``openai-agents`` | `Agent` and `Runner` with the tools and the instructions `HINT`, at most 12 turns, no tracing |
+| ``bare-loop`` | thirty lines over the SDK and the instructions `HINT`: one call a turn, and after a repeated call no tools; at most 12 requests |
 
 The peers get an attached document as text in the prompt. They have no policy: a denied tool answers that the policy does not
 permit it. Retries and everything else are as their makers set them.
@@ -17,6 +18,8 @@ permit it. Retries and everything else are as their makers set them.
 import asyncio
 import functools
 import importlib.metadata
+import inspect
+import json
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -126,12 +129,58 @@ def run_openai_agents(task: Task, world: World, url: str, model: str) -> Ended:
     return Ended("Done", "", asyncio.run(run()))
 
 
+def run_bare_loop(task: Task, world: World, url: str, model: str) -> Ended:
+    """Run a task in a loop over the SDK with one rule: a call that is repeated is not made, and the tools are withheld."""
+    from openai import OpenAI
+
+    functions = peer_tools(task, world)
+    offered: list[Any] = [
+        {
+            "type": "function",
+            "function": {
+                "name": name,
+                "description": inspect.getdoc(function),
+                "parameters": tool(full)(MethodType(TOOLS[full], world)).parameters,
+            },
+        }
+        for full, (name, function) in zip(task.tools, functions.items(), strict=True)
+    ]
+    messages: list[Any] = [
+        {"role": "system", "content": HINT},
+        {"role": "user", "content": peer_prompt(task)},
+    ]
+    made: set[tuple[str, str]] = set()
+    with OpenAI(base_url=url, api_key=api_key()) as client:
+        for _ in range(REQUESTS_MAX):
+            tools = {"tools": offered} if offered else {}
+            said = client.chat.completions.create(model=model, messages=messages, **tools).choices[0].message
+            if not said.tool_calls:
+                return Ended("Done", "", said.content or "")
+            call = said.tool_calls[0]
+            wanted = (call.function.name, call.function.arguments)
+            if wanted in made:
+                offered = []
+                continue
+            made.add(wanted)
+            messages.append({"role": "assistant", "content": said.content, "tool_calls": [call.to_dict()]})
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": _called(functions, *wanted)})
+    return Ended("Failed", "too many requests", "")
+
+
+def _called(functions: dict[str, Callable[..., Any]], name: str, arguments: str) -> str:
+    try:
+        return json.dumps(functions[name](**json.loads(arguments)))
+    except (KeyError, TypeError, ValueError) as error:
+        return f"Error: {error}"
+
+
 PROFILES = {"paor": None, "native": "native"}
 """Engines that are paor, with the profile that each uses."""
 
 PEERS = {
     "pydantic-ai": (run_pydantic_ai, "pydantic_ai", "pydantic-ai-slim[openai]"),
     "openai-agents": (run_openai_agents, "agents", "openai-agents"),
+    "bare-loop": (run_bare_loop, "openai", "openai"),
 }
 """The others: what runs a task, the module that it needs, and what to install."""
 

@@ -295,6 +295,27 @@ def test_a_peer_calls_a_tool_and_answers_through_the_proxy(
     assert [one["function"]["name"] for one in bodies[0]["tools"]] == ["mail_send"]
 
 
+def test_the_bare_loop_makes_no_call_twice_and_then_offers_no_tools(
+    bench: SimpleNamespace, tmp_path: Path
+) -> None:
+    """It is the least that a tool loop costs: what the peers' table is held against."""
+    tasks, tally = bench.model_tasks, bench.model_proxy.Tally({"temperature": 0.0}, 500)
+    world, task = tasks.World(), tasks.TASKS["mail"]
+    mail = calling("mail_send", to="anna@example.org", subject="Meeting", body="It begins at 15:30.")
+    with model_server() as server, bench.model_proxy.counting_proxy(f"{server.url}/v1") as proxy:
+        server.script(calling("no_such"), mail, mail, plain(CHAT.body("The mail is sent.")))
+        url = proxy.open_tally(tally)
+        ended = bench.model_engines.run_engine("bare-loop", task, world, url, "local", tmp_path / "a.db")
+        bodies = [received.body for received in server.requests]
+    assert ended == tasks.Ended("Done", "", "The mail is sent.") and tasks.is_right(task, world, ended)
+    assert len(world.effects) == 1 and tally.requests == 4
+    assert [one["content"] for one in bodies[-1]["messages"] if one["role"] == "tool"] == [
+        "Error: 'no_such'",
+        '"mail sent to anna@example.org"',
+    ]
+    assert ["tools" in body for body in bodies] == [True, True, True, False]
+
+
 # -- the table -----------------------------------------------------------------------------------------------------
 
 
