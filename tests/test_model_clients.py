@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from paor import (
     AnthropicModel,
@@ -36,6 +37,7 @@ from paor import (
 )
 from paor.fsm.lifecycle.arguments import model_of
 from paor.prompts.clients import settings
+from paor.prompts.model import OfferedTool
 from paor.prompts.parsing.json_reading import read_object
 from paor.prompts.parsing.plans import read_plan
 from paor.prompts.parsing.reply_forms import parameters_form, plan_form
@@ -316,6 +318,32 @@ def test_a_schema_that_is_called_wrong_is_left_out_for_itself(server: ModelServe
     assert server.requests[0].body["response_format"] == {"type": "json_object"}
     asked(model, call())
     assert server.requests[1].body["response_format"]["type"] == "json_schema"
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "JSON schema conversion failed:\nPattern must start with '^' and end with '$'"),
+        (400, "Failed to initialize samplers: failed to parse grammar"),
+        (500, '"json_schema": JSON schema conversion failed: Pattern must start with ...'),
+        (500, "invalid JSON schema in format"),
+    ],
+)
+def test_patterns_are_left_out_before_the_schema_is(server: ModelServer, status: int, words: str) -> None:
+    """llama.cpp and Ollama make a grammar of a schema and know few patterns; offered tools keep the rest of theirs, too."""
+    text = {"type": "string", "pattern": r"\S", "minLength": 1}
+    schema = {"type": "object", "properties": {"pattern": text, "texts": {"type": "array", "items": text}}}
+    plainer = json.loads(json.dumps(schema).replace(r'"pattern": "\\S", ', ""))
+    model = CHAT.model(server.url, port=QuickPort())
+    server.script(plain(CHAT.error(words), status=status), plain(CHAT.body(TEXT)))
+    assert asked(model, call("review", schema)).attempts == 2
+    sent = [request.body["response_format"]["json_schema"]["schema"] for request in server.requests]
+    assert sent == [schema, plainer]
+    assert asked(model, replace(call("turn", None), tools=(OfferedTool("a_b", "", schema),))).attempts == 1
+    assert server.requests[2].body["tools"][0]["function"]["parameters"] == plainer
+    server.script(plain(CHAT.error(words), status=status), plain(CHAT.body(TEXT)))
+    asked(model, call("review", schema))
+    assert server.requests[1].body["response_format"] == {"type": "json_object"}
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from ..model import (
     estimated_usage,
     prompt_bytes,
 )
+from ..parsing.provider_schema import without_patterns
 from ..parsing.turns import turn_text
 from .background_loop import BACKGROUND
 from .connection import Attempt, AttemptResult, Connection
@@ -251,7 +252,7 @@ class RemoteModel(Connection):
         end = None if call.timeout_s is None else self._port.now() + call.timeout_s
         while True:
             options = self._options(call)
-            body, features = self._interface.body(call, options)
+            body, features = self._body(call, options)
             if options.stream:
                 body["stream"] = True
             if progress.turns:
@@ -288,6 +289,17 @@ class RemoteModel(Connection):
             told = f"attempt {progress.attempts} failed ({result.code}), the next one in {wait:g} s"
             self._tell(call, Notice("retry", result.code, text, progress.attempts, round(wait * 1e6)), told)
             yield wait
+
+    def _body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
+        """Return a request's body, and which features of it can be left out."""
+        plain = replace(
+            call,
+            schema=without_patterns(call.schema),
+            tools=tuple(replace(tool, schema=without_patterns(tool.schema)) for tool in call.tools),
+        )
+        body, features = self._interface.body(call if options.takes("pattern") else plain, options)
+        has_patterns = call != plain and (call.tools or options.structure in ("schema", "tool"))
+        return body, features | ({"pattern"} - options.without if has_patterns else set())
 
     def _options(self, call: ModelCall) -> RequestOptions:
         structures = self._interface.structures

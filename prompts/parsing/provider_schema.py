@@ -54,6 +54,20 @@ def wrapped(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
+def without_patterns(schema: Any) -> Any:
+    """Return *schema* without the key ``pattern``: servers that make a grammar of it know few regular expressions."""
+    if isinstance(schema, list):
+        return [without_patterns(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    is_pattern = isinstance(schema.get("pattern"), str)  # and no property of that name
+    return {
+        name: without_patterns(item)
+        for name, item in schema.items()
+        if not (is_pattern and name == "pattern")
+    }
+
+
 def _node(schema: object, optional: str, limits: bool) -> dict[str, Any]:
     if not isinstance(schema, Mapping) or not _ALLOWED.issuperset(schema):
         raise ValueError("a bare true or false, or keywords that are not enforced everywhere")

@@ -197,8 +197,8 @@ _UNSUPPORTED = re.compile(
     r"unsupported|not support|n't support|unknown|unrecogni[sz]ed|unexpected|not permitted|extra (?:inputs|fields)|"
     r"not allowed|not implemented|not available|unavailable|not enabled|use '?max_"
 )
-_WRONG_SCHEMA = re.compile(r"invalid schema|schema error|(?:parse|compile) grammar")
-"""How servers say that it is this schema which they do not take."""
+_WRONG_SCHEMA = re.compile(r"invalid (?:json )?schema|schema (?:error|conversion)|(?:parse|compile) grammar")
+"""How servers say that it is this schema which they do not take; some of them with status 500."""
 _FEATURES = (
     ("stream_options", r"stream_options|include_usage"),
     ("max_completion_tokens", r"max_completion_tokens"),
@@ -215,7 +215,8 @@ def lacking(fault: AttemptFault, sent: Iterable[str]) -> tuple[str, bool] | None
     """
     Return which feature of a request a server refused, and whether for every request; None if it was none.
 
-    A schema that the server calls wrong is refused for itself; whatever it says it does not support, for all.
+    A schema that the server calls wrong is refused for itself; whatever it says it does not support, for all. Patterns are
+    what servers most often cannot take of a schema: they go before the schema does.
 
     Args:
         fault: Of the attempt.
@@ -224,12 +225,14 @@ def lacking(fault: AttemptFault, sent: Iterable[str]) -> tuple[str, bool] | None
     if fault.status not in (400, 404, 405, 415, 422, 500, 501):
         return None
     words = f"{fault.param} {fault.message}".lower()
-    unsupported = _UNSUPPORTED.search(words) is not None
-    if not unsupported and fault.status not in (400, 422):
+    unsupported, wrong = _UNSUPPORTED.search(words) is not None, _WRONG_SCHEMA.search(words) is not None
+    if not (unsupported or wrong) and fault.status not in (400, 422):
         return None
     there = frozenset(sent)
+    if wrong and "pattern" in there:
+        return "pattern", True
     for name, pattern in _FEATURES:
         named = re.search(pattern, words) is not None
         if name in there and named and (unsupported or name == "structure"):
-            return name, unsupported and _WRONG_SCHEMA.search(words) is None
+            return name, unsupported and not wrong
     return None
