@@ -40,7 +40,14 @@ LEAVES: list[dict[str, Any]] = [
     {"type": "array", "items": {"type": "string"}, "maxItems": 3},
     {"anyOf": [{"type": "integer"}, {"type": "null"}]},
     {"type": "object", "properties": {"street": {"type": "string"}}, "required": ["street"]},
+    {"enum": ["one", 2, None]},
+    {"$ref": "#/$defs/place"},
 ]
+PLACE = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "near": {"$ref": "#/$defs/place"}},
+    "required": ["city"],
+}
 NAMES = st.sampled_from(["a", "unit", "order_id", "limit", "address", "History", "documents"])
 PROFILES = [Profile(), Profile(strict=True, forbidden="reject"), Profile(stage="single")]
 
@@ -57,7 +64,7 @@ def parameters(draw: st.DrawFn) -> dict[str, Any]:
         if draw(st.booleans()):
             properties[name] = schema
             required += [name] if draw(st.booleans()) else []
-    schema = {"type": "object", "properties": properties, "required": required}
+    schema = {"type": "object", "properties": properties, "required": required, "$defs": {"place": PLACE}}
     return schema | draw(
         st.sampled_from([{}, {"additionalProperties": False}, {"additionalProperties": True}])
     )

@@ -227,6 +227,9 @@ _FIELD = closed(
 )
 
 
+_PARAMETERS = "parameters"
+
+
 def parameters_form(tool_parameters: Mapping[str, Any]) -> Form:
     """Return the form of Stage 2 for a tool, without the names that Stage 2 may not set."""
     schema: Schema = {"type": "object", **tool_parameters}
@@ -238,10 +241,25 @@ def parameters_form(tool_parameters: Mapping[str, Any]) -> Form:
         schema["required"] = required
         if {"additionalProperties", "unevaluatedProperties", "patternProperties"}.isdisjoint(schema):
             schema["additionalProperties"] = False  # an unknown argument is a problem there, too
+    schema = _moved(schema, f"#/properties/{_PARAMETERS}")
     return one(
         Part("schema", '"parameters_v1"', {"const": "parameters_v1"}),
-        Part("parameters", '{"NAME": "value"}', schema),
+        Part(_PARAMETERS, '{"NAME": "value"}', schema),
     )
+
+
+def _moved(schema: Any, place: str) -> Any:
+    """Return *schema* with its references, which count from the top of a document, as they are where it stands in another."""
+    if isinstance(schema, list):
+        return [_moved(item, place) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    moved = {name: _moved(item, place) for name, item in schema.items()}
+    for key in ("$ref", "$dynamicRef"):
+        target = schema.get(key)
+        if isinstance(target, str) and (target == "#" or target.startswith("#/")):
+            moved[key] = place + target[1:]
+    return moved
 
 
 # -- judgements ----------------------------------------------------------------------------------------------------
