@@ -213,7 +213,9 @@ def test_a_refinement_names_the_next_action_or_answers() -> None:
     assert (on.decision, on.hint) == ("continue", "Take the action notes.read now. page 2")
     assert refined(action="notes.read", hint="...").hint == "Take the action notes.read now."
     assert (refined(answer="the 3rd").decision, refined(answer="the 3rd").answer) == ("stop", "the 3rd")
-    assert refined(action=None, answer="the 3rd").decision == "stop"
+    for none in (None, "null", "none", ""):
+        assert refined(action=none, answer="the 3rd").decision == "stop"
+    assert refined(action="null").decision == "continue"
     said = refined(decision="stop", reason="known", action="notes.read", answer="the 3rd")
     assert (said.decision, said.reason, said.hint) == ("stop", "known", None)
     assert refined(action="notes.read", answer="page 1 says the 3rd").decision == "continue"

@@ -314,6 +314,8 @@ def read_refinement(text: str, *, chars_max: int) -> Refinement | Invalid:
         return data
     data = {name: value for name, value in data.items() if value is not None}
     action, hint = data.pop("action", None), data.get("hint", "")
+    if action in _NO_ACTION and data.get("answer"):
+        action = None
     if "decision" not in data and isinstance(action, str):
         if isinstance(hint, str):
             data["hint"] = f"Take the action {action} now. {hint if says_something(hint) else ''}".rstrip()
