@@ -75,6 +75,17 @@ def test_A020_lines_hold_names_in_order_and_nothing_else() -> None:
     assert len(catalog) == 3 and len(Catalog([])) == 0
 
 
+def test_a_catalog_is_described_by_itself_while_it_is_small() -> None:
+    """Up to 2,000 characters; beyond that names only, unless the host wants descriptions."""
+    tools = [named(f"a.t{number:02}") for number in range(74)]
+    size = len("a.t00(): A long description.")
+    for count, is_told in ((2_000 // size, True), (2_000 // size + 1, False)):
+        catalog = Catalog(tools[:count])
+        told = [f"{line}: A long description." for line in catalog.lines()]
+        assert catalog.lines(form="auto") == (told if is_told else catalog.lines())
+        assert catalog.lines(form="described") == told
+
+
 def test_a_schema_that_is_none_is_refused() -> None:
     """When the catalog is built, not when the tool is called."""
     with pytest.raises(SchemaError):
