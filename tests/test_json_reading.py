@@ -73,6 +73,7 @@ READABLE = {
     "tags": f"<response>{PLAIN}</response>",
     "tool call tags": f"<tool_call>\n{PLAIN}\n</tool_call>",
     "thinking tags": f"<think>The user wants {{something}}, maybe a set {{a, b}}.</think>\n{PLAIN}",
+    "thinking aloud of another object": f'<think>Perhaps {{"action": "no"}}?</think>{PLAIN}',
     "thinking with a template": f"I fill in {{{{name}}}} and {{note: later}}.\n\n{PLAIN}",
     "thinking with a format description": f'The format is {{"action": <string>}} or {{"n": ...}}.\n{PLAIN}',
     "braces in prose": f"{{like this}} here is it: {PLAIN}",
@@ -206,7 +207,8 @@ REFUSED = {
     '{"a": 1}\n{"a": true}': "several_objects",
     '```json\n{"a": 1}\n```\n```json\n{"a": 2}\n```': "several_objects",
     '```\n{"a": 1}\n```\n```\n{"a": 2}\n```': "several_objects",
-    '<think>{"a": 1}</think>{"a": 2}': "several_objects",
+    '<think>{"a": 1}</think>': "empty",
+    'I <think>{"a": 1}</think>{"a": 2}': "several_objects",
 }
 
 

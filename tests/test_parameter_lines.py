@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor.prompts.building.parameter_lines import DEPTH_MAX, LINES_MAX, VALUES_MAX, parameter_lines
-from paor.states.records.actions import FORBIDDEN_FIELDS
+from paor.states.records.actions import SET_BY_CODE
 from paor.tools.documents.builtin import builtin_tools
 from paor.tools.schema.parameters import ParameterSchema
 
@@ -124,11 +124,11 @@ def test_the_parameters_themselves_may_be_referred_to_and_combined() -> None:
         assert parameter_lines(schema | {"$defs": {"part": part}}) == "- b (text; required)"
 
 
-def test_forbidden_names_are_left_out_at_the_top_only() -> None:
+def test_what_code_sets_is_left_out_at_the_top_only() -> None:
     """In any case; a field of an object may have such a name."""
     inner = {"type": "object", "properties": {"history": {"type": "string"}}}
-    schema = {"type": "object", "properties": {"History": inner, "documentList": {}, "b": inner}}
-    lines = parameter_lines(schema, without=FORBIDDEN_FIELDS).splitlines()
+    schema = {"type": "object", "properties": {"ConnectionReference": inner, "documentList": {}, "b": inner}}
+    lines = parameter_lines(schema, without=SET_BY_CODE).splitlines()
     assert lines == ["- b (object; optional)", "  - history (text; optional)"]
 
 
@@ -210,14 +210,14 @@ def test_every_schema_is_shown_in_lines_that_open_no_section(
 ) -> None:
     """Each line is a parameter; each parameter that the tool knows has one, with its need."""
     schema = top | {"$defs": {"d": definition}, "allOf": [more]}
-    text = parameter_lines(schema, without=FORBIDDEN_FIELDS)
+    text = parameter_lines(schema, without=SET_BY_CODE)
     lines = text.split("\n") if text else []
     assert all(line.lstrip(" ").startswith("- ") or line == "…" for line in lines)
     assert len(text.splitlines()) == len(lines), "no other line breaks either"
     expected: dict[str, bool] = {}
     for part in (top, more):
         for name in part["properties"]:
-            if name not in FORBIDDEN_FIELDS:
+            if name not in SET_BY_CODE:
                 expected[" ".join(name.split())] = name in [*top["required"], *more["required"]]
     found = [line for line in lines if line.startswith("- ")]
     assert [line[2:].partition(" (")[0] for line in found] == list(expected)
@@ -229,6 +229,6 @@ def test_every_schema_is_shown_in_lines_that_open_no_section(
 def test_every_parameter_of_the_built_in_tools_is_shown(tool: Any) -> None:
     """But those that Stage 2 may not set."""
     schema = ParameterSchema(tool.parameters)
-    lines = parameter_lines(tool.parameters, without=FORBIDDEN_FIELDS).splitlines()
+    lines = parameter_lines(tool.parameters, without=SET_BY_CODE).splitlines()
     names = [line[2:].partition(" (")[0] for line in lines if line.startswith("- ")]
-    assert names == [name for name in schema.names if name.lower() not in FORBIDDEN_FIELDS]
+    assert names == [name for name in schema.names if name.lower() not in SET_BY_CODE]

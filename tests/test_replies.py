@@ -320,9 +320,11 @@ def test_A117_A119_only_parameters_of_the_tool_are_taken() -> None:
 
 
 def test_forbidden_names_come_first_among_what_is_dropped() -> None:
-    """Even where the tool has a parameter of that name."""
-    known = KNOWN | {"history"}
-    assert parameters(PARAMETERS(a=1, history=2, page=3), known) == Parameters({"page": 3}, ("history", "a"))
+    """A parameter that the tool has is taken, unless code sets it from what Stage 1 has chosen."""
+    given = PARAMETERS(a=1, history=2, documentList=["x"], page=3)
+    assert parameters(given) == Parameters({"page": 3}, ("history", "documentList", "a"))
+    known = KNOWN | {"history", "documentList"}
+    assert parameters(given, known) == Parameters({"history": 2, "page": 3}, ("documentList", "a"))
 
 
 def test_many_wrong_names_make_a_short_message() -> None:
@@ -546,6 +548,13 @@ def fits_head(properties: dict[str, Any], reply: dict[str, Any]) -> bool:
         for key in ("status", "action")
         if key in properties and key in reply
     )
+
+
+def test_a_tool_may_have_a_parameter_of_any_name_that_code_does_not_set() -> None:
+    """Stage 2 asks for it, and for all of them that are required."""
+    own = {"history": {"type": "string"}, "documentList": {"type": "array"}}
+    schema = parameters_form({"properties": own, "required": [*own]}).schema["properties"]["parameters"]
+    assert (list(schema["properties"]), schema["required"]) == (["history"], ["history"])
 
 
 @pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.name)

@@ -48,7 +48,7 @@ PLACE = {
     "properties": {"city": {"type": "string"}, "near": {"$ref": "#/$defs/place"}},
     "required": ["city"],
 }
-NAMES = st.sampled_from(["a", "unit", "order_id", "limit", "address", "History", "documents"])
+NAMES = st.sampled_from(["a", "unit", "order_id", "limit", "address", "history", "documents"])
 PROFILES = [Profile(), Profile(strict=True, forbidden="reject"), Profile(stage="single")]
 
 
@@ -56,7 +56,7 @@ PROFILES = [Profile(), Profile(strict=True, forbidden="reject"), Profile(stage="
 def parameters(draw: st.DrawFn) -> dict[str, Any]:
     """Return the schema of one tool: perhaps with documents and a connection."""
     properties = draw(st.dictionaries(NAMES, st.sampled_from(LEAVES), max_size=4))
-    required = [name for name in properties if draw(st.booleans()) and name not in ("History", "documents")]
+    required = [name for name in properties if draw(st.booleans())]
     for name, schema in (
         ("documentList", {"type": "array", "items": {"type": "string"}}),
         ("connectionReference", {"type": "string"}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..states.records.actions import FORBIDDEN_FIELDS
+from ..states.records.actions import SET_BY_CODE
 from ..states.run.spec import Spec, ToolSpec
 from .schema.parameters import ParameterSchema
 from .search_defaults import depth, time_window
@@ -36,7 +36,7 @@ def fill_defaults(
 
 def settled_by_code(spec: Spec, tool: ToolSpec, schema: ParameterSchema) -> bool:
     """Return whether no parameter of *tool* is left for a model to set: code sets all of them, or there is none."""
-    left = {name for name in schema.names if name.lower() not in FORBIDDEN_FIELDS}
+    left = {name for name in schema.names if name.lower() not in SET_BY_CODE}
     filled = {name for name in left & FILLED & schema.optional if _default(name, spec, tool) is not None}
     return not left - filled and schema.is_whole
 

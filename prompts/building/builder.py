@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from ...states.records.actions import FORBIDDEN_FIELDS, DocumentRef, Selection
+from ...states.records.actions import SET_BY_CODE, DocumentRef, Selection
 from ...states.records.observations import Message
 from ...states.records.requests import RequestKind
 from ...states.run.reasons import LIMIT_REASONS, REASONS
@@ -240,7 +240,7 @@ class PromptBuilder:
             "ACTION_OBJECTIVE": self._purpose(selection),
             "SELECTED_ACTION": selection.tool,
             "PARAMETERS_CONTEXT": inert(selection.context) + _results_read(run, selection, schema),
-            "PARAMETERS_SCHEMA": parameter_lines(schema, without=FORBIDDEN_FIELDS, hints=hints),
+            "PARAMETERS_SCHEMA": parameter_lines(schema, without=SET_BY_CODE, hints=hints),
         }
         if not selection.is_bare:
             return values

@@ -1,9 +1,9 @@
 """
 Reads the one JSON object out of what a language model really returned.
 
-Accepted is strict JSON (RFC 8259) in lenient packaging: plain, in a Markdown fence, or anywhere in prose, tags or
-thinking text. What is inside the object is never repaired: a reply that could be read in two ways is refused and
-asked again.
+Accepted is strict JSON (RFC 8259) in lenient packaging: plain, in a Markdown fence, or anywhere in prose or tags.
+What a model thinks aloud first, in a ``<think>`` block, is not its reply. What is inside the object is never
+repaired: a reply that could be read in two ways is refused and asked again.
 
 How a reply is read
 1. The whole text is one JSON object: done (the fast path).
@@ -39,6 +39,8 @@ DIGITS_MAX = 308
 
 _EDGES = " \t\r\n\f\v\xa0\u2028\u2029\ufeff\u200b\u2060"
 """Stripped at both ends: white space, the byte order mark, zero-width space and word joiner."""
+
+_THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
 
 _JSON_FENCE, _FENCE, _PROSE = range(3)
 """Ranks: where an object was found, the most deliberate place first."""
@@ -129,7 +131,7 @@ def read_object(text: str, *, chars_max: int = 1_000_000, depth_max: int = 64) -
         return Unreadable(
             "too_large", f"found a reply of {len(text)} characters; expected at most {chars_max}"
         )
-    body = text.strip(_EDGES)
+    body = after_thinking(text).strip(_EDGES)
     try:
         if body[:1] == "{" and _depth(body, depth_max) <= depth_max:
             try:
@@ -141,6 +143,13 @@ def read_object(text: str, *, chars_max: int = 1_000_000, depth_max: int = 64) -
         return _verdict(body, _Reader(body, depth_max).findings())
     except RecursionError:  # A depth_max beyond what the interpreter can do, or a caller near its own limit.
         return _too_deep(depth_max)
+
+
+def after_thinking(text: str) -> str:
+    """Return what a reply says after the closed ``<think>`` block that it begins with, if it does."""
+    body = text.lstrip(_EDGES)
+    thinking = _THINKING.match(body)
+    return body[thinking.end() :] if thinking else body
 
 
 def _depth(body: str, enough: int) -> int:

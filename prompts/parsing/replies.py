@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from ...states.base.wire import Wire
 from ...states.records.actions import (
     FORBIDDEN_FIELDS,
+    SET_BY_CODE,
     ActionParameters,
     ActionSelection,
     SchemaField,
@@ -24,7 +25,7 @@ from ...states.records.actions import (
 )
 from ...states.records.reviews import Refinement, Review, says_something
 from ...states.settings.profile import Profile
-from .json_reading import Unreadable, read_object
+from .json_reading import Unreadable, after_thinking, read_object
 from .plan_data import short
 
 PARAMETERS_SCHEMA = "parameters_v1"
@@ -279,7 +280,11 @@ def read_parameters(
         )
     if wrapper.schema_name is None and profile.strict and profile.stage == "two_stage":
         return Invalid("schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, and it is missing")
-    forbidden = [name for name in wrapper.parameters if name.lower() in FORBIDDEN_FIELDS]
+    forbidden = [
+        name
+        for name in wrapper.parameters
+        if name.lower() in (SET_BY_CODE if known(name) else FORBIDDEN_FIELDS)
+    ]
     if forbidden and profile.forbidden == "reject":
         return Invalid("forbidden_field", f"`parameters` must not hold {_list(forbidden)}")
     unknown = [name for name in wrapper.parameters if name not in forbidden and not known(name)]
@@ -295,7 +300,7 @@ def read_answer(text: str, *, chars_max: int) -> DirectAnswer | Invalid:
     """Read ``{"answer": str}``, which is asked for when the tools are withheld; words without JSON are the answer, too."""
     data = _object(text, chars_max)
     if isinstance(data, Invalid):
-        plain = text.strip() if data.code == "no_json" else ""
+        plain = after_thinking(text).strip() if data.code == "no_json" else ""
         return DirectAnswer(plain) if plain else data
     answer = data.get("answer")
     if isinstance(answer, str) and says_something(answer):

@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...states.records.actions import FORBIDDEN_FIELDS
+from ...states.records.actions import SET_BY_CODE
 from ...states.records.plans import RETRIES_MAX
 from .plan_data import TYPES
 
@@ -235,9 +235,9 @@ def parameters_form(tool_parameters: Mapping[str, Any]) -> Form:
     schema: Schema = {"type": "object", **tool_parameters}
     properties = schema.get("properties")
     if isinstance(properties, Mapping):
-        allowed = [name for name in properties if name.lower() not in FORBIDDEN_FIELDS]
+        allowed = [name for name in properties if name.lower() not in SET_BY_CODE]
         schema["properties"] = {name: properties[name] for name in allowed}
-        required = [name for name in schema.get("required", ()) if name.lower() not in FORBIDDEN_FIELDS]
+        required = [name for name in schema.get("required", ()) if name.lower() not in SET_BY_CODE]
         schema["required"] = required
         if {"additionalProperties", "unevaluatedProperties", "patternProperties"}.isdisjoint(schema):
             schema["additionalProperties"] = False  # an unknown argument is a problem there, too

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...states.records.plans import Step
-from .json_reading import Unreadable, read_object
+from .json_reading import Unreadable, after_thinking, read_object
 from .replies import DirectAnswer, Invalid, after
 from .tool_calls import call_parts, derived_id, native_calls, read_arguments
 
@@ -25,7 +25,6 @@ CALLS_MAX = 16
 """Most calls of one reply."""
 
 NAME_CHARS = 200
-_THINKING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 _TAGGED = re.compile(r"(?:\s*<tool_call>(?:(?!</?tool_call>).)*</tool_call>)+\s*", re.DOTALL)
 _TAG = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 _FENCED = re.compile(r"\s*```[ \t]*(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\s*", re.DOTALL)
@@ -92,9 +91,7 @@ def _read(text: str, chars_max: int, finish: str) -> Mapping[str, Any] | DirectA
     """Return a reply that calls in its one form, else what it is."""
     if len(text) > chars_max:
         return Invalid("too_large", f"found a reply of {len(text)} characters; expected at most {chars_max}")
-    body = text.removeprefix("\ufeff")
-    if thinking := _THINKING.match(body):
-        body = body[thinking.end() :]
+    body = after_thinking(text)
     if not body.strip():
         return Invalid("empty", "found an empty reply; expected a call or an answer")
     if _TAGGED.fullmatch(body):

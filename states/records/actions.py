@@ -13,7 +13,13 @@ Effect = Literal["read", "idempotent", "once"]
 """How often an effect may happen; ``once`` is the default for a host's tools."""
 
 FORBIDDEN_FIELDS = frozenset({"documentlist", "connectionreference", "history", "documents", "connections"})
-"""Names, in lower case, that neither `parametersSchema` nor Stage 2 may carry (document 003)."""
+"""
+Names, in lower case, that neither `parametersSchema` nor Stage 2 may carry (document 003), unless the action itself has a
+parameter of that name; those of `SET_BY_CODE` not even then.
+"""
+
+SET_BY_CODE = frozenset({"documentlist", "connectionreference"})
+"""Names, in lower case, of parameters that get what Stage 1 has chosen."""
 
 
 class ActionSelection(Wire):

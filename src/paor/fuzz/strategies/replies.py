@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ...prompts.model import FAULT_CODES
-from ...states.records.actions import FORBIDDEN_FIELDS
+from ...states.records.actions import SET_BY_CODE
 from ...states.run.spec import ToolSpec
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from . import plan_replies, turn_replies
@@ -165,7 +165,7 @@ def _spell(draw: DrawFn, name: str) -> str | dict[str, str]:
 def _fields(tool: ToolSpec) -> list[dict[str, Any]]:
     """Return the fields of a `parametersSchema` that has all parameters of *tool* which Stage 2 may set."""
     required = tool.parameters.get("required", ())
-    names = [name for name in tool.parameters.get("properties", {}) if name.lower() not in FORBIDDEN_FIELDS]
+    names = [name for name in tool.parameters.get("properties", {}) if name.lower() not in SET_BY_CODE]
     return [
         {"name": name, "type": "string", "required": name in required, "description": name} for name in names
     ]
