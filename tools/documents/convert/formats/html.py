@@ -13,6 +13,8 @@ from .plain import text_of
 
 _CHARS_MAX = 10_000_000
 """A manual of 115,000 characters took 0.2 seconds (2026-11-21), pages of nothing but tags ten times that."""
+MARKS_MAX = 1_000_000
+"""Tags of a page; three million of them took minutes of a book of 40 kB (2026-11-23)."""
 
 
 def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
@@ -22,13 +24,15 @@ def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
     Emphasis and link targets are dropped, so that sentences can be quoted word for word. The text may be empty.
 
     Raises:
-        ConversionError: ``too_large`` above ten million characters.
+        ConversionError: ``too_large`` above ten million characters, or a million tags.
     """
     from bs4 import BeautifulSoup
     from markdownify import MarkdownConverter
 
     if len(html) > _CHARS_MAX:
         raise ConversionError("too_large", f"is a page of more than {_CHARS_MAX:,} characters; split it")
+    if html.count("<") > MARKS_MAX:
+        raise ConversionError("too_large", f"is a page of more than {MARKS_MAX:,} tags; split it")
     balancer = Balancer()
     soup = BeautifulSoup(balancer.balance(html), "html.parser")
     for cell in soup.find_all(list(CELLS)):
