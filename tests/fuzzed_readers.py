@@ -236,7 +236,7 @@ def read_import(data: bytes, chance: random.Random) -> None:
 
 def read_verify(
     path: Path,
-    sound: list[tuple[Any, ...]],
+    sound: list[tuple[Any, ...]] | None,
     heads: tuple[list[Head], Path],
     data: bytes,
     chance: random.Random,

@@ -196,7 +196,7 @@ def translate_errors(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def damage_told(run_id: object) -> Iterator[None]:
+def damage_told(run_id: object, what: str = "") -> Iterator[None]:
     """Turn what a row of the wrong shape makes of code that reads it into `JournalDamaged` with the run's id."""
     try:
         yield
@@ -204,7 +204,7 @@ def damage_told(run_id: object) -> Iterator[None]:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         told = ascii(f"{type(error).__name__}: {error}".partition("\n")[0])[1:-1][:160]
-        raise JournalDamaged(f"run {run_id}: cannot be read ({told}); run: paor verify") from error
+        raise JournalDamaged(f"run {run_id}: {what}cannot be read ({told}); run: paor verify") from error
 
 
 def ours(error: sqlite3.Error, path: str) -> JournalError:
@@ -223,7 +223,8 @@ def ours(error: sqlite3.Error, path: str) -> JournalError:
         return JournalFull(
             f"{path}: cannot be written ({text}); what was committed is intact, resume when it can be"
         )
-    if name.startswith("SQLITE_CORRUPT") or "malformed JSON" in text:
+    if name.startswith("SQLITE_CORRUPT") or "malformed JSON" in text or "Could not decode" in text:
+        text = ascii(text)[1:-1][:160]
         return JournalDamaged(f"{path}: is damaged ({text}); run: paor verify --journal {path}")
     if "closed database" in text:
         return JournalError(f"{path}: the journal has been closed; open it again")

@@ -126,7 +126,7 @@ class JournalReader:
 
     def spec(self, run_id: str) -> Spec:
         """See `fsm.journal_api.Journal.spec`."""
-        with damage_told(run_id):
+        with damage_told(run_id, "its spec "):
             return self._spec(self.run(run_id))
 
     def _spec(self, row: RunRow) -> Spec:
