@@ -91,13 +91,15 @@ class Finding:
     reader: str
     seed: str
     kind: str
+    times: int = 1
 
 
 @dataclass
 class Tally:
-    """What one reader was given: how many inputs, how long they took, and the slowest."""
+    """What one reader was given: how many inputs, the longest in bytes, how long they took, and the slowest."""
 
     inputs: int = 0
+    longest: int = 0
     seconds: float = 0.0
     slowest_s: float = 0.0
     slowest: str = ""
@@ -141,18 +143,24 @@ class Campaign:
             answer = self._ask(reader=name, seed=seed, **given)
         tally = self.tallies.setdefault(name, Tally())
         tally.inputs += 1
+        tally.longest = max(tally.longest, answer.get("bytes", 0))
         tally.seconds += time.perf_counter() - begun
         if answer["seconds"] > tally.slowest_s:
             tally.slowest_s, tally.slowest = answer["seconds"], seed
         kind: str | None = answer["kind"]
-        if kind is not None and (name, kind) not in self.findings:
+        if kind is None:
+            return None
+        if known := self.findings.get((name, kind)):
+            known.times += 1
+        else:
             self.findings[name, kind] = Finding(name, seed, kind)
             print(f"found: {name}: {kind} (seed {seed})", flush=True)
         return kind
 
     def save(self, into: Path) -> None:
-        """Write each finding: a line of JSON, then the bytes that were read."""
+        """Write the report, and each finding: a line of JSON, then the bytes that were read."""
         into.mkdir(parents=True, exist_ok=True)
+        (into / "report.txt").write_text(report(self) + "\n")
         known = readers(self.folder)
         for finding in self.findings.values():
             name = hashlib.sha256(finding.kind.encode()).hexdigest()[:8]
@@ -202,14 +210,21 @@ class Campaign:
 
 def report(campaign: Campaign) -> str:
     """Return what was read and what was found."""
-    lines = [f"{'reader':10} {'inputs':>8} {'a second':>9} {'slowest':>9}  seed of the slowest"]
+    lines = [
+        f"{'reader':10} {'inputs':>8} {'a second':>9} {'longest':>11} {'slowest':>9}  seed of the slowest"
+    ]
     for name, tally in campaign.tallies.items():
         rate = tally.inputs / tally.seconds if tally.seconds else 0.0
-        lines.append(f"{name:10} {tally.inputs:8} {rate:9.1f} {tally.slowest_s:7.2f} s  {tally.slowest}")
+        figures = f"{tally.inputs:8} {rate:9.1f} {tally.longest:9} B {tally.slowest_s:7.2f} s"
+        lines.append(f"{name:10} {figures}  {tally.slowest}")
     total = sum(tally.inputs for tally in campaign.tallies.values())
     lines += [f"{total} inputs, {len(campaign.findings)} findings"]
+    found = campaign.findings.values()
     return "\n".join(
-        [*lines, *(f"  {item.reader}: {item.kind} (seed {item.seed})" for item in campaign.findings.values())]
+        [
+            *lines,
+            *(f"  {item.reader}: {item.kind} ({item.times} times, first seed {item.seed})" for item in found),
+        ]
     )
 
 

@@ -44,6 +44,7 @@ from .test_convert_pdf import hand_made, paper
 from .test_verify import VERIFIER
 
 TESTS = Path(__file__).parent
+HEADER = b'{"line":"header"'
 CHILD = 1 / 400
 """How many documents are read a second time, by the process that a run reads them with."""
 HASHED = ("specs", "transitions", "payloads", "documents", "erasures")
@@ -95,14 +96,18 @@ def readers(folder: Path) -> dict[str, Reader]:
     """Return every reader by its name; *folder* is for files that are read."""
     golden = (TESTS / "journals" / "schema1.db").read_bytes()
     lines = (TESTS / "journals" / "schema1.jsonl").read_bytes()
-    runs = tuple(b'{"format"' + run for run in lines.split(b'{"format"')[1:])
+    runs = tuple(HEADER + run for run in lines.split(HEADER)[1:])
+    assert len(runs) > 1, "the golden export is told apart by its headers"
     scratch, opened = folder / "changed.db", folder / "opened.db"
     by_sql = tuple(partial(change, path=scratch) for change in (edited, reproved))
     proved = partial(_reproved_export, golden, scratch)
     heads = _kept_heads(golden, folder)
+    with _as_file(golden, scratch) as path, Journal(path, read_only=True) as journal:
+        exported = _exported(journal)
     return {
         **{name: Reader(*kind, partial(read_document, f"a.{name}")) for name, kind in _documents().items()},
-        "import": Reader((*runs, lines), (relined, relined, relined, damaged, proved), read_import),
+        "import": Reader((*runs, lines), (relined, relined, relined, damaged), partial(read_import, exported)),
+        "forged": Reader((lines,), (proved, proved, relined), partial(read_import, None)),
         "verify": Reader((golden,), (*by_sql, repaged), partial(read_verify, opened, _contents(golden, scratch), heads)),
         "journal": Reader((golden,), (*by_sql, by_sql[1], repaged), partial(read_journal, opened)),
         "command": Reader((golden,), (*by_sql, by_sql[1], repaged), partial(read_command, opened)),
@@ -199,7 +204,7 @@ def _as_file(data: bytes, path: Path) -> Iterator[Path]:
 
 
 def _contents(data: bytes, path: Path) -> list[tuple[Any, ...]] | None:
-    """Return what the chain proves, None where SQLite cannot read it; of what was erased only digests are proved."""
+    """Return what the chain proves, None where SQLite cannot read it; of what was erased, type, name and size are not."""
     with _as_file(data, path), closing(sqlite3.connect(path)) as connection, suppress(sqlite3.Error):
         connection.text_factory = bytes
         tables = {
@@ -208,7 +213,7 @@ def _contents(data: bytes, path: Path) -> list[tuple[Any, ...]] | None:
         payloads, documents = tables["payloads"], tables["documents"]
         erased = {row[1] for row in payloads if row[-1] is None}
         tables["payloads"] = [row if row[-1] is not None else (*row[:3], *row[4:]) for row in payloads]
-        tables["documents"] = [row if row[1] not in erased else (*row[:3], *row[8:]) for row in documents]
+        tables["documents"] = [row if row[1] not in erased else (*row[:5], *row[8:]) for row in documents]
         return [row for table in HASHED for row in tables[table]]
     return None
 
@@ -221,8 +226,22 @@ def _reproved_export(golden: bytes, scratch: Path, data: bytes, chance: random.R
     return data
 
 
-def read_import(data: bytes, chance: random.Random) -> None:
-    """Import lines: all of them, which then verify and can be read, or none."""
+def _exported(journal: Journal) -> dict[str, list[dict[str, Any]]]:
+    """Return the lines of each run without what nothing proves once a text is erased: its type, and name, type and size of documents."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for run in journal.runs():
+        lines = found[run.run_id] = list(journal.export(run.run_id))
+        erased = any(line["line"] == "erasure" for line in lines)
+        for line in lines:
+            if line["line"] == "payload" and line.get("text", "") is None:
+                del line["media_type"]
+            elif line["line"] == "document" and erased:
+                del line["name"], line["mime"], line["bytes"]
+    return found
+
+
+def read_import(exported: dict[str, list[dict[str, Any]]] | None, data: bytes, chance: random.Random) -> None:
+    """Import lines: all of them, which then verify, can be read and are those that were *exported*, or none."""
     with Journal(":memory:") as journal:
         try:
             journal.import_lines(data.splitlines(keepends=True))
@@ -231,6 +250,8 @@ def read_import(data: bytes, chance: random.Random) -> None:
             require(not journal.runs(), "a part was imported")
         else:
             require(journal.verify() == [], "what was imported does not verify")
+            for run_id, lines in _exported(journal).items() if exported is not None else ():
+                require(exported and lines == exported.get(run_id), "changed lines were imported")
             browse(journal)
 
 

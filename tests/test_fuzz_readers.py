@@ -59,6 +59,6 @@ def test_readers_that_were_broken_are_found_once_each(
     assert campaign.one("csv", "0:csv:0") in kinds.values() and len(campaign.findings) == 2
     campaign.end()
     campaign.save(tmp_path / "found")
-    saved = sorted((tmp_path / "found").iterdir())
+    saved = sorted((tmp_path / "found").glob("*.finding"))
     assert len(saved) == 2
     assert [main(["--replay", str(file)]) for file in saved] == [0, 0]
