@@ -32,7 +32,9 @@ from .fuzzed_readers import Wrong, readers
 
 ROOT = Path(__file__).resolve().parent.parent
 CLOCK_S = 5.0
-MEMORY_BYTES = 3_000_000_000
+MEMORY_BYTES = 1_000_000_000
+_ADDRESSES_BYTES = 3_000_000_000
+OVER_MEMORY = "over memory"
 _OURS = re.compile(r"/(?:src/paor/)?((?:fsm|states|prompts|tools|cli|docs|testing)/[\w/]+\.py)$")
 
 
@@ -45,7 +47,7 @@ def serve(folder: Path, clock_s: float) -> None:
 
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES_BYTES, _ADDRESSES_BYTES))
     faulthandler.enable()
     os.environ["PAOR_TRACEBACK"] = "1"
     known = readers(folder)
@@ -62,10 +64,14 @@ def serve(folder: Path, clock_s: float) -> None:
             kind = kind_of(error)
         faulthandler.cancel_dump_traceback_later()
         taken = time.perf_counter() - begun
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         if kind is None and os.fstat(2).st_size > before:
             printed = os.pread(2, os.fstat(2).st_size, before).decode(errors="replace")
             kind = "a traceback on stderr" if "Traceback" in printed else None
-        print(json.dumps({"kind": kind, "seconds": taken, "bytes": len(data)}), file=answers, flush=True)
+        if kind is None and peak > MEMORY_BYTES:
+            kind = OVER_MEMORY
+        answer = {"kind": kind, "seconds": taken, "bytes": len(data), "peak": peak}
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 def kind_of(error: BaseException) -> str:
@@ -120,6 +126,7 @@ class Campaign:
     clock_s: float = CLOCK_S
     tallies: dict[str, Tally] = field(default_factory=dict)
     findings: dict[tuple[str, str], Finding] = field(default_factory=dict)
+    peak: int = 0
     _process: subprocess.Popen[bytes] | None = None
 
     def run(
@@ -149,7 +156,10 @@ class Campaign:
             tally.slowest_s, tally.slowest = answer["seconds"], seed
         kind: str | None = answer["kind"]
         if kind is None:
+            self.peak = max(self.peak, answer["peak"])
             return None
+        if kind == OVER_MEMORY:
+            self.end()  # the peak of that process stays where it is
         if known := self.findings.get((name, kind)):
             known.times += 1
         else:
@@ -218,7 +228,7 @@ def report(campaign: Campaign) -> str:
         figures = f"{tally.inputs:8} {rate:9.1f} {tally.longest:9} B {tally.slowest_s:7.2f} s"
         lines.append(f"{name:10} {figures}  {tally.slowest}")
     total = sum(tally.inputs for tally in campaign.tallies.values())
-    lines += [f"{total} inputs, {len(campaign.findings)} findings"]
+    lines += [f"{total} inputs, {len(campaign.findings)} findings, {campaign.peak / 1e6:.0f} MB at most"]
     found = campaign.findings.values()
     return "\n".join(
         [

@@ -6,12 +6,14 @@ import contextlib
 import io
 import random
 import sqlite3
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import ParseError
 
 from paor import Journal, JournalError, Limits, PaorError, UsageError, replay
 from paor.cli import main
@@ -19,6 +21,7 @@ from paor.fsm.explain.why import why
 from paor.fsm.transfer.export import export_runs, in_order, line_bytes
 from paor.fsm.verify.heads import Head, heads_file
 from paor.states.base.errors import InternalError
+from paor.tools.documents.convert import registry
 from paor.tools.documents.convert.converter import Converter
 from paor.tools.documents.convert.formats.conversion import CODES, ConversionError
 from paor.tools.documents.convert.registry import convert
@@ -45,6 +48,7 @@ from .test_verify import VERIFIER
 
 TESTS = Path(__file__).parent
 HEADER = b'{"line":"header"'
+CONVERTERS = str(Path(registry.__file__).parent)
 CHILD = 1 / 400
 """How many documents are read a second time, by the process that a run reads them with."""
 HASHED = ("specs", "transitions", "payloads", "documents", "erasures")
@@ -172,6 +176,7 @@ def _converted(read: Callable[..., Any], name: str, data: bytes) -> Any:
     try:
         found = read(name, data)
     except ConversionError as error:
+        _own_fault(error)
         require(
             error.code in CODES and error.message.splitlines() == [error.message], "an error of many lines"
         )
@@ -181,6 +186,16 @@ def _converted(read: Callable[..., Any], name: str, data: bytes) -> Any:
         not any("\n" in line for line in (*found.notes, found.title or "")), "a note or title of many lines"
     )
     return found
+
+
+def _own_fault(error: BaseException | None) -> None:
+    """Raise what a converter's own code did not expect; what libraries make of a damaged file is told as such."""
+    while error is not None:
+        last = traceback.extract_tb(error.__traceback__)[-1:]
+        allowed = isinstance(error, (ConversionError, ParseError, MemoryError, RecursionError))
+        if not allowed and any(frame.filename.startswith(CONVERTERS) for frame in last):
+            raise error
+        error = error.__cause__
 
 
 # -- journals --------------------------------------------------------------------------------------------------------
@@ -205,7 +220,11 @@ def _as_file(data: bytes, path: Path) -> Iterator[Path]:
 
 def _contents(data: bytes, path: Path) -> list[tuple[Any, ...]] | None:
     """Return what the chain proves, None where SQLite cannot read it; of what was erased, type, name and size are not."""
-    with _as_file(data, path), closing(sqlite3.connect(path)) as connection, suppress(sqlite3.Error):
+    with (
+        _as_file(data, path),
+        closing(sqlite3.connect(path)) as connection,
+        suppress(sqlite3.Error, UnicodeDecodeError),
+    ):
         connection.text_factory = bytes
         tables = {
             table: connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in HASHED

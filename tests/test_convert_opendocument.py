@@ -206,7 +206,7 @@ def test_files_that_cannot_be_read_say_why(data: bytes, code: str) -> None:
     """Locked, hostile, torn or empty."""
     with pytest.raises(ConversionError) as raised:
         convert("a.odt", data)
-    assert raised.value.code == code
+    assert raised.value.code == code and "KeyError" not in raised.value.message
 
 
 TAGS = st.sampled_from(
@@ -304,6 +304,15 @@ def test_a_page_of_nothing_but_tags_is_refused(monkeypatch: pytest.MonkeyPatch) 
     for name, data in (("a.html", b"<p>words<b><i>"), ("a.epub", book())):
         with pytest.raises(ConversionError, match="more than 2 tags"):
             convert(name, data)
+
+
+@pytest.mark.parametrize(
+    "container", ["<none/>", "<a><rootfile/></a>", "<a><rootfile full-path='no.opf'/></a>"]
+)
+def test_a_book_without_a_list_of_its_pages_is_told_as_such(container: str) -> None:
+    """Whatever part of the way to the list is missing."""
+    with pytest.raises(ConversionError, match="which pages it has"):
+        convert("a.epub", packed(mimetype="application/epub+zip", **{"META-INF__container_xml": container}))
 
 
 def test_the_text_of_a_book_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

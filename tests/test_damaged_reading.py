@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from paor import Journal, JournalDamaged, replay
+from paor.fsm.explain.diff import diff
 from paor.fsm.explain.why import why
 
 GOLDEN = Path(__file__).parent / "journals" / "schema1.db"
@@ -39,6 +40,11 @@ def exported(journal: Journal, run_id: str) -> object:
     return list(journal.export(run_id))
 
 
+def compared(journal: Journal, run_id: str) -> object:
+    """Compare a run with another one."""
+    return diff(journal, run_id, next(run.run_id for run in journal.runs() if run.run_id != run_id))
+
+
 @pytest.mark.parametrize(
     ("look", "statement"),
     [
@@ -49,6 +55,7 @@ def exported(journal: Journal, run_id: str) -> object:
         (Journal.spec, f"UPDATE payloads SET salt = 'x', body = 'y' WHERE run = ({RUN})"),
         (Journal.transitions, f"UPDATE transitions SET source = CAST(x'0aff0a' AS TEXT) WHERE run = ({RUN})"),
         (why, f"DELETE FROM transitions WHERE run = ({RUN}) AND seq = 1"),
+        (compared, f"UPDATE transitions SET change = '{{}}' WHERE run = ({RUN})"),
         (replay, f"UPDATE erasures SET payloads = 'x' WHERE run = ({RUN})"),
         (replay, f"UPDATE transitions SET hash = 7 WHERE run = ({RUN})"),
     ],

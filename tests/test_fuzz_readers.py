@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from paor import Journal
+from paor.tools.documents.convert.registry import convert
+
 from .fuzz_readers import Campaign, main
 from .fuzzed_readers import readers
 
@@ -33,6 +36,16 @@ fuzz_readers.serve(Path(sys.argv[1]), float(sys.argv[2]))
 def test_a_few_inputs_for_each_reader_find_nothing(tmp_path: Path) -> None:
     """The same ones every time; more with ``python -m tests.fuzz_readers``."""
     assert main(["--inputs", "4", "--seed", "0", "--save", str(tmp_path)]) == 0, list(tmp_path.iterdir())
+
+
+def test_every_sample_is_read_as_it_is(tmp_path: Path) -> None:
+    """One that is refused would make nothing but inputs that are refused at the same place."""
+    known = readers(tmp_path)
+    for name in known.keys() - {"import", "forged", "verify", "journal", "command"}:
+        assert all(convert(f"a.{name}", sample).text for sample in known[name].samples)
+    for sample in known["import"].samples:
+        with Journal(":memory:") as journal:
+            assert journal.import_lines(sample.splitlines(keepends=True))
 
 
 def test_inputs_are_made_of_their_seed(tmp_path: Path) -> None:

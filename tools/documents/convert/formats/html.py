@@ -6,6 +6,7 @@ which recurse once per level. Nothing in a page is fetched or run.
 """
 
 import re
+from typing import Any
 
 from .conversion import ConversionError, Converted, one_line, tidy
 from .html_sanitizer import CELLS, DEPTH_MAX, Balancer
@@ -38,7 +39,13 @@ def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
     for cell in soup.find_all(list(CELLS)):
         for text in cell.find_all(string=re.compile(r"\|")):
             text.replace_with(str(text).replace("|", "\\|"))
-    converter = MarkdownConverter(
+
+    class Writer(MarkdownConverter):
+        def convert_pre(self, el: Any, text: str, parent_tags: Any) -> str:
+            text = _without_blank_ends(text)
+            return f"\n\n```\n{text}\n```\n\n" if text else ""
+
+    converter = Writer(
         heading_style="ATX",
         bullets="-",
         escape_misc=False,
@@ -55,6 +62,12 @@ def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
     if balancer.flattened:
         notes.append(f"nested more than {DEPTH_MAX} levels deep; the inner structure is lost")
     return markdown, title, tuple(notes)
+
+
+def _without_blank_ends(text: str) -> str:
+    """Return *text* without blank lines at its ends; markdownify's own search for them takes the square of their length."""
+    indent = len(text) - len(text.lstrip(" \n"))
+    return text[text.rfind("\n", 0, indent) + 1 :].rstrip(" \n")
 
 
 def page_text(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
