@@ -341,6 +341,7 @@ def test_rtf_gives_text_and_tables() -> None:
         (b"{\\f0\\froman\\fcharset0 Times;}" * 300, True),
         (b"\\f0 " * 100_000 + b";", False),
         (b"\\f0\\fcharset0" * 3000, False),
+        (b"\\f" + b"0" * 300_000 + b" A;", False),
     ],
 )
 def test_a_table_of_fonts_costs_no_more_than_its_length(table: bytes, read: bool) -> None:

@@ -43,6 +43,7 @@ def test_every_sample_is_read_as_it_is(tmp_path: Path) -> None:
     known = readers(tmp_path)
     for name in known.keys() - {"import", "forged", "verify", "journal", "command"}:
         assert all(convert(f"a.{name}", sample).text for sample in known[name].samples)
+    assert len(known["import"].samples) > 9
     for sample in known["import"].samples:
         with Journal(":memory:") as journal:
             assert journal.import_lines(sample.splitlines(keepends=True))

@@ -26,7 +26,7 @@ def read_rtf(data: bytes, charset: str = "") -> Converted:
 
     source = data.decode("latin-1")
     fonts = _font_table(source)
-    steps = sum(len(re.findall(r"\\f\d", line)) * len(line) for line in fonts.split("\n"))
+    steps = sum(len("".join(re.findall(r"\\f(\d+)", line))) * len(line) for line in fonts.split("\n"))
     if steps > _FONTS_STEPS_MAX or len(fonts) - fonts.rfind(";") > _FONTS_REST_MAX:
         raise ConversionError(
             "broken", "has a table of fonts that does not end, or that no program would write"
