@@ -33,6 +33,7 @@ def text_of(html: str) -> str:
         ("<table><tr><th>a<th>b<tr><td>1<td>x|y</table>", "| a | b |\n| --- | --- |\n| 1 | x\\|y |"),
         ("<table><tr><td>a<td><table><tr><td>x<td>y</table></table>", "| a | x y |\n| --- | --- |"),
         ("<table><tr><td>a</p></div><td>b</table>c", "| a | b |\n| --- | --- |\n\nc"),
+        ("<table><tr></tr><tr><tr><td>a<tr></table>", "| a |\n| --- |"),
         ("<dl><dt>T<dd>D<dt>U<dd>E</dl>", None),
         ("<p>a &amp; b &lt;c&gt; &eacute;", "a & b <c> é"),
         ("1 < 2 and <3", "1 < 2 and <3"),

@@ -52,6 +52,7 @@ def compared(journal: Journal, run_id: str) -> object:
         (exported, f"UPDATE transitions SET hash = 7 WHERE run = ({RUN})"),
         (Journal.transitions, f"UPDATE transitions SET prev_hash = 7 WHERE run = ({RUN})"),
         (Journal.transitions, f"UPDATE transitions SET guards = NULL WHERE run = ({RUN})"),
+        (Journal.transitions, f"UPDATE transitions SET dest = x'07' WHERE run = ({RUN})"),
         (Journal.spec, f"UPDATE payloads SET salt = 'x', body = 'y' WHERE run = ({RUN})"),
         (Journal.transitions, f"UPDATE transitions SET source = CAST(x'0aff0a' AS TEXT) WHERE run = ({RUN})"),
         (why, f"DELETE FROM transitions WHERE run = ({RUN}) AND seq = 1"),
@@ -84,6 +85,18 @@ def test_a_reader_of_rows_does_not_go_round_in_circles(
             with pytest.raises(JournalDamaged, match="keys are not in order"):
                 for _ in zip(rows, range(9), strict=False):
                     pass
+
+
+def test_a_run_whose_number_makes_no_keys_is_damage(tmp_path: Path) -> None:
+    """SQLite takes no number as large as the keys of its rows would be."""
+    changed(tmp_path / "runs.db")
+    with closing(sqlite3.connect(tmp_path / "runs.db", isolation_level=None)) as connection:
+        connection.execute(f"UPDATE specs SET run = {2**62} WHERE run = ({RUN})")
+    with Journal(tmp_path / "runs.db", read_only=True) as journal:
+        run_id = next(run.run_id for run in journal.runs() if run.run == 2**62)
+        for look in (Journal.run, Journal.erasures, Journal.transitions, exported):
+            with pytest.raises(JournalDamaged, match=f"{run_id}: its number .* is out of range"):
+                look(journal, run_id)
 
 
 def test_a_schema_that_is_no_text_is_damage(tmp_path: Path) -> None:

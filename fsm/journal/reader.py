@@ -102,7 +102,10 @@ class JournalReader:
                 raise UnknownRun(f"{len(rows)} runs start with {run_id!r}; give more of the id (paor runs)")
         if not rows:
             raise UnknownRun(f"{self.path}: there is no run {run_id!r}; list them with: paor runs")
-        return RunRow(*rows[0])
+        row = RunRow(*rows[0])
+        if not 0 < row.run < 2**31:  # keys of rows are made of it
+            raise JournalDamaged(f"run {row.run_id}: its number {row.run} is out of range; run: paor verify")
+        return row
 
     def transitions(self, run_id: str) -> list[Transition]:
         """See `fsm.journal_api.Journal.transitions`."""
