@@ -223,6 +223,18 @@ def test_office_files_are_checked_before_they_are_opened(name: str) -> None:
     assert failure(name, workbook([]) if name == "a.xlsx" else deck()).code in ("empty", "broken")
 
 
+def test_a_deck_whose_main_part_is_another_is_told_as_such() -> None:
+    """The library takes any part for it."""
+    with zipfile.ZipFile(io.BytesIO(deck("t"))) as archive:
+        types = archive.read("[Content_Types].xml").replace(b"presentation.main+xml", b"other+xml")
+        changed = {name: archive.read(name) for name in archive.namelist()} | {"[Content_Types].xml": types}
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
+        for name, body in changed.items():
+            archive.writestr(name, body)
+    assert "which slides it has" in failure("a.pptx", written.getvalue()).message
+
+
 def test_an_archive_is_no_spreadsheet_by_its_name_only() -> None:
     """An OpenDocument file states its kind in a part of its own; without it the message says what to do."""
     packed = io.BytesIO()

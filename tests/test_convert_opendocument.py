@@ -206,7 +206,7 @@ def test_files_that_cannot_be_read_say_why(data: bytes, code: str) -> None:
     """Locked, hostile, torn or empty."""
     with pytest.raises(ConversionError) as raised:
         convert("a.odt", data)
-    assert raised.value.code == code
+    assert raised.value.code == code and "KeyError" not in raised.value.message
 
 
 TAGS = st.sampled_from(
@@ -298,6 +298,23 @@ def test_a_book_with_encrypted_pages_says_so() -> None:
         convert("a.epub", book(**{"META-INF__encryption_xml": "<a uri='OEBPS/one.xhtml'/>"}))
 
 
+def test_a_page_of_nothing_but_tags_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a book as of the web: packed it is small, and its time grows with the tags."""
+    monkeypatch.setattr("paor.tools.documents.convert.formats.html.MARKS_MAX", 2)
+    for name, data in (("a.html", b"<p>words<b><i>"), ("a.epub", book())):
+        with pytest.raises(ConversionError, match="more than 2 tags"):
+            convert(name, data)
+
+
+@pytest.mark.parametrize(
+    "container", ["<none/>", "<a><rootfile/></a>", "<a><rootfile full-path='no.opf'/></a>"]
+)
+def test_a_book_without_a_list_of_its_pages_is_told_as_such(container: str) -> None:
+    """Whatever part of the way to the list is missing."""
+    with pytest.raises(ConversionError, match="which pages it has"):
+        convert("a.epub", packed(mimetype="application/epub+zip", **{"META-INF__container_xml": container}))
+
+
 def test_the_text_of_a_book_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left out is said."""
     monkeypatch.setattr("paor.tools.documents.convert.formats.epub._CHARS_MAX", 10)
@@ -316,6 +333,25 @@ def test_rtf_gives_text_and_tables() -> None:
     assert found.text == "Käse für 5 €\n\n| Item | Price |\n| --- | --- |\n| Nut | 2 |\n\nAfter"
     assert (found.title, found.mime) == ("An offer", "application/rtf")
     assert convert("a", data) == found
+
+
+@pytest.mark.parametrize(
+    ("table", "read"),
+    [
+        (b"{\\f0\\froman\\fcharset0 Times;}" * 300, True),
+        (b"\\f0 " * 100_000 + b";", False),
+        (b"\\f0\\fcharset0" * 3000, False),
+        (b"\\f" + b"0" * 300_000 + b" A;", False),
+    ],
+)
+def test_a_table_of_fonts_costs_no_more_than_its_length(table: bytes, read: bool) -> None:
+    """What no program writes, and the search for fonts would take hours for, is refused."""
+    data = b"{\\rtf1 {\\fonttbl" + table + b"}words}"
+    if read:
+        assert convert("a.rtf", data).text == "words"
+    else:
+        with pytest.raises(ConversionError, match="table of fonts"):
+            convert("a.rtf", data)
 
 
 @given(st.text(alphabet=r"\{}'abcdefu09 -*;|" + "\n", max_size=200))

@@ -27,10 +27,13 @@ def text_of(html: str) -> str:
         ("<p>see <a href='evil'>the link</a> <b>now</b></p>", "see the link now"),
         ("<p>over\n   two\n lines</p>", "over two lines"),
         ("<pre>a\n  b</pre>", "```\na\n  b\n```"),
+        ("<p>x</p><pre> \n\n  a\n \n b\n \n</pre>", "x\n\n```\n  a\n\n b\n```"),
+        ("<p>x</p><pre>\n \n</pre>", "x"),
         ("a<br>b", "a  \nb".replace("  ", "")),
         ("<table><tr><th>a<th>b<tr><td>1<td>x|y</table>", "| a | b |\n| --- | --- |\n| 1 | x\\|y |"),
         ("<table><tr><td>a<td><table><tr><td>x<td>y</table></table>", "| a | x y |\n| --- | --- |"),
         ("<table><tr><td>a</p></div><td>b</table>c", "| a | b |\n| --- | --- |\n\nc"),
+        ("<table><tr></tr><tr><tr><td>a<tr></table>", "| a |\n| --- |"),
         ("<dl><dt>T<dd>D<dt>U<dd>E</dl>", None),
         ("<p>a &amp; b &lt;c&gt; &eacute;", "a & b <c> é"),
         ("1 < 2 and <3", "1 < 2 and <3"),
@@ -50,6 +53,11 @@ def test_readable_parts_of_a_page_become_markdown(html: str, text: str | None) -
     """Structure survives missing end tags; what is around the text is dropped."""
     assert text is None or text_of(html) == text
     assert text_of(html)
+
+
+def test_blanks_in_verbatim_text_cost_no_more_than_their_length() -> None:
+    """Their square would be hours."""
+    assert text_of(f"<pre>a{' ' * 1_000_000}b</pre>").startswith("```\na  ")
 
 
 def test_hidden_parts_are_left_out_with_a_note() -> None:

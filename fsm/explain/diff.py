@@ -20,6 +20,7 @@ from ...states.base.errors import Erased, JournalDamaged, PaorError
 from ...states.records.actions import DocumentRef
 from ...states.records.outcomes import Outcome
 from ...states.run.phase_names import FINAL
+from ..journal.file import damage_told
 from ..journal.lineage import SharedPart, part_with
 from ..journal.payloads import content_key
 from ..journal.reader import JournalReader, Readable, reader_of
@@ -148,13 +149,14 @@ def diff(journal: Readable, left: str, right: str, other: Readable | None = None
     journal = reader_of(journal, usage)
     one = Reader(journal, left)
     two = Reader(reader_of(other, usage) if other is not None else journal, right)
-    shared = _shared_rows(one, two)
-    try:
-        specs = parts_between(journal.spec(one.row.run_id), two.journal.spec(two.row.run_id))
-    except (Erased, JournalDamaged, ValidationError):
-        specs = []  # erased: what it said cannot be a cause that is named
-    found = _first(one, two, shared) or _drift(one, two, shared)
-    return _words(one, two, shared, found, specs)
+    with damage_told(f"{one.row.run_id} or {two.row.run_id}"):
+        shared = _shared_rows(one, two)
+        try:
+            specs = parts_between(journal.spec(one.row.run_id), two.journal.spec(two.row.run_id))
+        except (Erased, JournalDamaged, ValidationError):
+            specs = []  # erased: what it said cannot be a cause that is named
+        found = _first(one, two, shared) or _drift(one, two, shared)
+        return _words(one, two, shared, found, specs)
 
 
 def _shared_rows(one: Reader, two: Reader) -> int:

@@ -20,6 +20,7 @@ from ...states.run.phase_names import FINAL, PHASES, PLANNING
 from ...states.run.state import Run
 from ..decision.case import Case
 from ..decision.run_resources import RunResources
+from ..journal.file import damage_told
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import RunRow, Transition
@@ -156,26 +157,27 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
     if not 0 <= place <= last:
         told = f"rows 0 to {row.head_seq}" if row.head_seq >= 0 else "no row yet"
         raise UsageError(f"run {row.run_id} has {told}; there is no row {place} to explain")
-    rows = journal.transitions(row.run_id)
-    taken = rows[place] if place <= row.head_seq else None
-    before = rows[place - 1] if place else None
-    source = before.dest if before is not None else PLANNING
-    waiting = before is not None and before.trigger == "wait"
-    case, note = _case(journal, row, place, taken)
-    request, outcome = _words(taken, case.run if case is not None else None)
-    return Why(
-        row.run_id,
-        place,
-        taken is not None,
-        source,
-        waiting,
-        request,
-        outcome,
-        taken.trigger if taken is not None else "",
-        taken.dest if taken is not None else "",
-        _candidates(rows_of(source, waiting=waiting), taken, case if taken is not None else None),
-        note,
-    )
+    with damage_told(row.run_id):
+        rows = journal.transitions(row.run_id)
+        taken = rows[place] if place <= row.head_seq else None
+        before = rows[place - 1] if place else None
+        source = before.dest if before is not None else PLANNING
+        waiting = before is not None and before.trigger == "wait"
+        case, note = _case(journal, row, place, taken)
+        request, outcome = _words(taken, case.run if case is not None else None)
+        return Why(
+            row.run_id,
+            place,
+            taken is not None,
+            source,
+            waiting,
+            request,
+            outcome,
+            taken.trigger if taken is not None else "",
+            taken.dest if taken is not None else "",
+            _candidates(rows_of(source, waiting=waiting), taken, case if taken is not None else None),
+            note,
+        )
 
 
 def _case(journal: JournalReader, row: RunRow, seq: int, taken: Transition | None) -> tuple[Case | None, str]:

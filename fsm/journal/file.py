@@ -17,6 +17,7 @@ from ...states.base.errors import (
     JournalFull,
     JournalTooNew,
     NotAJournal,
+    PaorError,
 )
 from .migrations import APPLICATION_ID, migrate, newest, version_of
 
@@ -190,6 +191,20 @@ def translate_errors(path: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise ours(error, path) from error
+    except UnicodeDecodeError as error:  # of the words in which SQLite says what is wrong
+        raise JournalDamaged(f"{path}: is damaged (its schema is no text); run: paor verify") from error
+
+
+@contextmanager
+def damage_told(run_id: object, what: str = "") -> Iterator[None]:
+    """Turn what a row of the wrong shape makes of code that reads it into `JournalDamaged` with the run's id."""
+    try:
+        yield
+    except PaorError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        told = ascii(f"{type(error).__name__}: {error}".partition("\n")[0])[1:-1][:160]
+        raise JournalDamaged(f"run {run_id}: {what}cannot be read ({told}); run: paor verify") from error
 
 
 def ours(error: sqlite3.Error, path: str) -> JournalError:
@@ -208,7 +223,8 @@ def ours(error: sqlite3.Error, path: str) -> JournalError:
         return JournalFull(
             f"{path}: cannot be written ({text}); what was committed is intact, resume when it can be"
         )
-    if name.startswith("SQLITE_CORRUPT") or "malformed JSON" in text:
+    if name.startswith("SQLITE_CORRUPT") or "malformed JSON" in text or "Could not decode" in text:
+        text = ascii(text)[1:-1][:160]
         return JournalDamaged(f"{path}: is damaged ({text}); run: paor verify --journal {path}")
     if "closed database" in text:
         return JournalError(f"{path}: the journal has been closed; open it again")

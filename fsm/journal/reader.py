@@ -17,7 +17,7 @@ import orjson
 from ...states.base.errors import Erased, JournalBusy, JournalDamaged, JournalError, UnknownRun, UsageError
 from ...states.run.spec import Spec
 from ...states.run.state import Change
-from .file import Identity, has_log, identity, open_reader, place_of, translate_errors
+from .file import Identity, damage_told, has_log, identity, open_reader, place_of, translate_errors
 from .group_commit import Committer
 from .lineage import SharedPart, part_with, parts_of
 from .payloads import Payload
@@ -102,21 +102,21 @@ class JournalReader:
                 raise UnknownRun(f"{len(rows)} runs start with {run_id!r}; give more of the id (paor runs)")
         if not rows:
             raise UnknownRun(f"{self.path}: there is no run {run_id!r}; list them with: paor runs")
-        return RunRow(*rows[0])
+        row = RunRow(*rows[0])
+        if not 0 < row.run < 2**31:  # keys of rows are made of it
+            raise JournalDamaged(f"run {row.run_id}: its number {row.run} is out of range; run: paor verify")
+        return row
 
     def transitions(self, run_id: str) -> list[Transition]:
         """See `fsm.journal_api.Journal.transitions`."""
         number = self.run(run_id).run
-        try:
+        with damage_told(run_id):
             return [transition_of(row) for row in self.rows(number)]
-        except orjson.JSONDecodeError as error:
-            raise JournalDamaged(
-                f"run {run_id}: a row's JSON is broken ({error}); run: paor verify"
-            ) from None
 
     def documents(self, run_id: str) -> list[StoredDocument]:
         """See `fsm.journal_api.Journal.documents`."""
-        return [StoredDocument(*row) for row in self._document_rows(self.run(run_id).run, 0, 2**32 - 1)]
+        with damage_told(run_id):
+            return [StoredDocument(*row) for row in self._document_rows(self.run(run_id).run, 0, 2**32 - 1)]
 
     def document(self, run_id: str, number: int) -> str | bytes | None:
         """See `fsm.journal_api.Journal.document`."""
@@ -124,11 +124,15 @@ class JournalReader:
         rows = self._document_rows(run, number, 1)
         if not rows:
             raise UnknownRun(f"run {run_id} has no document {number}")
-        return self.intact(run, rows[0][7], rows[0][6])
+        with damage_told(run_id):
+            return self.intact(run, rows[0][7], rows[0][6])
 
     def spec(self, run_id: str) -> Spec:
         """See `fsm.journal_api.Journal.spec`."""
-        row = self.run(run_id)
+        with damage_told(run_id, "its spec "):
+            return self._spec(self.run(run_id))
+
+    def _spec(self, row: RunRow) -> Spec:
         place, digest = self.query("SELECT spec_payload, spec FROM specs WHERE run = ?", (row.run,))[0]
         body = self.intact(row.run, place, digest)
         if body is None:
@@ -234,7 +238,7 @@ class JournalReader:
         first, last = _range(run)
         while rows := self.query(_SELECT_KEYED, (first, last, batch)):
             yield from (row[1:] for row in rows)
-            first = rows[-1][0] + 1
+            first = self._after(rows[-1][0], first)
 
     def iterate_payloads(self, run: int, batch: int) -> Iterator[Payload]:
         """Yield the payloads under a run's number in order, a bounded number in memory at a time."""
@@ -242,7 +246,13 @@ class JournalReader:
         sql = "SELECT id, n, media_type, digest, salt, body FROM payloads WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
         while rows := self.query(sql, (first, last, batch)):
             yield from (Payload(*row[1:]) for row in rows)
-            first = rows[-1][0] + 1
+            first = self._after(rows[-1][0], first)
+
+    def _after(self, last: int, first: int) -> int:
+        """Return the key after the last one that was read from *first* on; pages out of order could lead back for ever."""
+        if last < first:
+            raise JournalDamaged(f"{self.path}: its keys are not in order; run: paor verify")
+        return last + 1
 
     def payloads(self, run: int, last: int) -> list[Payload]:
         """Return the newest payloads of a run, at most *last*, in order; of a fork also those that it shares."""

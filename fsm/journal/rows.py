@@ -152,8 +152,11 @@ def transition_of(row: tuple[Any, ...]) -> Transition:
 
     Raises:
         JSONDecodeError: One of them is no JSON object.
+        TypeError: The name of a phase or trigger is no text.
     """
     values = list(row)
+    if not all(isinstance(name, str) for name in row[3:6]):
+        raise TypeError("trigger, source or dest is no text")
     for index in (6, 7, 8, 9, 17):
         values[index] = orjson.loads(row[index])
         if not isinstance(values[index], dict):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from ..journal.file import damage_told
 from ..journal.reader import Readable, reader_of
 from ..versioning.changes import ChangedPart, changes_of
 from .comparison import Difference, Divergence, Unchecked, compare_documents, compare_head
@@ -33,28 +34,29 @@ def replay(journal: Readable, run_id: str, engine: SpecSource | None = None) -> 
 
     Raises:
         UnknownRun: There is no such run.
-        JournalDamaged: Its spec cannot be read.
+        JournalDamaged: Its spec or a row cannot be read.
     """
     journal = reader_of(journal, "replay takes a Journal, such as replay(engine.journal, run_id)")
     row = journal.run(run_id)
-    parts = {part.run: (part, spec_of_part(journal, part.run_id)) for part in journal.lineage(row.run)}
-    transitions = [item for item in journal.transitions(row.run_id) if item.seq <= row.head_seq]
-    first = next(iter(parts.values()))[1]
-    gone = erased_numbers(journal, row.run)
-    walk = ReplayWalk(PayloadWindow(journal), engine, parts, transitions)
-    if gone:
-        walk.found.extend(column_problems(journal, row, transitions, gone))
-    run = walk.replay()
-    changed: tuple[ChangedPart, ...] = ()
-    if run is not None and first is not None and not gone:
-        walk.found.extend(compare_documents(journal, row, first, run, transitions))
-        walk.found.extend(compare_head(row, run, transitions))
-        recorded = replace(run, spec=walk.recorded)
-        changed = changes_of(journal, recorded, walk.spec, [tool.name for tool in walk.recorded.tools])
-    found = tuple(sorted(dict.fromkeys(walk.found), key=_seq))
-    unchecked = tuple(sorted(dict.fromkeys(walk.unchecked), key=_seq))
-    identical = not found and not unchecked
-    return Replay(row.run_id, len(transitions), identical, found, unchecked, changed, tuple(walk.amended))
+    with damage_told(row.run_id):
+        parts = {part.run: (part, spec_of_part(journal, part.run_id)) for part in journal.lineage(row.run)}
+        transitions = [item for item in journal.transitions(row.run_id) if item.seq <= row.head_seq]
+        first = next(iter(parts.values()))[1]
+        gone = erased_numbers(journal, row.run)
+        walk = ReplayWalk(PayloadWindow(journal), engine, parts, transitions)
+        if gone:
+            walk.found.extend(column_problems(journal, row, transitions, gone))
+        run = walk.replay()
+        changed: tuple[ChangedPart, ...] = ()
+        if run is not None and first is not None and not gone:
+            walk.found.extend(compare_documents(journal, row, first, run, transitions))
+            walk.found.extend(compare_head(row, run, transitions))
+            recorded = replace(run, spec=walk.recorded)
+            changed = changes_of(journal, recorded, walk.spec, [tool.name for tool in walk.recorded.tools])
+        found = tuple(sorted(dict.fromkeys(walk.found), key=_seq))
+        unchecked = tuple(sorted(dict.fromkeys(walk.unchecked), key=_seq))
+        identical = not found and not unchecked
+        return Replay(row.run_id, len(transitions), identical, found, unchecked, changed, tuple(walk.amended))
 
 
 def _seq(item: Difference) -> int:

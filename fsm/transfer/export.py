@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..erasure.execute import GONE, PLAIN_TYPES
 from ..erasure.plan import numbers_named
 from ..journal.erasure_log import Erasure, chained_erasure, erasures_of, ranges_text, root_of
+from ..journal.file import damage_told
 from ..journal.record import COLUMNS, canonical
 from .line_format import FORMAT, VERSION, HeadLine
 from .redaction import Redaction
@@ -40,6 +41,7 @@ def export_runs(
 
     Raises:
         UnknownRun: There is no such run.
+        JournalDamaged: A row cannot be read.
         JournalBusy: The file was written meanwhile in a way that hides that moment; try again.
     """
     with journal.snapshot() as still:
@@ -71,7 +73,8 @@ def _lines(
             yield {"line": "header", "format": FORMAT, "version": VERSION}
         for part in parts:
             given.add(part.run)
-            yield from _run_lines(journal, journal.run(part.run_id), redaction)
+            with damage_told(part.run_id):
+                yield from _run_lines(journal, journal.run(part.run_id), redaction)
 
 
 def _run_lines(journal: JournalReader, row: RunRow, redaction: Redaction | None) -> Iterator[dict[str, Any]]:

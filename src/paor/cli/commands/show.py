@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import click
 
+from ...fsm.journal.file import damage_told
 from ...fsm.journal.rows import RunRow, StoredDocument, Transition, transition_of
 from ...fsm.journal_api import Journal
 from ...states.base.errors import UsageError
@@ -102,7 +103,9 @@ def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
     first, alone = True, False
     while True:
         row = journal.run(row.run_id)
-        rows = [transition_of(item) for item in journal.reader.rows(row.run, before.seq + 1 if before else 0)]
+        with damage_told(row.run_id):
+            later = journal.reader.rows(row.run, before.seq + 1 if before else 0)
+            rows = [transition_of(item) for item in later]
         if as_json:
             for item in rows:
                 say_json(item._asdict(), compact=True)

@@ -18,10 +18,13 @@ def read_book(data: bytes, charset: str = "") -> Converted:
     Turn a book into Markdown, chapter after chapter.
 
     Raises:
-        ConversionError: ``encrypted`` when its pages are, or what an archive may raise.
+        ConversionError: ``encrypted`` when its pages are, ``broken`` without a list of them, or what an archive may raise.
     """
     parts = checked_parts(data, "book", ".*")
-    root = ElementTree.fromstring(parts[_CONTAINER]).findall(".//{*}rootfile")[0].get("full-path", "")
+    container = ElementTree.fromstring(parts.get(_CONTAINER, b"<none/>")).find(".//{*}rootfile")
+    root = container.get("full-path", "") if container is not None else ""
+    if root not in parts:
+        raise ConversionError("broken", "does not say which pages it has, so it is no book; save it again")
     package = ElementTree.fromstring(parts[root])
     pages = {item.get("id"): item.get("href", "") for item in package.findall(".//{*}item")}
     folder = posixpath.dirname(root)

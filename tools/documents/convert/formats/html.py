@@ -6,6 +6,7 @@ which recurse once per level. Nothing in a page is fetched or run.
 """
 
 import re
+from typing import Any
 
 from .conversion import ConversionError, Converted, one_line, tidy
 from .html_sanitizer import CELLS, DEPTH_MAX, Balancer
@@ -13,6 +14,8 @@ from .plain import text_of
 
 _CHARS_MAX = 10_000_000
 """A manual of 115,000 characters took 0.2 seconds (2026-11-21), pages of nothing but tags ten times that."""
+MARKS_MAX = 1_000_000
+"""Tags of a page; three million of them took minutes of a book of 40 kB (2026-11-23)."""
 
 
 def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
@@ -22,19 +25,27 @@ def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
     Emphasis and link targets are dropped, so that sentences can be quoted word for word. The text may be empty.
 
     Raises:
-        ConversionError: ``too_large`` above ten million characters.
+        ConversionError: ``too_large`` above ten million characters, or a million tags.
     """
     from bs4 import BeautifulSoup
     from markdownify import MarkdownConverter
 
     if len(html) > _CHARS_MAX:
         raise ConversionError("too_large", f"is a page of more than {_CHARS_MAX:,} characters; split it")
+    if html.count("<") > MARKS_MAX:
+        raise ConversionError("too_large", f"is a page of more than {MARKS_MAX:,} tags; split it")
     balancer = Balancer()
     soup = BeautifulSoup(balancer.balance(html), "html.parser")
     for cell in soup.find_all(list(CELLS)):
         for text in cell.find_all(string=re.compile(r"\|")):
             text.replace_with(str(text).replace("|", "\\|"))
-    converter = MarkdownConverter(
+
+    class Writer(MarkdownConverter):
+        def convert_pre(self, el: Any, text: str, parent_tags: Any) -> str:
+            text = _without_blank_ends(text)
+            return f"\n\n```\n{text}\n```\n\n" if text else ""
+
+    converter = Writer(
         heading_style="ATX",
         bullets="-",
         escape_misc=False,
@@ -51,6 +62,12 @@ def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
     if balancer.flattened:
         notes.append(f"nested more than {DEPTH_MAX} levels deep; the inner structure is lost")
     return markdown, title, tuple(notes)
+
+
+def _without_blank_ends(text: str) -> str:
+    """Return *text* without blank lines at its ends; markdownify's own search for them takes the square of their length."""
+    indent = len(text) - len(text.lstrip(" \n"))
+    return text[text.rfind("\n", 0, indent) + 1 :].rstrip(" \n")
 
 
 def page_text(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:

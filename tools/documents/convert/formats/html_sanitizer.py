@@ -202,7 +202,10 @@ class Balancer:
     def _close_to(self, index: int) -> None:
         while len(self._open) > index:
             tag, written, hides = self._open.pop()
-            self._write(f"</{written}>" if written else "\n")
+            if written == "tr" and self._out[-1] == "<tr>":
+                self._out.pop()  # a row without cells is none
+            else:
+                self._write(f"</{written}>" if written else "\n")
             self._hiding -= hides
             self._verbatim -= tag == "pre"
 

@@ -40,6 +40,8 @@ def read_opendocument(data: bytes, charset: str = "") -> Converted:
     parts = checked_parts(data, "OpenDocument file", f"{re.escape(_CONTENT)}|mimetype|{re.escape(_MANIFEST)}")
     if b"encryption-data" in parts.get(_MANIFEST, b""):
         raise ConversionError("encrypted", "is protected by a password; save a copy without one")
+    if _CONTENT not in parts:
+        raise ConversionError("broken", f"has no {_CONTENT}, so it holds no document; save it again")
     writer = _Writer()
     parser = XMLParser(target=writer)
     parser.feed(parts[_CONTENT])

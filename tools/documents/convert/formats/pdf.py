@@ -176,7 +176,9 @@ def read_pdf(data: bytes, charset: str = "") -> Converted:
         if not opened and raw.FPDF_GetLastError() == raw.FPDF_ERR_PASSWORD:
             raise ConversionError("encrypted", "is protected by a password; save a copy without one")
         if not opened:
-            raise ValueError("no PDF file")
+            raise ConversionError(
+                "broken", "is damaged, or no PDF file; open it in its own program and save it again"
+            )
         document = PdfDocument(opened)
         try:
             pages, notes = _pages(document, raw)

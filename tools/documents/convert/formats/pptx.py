@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .archive import checked_parts, stated_title
-from .conversion import Converted, cell_of, one_line, table_of, tidy
+from .conversion import ConversionError, Converted, cell_of, one_line, table_of, tidy
 
 MIME = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 SLIDES_MAX = 2_000
@@ -24,9 +24,14 @@ _POINTS_MAX = 1_000
 def read_slides(data: bytes, charset: str = "") -> Converted:
     """Turn a slide deck into Markdown; the text is empty when no slide has any."""
     from pptx.package import Package
+    from pptx.parts.presentation import PresentationPart
 
     checked_parts(data, "slide deck")
     deck: Any = Package.open(io.BytesIO(data)).main_document_part
+    if not isinstance(deck, PresentationPart):
+        raise ConversionError(
+            "broken", "does not say which slides it has, so it is no slide deck; save it again"
+        )
     reader = _Reader()
     parts = []
     slides = list(deck.presentation.slides)
