@@ -39,6 +39,8 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     sure = False
     if resumed and intent.effect == "once":
         settled = yield from _settle_doubt(drive, tool, intent)
+        if settled is None and drive.may_be_made:  # not done, and perhaps about to be
+            settled = InDoubt("driver_lost")
         if settled is not None:
             return asked, settled
         sure = True
