@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,13 +84,14 @@ def report(seed: int, runs: int, workers: int, *, trace: bool) -> int:
     """Simulate, and print what was found; return the exit code."""
     began, totals, broken, seeds = time.monotonic(), Counter[str](), 0, 0
     source = iter([traced(seed)]) if trace else until(runs, worlds(seed, workers))
-    for outcome in source:
-        totals.update(outcome.totals)
-        seeds += 1
-        if outcome.broken:
-            broken += 1
-            print(f"world {outcome.seed}: {outcome.broken[0]}")
-            print(f"  again: python -m tests.simulate --seed {outcome.seed} --runs 1 --trace", flush=True)
+    with suppress(KeyboardInterrupt):  # what was found until then is told
+        for outcome in source:
+            totals.update(outcome.totals)
+            seeds += 1
+            if outcome.broken:
+                broken += 1
+                print(f"world {outcome.seed}: {outcome.broken[0]}")
+                print(f"  again: python -m tests.simulate --seed {outcome.seed} --runs 1 --trace", flush=True)
     took_s = time.monotonic() - began
     told = ", ".join(f"{number:,} {name}" for name, number in totals.items())
     rate = f"{totals['runs'] / took_s:,.0f} runs and {seeds / took_s:,.0f} seeds a second"

@@ -247,7 +247,8 @@ class Watch:
     def error_has_left(self, process: Process, what: str, error: BaseException, began_us: int) -> None:
         """Only typed errors leave the engine, and those that fit what was so when it was called."""
         if not isinstance(error, EXPECTED) or isinstance(error, InternalError):
-            self.say(f"error: {what} raised {type(error).__name__}: {error}")
+            words = str(error).rpartition("/")[2]  # the folder has another name in each run
+            self.say(f"error: {what} raised {type(error).__name__}: {words}")
         if isinstance(error, LeaseHeld):
             self._check_held(process, error, began_us)
 
