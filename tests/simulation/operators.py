@@ -93,6 +93,7 @@ class Operator:
             world.watch.error_has_left(process, what, error, began_us)
             return None
         finally:
+            world.watch.robbed = [other for other in world.watch.robbed if other is not actor]
             for run, (fence, driver) in list(process.drives.items()):
                 if driver is actor:
                     process.drives[run] = (fence, None)

@@ -19,7 +19,7 @@ from paor.fsm.journal.leases import Owner
 
 from .outside import ONCE, TIMED, Call
 from .processes import Process, ProcessTable
-from .schedule import Schedule
+from .schedule import Actor, Schedule
 from .storage import ROW, Lease
 
 EXPECTED = (AlreadyAnswered, InvalidAnswer, InvalidFork, JournalBusy, JournalFull, LeaseHeld, LeaseLost)
@@ -74,6 +74,7 @@ class Watch:
         self.intents: dict[str, Intent] = {}
         self.provided: dict[int, Provided] = {}
         self.calls: dict[str, Call] = {}
+        self.robbed: list[Actor | None] = []
         self.asked: dict[int, int] = {}
         self.is_calm = True
         self.is_timely = True
@@ -176,8 +177,8 @@ class Watch:
         if owner is process:
             held = process.drives.get(run)
             is_driving = held is not None and held[0] == before[0] and held[1] is not None
-            if is_driving and not self.has_run_out(before, owner.owner):
-                self.say(f"lease: {process.name} took run {run} from itself while it drives")
+            if is_driving and held is not None and not self.has_run_out(before, owner.owner):
+                self.robbed.append(held[1])  # one that is just giving it back does not mind
             return
         if not self.has_run_out(before, owner.owner):
             self.say(f"lease: {process.name} took run {run} from {owner.name}, who holds it still")
@@ -249,6 +250,8 @@ class Watch:
         if not isinstance(error, EXPECTED) or isinstance(error, InternalError):
             words = str(error).rpartition("/")[2]  # the folder has another name in each run
             self.say(f"error: {what} raised {type(error).__name__}: {words}")
+        if isinstance(error, LeaseLost) and self._schedule.current in self.robbed:
+            self.say(f"lease: {process.name} took a run from itself while it drove: {what}")
         if isinstance(error, LeaseHeld):
             self._check_held(process, error, began_us)
 
@@ -258,7 +261,8 @@ class Watch:
             if run_id not in str(error) or lease is None or lease[1] is None:
                 continue
             owner = self._table.of_owner(lease[1])
-            if owner is not None and owner.alive and self.is_calm and not self._drives(owner, run):
+            is_known = self.is_calm or owner is process  # a process knows what it has left behind
+            if owner is not None and owner.alive and is_known and not self._drives(owner, run):
                 self.say(f"lease: {process.name} may not take run {run}, which nobody drives")
             if owner is None or owner.died_us >= began_us:
                 continue
