@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -18,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Engine, InvalidAnswer, RandomIds, Result, Tool, ToolContext, replay, tool
+from paor import Engine, InvalidAnswer, JournalFull, RandomIds, Result, Tool, ToolContext, replay, tool
 from paor.fsm.journal.leases import current_owner
 
 from .test_resume import die, in_child
@@ -188,6 +189,39 @@ def test_that_a_driver_may_be_asleep_is_known_to_all_who_come_after_it(tmp_path:
         assert len(asked) == 2
         assert scripted.journal.reader.query("SELECT owner FROM leases") == [(None,)]
         assert len(sent(tmp_path)) == 1
+
+
+def test_not_done_is_not_final_while_a_call_that_was_given_up_still_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row that says so could not be written, and the run was left; the call may take effect all the same."""
+    go_on, calls = threading.Event(), []
+
+    @tool("notes.send", timeout_s=0.05, reconcile=lambda key: None)
+    def send(context: ToolContext, text: str) -> str:
+        """Send."""
+        calls.append(context.idempotency_key)
+        assert go_on.wait(30)
+        return "sent"
+
+    def full(entry: Any) -> None:
+        if entry.row[3] == "wait":
+            raise JournalFull("no space")
+        append(entry)
+
+    with engine(tmp_path, [*SEND, STOP, SUCCESS], [TOOLS[0], send]) as scripted:
+        store = scripted.journal.store
+        append = store.append
+        monkeypatch.setattr(store, "append", full)
+        with pytest.raises(JournalFull):
+            scripted.run("Send")
+        monkeypatch.setattr(store, "append", append)
+        run_id = scripted.journal.runs()[0].run_id
+        assert scripted.resume(run_id).status == "waiting"
+        go_on.set()
+        assert len(calls) == 1
+        assert scripted.resume(run_id, outcome="done", result="it is in the outbox").state == "Done"
+        assert scripted.journal.reader.query("SELECT owner FROM leases") == [(None,)]
 
 
 def test_a_reconciliation_that_is_lost_with_its_process_is_asked_again(tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ _NEWEST_ROW = "SELECT seq, dest FROM transitions WHERE id BETWEEN ? AND ? ORDER 
 _HELD: set[tuple[str, int, int]] = set()
 """File, run and token of everything that this process drives: what names it as owner beside these was left behind."""
 
+_CALLING: set[tuple[str, int, int]] = set()
+"""Those under which a call was begun that may outlive its driver; it may still run when the lease was left behind."""
+
 
 @dataclass(frozen=True, slots=True)
 class Owner:
@@ -246,7 +249,8 @@ class LeaseBook:
     def replaceable(self, owner_text: str, until: int | None, run: int, fence: int) -> bool:
         """Return whether the owner of a lease has certainly ended, has left it behind, or has let it run out."""
         owner = Owner.decode(owner_text)
-        if self._has_ended(owner, run, fence):
+        is_left = owner == current_owner() and (self._file, run, fence) not in _HELD
+        if is_left or self._has_ended(owner, run, fence):
             return True
         return until is None or until < (owner.now() if owner is not None else now_us())
 
@@ -254,7 +258,8 @@ class LeaseBook:
         """Return whether the owner of a lease certainly does nothing any more under it."""
         lease = (self._file, run, fence)
         return owner is not None and (
-            owner.provably_dead() or (owner == current_owner() and lease not in _HELD)
+            owner.provably_dead()
+            or (owner == current_owner() and lease not in _HELD and lease not in _CALLING)
         )
 
     def _begun(
@@ -272,6 +277,16 @@ class LeaseBook:
             return _begun_in(owner_text)
         found = connection.execute(_NEWEST_ROW, (run << 32, run << 32 | 2**32 - 1)).fetchone()
         return int(found[0]) if found is not None and found[1] == EXECUTING else None
+
+    def calling(self, run: int, fence: int, row: int) -> None:
+        """Note that a call of *row*, the newest, begins that may outlive its driver."""
+        self._unsettled[run, fence] = row
+        _CALLING.add((self._file, run, fence))
+
+    def called(self, run: int, fence: int) -> None:
+        """Note that it has ended."""
+        self._unsettled.pop((run, fence), None)
+        _CALLING.discard((self._file, run, fence))
 
     def may_be_made(self, run: int, fence: int, row: int) -> bool:
         """Return whether the call of *row*, the newest, may still be made by a driver from whom the run was taken."""
@@ -307,6 +322,7 @@ class LeaseBook:
             # without a row of its own the lease stays until it runs out: its owner's text says what is not settled yet
             if begun is not None and not connection.execute(_ROW, (run << 32 | begun + 1,)).fetchone():
                 return
+            _CALLING.discard((self._file, run, fence))
             connection.execute(
                 "UPDATE leases SET owner = NULL, lease_until = NULL WHERE run = ? AND fence = ?", (run, fence)
             )
