@@ -19,7 +19,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Engine, InvalidAnswer, JournalFull, RandomIds, Result, Tool, ToolContext, replay, tool
+from paor import (
+    Engine,
+    Event,
+    InvalidAnswer,
+    JournalFull,
+    RandomIds,
+    Result,
+    Tool,
+    ToolContext,
+    TransitionTaken,
+    replay,
+    tool,
+)
 from paor.fsm.journal.leases import current_owner
 
 from .test_resume import die, in_child
@@ -295,6 +307,28 @@ def test_a_reason_that_cannot_be_kept_is_refused(given: dict[str, Any], told: st
             scripted.resume(run_id, **given)
         assert scripted.journal.transitions(run_id) == rows
         assert scripted.resume(run_id).status == "waiting"
+
+
+@pytest.mark.parametrize("outcome", ["done", "fail"])
+def test_the_call_after_an_answer_whose_driver_was_lost_is_in_no_doubt(outcome: str, tmp_path: Path) -> None:
+    """Whoever goes on with the answer begins the next call itself."""
+
+    def lost(event: Event) -> None:
+        if isinstance(event, TransitionTaken) and event.trigger == "provide":
+            raise KeyboardInterrupt
+
+    second = [SEND[0], {**SEND[1], "parameters": {"text": "two"}}]
+    script = [*SEND, CONTINUE, *second, STOP, SUCCESS]
+    scripted, run_id = in_doubt(tmp_path, script=script)
+    with scripted:
+        scripted.resume(run_id)
+        scripted.hooks = [lost]
+        with pytest.raises(KeyboardInterrupt):
+            scripted.resume(run_id, outcome=outcome, result="looked up")
+        scripted.hooks = []
+        assert scripted.resume(run_id).state == "Done"
+        assert sent(tmp_path) == [f"{run_id}-1", f"{run_id}-2"]
+        assert replay(scripted.journal, run_id).identical
 
 
 # -- keys ----------------------------------------------------------------------------------------------------------

@@ -93,6 +93,7 @@ class Outside:
         assert schedule.current is not None, "only an actor calls tools"
         call = Call(name, context.idempotency_key, context.run_id, page, schedule.now_us)
         self.calls.append(call)
+        token = f"{name} {page} effect {len(self.calls)}"
         self._on_call(schedule.current.process, call)
         schedule.point(f"call {name} {page}")
         fault = chance.random() if chance.random() < self.tool_fault else 1.0
@@ -100,7 +101,6 @@ class Outside:
             schedule.wait(self._seconds(name))
             if fault < 0.5:
                 raise _before(chance)
-            token = f"{name} {page} effect {len(self.calls)}-{len(call.effects)}"
             call.effects.append(token)
             self.happened.setdefault(call.key, []).append(token)
             schedule.point(f"effect {name} {page}")
