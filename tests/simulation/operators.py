@@ -165,7 +165,9 @@ class Operator:
         if row.head_seq < 0 or self.world.forks_left <= 0:
             return
         self.world.forks_left -= 1
-        place, drive = self.world.chance.randint(0, row.head_seq), self.world.chance.random() < 0.7
+        chance, turns = self.world.chance, self.world.watch.turns.get(row.run)
+        place = chance.choice(turns) if turns and chance.random() < 0.6 else chance.randint(0, row.head_seq)
+        drive = chance.random() < 0.7
         self.attempt("fork", lambda: engine.fork(row.run_id, place, drive=drive))
 
     # -- the end

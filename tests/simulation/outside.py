@@ -243,7 +243,7 @@ TOOLS: tuple[Tool, ...] = (
     _made("desk.send", effect="once", retries=1),
     _made("bank.pay", effect="once", reconcile=_look),
     _made("desk.wait", effect="once", timeout_s=BOUND_S),
-    _made("bank.transfer", effect="once", timeout_s=BOUND_S, reconcile=_look),
+    _made("bank.transfer", effect="once", retries=1, timeout_s=BOUND_S, reconcile=_look),
     ask,
 )
 """Every class of effect, with and without a deadline, with and without somebody who can be asked."""

@@ -61,6 +61,7 @@ class Watch:
         retried: How often somebody said ``retry`` of a call that was in doubt, by key.
         approved: Keys of calls that somebody approved.
         approvals: Which tools need that.
+        turns: Numbers of the rows with an intent or an answer, by run number.
         cancels: True time at which the cancel of a run came into the file, by run number.
         is_calm: Whether the disk works and nobody is held up, so that whoever lives renews its leases.
         is_timely: Whether no wall clock is set, so that the times of rows can be compared.
@@ -74,6 +75,7 @@ class Watch:
         self.intents: dict[str, Intent] = {}
         self.provided: dict[int, Provided] = {}
         self.calls: dict[str, Call] = {}
+        self.turns: dict[int, list[int]] = {}
         self.robbed: list[Actor | None] = []
         self.asked: dict[int, int] = {}
         self.is_calm = True
@@ -126,6 +128,8 @@ class Watch:
         trigger, outcome = row[ROW["trigger"]], row[ROW["outcome"]]
         key, fence = f"{self.run_ids[run]}-{row[ROW['action']]}", self.leases[run][0]
         given = self.provided.pop(run, None)
+        if trigger in ("specify", "provide"):
+            self.turns.setdefault(run, []).append(row[ROW["seq"]])
         if trigger == "specify":
             self.intents[key] = Intent(row[ROW["at"]], fence, given)
         elif trigger == "provide":

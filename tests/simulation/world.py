@@ -76,8 +76,8 @@ class World:
         self.starts_left = chance.choice((1, 1, 2, 2, 3))
         self.forks_left = 2
         self.jobs_left = chance.randint(3, 9)
-        self.modes: tuple[Mode, ...] = chance.choice((("planner",), ("planner",), ("planner", "react")))
-        self.forks, self.cancels = some(3, 0.3), some(3, 0.3)
+        self.modes: tuple[Mode, ...] = chance.choice((("planner",), ("planner", "react"), ("react",)))
+        self.forks, self.cancels = some(6, 0.4), some(6, 0.3)
         self.kill, self.hold, self.jump, self.reboot = some(0.04), some(0.04), some(0.1), some(0.01, 0.15)
         self.disk.fault = some(0.03, 0.25)
         self.fill = some(0.02, 0.15)
