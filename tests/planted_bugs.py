@@ -75,9 +75,9 @@ class Bug:
 
 
 @cache
-def planted() -> tuple[Bug, ...]:
-    """Return all planted bugs in their order."""
-    data = tomllib.loads(SOURCE.read_text(encoding="utf-8"))
+def planted(source: Path = SOURCE) -> tuple[Bug, ...]:
+    """Return all planted bugs of a file in their order."""
+    data = tomllib.loads(source.read_text(encoding="utf-8"))
     return tuple(
         Bug(
             **{

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +19,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Engine, InvalidAnswer, RandomIds, Result, Tool, ToolContext, replay, tool
+from paor import (
+    Engine,
+    Event,
+    InvalidAnswer,
+    JournalFull,
+    RandomIds,
+    Result,
+    Tool,
+    ToolContext,
+    TransitionTaken,
+    replay,
+    tool,
+)
+from paor.fsm.journal.leases import current_owner
 
 from .test_resume import die, in_child
-from .worlds import CONTINUE, READ, SELECT, STOP, SUCCESS, TOOLS, engine, flaky
+from .worlds import CONTINUE, JOURNAL, READ, SELECT, STOP, SUCCESS, TOOLS, engine, flaky
 
 SEND = [SELECT("notes.send", {"text": "string"}), {"schema": "parameters_v1", "parameters": {"text": "one"}}]
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,6 +146,96 @@ def test_an_effect_whose_tool_cannot_be_asked_is_in_doubt_since_its_driver_was_l
         assert scripted.journal.transitions(run_id)[-1].outcome == {"kind": "in_doubt", "why": "driver_lost"}
 
 
+def asleep(folder: Path) -> None:
+    """Let the lease be that of a process that cannot be seen from here, and that has not renewed it in time."""
+    hidden = replace(current_owner(), space="pid:[1]")
+    with closing(sqlite3.connect(folder / JOURNAL)) as connection, connection:
+        connection.execute("UPDATE leases SET owner = ?, lease_until = 1", (hidden.encode(),))
+
+
+@pytest.mark.parametrize("driver", ["sync driver", "async driver"])
+def test_not_done_is_not_final_while_its_driver_may_only_be_asleep(driver: str, tmp_path: Path) -> None:
+    """Its lease ran out, and nobody has seen it end: when it wakes up it goes on with the call, so a person decides."""
+    scripted, run_id = in_doubt(tmp_path, reconcile=lambda key: None)
+    with scripted:
+        asleep(tmp_path)
+        assert drive(scripted, run_id, is_async=driver == "async driver").status == "waiting"
+        assert len(sent(tmp_path)) == 1
+        assert scripted.journal.transitions(run_id)[-1].outcome == {"kind": "in_doubt", "why": "driver_lost"}
+        assert scripted.resume(run_id, outcome="retry").state == "Done"
+        assert len(sent(tmp_path)) == 2
+        assert replay(scripted.journal, run_id).identical
+
+
+def test_what_a_sleeper_has_reported_before_it_slept_is_taken_as_its_result(tmp_path: Path) -> None:
+    """What is done is done: only "not done" may change."""
+    scripted, run_id = in_doubt(tmp_path, reconcile=lambda key: "a receipt")
+    with scripted:
+        asleep(tmp_path)
+        assert scripted.resume(run_id).state == "Done"
+        assert len(sent(tmp_path)) == 1
+
+
+def test_that_a_driver_may_be_asleep_is_known_to_all_who_come_after_it(tmp_path: Path) -> None:
+    """Whoever takes the run up next may be lost, or may fail, before it has written what it found."""
+    asked: list[str] = []
+
+    def interrupted(key: str) -> str | None:
+        asked.append(key)
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+        return None
+
+    def deadly(key: str) -> str | None:
+        die()
+        return None
+
+    scripted, run_id = in_doubt(tmp_path, reconcile=deadly)
+    scripted.close()
+    asleep(tmp_path)
+    assert in_child(lambda: sending(tmp_path, reconcile=deadly).resume(run_id)) == signal.SIGKILL
+    with sending(tmp_path, reconcile=interrupted) as scripted:
+        with pytest.raises(KeyboardInterrupt):
+            scripted.resume(run_id)
+        assert scripted.resume(run_id).status == "waiting"
+        assert len(asked) == 2
+        assert scripted.journal.reader.query("SELECT owner FROM leases") == [(None,)]
+        assert len(sent(tmp_path)) == 1
+
+
+def test_not_done_is_not_final_while_a_call_that_was_given_up_still_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row that says so could not be written, and the run was left; the call may take effect all the same."""
+    go_on, calls = threading.Event(), []
+
+    @tool("notes.send", timeout_s=0.05, reconcile=lambda key: None)
+    def send(context: ToolContext, text: str) -> str:
+        """Send."""
+        calls.append(context.idempotency_key)
+        assert go_on.wait(30)
+        return "sent"
+
+    def full(entry: Any) -> None:
+        if entry.row[3] == "wait":
+            raise JournalFull("no space")
+        append(entry)
+
+    with engine(tmp_path, [*SEND, STOP, SUCCESS], [TOOLS[0], send]) as scripted:
+        store = scripted.journal.store
+        append = store.append
+        monkeypatch.setattr(store, "append", full)
+        with pytest.raises(JournalFull):
+            scripted.run("Send")
+        monkeypatch.setattr(store, "append", append)
+        run_id = scripted.journal.runs()[0].run_id
+        assert scripted.resume(run_id).status == "waiting"
+        go_on.set()
+        assert len(calls) == 1
+        assert scripted.resume(run_id, outcome="done", result="it is in the outbox").state == "Done"
+        assert scripted.journal.reader.query("SELECT owner FROM leases") == [(None,)]
+
+
 def test_a_reconciliation_that_is_lost_with_its_process_is_asked_again(tmp_path: Path) -> None:
     """It may run any number of times, so it must only look; the effect happens no second time."""
 
@@ -200,6 +307,28 @@ def test_a_reason_that_cannot_be_kept_is_refused(given: dict[str, Any], told: st
             scripted.resume(run_id, **given)
         assert scripted.journal.transitions(run_id) == rows
         assert scripted.resume(run_id).status == "waiting"
+
+
+@pytest.mark.parametrize("outcome", ["done", "fail"])
+def test_the_call_after_an_answer_whose_driver_was_lost_is_in_no_doubt(outcome: str, tmp_path: Path) -> None:
+    """Whoever goes on with the answer begins the next call itself."""
+
+    def lost(event: Event) -> None:
+        if isinstance(event, TransitionTaken) and event.trigger == "provide":
+            raise KeyboardInterrupt
+
+    second = [SEND[0], {**SEND[1], "parameters": {"text": "two"}}]
+    script = [*SEND, CONTINUE, *second, STOP, SUCCESS]
+    scripted, run_id = in_doubt(tmp_path, script=script)
+    with scripted:
+        scripted.resume(run_id)
+        scripted.hooks = [lost]
+        with pytest.raises(KeyboardInterrupt):
+            scripted.resume(run_id, outcome=outcome, result="looked up")
+        scripted.hooks = []
+        assert scripted.resume(run_id).state == "Done"
+        assert sent(tmp_path) == [f"{run_id}-1", f"{run_id}-2"]
+        assert replay(scripted.journal, run_id).identical
 
 
 # -- keys ----------------------------------------------------------------------------------------------------------

@@ -327,7 +327,7 @@ def test_a_driver_that_was_replaced_writes_nothing_more(tmp_path: Path) -> None:
 
 def test_releasing_a_lease_that_was_taken_over_leaves_it_alone(tmp_path: Path) -> None:
     """Only the current holder gives it back."""
-    run_id = begun(tmp_path)
+    run_id = begun(tmp_path, rows=1)
     with working(tmp_path, lambda page: None) as scripted:
         leases = scripted.journal.store.leases
         run = scripted.journal.run(run_id).run

@@ -21,6 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...states.base.errors import JournalDamaged, LeaseHeld
+from ...states.run.phase_names import EXECUTING
 from .cancel_requests import CancelWatch
 from .file import place_of, transaction, translate_errors
 from .group_commit import Committer
@@ -28,8 +29,14 @@ from .group_commit import Committer
 LEASE_S = 30.0
 """Seconds without renewal after which an owner that cannot be proven dead is replaced."""
 
+_ROW = "SELECT 1 FROM transitions WHERE id = ?"
+_NEWEST_ROW = "SELECT seq, dest FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+
 _HELD: set[tuple[str, int, int]] = set()
 """File, run and token of everything that this process drives: what names it as owner beside these was left behind."""
+
+_CALLING: set[tuple[str, int, int]] = set()
+"""Those under which a call was begun that may outlive its driver; it may still run when the lease was left behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,20 @@ class Owner:
         return start != self.start
 
 
+def _with_begun(owner: Owner, row: int | None) -> str:
+    """Return the text of an owner who took a run from one that may still make the call of a row."""
+    return owner.encode() if row is None else json.dumps({**asdict(owner), "begun": row}, sort_keys=True)
+
+
+def _begun_in(owner_text: str) -> int | None:
+    """Return the row that `_with_begun` has written, None for any other text."""
+    try:
+        row = json.loads(owner_text).get("begun")
+    except (ValueError, AttributeError):
+        return None
+    return row if type(row) is int else None
+
+
 def current_owner() -> Owner:
     """Return this process; also right after a fork."""
     return _owner(os.getpid())
@@ -154,6 +175,7 @@ class LeaseBook:
         self._file = os.path.realpath(path) if path != ":memory:" else f":memory:{id(committer)}"
         self._held: set[tuple[int, int]] = set()
         self._claims: list[tuple[str, int, int]] = []
+        self._unsettled: dict[tuple[int, int], int] = {}
         self._renewer: threading.Thread | None = None
         self._closed = threading.Event()
 
@@ -212,22 +234,63 @@ class LeaseBook:
                     f"run {run_id} is driven by {name_of(owner_text)}; wait for it, cancel it,"
                     f" or try again when its lease of {self.lease_s:g} s has run out"
                 )
+            begun = self._begun(connection, owner_text, run, fence)
             # the new token is in the file before this driver reads a row: what a replaced driver still sends is refused
             connection.execute(
                 "UPDATE leases SET fence = ?, owner = ?, lease_until = ? WHERE run = ?",
-                (fence + 1, current_owner().encode(), self._until(), run),
+                (fence + 1, _with_begun(current_owner(), begun), self._until(), run),
             )
             self._claim(run, fence + 1)
+        if begun is not None:
+            self._unsettled[run, fence + 1] = begun
         self.hold(run, fence + 1)
         return int(fence) + 1
 
     def replaceable(self, owner_text: str, until: int | None, run: int, fence: int) -> bool:
         """Return whether the owner of a lease has certainly ended, has left it behind, or has let it run out."""
         owner = Owner.decode(owner_text)
-        lease = (self._file, run, fence)
-        if owner is not None and (owner.provably_dead() or (owner == current_owner() and lease not in _HELD)):
+        is_left = owner == current_owner() and (self._file, run, fence) not in _HELD
+        if is_left or self._has_ended(owner, run, fence):
             return True
         return until is None or until < (owner.now() if owner is not None else now_us())
+
+    def _has_ended(self, owner: Owner | None, run: int, fence: int) -> bool:
+        """Return whether the owner of a lease certainly does nothing any more under it."""
+        lease = (self._file, run, fence)
+        return owner is not None and (
+            owner.provably_dead()
+            or (owner == current_owner() and lease not in _HELD and lease not in _CALLING)
+        )
+
+    def _begun(
+        self, connection: sqlite3.Connection, owner_text: str | None, run: int, fence: int
+    ) -> int | None:
+        """
+        Return the row of a call that a driver from whom the run is taken may still be making, None when there is none.
+
+        One whose lease ran out may only have slept, and go on with its call. The next owner's text keeps the row, so that
+        it is known as well to whoever takes the run from that one.
+        """
+        if owner_text is None:
+            return None
+        if self._has_ended(Owner.decode(owner_text), run, fence):
+            return _begun_in(owner_text)
+        found = connection.execute(_NEWEST_ROW, (run << 32, run << 32 | 2**32 - 1)).fetchone()
+        return int(found[0]) if found is not None and found[1] == EXECUTING else None
+
+    def calling(self, run: int, fence: int, row: int) -> None:
+        """Note that a call of *row*, the newest, begins that may outlive its driver."""
+        self._unsettled[run, fence] = row
+        _CALLING.add((self._file, run, fence))
+
+    def called(self, run: int, fence: int) -> None:
+        """Note that it has ended."""
+        self._unsettled.pop((run, fence), None)
+        _CALLING.discard((self._file, run, fence))
+
+    def may_be_made(self, run: int, fence: int, row: int) -> bool:
+        """Return whether the call of *row*, the newest, may still be made by a driver from whom the run was taken."""
+        return self._unsettled.get((run, fence)) == row
 
     def revoke(self, connection: sqlite3.Connection, run: int) -> str | None:
         """
@@ -253,8 +316,14 @@ class LeaseBook:
         # renewal in between cannot bring it back
         self._held.discard((run, fence))
         _HELD.discard((self._file, run, fence))
+        begun = self._unsettled.pop((run, fence), None)
         with self._committer.lock, translate_errors(self.path):
-            self._committer.connection.execute(
+            connection = self._committer.connection
+            # without a row of its own the lease stays until it runs out: its owner's text says what is not settled yet
+            if begun is not None and not connection.execute(_ROW, (run << 32 | begun + 1,)).fetchone():
+                return
+            _CALLING.discard((self._file, run, fence))
+            connection.execute(
                 "UPDATE leases SET owner = NULL, lease_until = NULL WHERE run = ? AND fence = ?", (run, fence)
             )
 

@@ -166,6 +166,7 @@ class Runner:
             drive = self.hold(run, head, fence, RunResources(run.spec), self.settings.model, stager, {})
             # an effect whose intent is recorded and whose end is not was begun by a driver that is gone
             drive.resumed = run.state == EXECUTING
+            drive.may_be_made = self.journal.leases.may_be_made(row.run, fence, run.seq - 1)
             drive.cancelled = self.journal.leases.cancel_requested(row.run)
             return drive
         except BaseException:

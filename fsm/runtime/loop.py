@@ -86,6 +86,8 @@ def _known_outcome(drive: RunContext, request: Nothing | Recall) -> tuple[dict[s
         return {"kind": "recall", "payloads": [place.n for place in request.payloads]}, Recalled(texts)
     reply = drive.run.memory.reply
     if drive.run.state == EXECUTING and reply is not None:
+        # the call that another driver began is settled; the next one is this driver's own
+        drive.resumed = False
         return {"kind": "none"}, reconcile_outcome(drive, reply.action, reply.content)
     return {"kind": "none"}, NoOutcome()
 

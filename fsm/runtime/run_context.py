@@ -30,6 +30,7 @@ class RunContext:
         journal, clock: Ports.
         mark_us: Active clock at the last row.
         resumed: Whether an effect that is pending was begun by another driver.
+        may_be_made: Whether that driver may be alive and still make the call.
         cancelled: Whether somebody asked to cancel.
         listening: Whether anybody wants events.
         amended: Payload that amends the run's spec, to be named by the next row.
@@ -49,6 +50,7 @@ class RunContext:
     clock: Clock
     mark_us: int
     resumed: bool = False
+    may_be_made: bool = False
     cancelled: bool = False
     listening: bool = False
     amended: StoredText | None = None

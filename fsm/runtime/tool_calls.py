@@ -39,6 +39,8 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     sure = False
     if resumed and intent.effect == "once":
         settled = yield from _settle_doubt(drive, tool, intent)
+        if settled is None and drive.may_be_made:  # not done, and perhaps about to be
+            settled = InDoubt("driver_lost")
         if settled is not None:
             return asked, settled
         sure = True
@@ -57,7 +59,14 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
         return asked, Ended(replace(error_of(intent, error, code="timeout"), retryable=False))
     context.resumption = _resumption(drive)
     place = place_of_next(drive)
-    came_to = yield UseTool(run.number, tool, intent.arguments, context, place, bound, _timing_of(drive))
+    effect = UseTool(run.number, tool, intent.arguments, context, place, bound, _timing_of(drive))
+    # until its row is there: what is left running may take effect when the row could not be written, and the run was left
+    leases, kept = drive.journal.leases, effect.is_timed and intent.effect == "once"
+    if kept:
+        leases.calling(run.number, drive.fence, run.seq - 1)
+    came_to = yield effect
+    if kept and not getattr(came_to, "left", False):
+        leases.called(run.number, drive.fence)
     if isinstance(came_to, TimedOut | EffectUnknown):
         outcome = yield from _of_unknown_end(drive, tool, intent, context, came_to)
     else:

@@ -1,0 +1,66 @@
+"""
+Edits that break a promise, and how soon the simulation finds each: in a process of its own that loads the edited modules.
+
+    python -m tests.simulation.mutants NAME SEED RUNS    prints one JSON line
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..mutants import Mutant
+from ..mutation_judge import Finder
+from ..planted_bugs import ROOT, Bug, patched, planted
+
+SOURCE = Path(__file__).parent.parent / "simulated_bugs.toml"
+
+
+def bugs() -> tuple[Bug, ...]:
+    """Return all edits in their order."""
+    return planted(SOURCE)
+
+
+def judge(name: str, seed: int, runs: int) -> dict[str, Any]:
+    """Return what another process says of an edit: ``found`` (in words, or empty), ``runs`` until then, and ``seed``, or ``failed``."""
+    command = [sys.executable, "-m", "tests.simulation.mutants", name, str(seed), str(runs)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=3600)
+    if ended.returncode:
+        return {"found": "", "runs": 0, "failed": ended.stderr.strip().splitlines()[-1:]}
+    told: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return told
+
+
+def judge_all(names: list[str], seed: int, runs: int) -> int:
+    """Print a line for each edit, or for those that are named; return 1 when one was not found."""
+    missed, chosen = 0, [bug for bug in bugs() if not names or bug.name in names]
+    for bug in chosen:
+        told = judge(bug.name, seed, runs)
+        missed += not told["found"]
+        after = f"{told['runs']:>6} runs" if told["found"] else f"not in {told['runs']} runs"
+        words = told["found"] or told.get("failed") or ""
+        print(f"{bug.area:<10} {bug.name:<44} {after}  {words[:90]}", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} edits found")
+    return 1 if missed or not chosen else 0
+
+
+def _search(name: str, seed: int, runs: int) -> dict[str, Any]:
+    """Load an edit in this process, which must not have imported the package, and simulate until it is found."""
+    (bug,) = [bug for bug in bugs() if bug.name == name]
+    for file, text in patched(bug).items():
+        sys.meta_path.insert(0, Finder(Mutant("handler", file, 0, bug.what, "", text)))
+    from ..simulate import until, worlds
+
+    had = 0
+    for outcome in until(runs, worlds(seed)):
+        had += outcome.totals["runs"]
+        if outcome.broken:
+            return {"found": outcome.broken[0], "runs": had, "seed": outcome.seed}
+    return {"found": "", "runs": had, "seed": 0}
+
+
+if __name__ == "__main__":
+    print(json.dumps(_search(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))
