@@ -296,7 +296,7 @@ def test_a_broken_document_is_named_once_and_the_advice_is_whole() -> None:
     with offline() as own:
         result = own.run("When is it due?", documents=[("broken.pdf", b"%PDF-1.4\nrubbish")])
         assert (result.state, result.reason) == ("Failed", "review_failed")
-        assert result.answer.startswith("The documents could not be read: 'broken.pdf' is damaged")
+        assert result.answer.startswith("The documents could not be read: 'broken.pdf': is damaged")
         assert result.answer.endswith("save it again")
         assert result.answer.count("broken.pdf") == 1
 
