@@ -25,6 +25,8 @@ PATIENT = {
     "call_that_still_runs_is_asked_for",
     "fork_trusts_the_reconciliation",
     "approval_of_the_parent_counts",
+    "settled_call_leaves_its_successor_in_doubt",
+    "approval_never_gets_old",
 }
 """Edits that were not found within so many when this was measured last."""
 
