@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from paor import Journal, JournalDamaged, replay
+from paor import Journal, JournalDamaged, diagram, replay
 from paor.fsm.explain.diff import diff
 from paor.fsm.explain.why import why
 
@@ -35,6 +35,11 @@ def changed(path: Path, *statements: str) -> str:
         return str(connection.execute(f"SELECT run_id FROM specs WHERE run = ({RUN})").fetchone()[0])
 
 
+def drawn(journal: Journal, run_id: str) -> object:
+    """Draw what a run did."""
+    return diagram(journal, run_id)
+
+
 def exported(journal: Journal, run_id: str) -> object:
     """Export a run to its end."""
     return list(journal.export(run_id))
@@ -53,6 +58,7 @@ def compared(journal: Journal, run_id: str) -> object:
         (Journal.transitions, f"UPDATE transitions SET prev_hash = 7 WHERE run = ({RUN})"),
         (Journal.transitions, f"UPDATE transitions SET guards = NULL WHERE run = ({RUN})"),
         (Journal.transitions, f"UPDATE transitions SET dest = x'07' WHERE run = ({RUN})"),
+        (drawn, f"UPDATE transitions SET source = x'07' WHERE run = ({RUN}) AND seq = 0"),
         (Journal.spec, f"UPDATE payloads SET salt = 'x', body = 'y' WHERE run = ({RUN})"),
         (Journal.transitions, f"UPDATE transitions SET source = CAST(x'0aff0a' AS TEXT) WHERE run = ({RUN})"),
         (why, f"DELETE FROM transitions WHERE run = ({RUN}) AND seq = 1"),
@@ -96,6 +102,19 @@ def test_a_run_whose_number_makes_no_keys_is_damage(tmp_path: Path) -> None:
         run_id = next(run.run_id for run in journal.runs() if run.run == 2**62)
         for look in (Journal.run, Journal.erasures, Journal.transitions, exported):
             with pytest.raises(JournalDamaged, match=f"{run_id}: its number .* is out of range"):
+                look(journal, run_id)
+
+
+@pytest.mark.parametrize(
+    "change", ["dest = x'01ff'", "dest = 'Failed', counters = json_set(counters, '$.stop', 7)"]
+)
+def test_a_run_whose_phase_or_reason_is_no_text_is_damage(tmp_path: Path, change: str) -> None:
+    """A page of another table read as rows has anything anywhere, and a diagram draws these as text."""
+    last = f"(SELECT max(id) FROM transitions WHERE run = ({RUN}))"
+    run_id = changed(tmp_path / "runs.db", f"UPDATE transitions SET {change} WHERE id = {last}")
+    with Journal(tmp_path / "runs.db", read_only=True) as journal:
+        for look in (Journal.run, Journal.transitions):
+            with pytest.raises(JournalDamaged, match=f"{run_id}: its phase or reason is no text"):
                 look(journal, run_id)
 
 

@@ -163,7 +163,10 @@ def _walk(journal: JournalReader, row: RunRow, title: str) -> RunWalk:
 
 def _step(values: Sequence[Any]) -> Step:
     """Return source, trigger and destination of a row in the order of the table."""
-    return values[4], values[3], values[5]
+    step = values[4], values[3], values[5]
+    if not all(isinstance(name, str) for name in step):
+        raise JournalDamaged(f"row {values[1]}: its trigger, source or dest is no text; run: paor verify")
+    return step
 
 
 def _way(journal: JournalReader, row: RunRow, seq: int | None) -> Step | None:

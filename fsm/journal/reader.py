@@ -105,6 +105,8 @@ class JournalReader:
         row = RunRow(*rows[0])
         if not 0 < row.run < 2**31:  # keys of rows are made of it
             raise JournalDamaged(f"run {row.run_id}: its number {row.run} is out of range; run: paor verify")
+        if not isinstance(row.state, str) or not isinstance(row.reason, str | None):
+            raise JournalDamaged(f"run {row.run_id}: its phase or reason is no text; run: paor verify")
         return row
 
     def transitions(self, run_id: str) -> list[Transition]:
