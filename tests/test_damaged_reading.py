@@ -106,16 +106,21 @@ def test_a_run_whose_number_makes_no_keys_is_damage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", ["dest = x'01ff'", "dest = 'Failed', counters = json_set(counters, '$.stop', 7)"]
+    ("change", "column"),
+    [
+        ("dest = x'01ff'", "state"),
+        ("dest = 'Failed', counters = json_set(counters, '$.stop', 7)", "reason"),
+        ("hash = NULL", "head_hash"),
+    ],
 )
-def test_a_run_whose_phase_or_reason_is_no_text_is_damage(tmp_path: Path, change: str) -> None:
-    """A page of another table read as rows has anything anywhere, and a diagram draws these as text."""
+def test_a_run_whose_columns_are_of_another_kind_is_damage(tmp_path: Path, change: str, column: str) -> None:
+    """A page of another table read as rows has anything anywhere; a list and a diagram take these as they are typed."""
     last = f"(SELECT max(id) FROM transitions WHERE run = ({RUN}))"
     run_id = changed(tmp_path / "runs.db", f"UPDATE transitions SET {change} WHERE id = {last}")
     with Journal(tmp_path / "runs.db", read_only=True) as journal:
-        for look in (Journal.run, Journal.transitions):
-            with pytest.raises(JournalDamaged, match=f"{run_id}: its phase or reason is no text"):
-                look(journal, run_id)
+        for look in (lambda: journal.run(run_id), lambda: journal.transitions(run_id), journal.runs):
+            with pytest.raises(JournalDamaged, match=f"{run_id}'?: its {column} cannot be read"):
+                look()
 
 
 def test_a_schema_that_is_no_text_is_damage(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, get_type_hints
 
 import orjson
 
@@ -87,7 +87,7 @@ class JournalReader:
 
     def runs(self) -> list[RunRow]:
         """Return every run, newest first."""
-        return [RunRow(*row) for row in self.query(f"{_SELECT_RUN} ORDER BY run DESC")]
+        return [_run_row(row) for row in self.query(f"{_SELECT_RUN} ORDER BY run DESC")]
 
     def run(self, run_id: str) -> RunRow:
         """See `fsm.journal_api.Journal.run`."""
@@ -102,11 +102,9 @@ class JournalReader:
                 raise UnknownRun(f"{len(rows)} runs start with {run_id!r}; give more of the id (paor runs)")
         if not rows:
             raise UnknownRun(f"{self.path}: there is no run {run_id!r}; list them with: paor runs")
-        row = RunRow(*rows[0])
+        row = _run_row(rows[0])
         if not 0 < row.run < 2**31:  # keys of rows are made of it
             raise JournalDamaged(f"run {row.run_id}: its number {row.run} is out of range; run: paor verify")
-        if not isinstance(row.state, str) or not isinstance(row.reason, str | None):
-            raise JournalDamaged(f"run {row.run_id}: its phase or reason is no text; run: paor verify")
         return row
 
     def transitions(self, run_id: str) -> list[Transition]:
@@ -382,6 +380,17 @@ def reader_of(journal: Readable | None, usage: str) -> JournalReader:
     if not isinstance(reader, JournalReader):
         raise UsageError(usage)
     return reader
+
+
+_RUN_TYPES = tuple(get_type_hints(RunRow).values())
+
+
+def _run_row(row: tuple[Any, ...]) -> RunRow:
+    """Return a row of the view ``runs``, whose columns may hold anything in a damaged file."""
+    for name, value, kind in zip(RunRow._fields, row, _RUN_TYPES, strict=True):
+        if not isinstance(value, kind):
+            raise JournalDamaged(f"run {row[1]!a:.80}: its {name} cannot be read; run: paor verify")
+    return RunRow(*row)
 
 
 def _text(data: bytes) -> str:
