@@ -54,6 +54,7 @@ def compared(journal: Journal, run_id: str) -> object:
     ("look", "statement"),
     [
         (exported, f"UPDATE payloads SET digest = NULL WHERE run = ({RUN})"),
+        (exported, f"UPDATE transitions SET request = x'07' WHERE run = ({RUN})"),
         (exported, f"UPDATE transitions SET hash = 7 WHERE run = ({RUN})"),
         (Journal.transitions, f"UPDATE transitions SET prev_hash = 7 WHERE run = ({RUN})"),
         (Journal.transitions, f"UPDATE transitions SET guards = NULL WHERE run = ({RUN})"),

@@ -74,7 +74,12 @@ def _lines(
         for part in parts:
             given.add(part.run)
             with damage_told(part.run_id):
-                yield from _run_lines(journal, journal.run(part.run_id), redaction)
+                for line in _run_lines(journal, journal.run(part.run_id), redaction):
+                    if wrong := [
+                        name for name, value in line.items() if not isinstance(value, str | int | None)
+                    ]:
+                        raise TypeError(f"{wrong[0]} of a {line['line']} is neither text nor number")
+                    yield line
 
 
 def _run_lines(journal: JournalReader, row: RunRow, redaction: Redaction | None) -> Iterator[dict[str, Any]]:
