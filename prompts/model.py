@@ -19,7 +19,7 @@ from ..states.records.outcomes import Usage
 from ..states.records.requests import RequestKind
 
 Role = Literal["system", "user", "assistant", "tool"]
-Finish = Literal["stop", "length", "refusal", "content_filter", "tool_calls"]
+Finish = Literal["stop", "length", "repetition", "refusal", "content_filter", "tool_calls"]
 _FINISHES = get_args(Finish)
 
 FAULT_CODES = (
@@ -167,7 +167,8 @@ class Reply(Struct, frozen=True):
     Attributes:
         text: The raw text, unread.
         usage: What it used; None lets the engine estimate four characters a token.
-        finish: Why it ended: ``stop``, ``length``, ``refusal``, ``content_filter``, ``tool_calls``.
+        finish: Why it ended: ``stop``, ``length``, ``refusal``, ``content_filter``, ``tool_calls``; ``repetition`` when it said
+            the same again and again and was cut there, so that it stands in *text* once.
         request_id: The provider's id of the request; stored if it has a valid form, see `request_label`.
         attempts: How often the model was asked, including failed attempts before this reply.
     """

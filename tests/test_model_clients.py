@@ -106,7 +106,7 @@ def test_a_reply_with_its_usage_and_id(server: ModelServer, wire: Wire, driver: 
     )
     server.script(behaviour)
     pieces: list[str] = []
-    model = wire.model(server.url, prices={})
+    model = wire.model(server.url, prices={}, stream=None if stream else False)
     reply = asked(model, call(on_text=pieces.append if stream else None), driver)
     assert reply == Reply(TEXT, REPORTED, "stop", "req_011CSHoEeqs5C35K", 1)
     assert "".join(pieces) == (TEXT if stream else "") and (len(pieces) > 3) is stream

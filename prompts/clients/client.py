@@ -55,6 +55,8 @@ from .wire.interface import ParsedReply, RequestOptions, as_json
 LOGGER = logging.getLogger("paor.models")
 MAX_TOKENS, MAX_TOKENS_ELSEWHERE = 16_000, 4_096
 """Most tokens of a reply unless a client is told otherwise, at the providers and at servers of one's own."""
+TIMEOUT_S, TIMEOUT_S_ELSEWHERE = 300.0, 1_800.0
+"""Seconds of one attempt likewise: on a processor a model writes as many tokens in half an hour as a provider's in one minute."""
 REASONING_TOKENS = 4_096
 """Tokens that a model which reasons may use for that, at least: more than the limit of a short reply."""
 LOADING_S = 30.0
@@ -114,7 +116,7 @@ class RemoteModel(Connection):
         temperature: float | None = None,
         effort: str | None = None,
         structured: str = "auto",
-        timeout_s: float = 300.0,
+        timeout_s: float | None = None,
         retries: int = 3,
         wait_max_s: float = 60.0,
         stream: bool | None = None,
@@ -145,7 +147,8 @@ class RemoteModel(Connection):
         self._max_tokens = whole(limit if max_tokens is None else max_tokens, "max_tokens", 1, 10_000_000)
         self._temperature = None if temperature is None else number(temperature, "temperature", 0, 100)
         self._effort = effort
-        self._timeout_s = number(timeout_s, "timeout_s", 0.001, 86_400)
+        attempt_s = TIMEOUT_S if self.official else TIMEOUT_S_ELSEWHERE
+        self._timeout_s = number(attempt_s if timeout_s is None else timeout_s, "timeout_s", 0.001, 86_400)
         self._retries = whole(retries, "retries", 0, 100)
         self._wait_max_s = number(wait_max_s, "wait_max_s", 0, 86_400)
         self._stream = stream
@@ -316,7 +319,7 @@ class RemoteModel(Connection):
             structure,
             self.without,
             self.official,
-            call.on_text is not None if self._stream is None else self._stream,
+            call.on_text is not None or not self.official if self._stream is None else self._stream,
         )
 
     def _learnt(

@@ -24,10 +24,11 @@ class OpenAIModel(RemoteModel):
         effort: How much it reasons, such as ``low``; sent if given.
         structured: How a reply's schema is sent: ``schema``, ``object`` (JSON mode), ``none``, or ``auto`` (default): the
             best that the server takes.
-        timeout_s: Seconds of one attempt.
+        timeout_s: Seconds of one attempt; default 300 at OpenAI, 1,800 elsewhere.
         retries: Further attempts after a temporary failure.
         wait_max_s: Longest wait between two attempts, in seconds; if a server asks for more, the call ends.
-        stream: Whether replies are streamed; None (default): if there is a listener.
+        stream: Whether replies are streamed; None (default): if there is a listener, and always elsewhere than at OpenAI, where
+            a reply that repeats itself is then cut off.
         prices: A price list as data or a file; default: ``PAOR_PRICES``, else the shipped one.
         extra: Further members of every request's body.
         headers: Further headers of every request; their values are kept secret like the key.

@@ -51,8 +51,12 @@ class Invalid(Struct, frozen=True):
     message: str
 
 
+_CUT_OFF = {
+    "length": "was cut off at its token limit; answer more briefly",
+    "repetition": "said the same again and again and was cut off; say each thing once",
+}
 _CUT = ("empty", "truncated", "no_json", "malformed")
-"""What a reply can look like that was cut off at its token limit."""
+"""What a reply can look like that was cut off."""
 
 
 def after(finish: str, read: R) -> R | Invalid:
@@ -64,8 +68,8 @@ def after(finish: str, read: R) -> R | Invalid:
     """
     if finish in ("refusal", "content_filter"):
         return Invalid(finish, "the model declined to answer")
-    if isinstance(read, Invalid) and finish == "length" and read.code in _CUT:
-        return Invalid(finish, "the reply was cut off at its token limit; answer more briefly")
+    if isinstance(read, Invalid) and finish in _CUT_OFF and read.code in _CUT:
+        return Invalid(finish, f"the reply {_CUT_OFF[finish]}")
     return read
 
 

@@ -71,7 +71,7 @@ class Replied(Struct, frozen=True, gc=False):
     Attributes:
         text: The raw reply.
         payload: Where it is stored.
-        finish: ``stop``, ``length``, ``refusal``, ``content_filter`` or ``tool_calls``.
+        finish: ``stop``, ``length``, ``repetition``, ``refusal``, ``content_filter`` or ``tool_calls``.
         usage: What this request used.
         request_id: The provider's id of the exchange, if it gave one.
         attempts: How often it was asked, failed attempts before this reply included.

@@ -14,10 +14,13 @@ from msgspec.structs import replace
 
 from .faults import AttemptFault, one_line
 from .interface import MALFORMED, Interface, ParsedReply, bad_body, decoded
+from .repetition import said_once
 from .secrets import Scrubber, StreamScrubber
 
 CHARS_PER_TOKEN_MAX = 8
 """More characters for a token than a reply has on average, whatever its language: one that is longer goes beyond its limit."""
+_LOOK_CHARS = 500
+"""After how many further characters it is looked whether a text repeats itself."""
 _MENDED = ("cut_stream", "timeout")
 """How a stream may break without loss once the reason of the reply's end has come."""
 
@@ -49,6 +52,8 @@ class Exchange:
         self._shown = StreamScrubber(scrub)
         self._texts: list[str] = []
         self._chars_left = max_tokens * CHARS_PER_TOKEN_MAX
+        self._unlooked = 0
+        self._once: int | None = None
 
     @property
     def is_events(self) -> bool:
@@ -63,7 +68,15 @@ class Exchange:
             self._texts.append(text[: self._chars_left])
             self._chars_left -= len(text)
             self._show(self._shown.feed(self._texts[-1]))
-        return self._reader.done or self._chars_left < 0
+            self._look(len(text))
+        return self._reader.done or self._chars_left < 0 or self._once is not None
+
+    def _look(self, chars: int) -> None:
+        """Look now and then whether the text only repeats itself by now."""
+        self._unlooked += chars
+        if self._unlooked >= _LOOK_CHARS:
+            self._unlooked = 0
+            self._once = said_once("".join(self._texts))
 
     def _show(self, text: str) -> None:
         if text and self._on_text is not None:
@@ -74,6 +87,9 @@ class Exchange:
         if self._chars_left < 0:  # the server has not kept to the limit that it was told
             self._show(self._shown.end())
             return ParsedReply("".join(self._texts), "length", self._reader.usage)
+        if self._once is not None:
+            self._show(self._shown.end())
+            return ParsedReply("".join(self._texts)[: self._once], "repetition", self._reader.usage)
         try:
             result = self._reader.end()
             usage = self._reader.usage
