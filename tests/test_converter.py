@@ -193,8 +193,8 @@ SCRIPT: list[Any] = [
 
 def extracted(
     folder: Path, name: str, data: bytes, limits: Limits, cancel_after_s: float | None = None
-) -> tuple[Result, float, str]:
-    """Return the result of a run that extracts a document, its seconds, and what its tool said."""
+) -> tuple[Result, str]:
+    """Return the result of a run that extracts a document, and what its tool said."""
     with Engine(ScriptedModel(SCRIPT), journal=folder / "a.db", limits=limits) as engine:
 
         def cancel() -> None:
@@ -206,31 +206,29 @@ def extracted(
 
         if cancel_after_s is not None:
             threading.Thread(target=cancel).start()
-        begun = time.monotonic()
         result = engine.run("Extract", documents=[(name, data)])
-        took = time.monotonic() - begun
         told = str(engine.journal.reader.query("SELECT body FROM payloads"))
         assert replay(engine.journal, result.run_id)
-        return result, took, told
+        return result, told
 
 
 def test_a_cancel_reaches_a_document_that_is_read(tmp_path: Path) -> None:
     """The process ends, the row says why, and the run is cancelled."""
-    result, took, _ = extracted(tmp_path, "a.eml", SLOW_MAIL, Limits(document_time_s=600), cancel_after_s=1.0)
+    result, told = extracted(tmp_path, "a.eml", SLOW_MAIL, Limits(document_time_s=20), cancel_after_s=1.0)
     assert (result.state, result.reason) == ("Failed", "cancelled")
-    assert took < 100
+    assert "takes more than" not in told
 
 
 def test_the_time_budget_reaches_a_document_that_is_read(tmp_path: Path) -> None:
     """So does it when nobody cancels."""
-    result, took, _ = extracted(tmp_path, "a.eml", SLOW_MAIL, Limits(document_time_s=600, time_budget_s=1))
+    result, told = extracted(tmp_path, "a.eml", SLOW_MAIL, Limits(document_time_s=20, time_budget_s=1))
     assert (result.state, result.reason) == ("Failed", "time_budget")
-    assert took < 100
+    assert "takes more than" not in told
 
 
 def test_the_model_is_told_that_a_document_takes_too_long(tmp_path: Path) -> None:
     """In one line, as an error of its call; the run goes on."""
-    result, _, told = extracted(tmp_path, "a.eml", SLOW_MAIL, Limits(document_time_s=0.5))
+    result, told = extracted(tmp_path, "a.eml", SLOW_MAIL, Limits(document_time_s=0.5))
     assert result.state == "Done"
     assert "takes more than 0.5 seconds" in told
 
