@@ -306,6 +306,13 @@ def test_A024_process_writes_one_document_per_format() -> None:
     assert {asked["instructions"] for asked in desk.asked} == {"briefly"}
 
 
+def test_what_is_no_json_leaves_the_other_formats() -> None:
+    """A text of minutes is not thrown away for it; a format that is named twice is written once."""
+    output = used(process, Desk(texts=["# M", "not json"]), expectedDocumentFormats=["md", ".md", "json"])
+    assert [item.name for item in output.documents] == ["text.md"]
+    assert output.notes == ["the model's text is not JSON although JSON was asked for"]
+
+
 def test_A030_process_writes_markdown_about_the_objective_by_default() -> None:
     """Without documents, prompt and formats."""
     desk = Desk(texts=["text"])

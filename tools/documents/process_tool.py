@@ -31,7 +31,11 @@ def process(
     includeMetadata: Annotated[bool | None, Field(description="name documents with type and size")] = None,
     customInstructions: Annotated[str | None, Field(description="further instructions")] = None,
     expectedDocumentFormats: Annotated[
-        list[str] | None, Field(description="md (default), txt, json, csv or html")
+        list[str] | None,
+        # a list of what there is, small models fill in as it stands: a text for each, minutes on a machine of one's own
+        Field(
+            description="only where the objective asks for another format than Markdown: txt, json, csv, html"
+        ),
     ] = None,
 ) -> ToolOutput:
     """Write a text from documents: a summary, an answer, a comparison, a list."""
@@ -45,7 +49,7 @@ def process(
     if unknown:
         raise ToolError(f"ai.process cannot write {', '.join(unknown)}; use {', '.join(MIMES)}")
     produced = []
-    for form in (form.lower().lstrip(".") for form in formats):
+    for form in dict.fromkeys(form.lower().lstrip(".") for form in formats):
         text = context.ask(
             aiPrompt or context.objective,
             named,
@@ -56,6 +60,9 @@ def process(
             try:
                 json.loads(text)
             except ValueError:
-                raise ToolError("the model's text is not JSON although JSON was asked for") from None
+                notes.append("the model's text is not JSON although JSON was asked for")
+                continue
         produced.append(Document(f"text.{form}", text, MIMES[form]))
+    if not produced:
+        raise ToolError(notes[-1])
     return ToolOutput(documents=produced, notes=notes)
