@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 from msgspec import Struct, json
 from msgspec.structs import astuple
@@ -208,12 +208,8 @@ class ModelUnavailable(ModelError):
 
 
 @runtime_checkable
-class Model(Protocol):
-    """
-    A language model, or anything that answers like one.
-
-    One may say of itself what ``Limits(completion_review="auto")`` means for it: ``completion_review = "model"`` or ``"rules"``.
-    """
+class SyncModel(Protocol):
+    """A model that is asked by calling it; async drivers do so in a separate thread."""
 
     @property
     def name(self) -> str:
@@ -236,9 +232,27 @@ class Model(Protocol):
         """
         ...
 
-    async def aask(self, call: ModelCall) -> Reply:
-        """Do the same as `ask` without blocking the event loop."""
+
+@runtime_checkable
+class AsyncModel(Protocol):
+    """A model that is awaited; sync drivers do so on an event loop in a separate thread."""
+
+    @property
+    def name(self) -> str:
+        """As of `SyncModel`."""
         ...
+
+    async def aask(self, call: ModelCall) -> Reply:
+        """Do the same as `SyncModel.ask` without blocking the event loop."""
+        ...
+
+
+Model: TypeAlias = SyncModel | AsyncModel
+"""
+A language model, or anything that answers like one; with both methods each driver uses its own.
+
+It may say of itself what ``Limits(completion_review="auto")`` means for it: ``completion_review = "model"`` or ``"rules"``.
+"""
 
 
 def checked_reply(answer: object) -> Reply:

@@ -32,6 +32,7 @@ from paor import (
     tool,
 )
 from paor.fsm.replay.restore import restore_run
+from paor.prompts.clients.asking import ask
 
 from .journeys import JOURNEYS, Journey, play
 from .test_resume import in_child
@@ -129,7 +130,7 @@ class Slow:
         if call.number == self.at:
             self.inside.set()
             assert self.leave.wait(60)
-        return self.script.ask(call)
+        return ask(self.script, call)
 
     async def aask(self, call: ModelCall) -> Reply:
         """Answer, the n-th time never."""
@@ -139,7 +140,7 @@ class Slow:
                 await asyncio.sleep(3600)
             finally:
                 self.closed = True
-        return self.script.ask(call)
+        return ask(self.script, call)
 
 
 @DRIVERS

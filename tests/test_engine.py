@@ -557,7 +557,7 @@ def test_a_context_reaches_sync_and_async_tools(tmp_path: Path) -> None:
     async def other(context: ToolContext) -> str:
         """Ask."""
         seen.append((context.objective, context.success_criteria, context.language, context.action))
-        return await context.aask("other?")  # type: ignore[attr-defined, no-any-return]
+        return await context.aask("other?")
 
     script = [SELECT("notes.sync", {}), "first", CONTINUE, SELECT("notes.async", {}), "second", STOP, SUCCESS]
     for number in range(2):
@@ -597,7 +597,7 @@ def test_a_text_that_does_not_come_is_a_tool_error(
     @tool("notes.async", effect="read")
     async def other(context: ToolContext) -> str:
         """Ask."""
-        return await context.aask("?")  # type: ignore[attr-defined, no-any-return]
+        return await context.aask("?")
 
     name = "notes.async" if is_async else "notes.sync"
     stop = STOP if not isinstance(reply, Exception) else None

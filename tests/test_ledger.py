@@ -338,7 +338,7 @@ def test_requests_that_are_open_at_once_hold_their_reservations_against_each_oth
 
         async def one(number: int) -> str:
             try:
-                return await context.aask(f"text {number}")  # type: ignore[attr-defined,no-any-return]
+                return await context.aask(f"text {number}")
             except ToolError as error:
                 refused.append(str(error))
                 return ""

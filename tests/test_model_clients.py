@@ -37,6 +37,7 @@ from paor import (
 )
 from paor.fsm.lifecycle.arguments import model_of
 from paor.prompts.clients import settings
+from paor.prompts.clients.asking import ask
 from paor.prompts.model import OfferedTool
 from paor.prompts.parsing.json_reading import read_object
 from paor.prompts.parsing.plans import read_plan
@@ -458,7 +459,7 @@ def test_a_server_of_the_environment_needs_no_key(
     monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
     for name, wire in (("openai:local", CHAT), ("anthropic:local", MESSAGES)):
         server.script(plain(wire.body(TEXT)))
-        assert model_of(name).ask(call()).text == TEXT
+        assert ask(model_of(name), call()).text == TEXT
         assert server.requests[0].path == wire.path
 
 

@@ -374,13 +374,13 @@ def test_a_call_is_not_begun_when_no_time_is_left(tmp_path: Path) -> None:
 
     asked: list[ModelCall] = []
     with hanging(tmp_path, effect="once", limits=limits, clock=Quick(), script=model) as (work, scripted):
-        ask = scripted.model.ask
+        ask = scripted.model.ask  # type: ignore[union-attr]
 
         def noted(call: ModelCall) -> Reply:
             asked.append(call)
             return ask(call)
 
-        scripted.model.ask = noted  # type: ignore[method-assign]
+        scripted.model.ask = noted  # type: ignore[method-assign, union-attr]
         result = scripted.run("Work")
         (row,) = judged(scripted, result)
         assert (row.trigger, row.outcome["error"]) == ("execute", "timeout") and not work.keys
@@ -490,14 +490,14 @@ def test_what_is_left_asks_no_model_and_writes_nothing(tmp_path: Path) -> None:
         return "too late"
 
     with engine(tmp_path, [*WORK[:2], "A text.", *WORK[2:]], [work]) as scripted:
-        ask = scripted.model.ask
+        ask = scripted.model.ask  # type: ignore[union-attr]
 
         def slow(call: ModelCall) -> Reply:
             if call.kind == "text":
                 released.wait(60)
             return ask(call)
 
-        scripted.model.ask = slow  # type: ignore[method-assign]
+        scripted.model.ask = slow  # type: ignore[method-assign, union-attr]
         result = scripted.run("Work")
         before = scripted.journal.reader.query("SELECT count(*) FROM payloads")
         released.set()

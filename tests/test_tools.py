@@ -74,6 +74,10 @@ class Desk:
         )
         return self.texts.pop(0)
 
+    async def aask(self, request: str, documents: Sequence[tuple[str, str]] = (), **given: str) -> str:
+        """Do the same."""
+        return self.ask(request, documents, **given)
+
 
 def used(own: Tool, desk: Desk, **arguments: Any) -> ToolOutput:
     """Call *own* as a run does."""

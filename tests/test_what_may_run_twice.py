@@ -25,6 +25,7 @@ from paor import (
     tool,
 )
 from paor.fsm.journal.record import COLUMNS
+from paor.prompts.clients.asking import ask
 
 from .pages import page
 from .test_in_doubt import drive, in_doubt, sent
@@ -105,7 +106,7 @@ class Deadly:
         """Answer, then perhaps die."""
         with (self.folder / "asked").open("a") as file:
             file.write(f"{call.number} {call.kind}\n")
-        reply = self.script.ask(call)
+        reply = ask(self.script, call)
         if call.number == self.at:
             os.kill(os.getpid(), signal.SIGKILL)
         return reply

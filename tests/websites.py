@@ -241,6 +241,10 @@ class Context:
         """Refuse."""
         raise ToolError("no model")
 
+    async def aask(self, request: str, documents: Sequence[tuple[str, str]] = (), **given: str) -> str:
+        """Refuse."""
+        raise ToolError("no model")
+
 
 class Index:
     """A search back end that finds what it was given, and keeps what it was asked."""

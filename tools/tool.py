@@ -175,6 +175,17 @@ class ToolContext(Protocol):
         """
         ...
 
+    async def aask(
+        self,
+        request: str,
+        documents: Sequence[tuple[str, str]] = (),
+        *,
+        instructions: str = "",
+        format: str = "",
+    ) -> str:
+        """Do the same as `ask` without blocking the event loop, for async tools."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Tool:

@@ -378,8 +378,8 @@ def model_of(given: Model | str | None) -> Model:
 
         return OfflineModel()
     if not isinstance(given, str):
-        if not (hasattr(given, "ask") and hasattr(given, "aask") and hasattr(given, "name")):
-            raise UsageError(f"{type(given).__name__} is not a model; it needs name, ask and aask")
+        if not (hasattr(given, "name") and (hasattr(given, "ask") or hasattr(given, "aask"))):
+            raise UsageError(f"{type(given).__name__} is not a model; it needs name, and ask or aask")
         name = given.name
         if not (
             isinstance(name, str) and name and name.isascii() and name.isprintable() and len(name) <= 200

@@ -18,6 +18,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ...prompts.clients import asking
 from ...prompts.model import CallStopped, ModelCall, Reply, checked_reply
 from ...states.base.errors import InternalError
 from ...states.records.events import Event
@@ -63,9 +64,9 @@ def _perform_call(effect: AskModel | UseTool | Reconcile, watch: CancelWatch) ->
 def _ask_model(effect: AskModel, watch: CancelWatch) -> Reply | BaseException:
     model, call = effect.model, effect.call
     try:
-        if getattr(model, "stops", False):
+        if asking.stops(model):
             call = _stoppable(call, lambda: bool(watch.runs_to_cancel(effect.run)))
-        return checked_reply(model.ask(call))
+        return checked_reply(asking.ask(model, call))
     except CallStopped as error:
         return Interrupted() if watch.runs_to_cancel(effect.run) else error
     except OF_THE_CALL as error:
@@ -196,7 +197,9 @@ async def _acame_to(effect: AskModel | UseTool | Reconcile, watch: CancelWatch) 
 
 async def _aask_model(effect: AskModel, watch: CancelWatch) -> Reply | BaseException:
     try:
-        return checked_reply(await breakable(watch, effect.run, effect.model.aask(effect.call), plain=True))
+        return checked_reply(
+            await breakable(watch, effect.run, asking.aask(effect.model, effect.call), plain=True)
+        )
     except (Exception, SystemExit) as error:
         return error
     except asyncio.CancelledError as error:

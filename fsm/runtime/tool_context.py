@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ...prompts.building.builder import TextTask
 from ...prompts.building.fencing import beginning
+from ...prompts.clients import asking
 from ...prompts.model import (
     CallStopped,
     Model,
@@ -147,7 +148,7 @@ class CallContext:
         with self._lock:
             call, wanted = self._call(TextTask(request, documents, instructions, format))
             try:
-                reply = checked_reply(self._model.ask(call))
+                reply = checked_reply(asking.ask(self._model, call))
             except BaseException as error:
                 raise self._settle_failure(error, wanted) from None
             return self._record_reply(call, reply, wanted)
@@ -163,7 +164,7 @@ class CallContext:
         """Do the same as `ask` without blocking the event loop; for async tools."""
         call, wanted = self._call(TextTask(request, documents, instructions, format))
         try:
-            reply = checked_reply(await self._model.aask(call))
+            reply = checked_reply(await asking.aask(self._model, call))
         except BaseException as error:
             raise self._settle_failure(error, wanted) from None
         return self._record_reply(call, reply, wanted)

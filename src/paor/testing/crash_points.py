@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 from ..fsm.journal import file as journal_file
+from ..prompts.clients.asking import aask, ask
 from ..prompts.model import ModelCall, Reply
 from ..tools.tool import Tool
 
@@ -108,14 +109,12 @@ class WatchedModel:
     def ask(self, call: ModelCall) -> Reply:
         """Ask."""
         with self._points.around(f"model {call.kind}"):
-            reply: Reply = self._model.ask(call)
-            return reply
+            return ask(self._model, call)
 
     async def aask(self, call: ModelCall) -> Reply:
         """Do the same."""
         with self._points.around(f"model {call.kind}"):
-            reply: Reply = await self._model.aask(call)
-            return reply
+            return await aask(self._model, call)
 
 
 Ledger = Callable[[Tool, Any, Any], AbstractContextManager[Callable[[Any], None]]]

@@ -8,6 +8,7 @@ from importlib import metadata
 from typing import NamedTuple
 
 from ...fsm.lifecycle.arguments import automatic, model_of
+from ...prompts.clients.asking import ask
 from ...prompts.clients.client import RemoteModel
 from ...prompts.clients.prices import MILLION
 from ...prompts.clients.settings import checked_url, price_list, shown_url
@@ -121,7 +122,7 @@ def _answer(model: Model) -> DoctorFinding:
     """Ask *model* and return the finding."""
     messages = (PromptMessage("system", "Answer in one word."), PromptMessage("user", QUESTION))
     try:
-        reply = model.ask(ModelCall("text", messages, timeout_s=60, on_notice=_tell_attempt))
+        reply = ask(model, ModelCall("text", messages, timeout_s=60, on_notice=_tell_attempt))
     except ModelUnavailable as error:
         return DoctorFinding("answer", "bad", f"{error.code}: {error.message}")
     usage = reply.usage
