@@ -105,8 +105,8 @@ def environment() -> dict[str, str]:
     return kept | {"PATH": path, "COLUMNS": "100", "PYTHONUTF8": "1", "NO_COLOR": "1"}
 
 
-def run_python(name: str, folder: Path) -> list[tuple[Block, str]]:
-    """Run all Python blocks of a page as one program in *folder*; return each with what it printed."""
+def run_python(name: str, folder: Path, **variables: str) -> list[tuple[Block, str]]:
+    """Run all Python blocks of a page as one program in *folder*, with *variables* in its environment; return each with what it printed."""
     blocks = [block for block in blocks_of(name) if block.language == "python"]
     parts = [f"print({MARK!r}, end='')\n{block.text}" for block in blocks]
     (folder / "page.py").write_text("\n".join(parts), encoding="utf-8")
@@ -114,7 +114,7 @@ def run_python(name: str, folder: Path) -> list[tuple[Block, str]]:
         [sys.executable, "page.py"],
         check=False,
         cwd=folder,
-        env=environment(),
+        env=environment() | variables,
         capture_output=True,
         text=True,
         encoding="utf-8",
