@@ -93,8 +93,9 @@ def arguments_of(args: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]:
 
 
 def _class(kind: type) -> Member:
-    """Return a class with its fields and its public methods, inherited ones of paor's own bases too."""
+    """Return a class with its fields and its public methods, also those of bases of paor's own that are not public themselves."""
     homes = [base for base in kind.__mro__ if base.__module__.startswith("paor.")]
+    homes = [base for base in homes if base is kind or base.__name__ not in paor.__all__]
     made = Member(kind.__name__, _node(kind), parsed(ast.get_docstring(_node(kind)) or ""))
     for base in reversed(homes):
         for name, (annotation, default) in _fields(base).items():

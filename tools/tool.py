@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from ..states.base.errors import UsageError
 from ..states.records.actions import Effect, WebFact
@@ -22,6 +22,8 @@ from ..states.settings.limits import GUARD_CEILING, TIMEOUT_CEILING, Limits
 from ..states.settings.policy import Policy
 from .signature import bind, context_parameter, importable_name, schema_of, summary_of
 
+F = TypeVar("F", bound=Callable[..., Any])
+F_co = TypeVar("F_co", covariant=True)
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+\Z")
 _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _PLAIN = {
@@ -372,6 +374,17 @@ def _is_async(function: object) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
+class FunctionTool(Tool, Generic[F_co]):
+    """What `tool` makes of a function: a `Tool` that is still called with the function's own parameters and types."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def __call__(self) -> F_co:  # type: ignore[override]
+            """As `Tool.__call__`."""
+            ...
+
+
 def tool(
     name: str,
     *,
@@ -383,7 +396,7 @@ def tool(
     duplicate_limits: Mapping[str, int] | None = None,
     timeout_s: float | None = None,
     process: bool = False,
-) -> Callable[[Callable[..., Any]], Tool]:
+) -> Callable[[F], FunctionTool[F]]:
     """
     Make a typed Python function a tool; its schema comes from the annotations, its description from the docstring.
 
@@ -398,8 +411,8 @@ def tool(
     if not isinstance(name, str):
         raise UsageError('@tool needs a name, such as @tool("orders.lookup")')
 
-    def decorate(function: Callable[..., Any]) -> Tool:
-        return Tool(
+    def decorate(function: F) -> FunctionTool[F]:
+        made = FunctionTool[F](
             name=name,
             description=summary_of(function),
             parameters=schema_of(function),
@@ -414,5 +427,7 @@ def tool(
             timeout_s=timeout_s,
             process=process,
         )
+        object.__setattr__(made, "__signature__", inspect.signature(function))
+        return made
 
     return decorate

@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     from .tools.documents.builtin import builtin_tools
     from .tools.documents.files import open_within
     from .tools.mcp.toolset import McpServer, mcp_tools
-    from .tools.tool import Document, Resumption, Tool, ToolContext, ToolOutput, tool
+    from .tools.tool import Document, FunctionTool, Resumption, Tool, ToolContext, ToolOutput, tool
     from .tools.web.search import SearchBackend, SearchHit, SearchQuery, SearchReply
     from .tools.web.settings import WebSettings
     from .tools.web.tools import web_tools
@@ -124,6 +124,7 @@ __all__ = [
     "ErasureResult",
     "Event",
     "Finding",
+    "FunctionTool",
     "Ids",
     "IllegalEvent",
     "Imported",
@@ -324,6 +325,7 @@ _PLACES = {
     ".tools.mcp.toolset": ("McpServer", "mcp_tools"),
     ".tools.tool": (
         "Document",
+        "FunctionTool",
         "Resumption",
         "Tool",
         "ToolContext",
