@@ -33,7 +33,7 @@ from .test_cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
 def test_a_waiting_run_asks_and_tells_the_exact_command(shell: Shell, shop: str) -> None:
     said = shell("run", "Buy tea", "--app", f"{shop}:engine")
     assert said.code == 5
-    assert said.out == "May shop.buy be called?\n\n  item: tea␛[2J\n  count: 1\n"
+    assert said.out == "May shop.buy be called?\n\n  shop.buy (once)\n  item: tea␛[2J\n  count: 1\n"
     lines = said.err.splitlines()
     assert lines[:2] == [f"model: scripted (from --app {shop}:engine)", "looking"]
     assert "Specifying (waits: approval)" in lines[2]
@@ -255,7 +255,7 @@ def test_output_of_a_waiting_run_is_named_in_the_next_command(shell: Shell, shop
 
 def test_example_answers_fit_the_schema_of_a_question() -> None:
     from paor.cli.support.outcome import answers_to
-    from paor.states.records.questions import OpenQuestion, Question
+    from paor.states.records.questions import Question, QuestionRecord
 
     properties: dict[str, Any] = {
         "name": {"type": "string"},
@@ -264,8 +264,8 @@ def test_example_answers_fit_the_schema_of_a_question() -> None:
         "size": {"enum": ["s", "m"]},
         "any": True,
     }
-    asked = Question(kind="elicitation", message="Who?", answer_schema={"properties": properties})
-    question = OpenQuestion.of(asked, "r", 4, None)
+    asked = QuestionRecord(kind="elicitation", message="Who?", answer_schema={"properties": properties})
+    question = Question.of(asked, "r", 4)
     first, second = answers_to(question)
     assert (
         first

@@ -8,6 +8,7 @@ cannot be, since it was erased, the guard's own sentence is in its place.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
 from ...states.records.outcomes import NoOutcome
+from ...states.records.questions import Question
 from ...states.records.requests import ModelRequest
 from ...states.run.phase_names import FINAL, PHASES, PLANNING
 from ...states.run.state import Run
@@ -93,6 +95,7 @@ class Why:
         trigger, dest: The transition that was taken; empty before it is decided.
         candidates: Every row of the table that was tried or would have been, in order.
         note: What could not be derived, and why.
+        question: What the run waits for, for the row that asks and for the one that the answer will decide; else None.
     """
 
     run_id: str
@@ -106,10 +109,14 @@ class Why:
     dest: str
     candidates: tuple[Candidate, ...] = field(repr=False)
     note: str = ""
+    question: Question | None = None
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, keys as the attributes."""
-        return asdict(self) | {"candidates": [asdict(item) for item in self.candidates]}
+        return asdict(self) | {
+            "candidates": [asdict(item) for item in self.candidates],
+            "question": self.question.wire() if self.question is not None else None,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +184,7 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
             taken.dest if taken is not None else "",
             _candidates(rows_of(source, waiting=waiting), taken, case if taken is not None else None),
             note,
+            _open_question(journal, row, place),
         )
 
 
@@ -194,6 +202,15 @@ def _case(journal: JournalReader, row: RunRow, seq: int, taken: Transition | Non
     except (PaorError, ValidationError, ValueError, LookupError, TypeError, AssertionError) as error:
         text = str(error).partition("\n")[0]
         return None, f"what the guards looked at cannot be derived: {type(error).__name__}: {text}"
+
+
+def _open_question(journal: JournalReader, row: RunRow, seq: int) -> Question | None:
+    """Return what a run waits for, for its last row and for the one to come; None for others, or once it was erased."""
+    if row.status != "waiting" or seq < row.head_seq:
+        return None
+    with suppress(Erased, JournalDamaged):
+        return run_before(journal, row.run_id, row.head_seq + 1).waiting_for
+    return None
 
 
 def _candidates(rows: tuple[Row, ...], taken: Transition | None, case: Case | None) -> tuple[Candidate, ...]:

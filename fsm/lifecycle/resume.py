@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Unpack
 import orjson
 
 from ...states.base.errors import AlreadyAnswered, InvalidAnswer, JournalError
-from ...states.records.questions import QUESTION_ID, Answer, OpenQuestion, Question
+from ...states.records.questions import QUESTION_ID, Answer, Question
 from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema, SchemaError
 from ..decision.run_resources import RunResources
@@ -137,7 +137,7 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
 
 
 def _check_open(
-    journal: JournalReader, row: RunRow, question: OpenQuestion | None, options: ResumeOptions
+    journal: JournalReader, row: RunRow, question: Question | None, options: ResumeOptions
 ) -> None:
     """
     Refuse a message that is not certainly for the question that is open.
@@ -181,7 +181,7 @@ def _check_open(
     raise InvalidAnswer(f"run {row.run_id} does not ask {name!a:.60}; it {now}")
 
 
-def named(options: Mapping[str, Any] | ResumeOptions, question: OpenQuestion | None) -> str | None:
+def named(options: Mapping[str, Any] | ResumeOptions, question: Question | None) -> str | None:
     """Return the question that a message names, by itself or as the approval in its answer to *question*; None for none."""
     name, answer = options.get("question"), options.get("answer")
     if name is not None and (not isinstance(name, str) or not name):
@@ -273,7 +273,7 @@ def _problems(question: Question, answer: Answer) -> list[str]:
     An empty answer fits every question but an approval and that of a tool: it says to the planner that nothing was
     given. A schema that is none, which a model may have written, holds nobody to anything.
     """
-    schema, empty = question.answer_schema, answer.content in (None, "", {}, [])
+    schema, empty = question.schema, answer.content in (None, "", {}, [])
     strict = question.kind == "approval" or (question.kind == "elicitation" and question.tool is not None)
     if answer.action != "accept" or not schema or (empty and not strict):
         return []
