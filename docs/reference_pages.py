@@ -64,6 +64,7 @@ GROUPS = {
         (
             "paor.fsm.lifecycle.result:ResultDocument",
             "paor.fsm.lifecycle.result:CriterionResult",
+            "paor.states.settings.policy:Condition",
         ),
     ),
     "events": Group(
