@@ -270,6 +270,7 @@ class Engine:
         connections: Mapping[str, Any] | None = None,
         model: Model | str | None = None,
         reason: str | None = None,
+        actor: str | None = None,
         accept_changes: bool = False,
     ) -> Result:
         """
@@ -286,7 +287,9 @@ class Engine:
                 run may be answered without.
             connections: Values by label, as for `run`; they are never in the journal.
             model: Instead of the engine's, for a run that was started with its own.
-            reason: Why this answer or outcome was chosen, and by whom; stored in the journal with it.
+            reason: Why this answer or outcome was chosen; stored in the journal with it.
+            actor: Who approved, answered or settled it, such as the name of a user of the host; stored in the journal with
+                it and shown by ``paor show`` and ``paor why``. paor does not check the name.
             accept_changes: Continue even if parts that decide the run have changed since it was recorded. The next
                 row records this, and from it on this engine's prompts, tools and policy apply (`changes` lists the
                 parts).
@@ -315,6 +318,7 @@ class Engine:
             connections=connections,
             model=model,
             reason=reason,
+            actor=actor,
             accept_changes=accept_changes,
         )
 
@@ -330,6 +334,7 @@ class Engine:
         answer: Any = None,
         outcome: str | None = None,
         result: Any = None,
+        actor: str | None = None,
         connections: Mapping[str, Any] | None = None,
         model: Model | str | None = None,
         limits: Limits | Mapping[str, Any] | None = None,
@@ -349,7 +354,7 @@ class Engine:
         Args:
             run_id: Id of the parent, or an unambiguous prefix; it may still be running.
             at_seq: Number of the last row to share, from 0; not the row that ended the parent.
-            answer, outcome, result, connections: As for `resume`, if the parent waited at this row.
+            answer, outcome, result, actor, connections: As for `resume`, if the parent waited at this row.
             model: Used instead of the engine's; if its name differs from the parent's, the fork's own spec records
                 it.
             limits, policy, prompt_template: Used instead of the parent's for the fork's own rows; a mapping of
@@ -375,6 +380,7 @@ class Engine:
             answer=answer,
             outcome=outcome,
             result=result,
+            actor=actor,
             connections=connections,
             model=model,
             limits=limits,

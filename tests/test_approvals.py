@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -448,3 +449,29 @@ def test_a_large_amount_is_asked_about_and_a_small_one_is_not(tmp_path: Path) ->
         assert paid == [99.5, 899999] and replay(world.journal, result.run_id).identical
         assert replay(world.journal, result.run_id, world.engine).identical and world.journal.verify() == []
         assert world.engine.changes(result.run_id) == ()
+
+
+@pytest.mark.parametrize("where", ["resume", "fork"])
+def test_who_approved_is_in_the_journal_and_in_the_replay(where: str, tmp_path: Path) -> None:
+    """Beside the answer, in what can be erased; a name alone says nothing."""
+    with World(tmp_path, [*ONE, *ONE], [send], policy=ASKS) as world:
+        result = world.run()
+        with pytest.raises(InvalidAnswer, match="comes with an answer"):
+            world.engine.resume(result.run_id, actor="ann")
+        with pytest.raises(InvalidAnswer, match="comes with an answer"):
+            world.engine.fork(result.run_id, result.steps, actor="ann")
+        wrong: Any
+        for wrong in ("", 7, "x" * 201):
+            with pytest.raises(InvalidAnswer, match="the actor"):
+                world.engine.resume(result.run_id, answer={"approve": True}, actor=wrong)
+        given_answer: dict[str, Any] = {"answer": {"approve": True}, "actor": "ann\n Doe"}
+        if where == "resume":
+            done = world.engine.resume(result.run_id, **given_answer)
+        else:
+            done = world.engine.fork(result.run_id, 1, **given_answer)
+        assert done.state == "Done"
+        row = next(row for row in world.journal.transitions(done.run_id) if row.trigger == "provide")
+        reply = world.journal.reader.change(row.run, json.dumps(dict(row.change))).reply
+        assert reply and (reply.actor, reply.reason) == ("ann Doe", None)
+        assert "ann" not in json.dumps(dict(row.outcome))
+        assert replay(world.journal, done.run_id, world.engine).identical and world.journal.verify() == []

@@ -290,7 +290,37 @@ def test_why_an_effect_was_settled_so_is_kept_and_shown(shell: Shell, shop: str)
     shell("resume", "last", *flags, "--reason", " ").refused("the reason must be a text")
     said = shell("resume", "last", *flags, "--reason", "stands in the outbox, J. Doe")
     assert (said.code, said.out) == (0, "All is bought.\n"), said
-    assert "answer done: stands in the outbox, J. Doe" in " ".join(shell("show").out.split())
+    shown = " ".join(shell("show").out.split())
+    assert "answer done by " in shown and ": stands in the outbox, J. Doe" in shown
+
+
+@pytest.mark.parametrize(("approve", "words"), [("true", "approved"), ("false", "not approved")])
+def test_who_decided_is_kept_and_shown(shell: Shell, shop: str, approve: str, words: str) -> None:
+    """By the name that was given, else by the login name; with an answer only."""
+    shell("run", "Buy tea", "--app", f"{shop}:engine")
+    app = ("--app", f"{shop}:engine")
+    shell("resume", "last", "--actor", "ann", *app).refused("--actor comes with --answer", lines=2)
+    flags = ("--answer", f'{{"approve": {approve}}}', *app)
+    shell("resume", "last", *flags, "--actor", " ").refused("the actor must be a text")
+    shell("resume", "last", *flags, "--actor", "x" * 201).refused("at most 200")
+    assert shell("resume", "last", *flags, "--actor", "ann \x1b[2J Doe", "--reason", "seen").code == 0
+    shown = shell("show").out
+    assert f"answer {words} by ann ␛[2J Doe: seen" in " ".join(shown.split()), shown
+    with Journal("paor.db", read_only=True) as journal:
+        run_id = journal.runs()[0].run_id
+        row = next(row for row in journal.transitions(run_id) if row.trigger == "provide")
+    told = shell("why", "last", str(row.seq)).out
+    assert f"ann ␛[2J Doe answered: {words}: seen" in told, told
+    assert shell("replay", "last").code == 0
+
+
+def test_the_login_name_decides_unless_another_is_named(
+    shell: Shell, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "clerk")
+    shell("run", "Buy tea", "--app", f"{shop}:engine")
+    assert shell("resume", "last", "--answer", '{"approve": true}', "--app", f"{shop}:engine").code == 0
+    assert "answer approved by clerk" in shell("show").out
 
 
 @pytest.mark.rotates(data=["src/paor/cli/", "fsm/lifecycle/"])

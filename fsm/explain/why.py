@@ -15,8 +15,8 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
-from ...states.records.outcomes import NoOutcome
-from ...states.records.questions import Question
+from ...states.records.outcomes import Answered, NoOutcome
+from ...states.records.questions import Answer, Question
 from ...states.records.requests import ModelRequest
 from ...states.run.phase_names import FINAL, PHASES, PLANNING
 from ...states.run.state import Run
@@ -171,7 +171,7 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
         source = before.dest if before is not None else PLANNING
         waiting = before is not None and before.trigger == "wait"
         case, note = _case(journal, row, place, taken)
-        request, outcome = _words(taken, case.run if case is not None else None)
+        request, outcome = _words(taken, case)
         return Why(
             row.run_id,
             place,
@@ -238,11 +238,13 @@ def _fact(guard: str, case: Case | None) -> str:
     return " ".join((GUARDS[guard].__doc__ or "").split("\n\n")[0].split())
 
 
-def _words(taken: Transition | None, run: Run | None) -> tuple[str, str]:
+def _words(taken: Transition | None, case: Case | None) -> tuple[str, str]:
     """Return what was asked for and what came back, in a few words."""
     if taken is None:
-        return _needs(run), ""
+        return _needs(case.run if case is not None else None), ""
     came = _outcome_words(taken.outcome)
+    if case is not None and isinstance(case.outcome, Answered):
+        came = _answer_words(case.outcome.answer)
     if taken.dest in FINAL and taken.counters.get("stop"):
         came += f"; the run ends: {taken.counters['stop']}"
     return _request_words(taken.request), came
@@ -278,6 +280,12 @@ def _outcome_words(outcome: Any) -> str:
     return "; ".join([told or kind, *more])
 
 
+def _answer_words(answer: Answer) -> str:
+    """Return who answered what, and why."""
+    why = f": {answer.reason}" if answer.reason else ""
+    return f"{answer.actor or 'somebody'} answered: {decision_words(answer)}{why}"
+
+
 def _needs(run: Run | None) -> str:
     """Return what a run that goes on needs next."""
     if run is None:
@@ -290,6 +298,14 @@ def _needs(run: Run | None) -> str:
 
 
 # -- why not -----------------------------------------------------------------------------------------------------
+
+
+def decision_words(answer: Answer) -> str:
+    """Return what an answer decides: that of an approval whether it approves, of others its action."""
+    content = answer.content
+    if answer.action == "accept" and isinstance(content, dict) and isinstance(content.get("approve"), bool):
+        return "approved" if content["approve"] else "not approved"
+    return answer.action
 
 
 def why_not(found: Why, phase: str) -> WhyNot:

@@ -163,7 +163,9 @@ def _with_limits(limits: Limits, given: Mapping[str, Any]) -> Limits:
         raise UsageError(f"limits: {problem}" if problem.startswith("unknown field") else problem) from None
 
 
-def answer_at(run: Run, answer: Any, outcome: str | None, result: Any) -> Answer | None:
+def answer_at(
+    run: Run, answer: Any, outcome: str | None, result: Any, actor: str | None = None
+) -> Answer | None:
     """
     Return what somebody answers to the question at which a run is forked, None when nothing is answered.
 
@@ -171,6 +173,8 @@ def answer_at(run: Run, answer: Any, outcome: str | None, result: Any) -> Answer
         InvalidAnswer: It waits for nothing there, or the answer does not fit.
     """
     if answer is None and outcome is None:
+        if actor is not None:
+            raise InvalidAnswer("an actor comes with an answer or the outcome of an effect in doubt")
         return None
     if run.waiting_for is None:
         raise InvalidAnswer(
@@ -180,7 +184,7 @@ def answer_at(run: Run, answer: Any, outcome: str | None, result: Any) -> Answer
         raise InvalidAnswer(
             "what was told to another run does not count for a fork, which asks anew; name no approval"
         )
-    return answer_of(run.waiting_for, answer, outcome, result)
+    return answer_of(run.waiting_for, answer, outcome, result, actor=actor)
 
 
 def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack[ForkOptions]) -> Acquisition:
@@ -203,7 +207,9 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
     changes, current = changes_now(runner, point.run), options.get("current", False)
     if not current and any(change.relevant for change in changes):
         raise refusal(point.run.run_id, changes, "current, --current")
-    reply = answer_at(point.run, options.get("answer"), options.get("outcome"), options.get("result"))
+    reply = answer_at(
+        point.run, options.get("answer"), options.get("outcome"), options.get("result"), options.get("actor")
+    )
     spec = amended_spec(
         parent,
         own,

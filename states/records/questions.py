@@ -159,6 +159,7 @@ class Answer(Wire):
         approval, run_id: Of an approval the call that it was given for, and the run; written by the engine.
         at: When it was given, in microseconds since the epoch; written by the engine, for approvals.
         reason: Why, in the words of whoever decided; None when nobody said.
+        actor: Who decided, by the name that the caller gave; nobody checks it. None when nobody said.
     """
 
     action: Literal["accept", "decline", "cancel", "done", "retry", "fail"]
@@ -167,3 +168,4 @@ class Answer(Wire):
     run_id: str | None = None
     at: int | None = None
     reason: str | None = None
+    actor: str | None = None

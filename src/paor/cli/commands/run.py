@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import shlex
 import sys
@@ -178,11 +179,13 @@ def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
     """Give a command options of an answer, a model and a report: checked, as ``given``, ``model`` and ``report``."""
 
     @wraps(function)
-    def with_options(answer: str | None, outcome: str | None, returned: str | None, **others: Any) -> int:
+    def with_options(
+        answer: str | None, outcome: str | None, returned: str | None, actor: str | None, **others: Any
+    ) -> int:
         model, output = others.pop("model"), others.pop("output")
         others["model"] = model_of(model) if model is not None else None
         others["report"] = Path(output) if output is not None else None
-        given = _given_answer(answer, outcome, returned)
+        given = _given_answer(answer, outcome, returned, actor)
         if output is not None:
             check_output(Path(output), others["journal"])
         return function(given=given, **others)
@@ -195,13 +198,18 @@ def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
         click.option(
             "--outcome", type=click.Choice(["done", "retry", "fail"]), help="Outcome of an effect in doubt."
         ),
+        option(
+            "--actor", "NAME", "Who answers; kept with the answer in the journal. Default: your login name."
+        ),
         option("--answer", "JSON", "The answer to the run's question."),
     ):
         added(with_options)
     return with_options
 
 
-def _given_answer(answer: str | None, outcome: str | None, returned: str | None) -> dict[str, Any]:
+def _given_answer(
+    answer: str | None, outcome: str | None, returned: str | None, actor: str | None
+) -> dict[str, Any]:
     """Return the answer as `Engine.resume` takes it; raise `UsageError` when its options do not fit, or are not JSON."""
     if answer is not None and outcome is not None:
         raise click.UsageError(
@@ -213,7 +221,19 @@ def _given_answer(answer: str | None, outcome: str | None, returned: str | None)
     if answer is not None and value is None:
         raise click.UsageError('--answer null answers nothing; decline with {"action": "decline"}')
     result = json_value(returned, "--result") if returned is not None else None
-    return {"answer": value, "outcome": outcome, "result": result}
+    if answer is None and outcome is None:
+        if actor is not None:
+            raise click.UsageError("--actor comes with --answer or --outcome")
+        return {"answer": None, "outcome": None, "result": None}
+    return {"answer": value, "outcome": outcome, "result": result, "actor": actor or login_name()}
+
+
+def login_name() -> str | None:
+    """Return the name under which the caller is logged in, None where the system knows none."""
+    try:
+        return getpass.getuser() or None
+    except (OSError, KeyError, ImportError):
+        return None
 
 
 @contextmanager
@@ -253,7 +273,7 @@ def engine_of_run(
 )
 @click.argument("name", metavar="RUN")
 @recorded_run_options
-@option("--reason", "TEXT", "Who decided, and why; kept with --answer or --outcome in the journal.")
+@option("--reason", "TEXT", "Why; kept with --answer or --outcome in the journal.")
 @option("--question", "ID", "The question that this answers; needed after the first of a run.")
 @click.option(
     "--accept-changes", is_flag=True, help="Continue although prompts, tools, policy or code have changed."
