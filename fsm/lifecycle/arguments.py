@@ -63,7 +63,7 @@ class RunOptions(TypedDict, total=False):
     prompt_template: str | None
     transcript: Sequence[Mapping[str, str]]
     final_format: str | None
-    limits: Limits | None
+    limits: Limits | Mapping[str, Any] | None
     profile: Profile | str | None
     stage: Stage | None
     fallback: Literal["batch"] | None
