@@ -141,6 +141,28 @@ def test_ctrl_c_ends_with_130_and_the_command_to_go_on(shell: Shell, shop: str) 
     assert said.code == 0, said
 
 
+def test_ctrl_c_inside_a_once_tool_names_the_call_that_is_in_doubt(shell: Shell, shop: str) -> None:
+    """With its arguments and key, and how to settle it; the command that is printed asks for the outcome."""
+    shell.write("doubt.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
+    process = shell.start("run", "Look", "--app", "doubt:plain", SHOP_SLEEP_S="60")
+    until_looking(shell, process)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    err = told.decode()
+    assert process.returncode == 130 and "what was done is safe" not in err
+    assert (
+        "interrupted inside shop.look (once), which may or may not have taken effect:\n  word: tea\n" in err
+    )
+    assert re.search(r"key: [0-9a-f-]+-1\n", err) and "done (with --result), retry or fail" in err
+    command = re.search(r"Go on with: paor (resume [0-9a-f-]+ --app doubt:plain)\n", err)
+    assert command is not None
+    asked = shell(*command[1].split())
+    assert asked.code == 5 and "shop.look (once)" in asked.out and "word: tea" in asked.out
+    assert (
+        shell("resume", "last", "--outcome", "done", "--result", '"seen"', "--app", "doubt:plain").code == 0
+    )
+
+
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_ctrl_c_at_any_event(shell: Shell, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     from paor.cli.support.progress import Watch

@@ -7,7 +7,7 @@ cannot be, since it was erased, the guard's own sentence is in its place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
-from ...states.records.outcomes import Answered, NoOutcome
+from ...states.records.outcomes import Answered, InDoubt, NoOutcome
 from ...states.records.questions import Answer, Question
 from ...states.records.requests import ModelRequest
 from ...states.run.phase_names import FINAL, PHASES, PLANNING
@@ -33,6 +33,9 @@ from ..machine.table import Row, rows_of
 from ..replay.comparison import request_facts
 from ..replay.restore import run_before
 from .coverage import required_values
+
+REPEATS_NAMED = 3
+"""Most earlier calls that are named of those that a blocked call repeats."""
 
 Fate = Literal["taken", "kept", "later", "open"]
 """Of a candidate row: taken; kept from it by a guard; an earlier one was taken; not decided yet."""
@@ -172,6 +175,8 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
         waiting = before is not None and before.trigger == "wait"
         case, note = _case(journal, row, place, taken)
         request, outcome = _words(taken, case)
+        repeats = _repeats(rows[:place], case)
+        outcome += f"; it repeats {repeats}" if repeats else ""
         return Why(
             row.run_id,
             place,
@@ -182,7 +187,9 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
             outcome,
             taken.trigger if taken is not None else "",
             taken.dest if taken is not None else "",
-            _candidates(rows_of(source, waiting=waiting), taken, case if taken is not None else None),
+            _candidates(
+                rows_of(source, waiting=waiting), taken, case if taken is not None else None, repeats
+            ),
             note,
             _open_question(journal, row, place),
         )
@@ -213,13 +220,26 @@ def _open_question(journal: JournalReader, row: RunRow, seq: int) -> Question | 
     return None
 
 
-def _candidates(rows: tuple[Row, ...], taken: Transition | None, case: Case | None) -> tuple[Candidate, ...]:
+def _repeats(rows: Sequence[Transition], case: Case | None) -> str:
+    """Return which earlier calls a call repeats that was blocked or held back for that, as ``action 2 (row 4)``; empty for none."""
+    if case is None or case.intent is None or (case.duplicate is None and not case.repeated):
+        return ""
+    key = case.intent.key
+    earlier = [row for row in rows if row.trigger == "execute" and row.outcome.get("key") == key]
+    named = [f"action {row.action} (row {row.seq})" for row in earlier[-REPEATS_NAMED:]]
+    more = len(earlier) - len(named)
+    return ", ".join(named) + (f" and {more:,} more before" if more else "")
+
+
+def _candidates(
+    rows: tuple[Row, ...], taken: Transition | None, case: Case | None, repeats: str = ""
+) -> tuple[Candidate, ...]:
     values = taken.guards if taken is not None else {}
     found: list[Candidate] = []
     reached = False
     for row in rows:
         guards = tuple(
-            Checked(name, wanted, None if reached else values.get(name), _fact(name, case))
+            Checked(name, wanted, None if reached else values.get(name), _fact(name, case, repeats))
             for name, wanted in required_values(row)
         )
         fate: Fate = "open"
@@ -232,9 +252,11 @@ def _candidates(rows: tuple[Row, ...], taken: Transition | None, case: Case | No
     return tuple(found)
 
 
-def _fact(guard: str, case: Case | None) -> str:
+def _fact(guard: str, case: Case | None, repeats: str) -> str:
     if case is not None:
-        return " ".join(words_of(GUARDS[guard], case).split())
+        told = " ".join(words_of(GUARDS[guard], case).split())
+        blocks = guard in ("duplicate", "result_known") and GUARDS[guard](case)
+        return f"{told}; it repeats {repeats}" if repeats and blocks else told
     return " ".join((GUARDS[guard].__doc__ or "").split("\n\n")[0].split())
 
 
@@ -245,6 +267,8 @@ def _words(taken: Transition | None, case: Case | None) -> tuple[str, str]:
     came = _outcome_words(taken.outcome)
     if case is not None and isinstance(case.outcome, Answered):
         came = _answer_words(case.outcome.answer)
+    elif case is not None and isinstance(case.outcome, InDoubt) and case.outcome.told:
+        came += f": {case.outcome.told}"
     if taken.dest in FINAL and taken.counters.get("stop"):
         came += f"; the run ends: {taken.counters['stop']}"
     return _request_words(taken.request), came

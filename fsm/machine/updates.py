@@ -376,6 +376,7 @@ def _wait_executing(case: Case) -> Update:
     if isinstance(outcome, Asked):
         return _asking(case, outcome)
     assert intent is not None and isinstance(outcome, InDoubt), "only an effect can be in doubt"
+    unsure = f"{intent.tool} may or may not have taken effect; what is its outcome?"
     message = (
         f"{intent.tool} may or may not have taken effect before the driver was lost; what is its outcome?"
     )
@@ -385,7 +386,9 @@ def _wait_executing(case: Case) -> Update:
         )
     elif outcome.why.startswith("reconcile"):
         told = cut(line(outcome.told), TURN_CHARS) or "it gave a value that no journal can hold"
-        message = f"{message} Its own reconciliation could not say: {told}"
+        message = f"{unsure} Its own reconciliation could not say: {told}"
+    elif outcome.why == "shared_intent":
+        message = f"{unsure} The run that this one was forked from may be about to make the call."
     elif outcome.why == "deadline":
         left = " It was left running, and may still do it." if outcome.left else ""
         message = (
@@ -393,7 +396,7 @@ def _wait_executing(case: Case) -> Update:
         )
     elif outcome.why == "tool_unsure":
         told = cut(line(outcome.told), TURN_CHARS)
-        message = f"{intent.tool} may or may not have taken effect; what is its outcome? It says: {told}"
+        message = f"{unsure} It says: {told}"
     question = QuestionRecord(
         kind="in_doubt",
         message=message,

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
@@ -22,12 +22,14 @@ from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fallback import is_owed
 from ...fsm.lifecycle.result import Result
 from ...fsm.lifecycle.resume import timeout_answer
-from ...fsm.lifecycle.subruns import used_tools
+from ...fsm.lifecycle.subruns import unfinished_tasks, used_tools
 from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.ports import SystemClock
 from ...prompts.model import Model
-from ...states.base.errors import MissingExtra, RunChanged, UsageError
+from ...states.base.errors import MissingExtra, PaorError, RunChanged, UsageError
 from ...states.records.events import RunEnded, RunStarted
+from ...states.run.phase_names import EXECUTING
+from ...states.run.spec import TASK_TOOL
 from ...tools.documents.builtin import builtin_tools
 from ...tools.tool import Tool
 from ..support.app import EngineOptions, engine_options
@@ -37,9 +39,9 @@ from ..support.json_input import json_value
 from ..support.options import QUIET, app_option, command, option
 from ..support.outcome import check_output, end
 from ..support.progress import Watch
-from ..support.run_summary import asking
+from ..support.run_summary import argument_lines, asking
 from ..support.streams import INTERRUPTED, USAGE, say_either, tell
-from ..support.text import one_line, state_text
+from ..support.text import one_line, state_text, width
 
 REPORT = option("--output", "FILE", "Write the final report: .md, .txt, .html or .docx.")
 MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
@@ -167,12 +169,32 @@ def driven(
         if watch.run_id is None:
             tell("paor: interrupted while starting; to see what was started: paor runs")
         else:
-            resume = command_line("resume", engine.journal, watch.run_id)
-            app = f" --app {shlex.quote(options.app)}" if options.app else ""
-            tell(f"paor: interrupted; what was done is safe, go on with: {resume}{app}")
+            tell(*_interrupted(engine.journal, watch.run_id, options))
         return INTERRUPTED
     assert result is not None, "a run ends with its result"
     return end(result, engine.journal, options, output, as_json=as_json)
+
+
+def _interrupted(journal: Journal, run_id: str, options: EngineOptions) -> Iterator[str]:
+    """Yield what a run that was interrupted has left, and how it goes on; a call in doubt by its name and arguments."""
+    app = f" --app {shlex.quote(options.app)}" if options.app else ""
+    resume = command_line("resume", journal, run_id) + app
+    doubts = []
+    with suppress(PaorError):
+        for name in (run_id, *unfinished_tasks(journal.reader, journal.run(run_id))):
+            run, _ = restore_run(journal.reader, name)
+            intent = run.memory.intent
+            if run.state == EXECUTING and run.waiting_for is None and intent and intent.effect == "once":
+                doubts += [intent] if intent.tool != TASK_TOOL.name else []
+    if not doubts:
+        yield f"paor: interrupted; what was done is safe, go on with: {resume}"
+        return
+    for intent in doubts:
+        yield f"paor: interrupted inside {intent.tool} (once), which may or may not have taken effect:"
+        yield from (f"  {line}" for line in argument_lines(intent.arguments, width() - 2))
+        yield f"  key: {intent.idempotency_key}"
+    yield f"paor: find out which; all else is safe. Go on with: {resume}"
+    yield "paor: unless the tool can say it itself, that asks for the outcome: done (with --result), retry or fail"
 
 
 def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,12 +83,19 @@ def call_lines(question: Question, cells: int) -> list[str]:
     """
     Return the call that a question is about: its tool and effect class, then its arguments; nothing without a tool.
 
-    Keys of the environment are taken out. What is left out of it is said: nobody shall approve what is not shown.
+    What is left out is said: nobody shall approve what is not shown.
     """
     if question.tool is None:
         return []
-    lines, scrub = folded(f"{question.tool} ({question.effect})", cells), Scrubber(environment_secrets())
-    arguments = list((question.arguments or {}).items())
+    return [
+        *folded(f"{question.tool} ({question.effect})", cells),
+        *argument_lines(question.arguments or {}, cells),
+    ]
+
+
+def argument_lines(given: Mapping[str, Any], cells: int) -> list[str]:
+    """Return arguments, one below the other, bounded, with keys of the environment taken out."""
+    arguments, scrub, lines = list(given.items()), Scrubber(environment_secrets()), list[str]()
     for name, value in arguments[:ARGUMENTS_SHOWN]:
         found = folded(f"{name}: {scrub(_value_text(value))}", cells)
         lines += found[:ARGUMENT_LINES]
