@@ -49,6 +49,7 @@ GROUPS = {
             *(
                 "Engine",
                 "Result",
+                "Question",
                 "Usage",
                 "Limits",
                 "ReplyTokens",
@@ -63,7 +64,7 @@ GROUPS = {
         (
             "paor.fsm.lifecycle.result:ResultDocument",
             "paor.fsm.lifecycle.result:CriterionResult",
-            "paor.states.records.questions:Question",
+            "paor.states.settings.policy:Condition",
         ),
     ),
     "events": Group(

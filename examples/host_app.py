@@ -23,7 +23,7 @@ from host_desk import Desk
 from host_tickets import Ticket, tickets
 from host_tools import host_tools
 
-from paor import Engine, Journal, Limits, ModelCall, Policy, Reply, Result, ScriptedModel, replay
+from paor import Engine, Journal, Limits, ModelCall, Policy, Question, Reply, Result, ScriptedModel, replay
 
 THREADS = 8
 
@@ -65,23 +65,30 @@ def make_engine(journal: Journal | str, desk: Desk | None = None, given: Sequenc
     )
 
 
+def decide(ticket: Ticket, question: Question) -> dict[str, bool]:
+    """Show the person in charge (here: a rule) what would be done, and return the answer."""
+    told = ", ".join(f"{name}={value!r}" for name, value in (question.arguments or {}).items())
+    print(f"  {ticket.number}: {question.tool}({told}), {question.effect}: {ticket.decision}")
+    return {"approve": ticket.decision == "approve"}
+
+
 def work(engine: Engine, ticket: Ticket) -> Result:
     """Drive one ticket to its end in this thread."""
     result = engine.run(ticket.objective, **ticket.options)
-    if result.status == "waiting":
+    if (question := result.waiting_for) is not None:
         if ticket.decision == "cancel":
             return engine.cancel(result.run_id)
-        return engine.resume(result.run_id, answer={"approve": ticket.decision == "approve"})
+        return engine.resume(result.run_id, question=question.id, answer=decide(ticket, question))
     return result
 
 
 async def awork(engine: Engine, ticket: Ticket) -> Result:
     """Drive one ticket to its end on the running event loop."""
     result = await engine.arun(ticket.objective, **ticket.options)
-    if result.status == "waiting":
+    if (question := result.waiting_for) is not None:
         if ticket.decision == "cancel":
             return await asyncio.to_thread(engine.cancel, result.run_id)
-        return await engine.aresume(result.run_id, answer={"approve": ticket.decision == "approve"})
+        return await engine.aresume(result.run_id, question=question.id, answer=decide(ticket, question))
     return result
 
 

@@ -50,7 +50,7 @@ class Engine:
         model: A model, or ``offline`` / ``script:FILE`` / ``auto`` (default).
         tools: The host's tools, offered beside the built-in ones.
         journal: Path of the journal, or a `Journal`; default ``paor.db``.
-        limits: Limits of every run that is started without its own.
+        limits: Limits of every run, over the defaults of its mode; a run can change some of them.
         policy: What runs may do.
         prompts: Templates by name that replace the shipped ones.
         rules: One to seven business rules of one line each, instead of the shipped five in selection prompts.
@@ -111,7 +111,7 @@ class Engine:
 
     @property
     def limits(self) -> Limits:
-        """The limits of every run that is started without its own."""
+        """The limits of every run in react mode that is started without its own; see `limits_of`."""
         return self._runner.settings.limits
 
     @property
@@ -121,7 +121,7 @@ class Engine:
 
     def limits_of(self, mode: Mode) -> Limits:
         """
-        Return the limits of a run that is started without its own: the engine's, else the defaults of its mode.
+        Return the limits of a run that is started without its own: the defaults of its mode with the engine's.
 
         Args:
             mode: ``react``, ``batch`` or ``planner``; a planner may take 1,000 steps by default, the others 5.
@@ -191,7 +191,7 @@ class Engine:
         prompt_template: str | None = None,
         transcript: Sequence[Mapping[str, str]] = (),
         final_format: str | None = None,
-        limits: Limits | None = None,
+        limits: Limits | Mapping[str, Any] | None = None,
         profile: Profile | str | None = None,
         stage: Stage | None = None,
         fallback: Literal["batch"] | None = None,
@@ -219,7 +219,9 @@ class Engine:
             prompt_template: Instead of the template that plans: ``selection`` in react mode, else ``plan``.
             transcript: The conversation before, for a planner: mappings with ``role`` and ``content``.
             final_format: ``md``, ``txt``, ``html`` or ``docx``: one last formatting action after a successful review.
-            limits: Instead of the engine's.
+            limits: The limits that change, as a `Limits` value or a mapping such as ``{"max_steps": 9}``; all others stay the
+                engine's. The same rule holds for `fork` (over the parent's) and `follow_up` (over the last round's). A run
+                that is resumed keeps its limits.
             profile: ``lenient`` (default) accepts every documented form of a reply, ``strict`` only one; or a
                 `Profile`. For react mode.
             stage: ``two_stage`` (default) asks for the action with its objective and inputs, ``single`` only for
@@ -270,6 +272,7 @@ class Engine:
         connections: Mapping[str, Any] | None = None,
         model: Model | str | None = None,
         reason: str | None = None,
+        actor: str | None = None,
         accept_changes: bool = False,
     ) -> Result:
         """
@@ -286,7 +289,9 @@ class Engine:
                 run may be answered without.
             connections: Values by label, as for `run`; they are never in the journal.
             model: Instead of the engine's, for a run that was started with its own.
-            reason: Why this answer or outcome was chosen, and by whom; stored in the journal with it.
+            reason: Why this answer or outcome was chosen; stored in the journal with it.
+            actor: Who approved, answered or settled it, such as the name of a user of the host; stored in the journal with
+                it and shown by ``paor show`` and ``paor why``. paor does not check the name.
             accept_changes: Continue even if parts that decide the run have changed since it was recorded. The next
                 row records this, and from it on this engine's prompts, tools and policy apply (`changes` lists the
                 parts).
@@ -315,6 +320,7 @@ class Engine:
             connections=connections,
             model=model,
             reason=reason,
+            actor=actor,
             accept_changes=accept_changes,
         )
 
@@ -330,6 +336,7 @@ class Engine:
         answer: Any = None,
         outcome: str | None = None,
         result: Any = None,
+        actor: str | None = None,
         connections: Mapping[str, Any] | None = None,
         model: Model | str | None = None,
         limits: Limits | Mapping[str, Any] | None = None,
@@ -349,11 +356,11 @@ class Engine:
         Args:
             run_id: Id of the parent, or an unambiguous prefix; it may still be running.
             at_seq: Number of the last row to share, from 0; not the row that ended the parent.
-            answer, outcome, result, connections: As for `resume`, if the parent waited at this row.
+            answer, outcome, result, actor, connections: As for `resume`, if the parent waited at this row.
             model: Used instead of the engine's; if its name differs from the parent's, the fork's own spec records
                 it.
-            limits, policy, prompt_template: Used instead of the parent's for the fork's own rows; a mapping of
-                limits may have only those that change, such as ``{"max_steps": 9}``.
+            limits: The limits that change for the fork's own rows, as for `run`; all others stay the parent's.
+            policy, prompt_template: Used instead of the parent's for the fork's own rows.
             current: Take this engine's prompts, rules, tool schemas and policy instead of those that the parent
                 recorded.
             drive: Whether to continue at once; otherwise the fork is only created, and `resume` continues it.
@@ -375,6 +382,7 @@ class Engine:
             answer=answer,
             outcome=outcome,
             result=result,
+            actor=actor,
             connections=connections,
             model=model,
             limits=limits,
@@ -450,7 +458,8 @@ class Engine:
         Args:
             run_id: Any run of the workflow.
             text: What the user wants next.
-            **options: See `stream`; mode, language, tools, limits and task type are by default those of the last round.
+            **options: See `stream`; mode, language, tools and task type are by default those of the last round, and so are
+                the limits that are not given.
 
         Raises:
             UsageError: A run of the workflow is not finished.

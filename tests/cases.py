@@ -33,7 +33,7 @@ from paor.states.records.outcomes import (
     Replied,
     Usage,
 )
-from paor.states.records.questions import Answer, Asking, Question
+from paor.states.records.questions import Answer, Asking, QuestionRecord
 from paor.states.records.requests import ModelRequest, Recall, Request, ToolRequest
 from paor.states.run.spec import Spec, ToolSpec
 from paor.states.run.state import Run, initial_run
@@ -110,8 +110,10 @@ INTENT = Intent(
 SELECTION = Selection(tool="notes.read", objective="read page 1", fields=())
 SETTLED = SELECTION.model_copy(update={"arguments": {"page": 1}})
 RESULT = ToolResult(tool="notes.read", ok=True)
-QUESTION = Question(kind="approval", message="May notes.read be called?", tool="notes.read", key="run-1-1")
-DOUBT = Question(kind="in_doubt", message="Did it happen?", tool="notes.read", key="run-1-1")
+QUESTION = QuestionRecord(
+    kind="approval", message="May notes.read be called?", tool="notes.read", key="run-1-1"
+)
+DOUBT = QuestionRecord(kind="in_doubt", message="Did it happen?", tool="notes.read", key="run-1-1")
 
 OUTCOMES: dict[str, Outcome] = {
     "none": NoOutcome(),
@@ -167,6 +169,7 @@ class Walk:
         decision = decide(self.run, outcome, MOMENT, self.kit)
         self.run = apply(
             self.run,
+            at=MOMENT.at_us,
             trigger=decision.row.trigger,
             dest=decision.row.dest,
             counters=decision.counters,

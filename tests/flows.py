@@ -103,6 +103,7 @@ def check_fold(journal: Journal, run_id: str) -> None:
         assert set(change.slots()) == sets_of(folded)[row[4], row[3]], row[3]
         folded = apply(
             folded,
+            at=row[2],
             trigger=row[3],
             dest=row[5],
             counters=counters_of(row),

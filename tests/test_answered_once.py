@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from paor import AlreadyAnswered, InvalidAnswer, Limits, Policy, Result, SeededIds, Tool, tool
-from paor.states.records.questions import OpenQuestion, Question
+from paor.states.records.questions import Question, QuestionRecord
 
 from .journey import Lost
 from .planning import ASK, END, PLAN, World
@@ -36,7 +36,7 @@ def heads(world: World) -> list[tuple[str, int, bytes]]:
     return [(run.run_id, run.head_seq, run.head_hash) for run in world.journal.runs()]
 
 
-def question(result: Result) -> OpenQuestion:
+def question(result: Result) -> Question:
     assert result.status == "waiting" and result.waiting_for is not None
     return result.waiting_for
 
@@ -172,15 +172,15 @@ def test_a_message_to_a_run_that_never_asked_is_told_so(tmp_path: Path) -> None:
 
 def test_what_the_id_of_a_question_is_bound_to() -> None:
     """The run, the row, the question with its tool, action and policy, and the call's arguments."""
-    asked = Question(kind="approval", message="May it?", tool="bank.pay", key="r-1", approval="0f")
+    asked = QuestionRecord(kind="approval", message="May it?", tool="bank.pay", key="r-1", approval="0f")
     others = [asked.model_copy(update={name: "other"}) for name in ("message", "tool", "key", "approval")]
     bound = {
-        OpenQuestion.of(item, run_id, seq, key).id
+        Question.of(item, run_id, seq, key=key).id
         for item in (asked, *others)
         for run_id in ("r", "s")
         for seq in (1, 2)
         for key in ("k", "l", None)
     }
     assert len(bound) == 5 * 2 * 2 * 3
-    read = Question.model_validate_json(asked.wire_json())
-    assert OpenQuestion.of(read, "r", 1, "k") == OpenQuestion.of(asked, "r", 1, "k")
+    read = QuestionRecord.model_validate_json(asked.wire_json())
+    assert Question.of(read, "r", 1, key="k") == Question.of(asked, "r", 1, key="k")

@@ -72,6 +72,7 @@ def _followed(journal: Journal, run: Any, row: tuple[Any, ...]) -> Any:
     """Return *run* after *row*, through the same `apply` that the loop uses."""
     return apply(
         run,
+        at=row[2],
         trigger=row[3],
         dest=row[5],
         counters=counters_of(row),
@@ -100,6 +101,7 @@ def test_a_change_that_sets_another_slot_is_refused(kind: str, place: tuple[str,
         with pytest.raises(InternalError, match=f"{trigger} in {source} must set"):
             apply(
                 run,
+                at=0,
                 trigger=trigger,
                 dest=source,
                 counters=run.counters,
@@ -116,6 +118,7 @@ def test_a_turn_that_is_said_at_times_only_is_refused() -> None:
         with pytest.raises(InternalError, match="says a turn at times only"):
             apply(
                 run,
+                at=0,
                 trigger="select",
                 dest=SPECIFYING,
                 counters=run.counters,

@@ -33,7 +33,7 @@ from .test_cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
 def test_a_waiting_run_asks_and_tells_the_exact_command(shell: Shell, shop: str) -> None:
     said = shell("run", "Buy tea", "--app", f"{shop}:engine")
     assert said.code == 5
-    assert said.out == "May shop.buy be called?\n\n  item: tea␛[2J\n  count: 1\n"
+    assert said.out == "May shop.buy be called?\n\n  shop.buy (once)\n  item: tea␛[2J\n  count: 1\n"
     lines = said.err.splitlines()
     assert lines[:2] == [f"model: scripted (from --app {shop}:engine)", "looking"]
     assert "Specifying (waits: approval)" in lines[2]
@@ -139,6 +139,28 @@ def test_ctrl_c_ends_with_130_and_the_command_to_go_on(shell: Shell, shop: str) 
     ), err
     said = shell("resume", "last", "--journal", "my runs.db", "--app", f"{shop}:plain")
     assert said.code == 0, said
+
+
+def test_ctrl_c_inside_a_once_tool_names_the_call_that_is_in_doubt(shell: Shell, shop: str) -> None:
+    """With its arguments and key, and how to settle it; the command that is printed asks for the outcome."""
+    shell.write("doubt.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
+    process = shell.start("run", "Look", "--app", "doubt:plain", SHOP_SLEEP_S="60")
+    until_looking(shell, process)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    err = told.decode()
+    assert process.returncode == 130 and "what was done is safe" not in err
+    assert (
+        "interrupted inside shop.look (once), which may or may not have taken effect:\n  word: tea\n" in err
+    )
+    assert re.search(r"key: [0-9a-f-]+-1\n", err) and "done (with --result), retry or fail" in err
+    command = re.search(r"Go on with: paor (resume [0-9a-f-]+ --app doubt:plain)\n", err)
+    assert command is not None
+    asked = shell(*command[1].split())
+    assert asked.code == 5 and "shop.look (once)" in asked.out and "word: tea" in asked.out
+    assert (
+        shell("resume", "last", "--outcome", "done", "--result", '"seen"', "--app", "doubt:plain").code == 0
+    )
 
 
 @pytest.mark.parametrize("after", [0, 1, 3])
@@ -255,7 +277,7 @@ def test_output_of_a_waiting_run_is_named_in_the_next_command(shell: Shell, shop
 
 def test_example_answers_fit_the_schema_of_a_question() -> None:
     from paor.cli.support.outcome import answers_to
-    from paor.states.records.questions import OpenQuestion, Question
+    from paor.states.records.questions import Question, QuestionRecord
 
     properties: dict[str, Any] = {
         "name": {"type": "string"},
@@ -264,8 +286,8 @@ def test_example_answers_fit_the_schema_of_a_question() -> None:
         "size": {"enum": ["s", "m"]},
         "any": True,
     }
-    asked = Question(kind="elicitation", message="Who?", answer_schema={"properties": properties})
-    question = OpenQuestion.of(asked, "r", 4, None)
+    asked = QuestionRecord(kind="elicitation", message="Who?", answer_schema={"properties": properties})
+    question = Question.of(asked, "r", 4)
     first, second = answers_to(question)
     assert (
         first
@@ -290,7 +312,37 @@ def test_why_an_effect_was_settled_so_is_kept_and_shown(shell: Shell, shop: str)
     shell("resume", "last", *flags, "--reason", " ").refused("the reason must be a text")
     said = shell("resume", "last", *flags, "--reason", "stands in the outbox, J. Doe")
     assert (said.code, said.out) == (0, "All is bought.\n"), said
-    assert "answer done: stands in the outbox, J. Doe" in " ".join(shell("show").out.split())
+    shown = " ".join(shell("show").out.split())
+    assert "answer done by " in shown and ": stands in the outbox, J. Doe" in shown
+
+
+@pytest.mark.parametrize(("approve", "words"), [("true", "approved"), ("false", "not approved")])
+def test_who_decided_is_kept_and_shown(shell: Shell, shop: str, approve: str, words: str) -> None:
+    """By the name that was given, else by the login name; with an answer only."""
+    shell("run", "Buy tea", "--app", f"{shop}:engine")
+    app = ("--app", f"{shop}:engine")
+    shell("resume", "last", "--actor", "ann", *app).refused("--actor comes with --answer", lines=2)
+    flags = ("--answer", f'{{"approve": {approve}}}', *app)
+    shell("resume", "last", *flags, "--actor", " ").refused("the actor must be a text")
+    shell("resume", "last", *flags, "--actor", "x" * 201).refused("at most 200")
+    assert shell("resume", "last", *flags, "--actor", "ann \x1b[2J Doe", "--reason", "seen").code == 0
+    shown = shell("show").out
+    assert f"answer {words} by ann ␛[2J Doe: seen" in " ".join(shown.split()), shown
+    with Journal("paor.db", read_only=True) as journal:
+        run_id = journal.runs()[0].run_id
+        row = next(row for row in journal.transitions(run_id) if row.trigger == "provide")
+    told = shell("why", "last", str(row.seq)).out
+    assert f"ann ␛[2J Doe answered: {words}: seen" in told, told
+    assert shell("replay", "last").code == 0
+
+
+def test_the_login_name_decides_unless_another_is_named(
+    shell: Shell, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "clerk")
+    shell("run", "Buy tea", "--app", f"{shop}:engine")
+    assert shell("resume", "last", "--answer", '{"approve": true}', "--app", f"{shop}:engine").code == 0
+    assert "answer approved by clerk" in shell("show").out
 
 
 @pytest.mark.rotates(data=["src/paor/cli/", "fsm/lifecycle/"])

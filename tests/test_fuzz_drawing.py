@@ -14,7 +14,7 @@ from paor.fuzz import EngineMachine, Said, Setting, World, families, replies, se
 from paor.fuzz.strategies.json_schema import arguments, weighted
 from paor.fuzz.strategies.outcomes import answers, tighter
 from paor.fuzz.strategies.replies import calls_again, near_misses
-from paor.states.records.questions import Question
+from paor.states.records.questions import Question, QuestionRecord
 from paor.states.run.spec import ToolSpec
 
 
@@ -41,7 +41,7 @@ def test_weights_are_kept() -> None:
 
 def test_most_approvals_are_given() -> None:
     """Else no run gets to what happens after one."""
-    drawn = drawn_from(answers(Question(kind="approval", message="May it?")))
+    drawn = drawn_from(answers(Question.of(QuestionRecord(kind="approval", message="May it?"), "r", 1)))
     assert drawn.count({"approve": True}) > len(drawn) * 0.45
     assert {"approve": False} in drawn
 

@@ -157,6 +157,7 @@ def test_a_restored_run_equals_the_fold_of_its_rows_at_every_place(tmp_path: Pat
         for place, values in enumerate(rows):
             folded = apply(
                 folded,
+                at=values[2],
                 trigger=values[3],
                 dest=values[5],
                 counters=counters_of(values),

@@ -290,7 +290,7 @@ def test_who_decided_and_why_stands_in_the_journal(outcome: str, is_async: bool,
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"reason": "x"}, "a reason or a question comes with an answer"),
+        ({"reason": "x"}, "a reason, an actor or a question comes with an answer"),
         ({"outcome": "done", "reason": " "}, "the reason must be a text"),
         ({"outcome": "done", "reason": 7}, "the reason must be a text"),
         ({"outcome": "done", "reason": "x" * 2001}, "the reason has 2001 characters; at most 2000"),

@@ -46,9 +46,7 @@ def test_a_question_of_the_new_protocol_waits_and_goes_on_in_the_same_process(tm
         waiting = engine.run("Delete x")
         assert asked(waiting) == "elicitation: The MCP server m, for delete, asks: Delete x?"
         assert waiting.waiting_for is not None
-        assert (
-            waiting.waiting_for.answer_schema["required"] == ["ok"] and waiting.waiting_for.tool == "m.delete"
-        )
+        assert waiting.waiting_for.schema["required"] == ["ok"] and waiting.waiting_for.tool == "m.delete"
         assert done(tmp_path / "effects") == []
         with pytest.raises(InvalidAnswer, match=r"answer\.ok is required"):
             engine.resume(waiting.run_id, answer={"note": "?"})

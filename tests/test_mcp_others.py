@@ -128,8 +128,8 @@ def test_the_everything_server_asks_and_is_answered(tmp_path: Path) -> None:
         waiting = engine.run("Ask me")
         question = waiting.waiting_for
         assert question is not None and question.kind == "elicitation"
-        assert "name" in question.answer_schema["properties"]
-        required = question.answer_schema.get("required", [])
+        assert "name" in question.schema["properties"]
+        required = question.schema.get("required", [])
         answer = {name: "Ada" for name in required} or {"name": "Ada"}
         assert engine.resume(waiting.run_id, answer=answer).state == "Done"
         sound(engine, waiting.run_id)
@@ -152,7 +152,7 @@ def test_the_everything_server_over_http_asks_and_is_gone_when_the_run_is_replay
                     waiting = engine.run("Ask me")
                     question = waiting.waiting_for
                     assert question is not None and question.kind == "elicitation"
-                    answer = {name: "Ada" for name in question.answer_schema.get("required", ["name"])}
+                    answer = {name: "Ada" for name in question.schema.get("required", ["name"])}
                     assert engine.resume(waiting.run_id, answer=answer).state == "Done"
         finally:
             process.terminate()

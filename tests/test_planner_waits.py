@@ -67,7 +67,7 @@ def test_A137_A143_D17_a_plans_question_waits_and_another_process_answers(tmp_pa
     result = waiting(tmp_path, script)
     question = result.waiting_for
     assert question is not None and result.state == "Planning"
-    assert (question.kind, question.message, question.answer_schema) == ("elicitation", "Which page?", schema)
+    assert (question.kind, question.message, question.schema) == ("elicitation", "Which page?", schema)
     with Later(tmp_path, script) as world:
         assert world.answer(answer={"page": 2}).state == "Done"
         assert world.model.kinds == ["plan", "plan", "review"]
@@ -254,9 +254,7 @@ def test_A150_A140_a_missing_argument_is_asked_for_by_name(tmp_path: Path) -> No
     script = [PLAN(STEP("notes.write", page=1, reason="note it down")), NOTHING, SUCCESS]
     question = waiting(tmp_path, script, [write]).waiting_for
     assert question is not None and question.kind == "argument" and question.tool == "notes.write"
-    assert question.answer_schema["required"] == ["text"] and list(question.answer_schema["properties"]) == [
-        "text"
-    ]
+    assert question.schema["required"] == ["text"] and list(question.schema["properties"]) == ["text"]
     assert "notes.write needs text" in question.message and "note it down" in question.message
     with Later(tmp_path, script, [write]) as world:
         with pytest.raises(InvalidAnswer, match=r"answer\.text"):

@@ -1789,7 +1789,7 @@ def test_an_approval_is_waited_for_before_the_intent(tmp_path: Path) -> None:
         )
         assert result.waiting_for is not None
         assert (result.waiting_for.kind, result.waiting_for.tool) == ("approval", "notes.send")
-        assert "approve" in result.waiting_for.answer_schema["properties"]
+        assert "approve" in result.waiting_for.schema["properties"]
         assert (sent, world.rows[-1].action) == ([], 0)
 
 

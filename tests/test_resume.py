@@ -73,6 +73,7 @@ def folded(journal: Journal, run: Run, rows: Sequence[tuple[Any, ...]]) -> list[
     for row in rows:
         after = apply(
             runs[-1],
+            at=row[2],
             trigger=row[3],
             dest=row[5],
             counters=counters_of(row),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,10 +12,12 @@ from typing import Any
 import pytest
 
 from paor import (
+    EffectUnknown,
     Journal,
     JournalDamaged,
     Limits,
     Policy,
+    Tool,
     UnknownRun,
     UsageError,
     Why,
@@ -27,14 +30,17 @@ from paor.fsm.machine.guards import GUARDS, WORDS, words_of
 from paor.fsm.machine.stop_rules import read_case
 from paor.fsm.machine.table import rows_of
 from paor.states.records.actions import Selection
-from paor.states.records.outcomes import NoOutcome
+from paor.states.records.outcomes import DOUBTS, NoOutcome
 from paor.states.run.phase_names import FINAL, PHASES, REVIEWING
 from paor.states.run.workflow_position import FlowState
 
 from .cases import OUTCOMES, run_in
 from .journeys import JOURNEYS, Journey, play
+from .pages import ROOT
 from .test_machine import RUNS
 from .worlds import ANSWER, CONTINUE, JOURNAL, PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS, engine
+
+CALLS = ROOT / "fsm" / "runtime" / "tool_calls.py"
 
 
 def facts(found: Why) -> dict[str, str]:
@@ -163,6 +169,69 @@ def test_a_denied_action_is_told_with_the_rule(tmp_path: Path) -> None:
     assert "action_allowed was False" in why_not(found, "Specifying").answer
 
 
+def test_a_duplicate_that_repeats_many_calls_names_the_last_three(tmp_path: Path) -> None:
+    """A call with other arguments between them is none of them."""
+    calls = [*READ(1), CONTINUE] * 2 + [*READ(2), CONTINUE] + [*READ(1), CONTINUE] * 3
+    limits = Limits(max_steps=9, consecutive_limit=9)
+    with engine(tmp_path, [*calls, STOP, SUCCESS], limits=limits) as scripted:
+        run_id = scripted.run("Read the notes").run_id
+        rows = scripted.journal.transitions(run_id)
+        blocked = next(row.seq for row in rows if row.trigger == "refuse")
+        made = {row.action: row.seq for row in rows if row.trigger == "execute"}
+        told = ", ".join(f"action {action} (row {made[action]})" for action in (2, 4, 5))
+        assert facts(why(scripted.journal, run_id, blocked))["duplicate"] == (
+            f"the frequency rule blocks it; it repeats {told} and 1 more before"
+        )
+
+
+def once_in_doubt(raised: BaseException | None, reconciled: BaseException | None) -> Tool:
+    """Return a tool that does not know what it did, and perhaps a reconciliation that does not know it either."""
+
+    def run(page: int) -> str:
+        raise raised or AssertionError("made")
+
+    def reconcile(key: str) -> Any:
+        raise reconciled or AssertionError("asked")
+
+    schema = {"type": "object", "properties": {"page": {"type": "integer"}}, "required": ["page"]}
+    return Tool("notes.read", "Read.", schema, run, "once", reconcile=reconcile if reconciled else None)
+
+
+@pytest.mark.parametrize(
+    ("reconciled", "code", "words", "told"),
+    [
+        (None, "tool_unsure", "begun, and its tool cannot say what it did", "the line broke"),
+        (
+            OSError("no reply"),
+            "reconcile_failed",
+            "begun, and its reconciliation could not say whether it happened",
+            "OSError: no reply",
+        ),
+    ],
+)
+def test_a_doubt_is_told_with_its_own_reason(
+    reconciled: BaseException | None, code: str, words: str, told: str, tmp_path: Path
+) -> None:
+    """No driver is gone where the tool itself cannot say: neither in the explanation nor in the question."""
+    made = once_in_doubt(EffectUnknown("the line broke"), reconciled)
+    with engine(tmp_path, [*READ(1), STOP, SUCCESS], tools=[made]) as scripted:
+        result = scripted.run("Read the notes")
+        row = scripted.journal.transitions(result.run_id)[-1]
+        assert (row.trigger, row.outcome["why"]) == ("wait", code)
+        found = why(scripted.journal, result.run_id, row.seq)
+        assert found.outcome == f"in doubt: {words}: {told}"
+        assert facts(found)["in_doubt"] == f"a once effect was {words}"
+        assert result.waiting_for is not None
+        assert "driver" not in result.waiting_for.message + found.outcome + facts(found)["in_doubt"]
+
+
+def test_every_reason_of_a_doubt_has_words() -> None:
+    """Of all that the engine writes; only a lost driver is told as one."""
+    written = set(re.findall(r'InDoubt\(\s*"(\w+)"', CALLS.read_text())) | {"deadline", "tool_unsure"}
+    assert written and written <= set(DOUBTS)
+    assert [name for name, words in DOUBTS.items() if "driver" in words] == ["", "driver_lost"]
+
+
 def test_a_duplicate_is_told_with_its_rule(tmp_path: Path) -> None:
     """And how often the call was made."""
     replies = [*READ(1), CONTINUE, *READ(1), CONTINUE, *READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
@@ -171,7 +240,10 @@ def test_a_duplicate_is_told_with_its_rule(tmp_path: Path) -> None:
         rows = scripted.journal.transitions(run_id)
         blocked = next(row.seq for row in rows if row.trigger == "refuse")
         found = why(scripted.journal, run_id, blocked)
-        assert facts(found)["duplicate"] == "the consecutive rule blocks it"
+        made = [row for row in rows if row.trigger == "execute" and row.seq < blocked]
+        repeated = ", ".join(f"action {row.action} (row {row.seq})" for row in made)
+        assert facts(found)["duplicate"] == f"the consecutive rule blocks it; it repeats {repeated}"
+        assert found.outcome.endswith(f"duplicate consecutive; it repeats {repeated}")
         assert "duplicate was True" in why_not(found, "Executing").answer
         first = next(row.seq for row in rows if row.trigger == "specify" and row.step == 2)
         assert facts(why(scripted.journal, run_id, first))["duplicate"] == (

@@ -14,6 +14,8 @@ CODES = {
     "not_allowed": "a rule concerns only tools that are not allowed anyway",
     "unknown_argument": "a rule looks at an argument that no such tool has",
     "never_fits": "a rule waits for a value that no such argument can have",
+    "other_type": "a rule compares an argument with a value of another type, so that it asks every time",
+    "compares_digits": "a rule compares the digits of a number as a text",
     "covered": "an earlier rule says the same already",
     "never_allowed": "a tool is offered and can never be used (a note: it may be meant)",
     "unknown_name": "a row names a phase or guard that does not exist",

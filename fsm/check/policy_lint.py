@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...states.run.spec import ToolSpec
-from ...states.settings.policy import ApprovalRule, Policy
-from ...tools.approvals import fits_value
+from ...states.settings.policy import NUMBER_MAX, ApprovalRule, Condition, Policy, is_number
+from ...tools.approvals import holds
 from ...tools.policy import matches
 from .findings import Finding
 
@@ -77,25 +77,90 @@ def _approvals(policy: Policy, tools: Sequence[ToolSpec], closed: Mapping[str, s
         place = f"policy.approvals[{index}]"
         yield from _reach(place, rule.tool, names, closed)
         fitting = [tool for tool in tools if matches(tool.name, (rule.tool,))]
-        for path, wanted in rule.arguments.items():
-            having = {
-                tool.name: schema for tool in fitting if (schema := _at(tool.parameters, path)) is not None
-            }
-            choices = [_choices(schema) for schema in having.values()]
-            if fitting and not having:
-                words = f"no tool that {rule.tool!a} fits has the argument {path!a}"
-                yield Finding("unknown_argument", place, words)
-            elif having and not any(some is None or _fits_one(wanted, some) for some in choices):
-                words = (
-                    f"{wanted!a} fits no value that the argument {path!a} of {_list_text([*having])} can have"
-                )
-                yield Finding("never_fits", place, words)
+        yield from _conditions(place, rule, fitting)
         for other, wider in enumerate(rules):
             whole = not wider.arguments and other != index and (rule.arguments or other < index)
             if whole and _covers(wider.tool, rule.tool, names):
                 words = f"policy.approvals[{other}] asks for all of its calls already"
                 yield Finding("covered", place, words)
                 break
+
+
+def _conditions(place: str, rule: ApprovalRule, tools: Sequence[ToolSpec]) -> Iterator[Finding]:
+    """Yield what is wrong with the conditions of a rule, for the tools that it is about."""
+    for path, condition in rule.arguments.items():
+        schemas = {tool.name: _at(tool.parameters, path) for tool in tools}
+        if lacking := [name for name, schema in schemas.items() if schema is None]:
+            words = f"there is no argument {path!a} of {_list_text(lacking)}, which counts as holding"
+            yield Finding("unknown_argument", place, words)
+        found: dict[str, list[str]] = {}
+        for name, schema in schemas.items():
+            if schema is not None:
+                found.setdefault(_defect(condition, schema), []).append(name)
+        usable = found.pop("", [])
+        for code, names in found.items():
+            if code != "never_fits" or not usable:  # of several tools one may be meant
+                wanted = condition.model_dump(mode="json")
+                words = f"{wanted!a} and the argument {path!a} of {_list_text(names)}: {_DEFECTS[code]}"
+                yield Finding(code, place, words)
+
+
+_DEFECTS = {
+    "never_fits": "no value that it can have fits",
+    "other_type": "no value that it can have can be compared, so every call is asked about",
+    "compares_digits": "a pattern compares the digits of a number; compare it with gt, ge, lt, le or eq",
+}
+_NUMBERS = frozenset({"integer", "number"})
+
+
+def _defect(condition: Condition, schema: Mapping[str, Any]) -> str:
+    """Return why a condition can tell nothing of an argument with this JSON Schema, as a key of `_DEFECTS`; empty if it can."""
+    operators, choices, types = condition.operators, _choices(schema), _types(schema)
+    if choices is not None:
+        found = [holds(condition, choice) for choice in choices]
+        return "" if True in found else "other_type" if None in found else "never_fits"
+    if types is None:
+        return ""
+    if not all(types & _comparable(name, wanted) for name, wanted in operators.items()):
+        return "other_type"
+    if not types <= _NUMBERS:
+        return ""
+    return (
+        "compares_digits" if "pattern" in operators else "" if _overlap(operators, schema) else "never_fits"
+    )
+
+
+def _comparable(name: str, wanted: Any) -> frozenset[str]:
+    """Return the types of JSON that an operator can compare with *wanted*."""
+    if name == "pattern":
+        return _TYPES
+    values = wanted if name == "in" else (wanted,)
+    if None in values:
+        return _TYPES
+    return frozenset().union(*(_NUMBERS if is_number(value) else _NAMES[type(value)] for value in values))
+
+
+_NAMES: dict[type, frozenset[str]] = {str: frozenset({"string"}), bool: frozenset({"boolean"})}
+_TYPES = _NUMBERS | {"string", "boolean", "null", "object", "array"}
+
+
+def _types(schema: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the types of JSON that a schema allows, None where it does not tell them."""
+    told = schema.get("type")
+    names = [told] if isinstance(told, str) else told if isinstance(told, list) else []
+    return frozenset(names) if names and all(isinstance(name, str) for name in names) else None
+
+
+def _overlap(operators: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
+    """Return whether a number between the bounds of a schema also lies between those of a condition."""
+
+    def given(name: str, *others: str) -> list[Any]:
+        return [x for x in (schema.get(name), *map(operators.get, others)) if is_number(x)]
+
+    above, below = given("exclusiveMinimum", "gt"), given("exclusiveMaximum", "lt")
+    low = max([*given("minimum", "ge", "eq"), *above], default=-NUMBER_MAX)
+    high = min([*given("maximum", "le", "eq"), *below], default=NUMBER_MAX)
+    return bool(low < high or (low == high and low not in above and high not in below))
 
 
 def _choices(schema: Mapping[str, Any]) -> Sequence[Any] | None:
@@ -135,11 +200,6 @@ def _items(schema: Any) -> Any:
     while isinstance(schema, Mapping) and schema.get("type") == "array" and "items" in schema:
         schema = schema["items"]
     return schema
-
-
-def _fits_one(pattern: str, values: Sequence[Any]) -> bool:
-    """Return whether a pattern can hold for one of *values*; a turned one holds for an argument that is left out."""
-    return pattern.startswith("!") or any(fits_value(pattern, value) for value in values)
 
 
 def _list_text(names: Sequence[str]) -> str:

@@ -176,6 +176,7 @@ class StateWalker:
         decision = decide(run, outcome_of(move, run), moment, self.kit, rules=self._rules)
         after = apply(
             run,
+            at=moment.at_us,
             trigger=decision.row.trigger,
             dest=decision.row.dest,
             counters=decision.counters,

@@ -14,7 +14,7 @@ from ...prompts.parsing.replies import Invalid
 from ...states.records.actions import Intent, Selection, ToolResult
 from ...states.records.outcomes import Outcome
 from ...states.records.plans import Plan
-from ...states.records.questions import Question
+from ...states.records.questions import QuestionRecord
 from ...states.records.reviews import Refinement, Review
 from ...states.run.state import Run
 from ...states.run.workflow_position import FlowState
@@ -102,7 +102,7 @@ class Case(Struct):
     overruled: bool = False
     criteria: str = ""
     plan: Plan | None = None
-    question: Question | None = None
+    question: QuestionRecord | None = None
     stop_reason: str | None = None
     moved: Moved | None = None
     unaskable: bool = False

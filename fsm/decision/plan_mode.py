@@ -20,7 +20,7 @@ from ...prompts.parsing.task_plans import read_task_plan
 from ...states.records.actions import Selection, StoredText
 from ...states.records.outcomes import NoOutcome, Recalled, Replied
 from ...states.records.plans import Elicitation, Plan, Step
-from ...states.records.questions import Question
+from ...states.records.questions import QuestionRecord
 from ...states.run.budgets import questions_left
 from ...states.run.spec import TASK_TOOL, ToolSpec
 from ...states.run.state import Run
@@ -165,7 +165,7 @@ def plan_id(run: Run) -> str:
     return str(uuid.uuid5(_PLAN_IDS, f"{run.run_id}:{run.counters.calls}:{run.counters.step}"))
 
 
-def ask(case: Case, question: Question) -> None:
+def ask(case: Case, question: QuestionRecord) -> None:
     """Let the run wait for the user; when nobody may be asked any more, it cannot go on."""
     if questions_left(case.run):
         case.question = question
@@ -175,10 +175,10 @@ def ask(case: Case, question: Question) -> None:
 
 def question_of(
     asked: Elicitation, kind: Literal["elicitation", "argument"], *, tool: str | None = None
-) -> Question:
+) -> QuestionRecord:
     """Return a plan's question as what the run waits for."""
     message = asked.message.strip() or "More information is needed."
-    return Question(kind=kind, message=message, answer_schema=asked.requested_schema, tool=tool)
+    return QuestionRecord(kind=kind, message=message, answer_schema=asked.requested_schema, tool=tool)
 
 
 # -- Specifying --------------------------------------------------------------------------------------------------

@@ -7,14 +7,16 @@ cannot be, since it was erased, the guard's own sentence is in its place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
-from ...states.records.outcomes import NoOutcome
+from ...states.records.outcomes import Answered, InDoubt, NoOutcome
+from ...states.records.questions import Answer, Question
 from ...states.records.requests import ModelRequest
 from ...states.run.phase_names import FINAL, PHASES, PLANNING
 from ...states.run.state import Run
@@ -31,6 +33,9 @@ from ..machine.table import Row, rows_of
 from ..replay.comparison import request_facts
 from ..replay.restore import run_before
 from .coverage import required_values
+
+REPEATS_NAMED = 3
+"""Most earlier calls that are named of those that a blocked call repeats."""
 
 Fate = Literal["taken", "kept", "later", "open"]
 """Of a candidate row: taken; kept from it by a guard; an earlier one was taken; not decided yet."""
@@ -93,6 +98,7 @@ class Why:
         trigger, dest: The transition that was taken; empty before it is decided.
         candidates: Every row of the table that was tried or would have been, in order.
         note: What could not be derived, and why.
+        question: What the run waits for, for the row that asks and for the one that the answer will decide; else None.
     """
 
     run_id: str
@@ -106,10 +112,14 @@ class Why:
     dest: str
     candidates: tuple[Candidate, ...] = field(repr=False)
     note: str = ""
+    question: Question | None = None
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, keys as the attributes."""
-        return asdict(self) | {"candidates": [asdict(item) for item in self.candidates]}
+        return asdict(self) | {
+            "candidates": [asdict(item) for item in self.candidates],
+            "question": self.question.wire() if self.question is not None else None,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +174,9 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
         source = before.dest if before is not None else PLANNING
         waiting = before is not None and before.trigger == "wait"
         case, note = _case(journal, row, place, taken)
-        request, outcome = _words(taken, case.run if case is not None else None)
+        request, outcome = _words(taken, case)
+        repeats = _repeats(rows[:place], case)
+        outcome += f"; it repeats {repeats}" if repeats else ""
         return Why(
             row.run_id,
             place,
@@ -175,8 +187,11 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
             outcome,
             taken.trigger if taken is not None else "",
             taken.dest if taken is not None else "",
-            _candidates(rows_of(source, waiting=waiting), taken, case if taken is not None else None),
+            _candidates(
+                rows_of(source, waiting=waiting), taken, case if taken is not None else None, repeats
+            ),
             note,
+            _open_question(journal, row, place),
         )
 
 
@@ -196,13 +211,35 @@ def _case(journal: JournalReader, row: RunRow, seq: int, taken: Transition | Non
         return None, f"what the guards looked at cannot be derived: {type(error).__name__}: {text}"
 
 
-def _candidates(rows: tuple[Row, ...], taken: Transition | None, case: Case | None) -> tuple[Candidate, ...]:
+def _open_question(journal: JournalReader, row: RunRow, seq: int) -> Question | None:
+    """Return what a run waits for, for its last row and for the one to come; None for others, or once it was erased."""
+    if row.status != "waiting" or seq < row.head_seq:
+        return None
+    with suppress(Erased, JournalDamaged):
+        return run_before(journal, row.run_id, row.head_seq + 1).waiting_for
+    return None
+
+
+def _repeats(rows: Sequence[Transition], case: Case | None) -> str:
+    """Return which earlier calls a call repeats that was blocked or held back for that, as ``action 2 (row 4)``; empty for none."""
+    if case is None or case.intent is None or (case.duplicate is None and not case.repeated):
+        return ""
+    key = case.intent.key
+    earlier = [row for row in rows if row.trigger == "execute" and row.outcome.get("key") == key]
+    named = [f"action {row.action} (row {row.seq})" for row in earlier[-REPEATS_NAMED:]]
+    more = len(earlier) - len(named)
+    return ", ".join(named) + (f" and {more:,} more before" if more else "")
+
+
+def _candidates(
+    rows: tuple[Row, ...], taken: Transition | None, case: Case | None, repeats: str = ""
+) -> tuple[Candidate, ...]:
     values = taken.guards if taken is not None else {}
     found: list[Candidate] = []
     reached = False
     for row in rows:
         guards = tuple(
-            Checked(name, wanted, None if reached else values.get(name), _fact(name, case))
+            Checked(name, wanted, None if reached else values.get(name), _fact(name, case, repeats))
             for name, wanted in required_values(row)
         )
         fate: Fate = "open"
@@ -215,17 +252,23 @@ def _candidates(rows: tuple[Row, ...], taken: Transition | None, case: Case | No
     return tuple(found)
 
 
-def _fact(guard: str, case: Case | None) -> str:
+def _fact(guard: str, case: Case | None, repeats: str) -> str:
     if case is not None:
-        return " ".join(words_of(GUARDS[guard], case).split())
+        told = " ".join(words_of(GUARDS[guard], case).split())
+        blocks = guard in ("duplicate", "result_known") and GUARDS[guard](case)
+        return f"{told}; it repeats {repeats}" if repeats and blocks else told
     return " ".join((GUARDS[guard].__doc__ or "").split("\n\n")[0].split())
 
 
-def _words(taken: Transition | None, run: Run | None) -> tuple[str, str]:
+def _words(taken: Transition | None, case: Case | None) -> tuple[str, str]:
     """Return what was asked for and what came back, in a few words."""
     if taken is None:
-        return _needs(run), ""
+        return _needs(case.run if case is not None else None), ""
     came = _outcome_words(taken.outcome)
+    if case is not None and isinstance(case.outcome, Answered):
+        came = _answer_words(case.outcome.answer)
+    elif case is not None and isinstance(case.outcome, InDoubt) and case.outcome.told:
+        came += f": {case.outcome.told}"
     if taken.dest in FINAL and taken.counters.get("stop"):
         came += f"; the run ends: {taken.counters['stop']}"
     return _request_words(taken.request), came
@@ -261,6 +304,12 @@ def _outcome_words(outcome: Any) -> str:
     return "; ".join([told or kind, *more])
 
 
+def _answer_words(answer: Answer) -> str:
+    """Return who answered what, and why."""
+    why = f": {answer.reason}" if answer.reason else ""
+    return f"{answer.actor or 'somebody'} answered: {decision_words(answer)}{why}"
+
+
 def _needs(run: Run | None) -> str:
     """Return what a run that goes on needs next."""
     if run is None:
@@ -273,6 +322,14 @@ def _needs(run: Run | None) -> str:
 
 
 # -- why not -----------------------------------------------------------------------------------------------------
+
+
+def decision_words(answer: Answer) -> str:
+    """Return what an answer decides: that of an approval whether it approves, of others its action."""
+    content = answer.content
+    if answer.action == "accept" and isinstance(content, dict) and isinstance(content.get("approve"), bool):
+        return "approved" if content["approve"] else "not approved"
+    return answer.action
 
 
 def why_not(found: Why, phase: str) -> WhyNot:

@@ -63,7 +63,7 @@ class RunOptions(TypedDict, total=False):
     prompt_template: str | None
     transcript: Sequence[Mapping[str, str]]
     final_format: str | None
-    limits: Limits | None
+    limits: Limits | Mapping[str, Any] | None
     profile: Profile | str | None
     stage: Stage | None
     fallback: Literal["batch"] | None
@@ -85,6 +85,7 @@ class ResumeOptions(TypedDict, total=False):
     connections: Mapping[str, Any] | None
     model: Model | str | None
     reason: str | None
+    actor: str | None
     accept_changes: bool
 
 
@@ -94,6 +95,7 @@ NOTHING_GIVEN: ResumeOptions = {
     "result": None,
     "question": None,
     "reason": None,
+    "actor": None,
 }
 """What is left for a workflow when its answer went to the task that waits."""
 
@@ -104,6 +106,7 @@ class ForkOptions(TypedDict, total=False):
     answer: Any
     outcome: str | None
     result: Any
+    actor: str | None
     connections: Mapping[str, Any] | None
     model: Model | str | None
     limits: Limits | Mapping[str, Any] | None

@@ -14,7 +14,6 @@ from typing import Any, Unpack
 
 import orjson
 from msgspec.structs import replace
-from pydantic import ValidationError
 
 from ...states.base.errors import Erased, InvalidAnswer, InvalidFork, JournalDamaged, UsageError
 from ...states.base.version import VERSION
@@ -23,8 +22,7 @@ from ...states.records.questions import Answer
 from ...states.run.phase_names import EXECUTING
 from ...states.run.spec import Spec
 from ...states.run.state import Run
-from ...states.settings.base import problems_of
-from ...states.settings.limits import Limits
+from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
 from ..decision.run_resources import RunResources
 from ..journal.lineage import part_with
@@ -126,7 +124,8 @@ def amended_spec(
         parent: What is in force in the parent at this row.
         stored: What the parent was started with, which a fork can refer to.
         run_id: Of the fork.
-        limits, policy: Instead of the parent's; a mapping holds the limits that change.
+        limits: Those that change, the others stay the parent's.
+        policy: Instead of the parent's.
         prompt_template: Text instead of the template that plans.
         model: Name of another model.
         now: The parent's spec as the engine would write it now, if that is wanted.
@@ -137,7 +136,7 @@ def amended_spec(
     spec = parent if now is None else now
     update: dict[str, Any] = {}
     if limits is not None:
-        update["limits"] = limits if isinstance(limits, Limits) else _with_limits(parent.limits, limits)
+        update["limits"] = merged_limits(parent.limits, limits)
     if policy is not None:
         update["policy"] = policy
     if model is not None and model != parent.model:
@@ -155,15 +154,9 @@ def amended_spec(
     return changed.model_copy(update={"workflow_id": run_id, **own_parts})
 
 
-def _with_limits(limits: Limits, given: Mapping[str, Any]) -> Limits:
-    try:
-        return Limits.model_validate(limits.model_dump() | dict(given))
-    except ValidationError as error:
-        problem = problems_of(error, Limits)
-        raise UsageError(f"limits: {problem}" if problem.startswith("unknown field") else problem) from None
-
-
-def answer_at(run: Run, answer: Any, outcome: str | None, result: Any) -> Answer | None:
+def answer_at(
+    run: Run, answer: Any, outcome: str | None, result: Any, actor: str | None = None
+) -> Answer | None:
     """
     Return what somebody answers to the question at which a run is forked, None when nothing is answered.
 
@@ -171,6 +164,8 @@ def answer_at(run: Run, answer: Any, outcome: str | None, result: Any) -> Answer
         InvalidAnswer: It waits for nothing there, or the answer does not fit.
     """
     if answer is None and outcome is None:
+        if actor is not None:
+            raise InvalidAnswer("an actor comes with an answer or the outcome of an effect in doubt")
         return None
     if run.waiting_for is None:
         raise InvalidAnswer(
@@ -180,7 +175,7 @@ def answer_at(run: Run, answer: Any, outcome: str | None, result: Any) -> Answer
         raise InvalidAnswer(
             "what was told to another run does not count for a fork, which asks anew; name no approval"
         )
-    return answer_of(run.waiting_for, answer, outcome, result)
+    return answer_of(run.waiting_for, answer, outcome, result, actor=actor)
 
 
 def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack[ForkOptions]) -> Acquisition:
@@ -203,7 +198,9 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
     changes, current = changes_now(runner, point.run), options.get("current", False)
     if not current and any(change.relevant for change in changes):
         raise refusal(point.run.run_id, changes, "current, --current")
-    reply = answer_at(point.run, options.get("answer"), options.get("outcome"), options.get("result"))
+    reply = answer_at(
+        point.run, options.get("answer"), options.get("outcome"), options.get("result"), options.get("actor")
+    )
     spec = amended_spec(
         parent,
         own,

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...states.records.questions import OpenQuestion
+from ...states.records.questions import Question
 from ...states.run.state import Run
 from ..journal.reader import JournalReader
 from ..journal.rows import StoredDocument
@@ -123,7 +123,7 @@ class Result:
     steps: int
     usage: RunUsage
     criteria: tuple[CriterionResult, ...]
-    waiting_for: OpenQuestion | None
+    waiting_for: Question | None
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, keys as the attributes."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Unpack
 import orjson
 
 from ...states.base.errors import AlreadyAnswered, InvalidAnswer, JournalError
-from ...states.records.questions import QUESTION_ID, Answer, OpenQuestion, Question
+from ...states.records.questions import QUESTION_ID, Answer, Question
 from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema, SchemaError
 from ..decision.run_resources import RunResources
@@ -26,7 +26,8 @@ from .start import clean_text
 from .subruns import runs_of, task_to_answer, waiting_task, with_question
 
 REASON_CHARS = 2000
-"""Characters of the reason that somebody gives for an answer."""
+ACTOR_CHARS = 200
+"""Characters of the reason that somebody gives for an answer, and of the name."""
 
 
 class Continuation(NamedTuple):
@@ -93,15 +94,15 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
     The options are those of `fsm.engine.Engine.resume`. What can be refused by the arguments alone is refused before the
     lease is taken, what depends on the run only after it: before, another driver could still change the answer.
     """
-    answer, outcome, reason = options.get("answer"), options.get("outcome"), options.get("reason")
+    answer, outcome = options.get("answer"), options.get("outcome")
     model, connections = options.get("model"), options.get("connections") or {}
     journal = runner.journal
     chosen = model_of(model) if model is not None else runner.settings.model
     row = journal.reader.run(run_id)
     told = given = answer is not None or outcome is not None
-    if not given and (reason is not None or options.get("question") is not None):
+    if not given and any(options.get(name) is not None for name in ("reason", "actor", "question")):
         raise InvalidAnswer(
-            "a reason or a question comes with an answer or the outcome of an effect in doubt"
+            "a reason, an actor or a question comes with an answer or the outcome of an effect in doubt"
         )
     if row.task == 0 and row.status == "waiting" and not given:
         task = waiting_task(journal.reader, row)
@@ -129,7 +130,9 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
         if told or question is None:  # a workflow whose task waits no more goes on without anybody's message
             _check_open(journal.reader, row, question, options)
         assert question is not None, "an answer to nothing is refused"
-        reply = answer_of(question, answer, outcome, options.get("result"), reason)
+        reply = answer_of(
+            question, answer, outcome, options.get("result"), options.get("reason"), options.get("actor")
+        )
     except BaseException:
         journal.leases.release(drive.run.number, drive.fence)
         raise
@@ -137,7 +140,7 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
 
 
 def _check_open(
-    journal: JournalReader, row: RunRow, question: OpenQuestion | None, options: ResumeOptions
+    journal: JournalReader, row: RunRow, question: Question | None, options: ResumeOptions
 ) -> None:
     """
     Refuse a message that is not certainly for the question that is open.
@@ -181,7 +184,7 @@ def _check_open(
     raise InvalidAnswer(f"run {row.run_id} does not ask {name!a:.60}; it {now}")
 
 
-def named(options: Mapping[str, Any] | ResumeOptions, question: OpenQuestion | None) -> str | None:
+def named(options: Mapping[str, Any] | ResumeOptions, question: Question | None) -> str | None:
     """Return the question that a message names, by itself or as the approval in its answer to *question*; None for none."""
     name, answer = options.get("question"), options.get("answer")
     if name is not None and (not isinstance(name, str) or not name):
@@ -226,7 +229,12 @@ def _timeout_answer(runner: Runner, run: Run) -> Answer | None:
 
 
 def answer_of(
-    question: Question, answer: Any, outcome: str | None, result: Any, reason: str | None = None
+    question: Question,
+    answer: Any,
+    outcome: str | None,
+    result: Any,
+    reason: str | None = None,
+    actor: str | None = None,
 ) -> Answer:
     """
     Return what somebody answered as its JSON form says it, so that a crash right after it changes nothing.
@@ -237,13 +245,16 @@ def answer_of(
         outcome: Of an effect in doubt.
         result: What that returned, or for ``fail`` what went wrong.
         reason: Why, in the words of whoever decided; kept beside the answer.
+        actor: Who decided; kept beside it, too.
 
     Raises:
         InvalidAnswer: It does not fit the question or the question's schema, or has no JSON form.
     """
     given = _answer_of(question, answer, outcome, result)
     if reason is not None:
-        given = given.model_copy(update={"reason": _reason_of(reason)})
+        given = given.model_copy(update={"reason": _words_of("reason", reason, REASON_CHARS)})
+    if actor is not None:
+        given = given.model_copy(update={"actor": " ".join(_words_of("actor", actor, ACTOR_CHARS).split())})
     try:
         read = Answer.model_validate_json(given.wire_json())
         orjson.dumps(read.content)  # it refuses what no row can hold: a number of hundreds of digits
@@ -258,12 +269,12 @@ def answer_of(
     return read
 
 
-def _reason_of(reason: object) -> str:
-    if not isinstance(reason, str) or not reason.strip():
-        raise InvalidAnswer("the reason must be a text")
-    if len(reason) > REASON_CHARS:
-        raise InvalidAnswer(f"the reason has {len(reason)} characters; at most {REASON_CHARS} are kept")
-    return clean_text(reason.strip())
+def _words_of(name: str, words: object, chars_max: int) -> str:
+    if not isinstance(words, str) or not words.strip():
+        raise InvalidAnswer(f"the {name} must be a text")
+    if len(words) > chars_max:
+        raise InvalidAnswer(f"the {name} has {len(words)} characters; at most {chars_max} are kept")
+    return clean_text(words.strip())
 
 
 def _problems(question: Question, answer: Answer) -> list[str]:
@@ -273,7 +284,7 @@ def _problems(question: Question, answer: Answer) -> list[str]:
     An empty answer fits every question but an approval and that of a tool: it says to the planner that nothing was
     given. A schema that is none, which a model may have written, holds nobody to anything.
     """
-    schema, empty = question.answer_schema, answer.content in (None, "", {}, [])
+    schema, empty = question.schema, answer.content in (None, "", {}, [])
     strict = question.kind == "approval" or (question.kind == "elicitation" and question.tool is not None)
     if answer.action != "accept" or not schema or (empty and not strict):
         return []

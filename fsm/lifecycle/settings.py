@@ -10,7 +10,7 @@ from typing import Any
 from ...prompts.model import Model
 from ...states.base.errors import UsageError
 from ...states.run.spec import Mode, Spec
-from ...states.settings.limits import Limits
+from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...tools.catalog import fold_name
 from ...tools.documents.tools import generate_report
@@ -53,10 +53,9 @@ class EngineSettings:
         return self.given_policy if self.given_policy is not None else Policy()
 
     def limits_of(self, mode: Mode) -> Limits:
-        """Return the limits of a run that is started without its own: the engine's, else the defaults of its mode."""
-        if self.given_limits is None and mode == "planner":
-            return Limits(max_steps=PLANNER_STEPS)
-        return self.limits
+        """Return the limits of a run that is started without its own: the defaults of its mode with the engine's."""
+        usual = Limits(max_steps=PLANNER_STEPS) if mode == "planner" else Limits()
+        return merged_limits(usual, self.given_limits)
 
     def bounds_of(self, spec: Spec) -> dict[str, Any]:
         """Return what the next round of a run inherits: no round is freer than the one before it."""

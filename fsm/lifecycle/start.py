@@ -15,7 +15,7 @@ from ...states.records.actions import DocumentRef
 from ...states.records.plans import TranscriptMessage
 from ...states.run.spec import TASK_TOOL, Mode, Spec
 from ...states.run.state import label_of
-from ...states.settings.limits import Limits
+from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...states.settings.profile import Profile
 from ...tools.documents.reports import check_report_format
@@ -95,8 +95,8 @@ def new_run(
             raise TypeError(f"run() got an unexpected keyword argument {name!r}")
     if connections is not None and not isinstance(connections, Mapping):
         raise UsageError("connections must be a mapping of labels to values")
-    if not isinstance(options.get("limits"), Limits | None):
-        raise UsageError("limits must be a Limits value, such as Limits(max_steps=3)")
+    if not isinstance(options.get("limits"), Limits | Mapping | None):
+        raise UsageError("limits must be a Limits value, such as Limits(max_steps=3), or a mapping of limits")
     _check_task_type(options.get("task_type"), settings.policy)
     chosen = model_of(model) if model is not None else settings.model
     flow = _given_flow(options.pop("workflow", None), options.pop("variables", None))
@@ -105,7 +105,7 @@ def new_run(
     modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
     mode = options["mode"] = mode_of(**modes) if flow is None else flow.mode(modes)
     limits, template = options.pop("limits", None), options.pop("prompt_template", None)
-    limits = _judged(limits or settings.limits_of(mode), chosen)
+    limits = _judged(merged_limits(settings.limits_of(mode), limits), chosen)
     whole = position is not None and position.task == 0
     if not whole:
         warn_of_legacy(mode)

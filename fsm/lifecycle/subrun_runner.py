@@ -12,7 +12,7 @@ from ...states.base.errors import UsageError
 from ...states.records.observations import Message
 from ...states.records.plans import TASKS_MAX
 from ...states.run.spec import Mode, Spec
-from ...states.settings.limits import Limits
+from ...states.settings.limits import Limits, merged_limits
 from ...tools.tool import Document
 from ..decision.observation import cut, line
 from ..journal.reader import JournalReader
@@ -139,7 +139,7 @@ def new_workflow(
         )
     own = ("language", "user_language", "context", "model", "connections")
     given = {name: options[name] for name in own if name in options}
-    chosen = options.get("limits") or settings.limits
+    chosen = merged_limits(settings.limits, options.get("limits"))
     bounds = chosen.model_copy(update={"max_steps": TASKS_MAX})
     given |= {"mode": "batch", "limits": bounds}
     return new_run(settings, salt, objective, success_criteria, documents, position=position, **given)

@@ -21,7 +21,7 @@ from ...states.records.outcomes import Usage
 from ...states.records.plans import TASKS_MAX, PlannedTask
 from ...states.run.spec import TASK_TOOL, Mode, Spec
 from ...states.run.state import Run
-from ...states.settings.limits import Limits, recorded_limits
+from ...states.settings.limits import Limits, merged_limits, recorded_limits
 from ...states.settings.profile import Profile
 from ...tools.tool import Document, Tool, ToolContext, ToolOutput
 from ..replay.restore import restore_run
@@ -79,12 +79,9 @@ def workflow_position(tasks: Iterable[Task] | None, options: Mapping[str, Any]) 
         UsageError: Tasks that cannot be used.
     """
     documents_from = {name: options[name] for name in _CHILD_OPTIONS if options.get(name) is not None}
-    if isinstance(limits := options.get("limits"), Limits):
-        changed = limits.model_dump(mode="json", exclude_defaults=True)
-        own = limits.model_dump(
-            mode="json", include={"max_reply_tokens"}
-        )  # absent, they are those of an earlier version
-        documents_from["limits"] = changed | own
+    if (limits := options.get("limits")) is not None:
+        given = limits if isinstance(limits, Limits) else Limits.model_validate(limits)
+        documents_from["limits"] = given.model_dump(mode="json", exclude_unset=True)
     if options.get("profile") is not None or options.get("stage") is not None:
         documents_from["profile"] = profile_of(
             options.get("profile"), options.get("stage"), mode=options.get("mode") or "react"
@@ -105,7 +102,7 @@ def task_options(given: Mapping[str, Any], last: Mapping[str, Any] | None = None
     modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
     before = dict(last or {})
     if "limits" in before:
-        before["limits"] = recorded_limits(before["limits"])
+        before["limits"] = merged_limits(recorded_limits(before["limits"]), options.pop("limits", None))
     if "profile" in before:
         before["profile"] = Profile.model_validate(before["profile"])
     if options.get("profile") is not None or options.get("stage") is not None:
@@ -239,10 +236,8 @@ def _task_call(
     if known is not None:
         return TaskCall(position, known)
     options: dict[str, Any] = dict(workflow.children)
-    if "limits" in options:
-        options["limits"] = recorded_limits(options["limits"])
     if left := remaining_budgets(drive.run):
-        own = options.get("limits") or driver.limits_of(options.get("mode", "react"))
+        own = merged_limits(driver.limits_of(options.get("mode", "react")), options.get("limits"))
         options["limits"] = own.model_copy(update=left)
     if "profile" in options:
         options["profile"] = Profile.model_validate(options["profile"])

@@ -102,13 +102,21 @@ def sets_of(run: Run) -> Sets:
 
 
 def apply(
-    run: Run, *, trigger: str, dest: str, counters: Counters, change: Change, outcome: dict[str, Any]
+    run: Run,
+    *,
+    at: int,
+    trigger: str,
+    dest: str,
+    counters: Counters,
+    change: Change,
+    outcome: dict[str, Any],
 ) -> Run:
     """
     Return *run* after one transition.
 
     Args:
         run: Before it.
+        at: When it was decided, in microseconds since the epoch.
         trigger, dest: The transition.
         counters: After it.
         change: What it sets.
@@ -128,7 +136,7 @@ def apply(
         facts.add(place, outcome)
         updates |= facts.updates()
     memory = replace(run.memory, **updates)
-    return Run(run.run_id, run.number, run.spec, dest, run.seq + 1, counters, memory)
+    return Run(run.run_id, run.number, run.spec, dest, run.seq + 1, counters, memory, at)
 
 
 def _refuse(run: Run, place: Transition, found: Iterable[str]) -> None:
@@ -236,4 +244,4 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
     for _, column in sorted({item[1]: item[9] for item in (*last.values(), *messages, *turns)}.items()):
         memory = replace(memory, **_updates(memory, load(column).slots()))
     memory = replace(memory, **facts.updates())
-    return replace(run, state=row[5], seq=row[1] + 1, counters=counters_of(row), memory=memory)
+    return replace(run, at=row[2], state=row[5], seq=row[1] + 1, counters=counters_of(row), memory=memory)

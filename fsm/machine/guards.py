@@ -315,7 +315,7 @@ def in_doubt(case: Case) -> bool:
 
 def doubt_words(why: str) -> str:
     """Return in what way an effect that is in doubt was begun."""
-    return DOUBTS.get(why, "begun by a driver that is gone")
+    return DOUBTS.get(why, "begun")
 
 
 @words(in_doubt)

@@ -17,7 +17,7 @@ from ...states.records.actions import Selection, ToolResult
 from ...states.records.observations import Message, Turn
 from ...states.records.outcomes import Answered, Asked, Cancelled, InDoubt, ModelFault, Replied
 from ...states.records.plans import Step
-from ...states.records.questions import Answer, Question
+from ...states.records.questions import Answer, QuestionRecord
 from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.reasons import REASONS
 from ...states.run.spec import TASK_TOOL
@@ -357,7 +357,7 @@ def _wait_specifying(case: Case) -> Update:
     intent, question = case.intent, case.question
     if question is None:
         assert intent is not None, "an approval is about a complete call"
-        question = Question(
+        question = QuestionRecord(
             kind="approval",
             message=f"May {intent.tool} be called?",
             answer_schema=APPROVAL_SCHEMA,
@@ -376,6 +376,7 @@ def _wait_executing(case: Case) -> Update:
     if isinstance(outcome, Asked):
         return _asking(case, outcome)
     assert intent is not None and isinstance(outcome, InDoubt), "only an effect can be in doubt"
+    unsure = f"{intent.tool} may or may not have taken effect; what is its outcome?"
     message = (
         f"{intent.tool} may or may not have taken effect before the driver was lost; what is its outcome?"
     )
@@ -385,7 +386,9 @@ def _wait_executing(case: Case) -> Update:
         )
     elif outcome.why.startswith("reconcile"):
         told = cut(line(outcome.told), TURN_CHARS) or "it gave a value that no journal can hold"
-        message = f"{message} Its own reconciliation could not say: {told}"
+        message = f"{unsure} Its own reconciliation could not say: {told}"
+    elif outcome.why == "shared_intent":
+        message = f"{unsure} The run that this one was forked from may be about to make the call."
     elif outcome.why == "deadline":
         left = " It was left running, and may still do it." if outcome.left else ""
         message = (
@@ -393,8 +396,8 @@ def _wait_executing(case: Case) -> Update:
         )
     elif outcome.why == "tool_unsure":
         told = cut(line(outcome.told), TURN_CHARS)
-        message = f"{intent.tool} may or may not have taken effect; what is its outcome? It says: {told}"
-    question = Question(
+        message = f"{unsure} It says: {told}"
+    question = QuestionRecord(
         kind="in_doubt",
         message=message,
         tool=intent.tool,
@@ -407,7 +410,7 @@ def _asking(case: Case, outcome: Asked) -> Update:
     """The tool's own question; what it wants back with the answer stays in the payload of the outcome."""
     intent, counters = case.run.memory.intent, case.run.counters
     assert intent is not None, "Executing is entered with an intent"
-    question = Question(
+    question = QuestionRecord(
         kind="elicitation",
         message=outcome.asking.message,
         answer_schema=outcome.asking.answer_schema,

@@ -209,6 +209,7 @@ class ReplayWalk:
         columns = {name: getattr(row, name) for name in COLUMNS}
         return apply(
             run,
+            at=row.at,
             trigger=row.trigger,
             dest=row.dest,
             counters=replace(run.counters, **columns, **(_WITHOUT_COLUMN | dict(row.counters))),

@@ -172,6 +172,7 @@ def transition(
     change = drive.stager.stage(decision.change.wire_json(), JSON, always=True)
     after = apply(
         run,
+        at=moment.at_us,
         trigger=row.trigger,
         dest=row.dest,
         counters=counters,

@@ -68,7 +68,7 @@ CORE: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         (
             "states",
-            "Nothing ModelRequest ToolRequest Recall Question Answer Asking Phase Wire Stored Settings",
+            "Nothing ModelRequest ToolRequest Recall QuestionRecord Answer Asking Phase Wire Stored Settings",
         ),
         ("states", "reservation refusal allowance"),
     ),

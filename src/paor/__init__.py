@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         TransitionTaken,
     )
     from .states.records.outcomes import Usage
+    from .states.records.questions import Question
     from .states.records.workflow import Workflow
     from .states.settings.limits import Limits, ReplyTokens
     from .states.settings.policy import ApprovalRule, Policy
@@ -159,6 +160,7 @@ __all__ = [
     "Policy",
     "Profile",
     "PromptMessage",
+    "Question",
     "RandomIds",
     "Redaction",
     "Replay",
@@ -317,6 +319,7 @@ _PLACES = {
     ),
     ".states.settings.limits": ("Limits", "ReplyTokens"),
     ".states.records.outcomes": ("Usage",),
+    ".states.records.questions": ("Question",),
     ".states.settings.policy": ("ApprovalRule", "Policy"),
     ".states.settings.profile": ("Profile",),
     ".states.records.workflow": ("Workflow",),

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from .questions import OpenQuestion
+from .questions import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class RunWaiting:
     """
 
     run_id: str
-    question: OpenQuestion
+    question: Question
     kind: str = "waiting"
 
 

@@ -143,10 +143,16 @@ Doubt = Literal[
 
 
 DOUBTS = {
-    "deadline": "given up at its deadline",
+    "": "begun by a driver that is gone",
+    "driver_lost": "begun by a driver that is gone",
+    "reconcile_failed": "begun, and its reconciliation could not say whether it happened",
+    "reconcile_unreadable": "begun, and its reconciliation gave a value that no journal can hold",
     "tool_unsure": "begun, and its tool cannot say what it did",
+    "deadline": "given up at its deadline",
+    "task_pending": "begun, and the task that it starts waits, or somebody else drives it",
+    "shared_intent": "begun by the run that this one was forked from, which may be about to make the call",
 }
-"""How an effect in doubt was begun, by `InDoubt.why`; any other was begun by a driver that is gone."""
+"""How an effect in doubt was begun, by `InDoubt.why`."""
 
 
 class InDoubt(Struct, frozen=True, gc=False):

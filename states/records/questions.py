@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import orjson
 from pydantic import Field
 
 from ..base.wire import Wire
+from .actions import Effect
+
+Kind: TypeAlias = Literal["elicitation", "approval", "argument", "in_doubt"]
 
 
-class Question(Wire):
+class QuestionRecord(Wire):
     """
     What a waiting run needs, as the journal keeps it.
 
     Attributes:
-        kind: ``elicitation`` (the planner, or a tool that has begun, needs the user), ``approval`` (a call needs
-            approval), ``argument`` (a step lacks one), ``in_doubt`` (a `once` effect may or may not have happened).
-        message: The question, for a person.
+        kind, message: As in `Question`.
         answer_schema: JSON Schema of the answer (``requestedSchema`` on the wire).
         tool: The tool concerned, if any.
-        key: Idempotency key of the effect in doubt, if any.
+        key: Idempotency key of its call, if any.
         approval: For an approval: the call, by tool, arguments and policy (`tools.approvals.approval_id`).
     """
 
-    kind: Literal["elicitation", "approval", "argument", "in_doubt"]
+    kind: Kind
     message: str
     answer_schema: dict[str, Any] = Field(
         default_factory=dict, validation_alias="requestedSchema", serialization_alias="requestedSchema"
@@ -36,38 +39,98 @@ class Question(Wire):
     approval: str | None = None
 
 
+DOUBT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"outcome": {"enum": ["done", "retry", "fail"]}, "result": {}},
+    "required": ["outcome"],
+    "additionalProperties": False,
+}
+"""What `Engine.resume` takes for an effect in doubt; the journal need not say it each time."""
+
 QUESTION_ID = re.compile(r"\d{1,9}-[0-9a-f]{24}")
-"""What every `OpenQuestion.id` looks like."""
+"""What every `Question.id` looks like."""
 
 
-class OpenQuestion(Question):
+@dataclass(frozen=True, slots=True)
+class Question:
     """
-    What one run waits for at one of its rows, with what an answer to it is bound to.
+    What a run waits for; any process can answer it.
 
     Attributes:
-        id: Names the question: the number of the row that asks, and a digest of the run, the row, the tool, its
-            arguments and action, and for an approval the policy. No other question of any run has it; a fork asks
-            under an id of its own.
-        approval: For an approval the same id, for an answer that holds it as ``"approval"``.
+        run_id: The run that asks; of a workflow its task. `Engine.resume` takes the answer of either.
+        id: Names the question in an answer. No other question of any run has this id; a fork asks under an id of its own.
+        kind: ``approval`` (a call needs approval), ``in_doubt`` (a `once` effect may or may not have happened),
+            ``elicitation`` (the planner, or a tool that has begun, needs the user), ``argument`` (a step of a plan lacks
+            one).
+        message: The question, for a person.
+        tool: The tool that the question is about, or None.
+        arguments: Its arguments, complete, as the tool gets them; for ``argument`` those that the plan has given. None
+            without a tool.
+        effect: Its effect class: ``read``, ``idempotent`` or ``once``; None without a tool.
+        asked_at: When the question was asked, in microseconds since the epoch.
+        approval: For an approval the same as *id*, which an answer may hold as ``"approval"``; else None.
+        schema: JSON Schema of the answer, from which a form can be built: of ``answer`` of `Engine.resume`; for
+            ``in_doubt`` of its arguments ``outcome`` and ``result``. Empty where any answer will do.
+        key: Idempotency key of the call, with which an effect in doubt can be looked up; None without one.
     """
 
+    run_id: str
     id: str
+    kind: Kind
+    message: str
+    tool: str | None
+    arguments: Mapping[str, Any] | None
+    effect: Effect | None
+    asked_at: int
+    approval: str | None
+    schema: Mapping[str, Any]
+    key: str | None = None
 
     @classmethod
-    def of(cls, question: Question, run_id: str, seq: int, key: str | None) -> OpenQuestion:
+    def of(
+        cls,
+        question: QuestionRecord,
+        run_id: str,
+        seq: int,
+        *,
+        asked_at: int = 0,
+        key: str | None = None,
+        call: tuple[Mapping[str, Any] | None, Effect | None] = (None, None),
+    ) -> Question:
         """
         Return a question as it is open.
+
+        Its id is the number of the row that asks, and a digest of the run, the row, the tool, its arguments and action, and
+        for an approval the policy.
 
         Args:
             question: As the journal keeps it.
             run_id: Of the run that waits.
             seq: Number of the row that asks.
+            asked_at: Its time.
             key: Of the call that the run is at, a digest of its tool and canonical arguments; None without one.
+            call: Arguments and effect class of the tool concerned.
         """
         bound = orjson.dumps([run_id, seq, question.wire_json(), key])
         name = f"{seq}-{hashlib.sha256(bound).hexdigest()[:24]}"
-        update = {"id": name, "approval": name if question.kind == "approval" else None}
-        return cls.model_construct(**{**question.__dict__, **update})
+        arguments, effect = call
+        return cls(
+            run_id=run_id,
+            id=name,
+            kind=question.kind,
+            message=question.message,
+            tool=question.tool,
+            arguments=arguments,
+            effect=effect,
+            asked_at=asked_at,
+            approval=name if question.kind == "approval" else None,
+            schema=DOUBT_SCHEMA if question.kind == "in_doubt" else question.answer_schema,
+            key=question.key,
+        )
+
+    def wire(self) -> dict[str, Any]:
+        """Return the JSON form, keys as the attributes."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 class Asking(Wire):
@@ -96,6 +159,7 @@ class Answer(Wire):
         approval, run_id: Of an approval the call that it was given for, and the run; written by the engine.
         at: When it was given, in microseconds since the epoch; written by the engine, for approvals.
         reason: Why, in the words of whoever decided; None when nobody said.
+        actor: Who decided, by the name that the caller gave; nobody checks it. None when nobody said.
     """
 
     action: Literal["accept", "decline", "cancel", "done", "retry", "fail"]
@@ -104,3 +168,4 @@ class Answer(Wire):
     run_id: str | None = None
     at: int | None = None
     reason: str | None = None
+    actor: str | None = None

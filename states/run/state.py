@@ -17,7 +17,7 @@ from ..base.wire import Stored
 from ..records.actions import Intent, Selection, StoredText, ToolResult
 from ..records.observations import Message, Observation, StepCheck, Turn
 from ..records.plans import Plan
-from ..records.questions import Answer, OpenQuestion, Question
+from ..records.questions import Answer, Question, QuestionRecord
 from ..records.reviews import Refinement, Review
 from .phase_names import DONE, FAILED, FINAL, PLANNING
 from .spec import Spec
@@ -110,7 +110,7 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
     refinement: Refinement | UnsetType | None = UNSET
     review: Review | UnsetType | None = UNSET
     answer: str | UnsetType | None = UNSET
-    question: Question | UnsetType | None = UNSET
+    question: QuestionRecord | UnsetType | None = UNSET
     reply: Answer | UnsetType | None = UNSET
     plan: Plan | UnsetType | None = UNSET
     turn: Turn | UnsetType | None = UNSET
@@ -152,7 +152,7 @@ class Memory(Struct, frozen=True, gc=False):
     refinement: Refinement | None = None
     review: Review | None = None
     answer: str | None = None
-    question: Question | None = None
+    question: QuestionRecord | None = None
     reply: Answer | None = None
     plan: Plan | None = None
     flow: FlowState | None = None
@@ -178,6 +178,7 @@ class Run(Struct, frozen=True, gc=False):
         seq: Number of the next row, from 0.
         counters: Numbers and flags.
         memory: Texts and windows.
+        at: When its last row was decided, in microseconds since the epoch; 0 before the first.
     """
 
     run_id: str
@@ -187,6 +188,7 @@ class Run(Struct, frozen=True, gc=False):
     seq: int = 0
     counters: Counters = Counters()
     memory: Memory = Memory()
+    at: int = 0
 
     @property
     def final(self) -> bool:
@@ -194,14 +196,19 @@ class Run(Struct, frozen=True, gc=False):
         return self.state in FINAL
 
     @property
-    def waiting_for(self) -> OpenQuestion | None:
+    def waiting_for(self) -> Question | None:
         """What the run waits for, or None."""
-        question, intent = self.memory.question, self.memory.intent
-        if question is None:
+        asked, intent, plan = self.memory.question, self.memory.intent, self.memory.plan
+        if asked is None:
             return None
-        return OpenQuestion.of(
-            question, self.run_id, self.seq - 1, intent.key if intent is not None else None
-        )
+        key, arguments, effect = None, None, None
+        if intent is not None:
+            key, arguments, effect = intent.key, intent.arguments, intent.effect
+        elif asked.tool is not None:  # a step of a plan that lacks an argument is no call yet
+            effect = next((tool.effect for tool in self.spec.tools if tool.name == asked.tool), None)
+            arguments = plan.steps[self.counters.plan_step].args if plan is not None else None
+        call = (arguments, effect) if asked.tool is not None else (None, None)
+        return Question.of(asked, self.run_id, self.seq - 1, asked_at=self.at, key=key, call=call)
 
     @property
     def status(self) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from .base import Settings
+from ..base.errors import UsageError
+from .base import Settings, problems_of
 
 MAX_STEPS_CEILING = 1_000_000
 GUARD_CEILING = 10_000
@@ -150,6 +151,36 @@ class Limits(Settings):
     def cost_budget_micro(self) -> int | None:
         """The cost budget in millionths of the currency unit."""
         return None if self.cost_budget is None else round(self.cost_budget * 1_000_000)
+
+
+def merged_limits(base: Limits, given: Limits | Mapping[str, Any] | None) -> Limits:
+    """
+    Return *base* with the limits that were given; the others stay. The one rule for every place that takes limits.
+
+    Args:
+        base: What holds without them: the engine's, or those of the run before.
+        given: A `Limits` value, of which the fields that it was made with count, a mapping of fields, or None. Of
+            `ReplyTokens` within them, too, only what was given changes.
+
+    Raises:
+        UsageError: An unknown limit, or one out of its range.
+    """
+    try:
+        return Limits.model_validate(_merged(base, given))
+    except ValidationError as error:
+        raise UsageError(f"limits: {problems_of(error, Limits)}") from None
+
+
+def _merged(base: Settings, given: Settings | Mapping[str, Any] | None) -> dict[str, Any]:
+    values = base.model_dump()
+    if isinstance(given, Settings):
+        given = {name: getattr(given, name) for name in given.model_fields_set}
+    for name, value in (given or {}).items():
+        before = getattr(base, name) if name in values else None
+        if isinstance(before, Settings) and isinstance(value, Settings | Mapping):
+            value = _merged(before, value)
+        values[name] = value
+    return values
 
 
 def recorded_limits(data: Mapping[str, Any]) -> Limits:

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from paor.states.records.questions import OpenQuestion
+from paor.states.records.questions import Question
 
 
 @dataclass(eq=False)
@@ -24,7 +24,7 @@ class Message:
 
     number: int
     run_id: str
-    question: OpenQuestion
+    question: Question
     given: dict[str, Any]
     decision: str
     is_named: bool
@@ -49,7 +49,7 @@ class People:
         self._by_question: dict[str, Message] = {}
         self.names_nothing = 0.2
 
-    def answer(self, run_id: str, question: OpenQuestion) -> Message:
+    def answer(self, run_id: str, question: Question) -> Message:
         """Return what somebody says to a question, always the same."""
         found = self._by_question.get(question.id)
         if found is None:
@@ -58,7 +58,7 @@ class People:
             self.messages.append(found)
         return found
 
-    def _decide(self, run_id: str, question: OpenQuestion) -> Message:
+    def _decide(self, run_id: str, question: Question) -> Message:
         chance, number = self._chance, len(self.messages) + 1
         if question.kind == "in_doubt":
             decision = chance.choice(("retry", "done", "fail"))

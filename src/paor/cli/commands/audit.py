@@ -14,6 +14,7 @@ from ...fsm.explain.why import Candidate, Checked, Why, WhyNot, why_not
 from ...fsm.explain.why import why as explain
 from ..support.journals import find_run, reading, two_runs
 from ..support.options import OTHER, command
+from ..support.run_summary import question_pairs
 from ..support.streams import DIVERGED, OK, say_either, tell
 from ..support.text import (
     Cell,
@@ -69,7 +70,8 @@ def _why_lines(found: Why, other: WhyNot | None) -> Iterator[str]:
     else:
         yield f"{title}not decided yet"
     where = f"{found.source}, waiting" if found.waiting else found.source
-    yield from facts([("phase", where, ""), ("request", found.request, ""), ("outcome", found.outcome, "")])
+    pairs = [("phase", where, ""), ("request", found.request, ""), ("outcome", found.outcome, "")]
+    yield from facts([*pairs, *question_pairs(found.question)])
     if other is not None:
         yield from ("", *folded(f"not {other.phase}: {other.answer}"), *_candidate_lines(other.candidates))
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import click
@@ -16,6 +17,7 @@ from ...states.base.errors import JournalDamaged, UsageError
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import ALONE, find_run, is_driven, reading, short_id
 from ..support.options import app_option, command, file_name, option
+from ..support.run_summary import question_line, question_of
 from ..support.streams import DAMAGED, DIVERGED, OK, say, say_json, tell
 from ..support.text import (
     NARROW,
@@ -24,6 +26,7 @@ from ..support.text import (
     Cell,
     Column,
     count,
+    facts,
     local_time,
     one_line,
     styled,
@@ -41,19 +44,23 @@ def runs(limit: int | None, journal: str, as_json: bool) -> int:
     """
     List the runs of a journal, newest first.
 
-    With --json all of them, keys as the columns of the view "runs", times in microseconds since the epoch.
+    Of a run that waits the question is shown, for a call with its arguments.
+
+    With --json all of them, keys as the columns of the view "runs", times in microseconds since the epoch, and
+    "waiting_for": the question of a run that waits.
     """
     with reading(journal) as reader:
         rows = reader.runs()
         if as_json:
-            say_json([run_columns(row) for row in (rows[:limit] if limit else rows)])
+            say_json([_run_json(reader, row) for row in (rows[:limit] if limit else rows)])
             return OK
         if not rows:
             tell(f"{reader.path}: the journal holds no run yet")
             return OK
         shown = rows[: SHOWN if limit is None else limit or len(rows)]
-        cells = [_run_cells(reader, row) for row in shown]
-    say(*table(RUN_COLUMNS, cells))
+        head, *lines = table(RUN_COLUMNS, [_run_cells(reader, row) for row in shown])
+        asked = [_asked_lines(reader, row) for row in shown]
+    say(head, *chain.from_iterable([line, *more] for line, more in zip(lines, asked, strict=True)))
     if len(rows) > len(shown):
         tell(styled(f"{count(len(rows) - len(shown), 'older run')}: paor runs --limit 0", "dim"))
     return OK
@@ -90,6 +97,17 @@ def _run_cells(journal: Journal, row: RunRow) -> list[Cell]:
         Cell(f"{row.head_seq + 1:,}"),
         Cell(f"{mark_of(row)}{objective}", "") if objective is not None else Cell("(erased)", "dim"),
     ]
+
+
+def _asked_lines(journal: Journal, row: RunRow) -> list[str]:
+    """Return what a run waits for, below its own line; nothing for another run."""
+    question = question_of(journal, row)
+    return facts([("  waits for", question_line(question), "warn")]) if question is not None else []
+
+
+def _run_json(journal: Journal, row: RunRow) -> dict[str, Any]:
+    question = question_of(journal, row)
+    return run_columns(row) | {"waiting_for": question.wire() if question is not None else None}
 
 
 def run_columns(row: RunRow) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
@@ -21,12 +22,14 @@ from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fallback import is_owed
 from ...fsm.lifecycle.result import Result
 from ...fsm.lifecycle.resume import timeout_answer
-from ...fsm.lifecycle.subruns import used_tools
+from ...fsm.lifecycle.subruns import unfinished_tasks, used_tools
 from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.ports import SystemClock
 from ...prompts.model import Model
-from ...states.base.errors import MissingExtra, RunChanged, UsageError
+from ...states.base.errors import MissingExtra, PaorError, RunChanged, UsageError
 from ...states.records.events import RunEnded, RunStarted
+from ...states.run.phase_names import EXECUTING
+from ...states.run.spec import TASK_TOOL
 from ...tools.documents.builtin import builtin_tools
 from ...tools.tool import Tool
 from ..support.app import EngineOptions, engine_options
@@ -36,9 +39,9 @@ from ..support.json_input import json_value
 from ..support.options import QUIET, app_option, command, option
 from ..support.outcome import check_output, end
 from ..support.progress import Watch
-from ..support.run_summary import asking
+from ..support.run_summary import argument_lines, asking
 from ..support.streams import INTERRUPTED, USAGE, say_either, tell
-from ..support.text import one_line, state_text
+from ..support.text import one_line, state_text, width
 
 REPORT = option("--output", "FILE", "Write the final report: .md, .txt, .html or .docx.")
 MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
@@ -166,23 +169,45 @@ def driven(
         if watch.run_id is None:
             tell("paor: interrupted while starting; to see what was started: paor runs")
         else:
-            resume = command_line("resume", engine.journal, watch.run_id)
-            app = f" --app {shlex.quote(options.app)}" if options.app else ""
-            tell(f"paor: interrupted; what was done is safe, go on with: {resume}{app}")
+            tell(*_interrupted(engine.journal, watch.run_id, options))
         return INTERRUPTED
     assert result is not None, "a run ends with its result"
     return end(result, engine.journal, options, output, as_json=as_json)
+
+
+def _interrupted(journal: Journal, run_id: str, options: EngineOptions) -> Iterator[str]:
+    """Yield what a run that was interrupted has left, and how it goes on; a call in doubt by its name and arguments."""
+    app = f" --app {shlex.quote(options.app)}" if options.app else ""
+    resume = command_line("resume", journal, run_id) + app
+    doubts = []
+    with suppress(PaorError):
+        for name in (run_id, *unfinished_tasks(journal.reader, journal.run(run_id))):
+            run, _ = restore_run(journal.reader, name)
+            intent = run.memory.intent
+            if run.state == EXECUTING and run.waiting_for is None and intent and intent.effect == "once":
+                doubts += [intent] if intent.tool != TASK_TOOL.name else []
+    if not doubts:
+        yield f"paor: interrupted; what was done is safe, go on with: {resume}"
+        return
+    for intent in doubts:
+        yield f"paor: interrupted inside {intent.tool} (once), which may or may not have taken effect:"
+        yield from (f"  {line}" for line in argument_lines(intent.arguments, width() - 2))
+        yield f"  key: {intent.idempotency_key}"
+    yield f"paor: find out which; all else is safe. Go on with: {resume}"
+    yield "paor: unless the tool can say it itself, that asks for the outcome: done (with --result), retry or fail"
 
 
 def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
     """Give a command options of an answer, a model and a report: checked, as ``given``, ``model`` and ``report``."""
 
     @wraps(function)
-    def with_options(answer: str | None, outcome: str | None, returned: str | None, **others: Any) -> int:
+    def with_options(
+        answer: str | None, outcome: str | None, returned: str | None, actor: str | None, **others: Any
+    ) -> int:
         model, output = others.pop("model"), others.pop("output")
         others["model"] = model_of(model) if model is not None else None
         others["report"] = Path(output) if output is not None else None
-        given = _given_answer(answer, outcome, returned)
+        given = _given_answer(answer, outcome, returned, actor)
         if output is not None:
             check_output(Path(output), others["journal"])
         return function(given=given, **others)
@@ -195,13 +220,18 @@ def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
         click.option(
             "--outcome", type=click.Choice(["done", "retry", "fail"]), help="Outcome of an effect in doubt."
         ),
+        option(
+            "--actor", "NAME", "Who answers; kept with the answer in the journal. Default: your login name."
+        ),
         option("--answer", "JSON", "The answer to the run's question."),
     ):
         added(with_options)
     return with_options
 
 
-def _given_answer(answer: str | None, outcome: str | None, returned: str | None) -> dict[str, Any]:
+def _given_answer(
+    answer: str | None, outcome: str | None, returned: str | None, actor: str | None
+) -> dict[str, Any]:
     """Return the answer as `Engine.resume` takes it; raise `UsageError` when its options do not fit, or are not JSON."""
     if answer is not None and outcome is not None:
         raise click.UsageError(
@@ -213,7 +243,19 @@ def _given_answer(answer: str | None, outcome: str | None, returned: str | None)
     if answer is not None and value is None:
         raise click.UsageError('--answer null answers nothing; decline with {"action": "decline"}')
     result = json_value(returned, "--result") if returned is not None else None
-    return {"answer": value, "outcome": outcome, "result": result}
+    if answer is None and outcome is None:
+        if actor is not None:
+            raise click.UsageError("--actor comes with --answer or --outcome")
+        return {"answer": None, "outcome": None, "result": None}
+    return {"answer": value, "outcome": outcome, "result": result, "actor": actor or login_name()}
+
+
+def login_name() -> str | None:
+    """Return the name under which the caller is logged in, None where the system knows none."""
+    try:
+        return getpass.getuser() or None
+    except (OSError, KeyError, ImportError):
+        return None
 
 
 @contextmanager
@@ -253,7 +295,7 @@ def engine_of_run(
 )
 @click.argument("name", metavar="RUN")
 @recorded_run_options
-@option("--reason", "TEXT", "Who decided, and why; kept with --answer or --outcome in the journal.")
+@option("--reason", "TEXT", "Why; kept with --answer or --outcome in the journal.")
 @option("--question", "ID", "The question that this answers; needed after the first of a run.")
 @click.option(
     "--accept-changes", is_flag=True, help="Continue although prompts, tools, policy or code have changed."

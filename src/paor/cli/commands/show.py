@@ -18,7 +18,14 @@ from ..support.journals import ALONE, command_line, find_run, is_driven, reading
 from ..support.options import command
 from ..support.outcome import answer_lines
 from ..support.row_text import row_cells, row_columns
-from ..support.run_summary import ACTION_COLUMNS, RunHead, action_cells, actions_of, is_given
+from ..support.run_summary import (
+    ACTION_COLUMNS,
+    RunHead,
+    action_cells,
+    actions_of,
+    is_given,
+    question_pairs,
+)
 from ..support.streams import OK, say, say_bytes, say_json, tell
 from ..support.text import NARROW, SLIM, Cell, Column, facts, size, styled, table, width
 from .read import run_columns
@@ -121,8 +128,8 @@ def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
         time.sleep(POLL_S)
     if not as_json:
         head = RunHead(journal, row, before)
-        pairs = [pair for pair in head.pairs() if pair[0] in ("state", "used", "waits for")]
-        say("", *facts(pairs))
+        pairs = [pair for pair in head.pairs() if pair[0] in ("state", "used")]
+        say("", *facts([*pairs, *question_pairs(head.question)]))
         _say_next(journal, row)
 
 

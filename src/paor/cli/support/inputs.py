@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from ...fsm.journal.file import SYNCHRONOUS, Durability
 from ...fsm.lifecycle.arguments import (
     automatic,
@@ -26,8 +24,7 @@ from ...fsm.lifecycle.fallback import fallback_of
 from ...fsm.lifecycle.start import FORMATS
 from ...fsm.lifecycle.workflow_start import given_workflow
 from ...states.base.errors import UsageError
-from ...states.settings.base import problems_of
-from ...states.settings.limits import Limits
+from ...states.settings.limits import Limits, merged_limits
 from ...tools.documents.convert.converter import Converter
 from ...tools.documents.convert.formats.conversion import ConversionError
 from ...tools.documents.convert.registry import DOCX
@@ -65,12 +62,7 @@ class RunInput:
 
     def limits(self, base: Limits) -> Limits:
         """Return *base* with the bounds that were given; raise `UsageError` with the names of those that are wrong."""
-        try:
-            return Limits.model_validate(base.model_dump() | self.bounds)
-        except ValidationError as error:
-            message = problems_of(error, Limits)
-            where = "limits: " if message.startswith("unknown field") else ""
-            raise UsageError(where + message) from None
+        return merged_limits(base, self.bounds)
 
 
 def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:

@@ -16,12 +16,12 @@ from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.result import Result
 from ...fsm.lifecycle.start import FORMATS
 from ...states.base.errors import PaorError, UsageError
-from ...states.records.questions import OpenQuestion
+from ...states.records.questions import Question
 from ...states.run.reasons import LIMIT_REASONS
 from ...tools.documents.reports import MIMES, check_report_format, render_report
 from .app import EngineOptions
 from .journals import command_line
-from .run_summary import asking, last_intent
+from .run_summary import call_lines
 from .streams import (
     LIMIT,
     OK,
@@ -116,7 +116,7 @@ def end(
         if as_json:
             say_json(result.wire())
         elif result.waiting_for is not None:
-            say(*_question(result.waiting_for, result, journal))
+            say(*_question(result.waiting_for))
         elif result.answer:
             say(*answer_lines(result.answer))
     except BrokenPipeError:
@@ -145,17 +145,11 @@ def _line(result: Result, journal: Journal) -> list[str]:
     return [line]
 
 
-def _question(question: OpenQuestion, result: Result, journal: Journal) -> list[str]:
-    """Return the question, and for a call that is to be approved or in doubt the call itself."""
+def _question(question: Question) -> list[str]:
+    """Return the question, and the call that it is about."""
     lines = folded(question.message, None if sys.stdout.isatty() else 10_000)
-    asked = asking(journal, journal.run(result.run_id))
-    call = last_intent(journal, journal.transitions(asked.run_id))
-    if question.tool and call is not None:
-        lines.append("")
-        for name, value in call.arguments.items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            lines += [f"  {line}" for line in folded(f"{name}: {text}", width() - 2)[:12]]
-    return lines
+    call = [f"  {line}" for line in call_lines(question, width() - 2)]
+    return [*lines, "", *call] if call else lines
 
 
 def _next(result: Result, journal: Journal, options: EngineOptions, output: Path | None) -> list[str]:
@@ -185,19 +179,17 @@ def answer_lines(answer: str) -> list[str]:
     return folded(answer) if sys.stdout.isatty() else harmless(answer.rstrip("\n")).split("\n")
 
 
-def answers_to(question: OpenQuestion) -> list[str]:
+def answers_to(question: Question) -> list[str]:
     """Return the options of ``paor resume`` that answer *question*, ready for a shell; each names it."""
     return [f"--question {question.id} {words}" for words in _answers_to(question)]
 
 
-def _answers_to(question: OpenQuestion) -> list[str]:
+def _answers_to(question: Question) -> list[str]:
     if question.kind == "in_doubt":
         return ["--outcome done --result '\"what it returned\"'", "--outcome retry", "--outcome fail"]
     if question.kind == "approval":
         return ["--answer '{\"approve\": true}'", "--answer '{\"approve\": false}'"]
-    values = {
-        name: _example(schema) for name, schema in (question.answer_schema.get("properties") or {}).items()
-    }
+    values = {name: _example(schema) for name, schema in (question.schema.get("properties") or {}).items()}
     example = shlex.quote(json.dumps(values, ensure_ascii=False))
     return [f"--answer {example}", '--answer \'{"action": "decline"}\'']
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...fsm.explain.why import decision_words
 from ...fsm.journal.rows import Transition
 from ...fsm.journal_api import Journal
 from ...fsm.machine.table import ROWS, rows_of
@@ -83,7 +84,9 @@ def detail_of(journal: Journal, row: Transition) -> str:
     if outcome.get("kind") == "answer":
         reply = change_of(journal, row).reply
         why = f": {cut(reply.reason, FAULT_CELLS)}" if reply and reply.reason else ""
-        parts.append(f"answer {outcome.get('action')}{why}")
+        by = f" by {cut(reply.actor, FAULT_CELLS)}" if reply and reply.actor else ""
+        said = decision_words(reply) if reply else outcome.get("action")
+        parts.append(f"answer {said}{by}{why}")
     if row.trigger == "execute" and outcome.get("ok"):
         parts.append(count(int(outcome.get("documents", 0)), "document"))
     guards = deciding(row.source, row.trigger, row.dest, row.guards)

@@ -1,8 +1,9 @@
-"""What a journal says of one run, as `paor show` shows it: its head and its actions."""
+"""What a journal says of one run, as `paor show` shows it: its head, what it waits for, and its actions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +14,17 @@ from ...fsm.journal.rows import RunRow, Transition
 from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.subruns import waiting_task
 from ...fsm.replay.restore import restore_run
+from ...prompts.clients.settings import environment_secrets
 from ...states.base.errors import Erased, JournalDamaged
+from ...states.base.secrets import Scrubber
 from ...states.records.actions import Intent
-from ...states.records.questions import OpenQuestion
+from ...states.records.questions import Question
 from ...states.run.phase_names import EXECUTING
 from ...states.run.reasons import REASONS
 from ...states.run.spec import Spec
 from ...states.run.state import Change
 from .journals import ALONE, is_driven
-from .text import NARROW, STATE_STYLES, Cell, Column, count, duration, local_time
+from .text import NARROW, STATE_STYLES, Cell, Column, count, duration, folded, local_time, one_line, width
 
 
 def spec_of(journal: Journal, row: RunRow) -> Spec | None:
@@ -57,7 +60,7 @@ def asking(journal: Journal, row: RunRow) -> RunRow:
     return journal.run(task) if task is not None else row
 
 
-def question_of(journal: Journal, row: RunRow) -> OpenQuestion | None:
+def question_of(journal: Journal, row: RunRow) -> Question | None:
     """Return what a run waits for, of a workflow what its waiting task asks; None for nothing, or when it was erased."""
     if row.status != "waiting":
         return None
@@ -65,6 +68,67 @@ def question_of(journal: Journal, row: RunRow) -> OpenQuestion | None:
         return restore_run(journal.reader, asking(journal, row).run_id)[0].waiting_for
     except (Erased, JournalDamaged):
         return None
+
+
+ARGUMENTS_SHOWN = 20
+ARGUMENT_LINES = 12
+"""What people are shown of a call that waits: so many arguments, of each so many lines."""
+
+
+FACT_NAMES = 14
+"""Cells that the names of facts take at most."""
+
+
+def call_lines(question: Question, cells: int) -> list[str]:
+    """
+    Return the call that a question is about: its tool and effect class, then its arguments; nothing without a tool.
+
+    What is left out is said: nobody shall approve what is not shown.
+    """
+    if question.tool is None:
+        return []
+    return [
+        *folded(f"{question.tool} ({question.effect})", cells),
+        *argument_lines(question.arguments or {}, cells),
+    ]
+
+
+def argument_lines(given: Mapping[str, Any], cells: int) -> list[str]:
+    """Return arguments, one below the other, bounded, with keys of the environment taken out."""
+    arguments, scrub, lines = list(given.items()), Scrubber(environment_secrets()), list[str]()
+    for name, value in arguments[:ARGUMENTS_SHOWN]:
+        found = folded(f"{name}: {scrub(_value_text(value))}", cells)
+        lines += found[:ARGUMENT_LINES]
+        if len(found) > ARGUMENT_LINES:
+            rest = sum(map(len, found[ARGUMENT_LINES:]))
+            lines.append(f"  ({count(rest, 'more character')} of {one_line(name)}; whole with --json)")
+    if len(arguments) > ARGUMENTS_SHOWN:
+        rest = len(arguments) - ARGUMENTS_SHOWN
+        lines.append(f"({count(rest, 'more argument')}; whole with --json)")
+    return lines
+
+
+def question_pairs(question: Question | None) -> Iterator[tuple[str, str, str]]:
+    """Yield name, value and style of what a run waits for; nothing for None."""
+    if question is None:
+        return
+    yield "waits for", f"{question.kind}: {question.message}", "warn"
+    yield "since", local_time(question.asked_at), ""
+    for index, line in enumerate(call_lines(question, width() - FACT_NAMES)):
+        yield "" if index else "call", line, ""
+
+
+def question_line(question: Question) -> str:
+    """Return what a run waits for as one line, however long: the call with its arguments, else the message."""
+    if question.tool is None:
+        return f"{question.kind}: {question.message}"
+    scrub, arguments = Scrubber(environment_secrets()), (question.arguments or {}).items()
+    told = ", ".join(f"{name}={scrub(json.dumps(value, ensure_ascii=False))}" for name, value in arguments)
+    return f"{question.kind}: {question.tool}({told})"
+
+
+def _value_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 SETTINGS = (
@@ -124,8 +188,7 @@ class RunHead:
             )
             yield "erased", message + (f", {erasure.reason}" if erasure.reason else ""), "warn"
         yield from self._criteria()
-        if self.question:
-            yield "waits for", f"{self.question.kind}: {self.question.message}", "warn"
+        yield from question_pairs(self.question)
         answer = (self.change.answer or "") if row.status in ("done", "failed") else ""
         yield "answer", "\n".join(line for line in answer.split("\n") if line.strip()), ""
 

@@ -64,7 +64,7 @@ def answers(question: Question) -> SearchStrategy[Any]:
     if question.kind == "approval":
         yes, no = st.just({"approve": True}), st.just({"approve": False})
         return weighted((4, yes), (1, no), (1, st.just({"action": "decline"})), (1, wrong))
-    fitting = _fitting(question.answer_schema)
+    fitting = _fitting(question.schema)
     bare = st.sampled_from([{"action": "decline"}, {"action": "accept"}])
     return weighted((4, fitting), (2, bare), (1, wrong))
 

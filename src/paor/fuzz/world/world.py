@@ -27,7 +27,7 @@ from ...fsm.runtime.loop import Steps
 from ...fsm.runtime.run_context import RunContext
 from ...states.base.errors import InvalidAnswer, UsageError
 from ...states.records.events import TransitionTaken
-from ...states.records.questions import OpenQuestion
+from ...states.records.questions import Question
 from ...states.records.requests import ModelRequest, Nothing, Recall
 from ...states.run.state import Run
 from ...states.settings.limits import Limits
@@ -86,7 +86,7 @@ class World(SystemUnderTest):
         return "tool"
 
     @property
-    def question(self) -> OpenQuestion | None:
+    def question(self) -> Question | None:
         """The question that the run waits for; of a workflow that of its task."""
         run = self.run
         if run is None or run.final or run.waiting_for is None:
