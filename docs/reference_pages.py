@@ -80,7 +80,16 @@ GROUPS = {
         "Your own tools, the built-in ones, web tools and tools of MCP servers. How to write one: "
         "[write your own tools](../howto/tools.md).",
         (
-            *("tool", "Tool", "FunctionTool", "ToolContext", "ToolOutput", "Document", "WebFact", "Resumption"),
+            *(
+                "tool",
+                "Tool",
+                "FunctionTool",
+                "ToolContext",
+                "ToolOutput",
+                "Document",
+                "WebFact",
+                "Resumption",
+            ),
             *("builtin_tools", "open_within", "web_tools", "WebSettings", "SearchBackend", "SearchQuery"),
             *("SearchReply", "SearchHit", "mcp_tools", "McpServer"),
         ),

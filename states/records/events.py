@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from .questions import Question
 
@@ -30,7 +30,7 @@ class RunStarted:
     run_id: str
     objective: str
     resumed: bool
-    kind: str = "start"
+    kind: Literal["start"] = "start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class TransitionTaken:
     tokens: int
     detail: str
     arguments: Mapping[str, Any] | None = None
-    kind: str = "transition"
+    kind: Literal["transition"] = "transition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class StepCompleted:
     label: str
     success: bool
     summary: str
-    kind: str = "step"
+    kind: Literal["step"] = "step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class RunWaiting:
 
     run_id: str
     question: Question
-    kind: str = "waiting"
+    kind: Literal["waiting"] = "waiting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class ModelText:
     seq: int
     request: str
     text: str
-    kind: str = "model_text"
+    kind: Literal["model_text"] = "model_text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class ModelNotice:
     text: str
     attempt: int
     wait_us: int
-    kind: str = "model_notice"
+    kind: Literal["model_notice"] = "model_notice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class RunEnded:
 
     run_id: str
     result: Any
-    kind: str = "complete"
+    kind: Literal["complete"] = "complete"
 
 
 Event: TypeAlias = (
