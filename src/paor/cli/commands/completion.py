@@ -13,9 +13,9 @@ SHELLS = ("bash", "zsh", "fish")
 
 @command(
     "completion",
+    "paor completion fish > ~/.config/fish/completions/paor.fish",
     'eval "$(paor completion bash)"  # in ~/.bashrc',
     'eval "$(paor completion zsh)"  # in ~/.zshrc',
-    "paor completion fish > ~/.config/fish/completions/paor.fish",
 )
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str, journal: str, as_json: bool) -> int:
