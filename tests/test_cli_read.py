@@ -442,6 +442,7 @@ def test_every_command_has_help_with_an_example_and_the_common_options(shell: Sh
         "fuzz",
         "tools",
         "doctor",
+        "completion",
     )
     commands = listed.partition("Commands:\n")[2].splitlines()
     assert tuple(line.split()[0] for line in commands) == names

@@ -32,6 +32,7 @@ from ..machine.stop_rules import read_case
 from ..machine.table import Row, rows_of
 from ..replay.comparison import request_facts
 from ..replay.restore import run_before
+from .calls import decision_words
 from .coverage import required_values
 
 REPEATS_NAMED = 3
@@ -322,14 +323,6 @@ def _needs(run: Run | None) -> str:
 
 
 # -- why not -----------------------------------------------------------------------------------------------------
-
-
-def decision_words(answer: Answer) -> str:
-    """Return what an answer decides: that of an approval whether it approves, of others its action."""
-    content = answer.content
-    if answer.action == "accept" and isinstance(content, dict) and isinstance(content.get("approve"), bool):
-        return "approved" if content["approve"] else "not approved"
-    return answer.action
 
 
 def why_not(found: Why, phase: str) -> WhyNot:

@@ -44,7 +44,11 @@ def problems_of(error: ValidationError, kind: type[BaseModel]) -> str:
             told.append(f"unknown field {name!a}; {known}")
         else:
             words = (
-                details["msg"].lower().replace("input should be", "must be").replace("valid tuple", "list")
+                details["msg"]
+                .lower()
+                .removeprefix("value error, ")
+                .replace("input should be", "must be")
+                .replace("valid tuple", "list")
             )
             told.append(f"{name}: {words}, not {shown(details['input'])}")
     more = [f"and {len(found) - TOLD_MAX} more"] if len(found) > TOLD_MAX else []

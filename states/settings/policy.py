@@ -14,7 +14,6 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from .base import Settings
 
@@ -35,19 +34,19 @@ def is_number(value: object) -> bool:
 
 def _number(value: object) -> object:
     if not is_number(value):
-        raise PydanticCustomError("number", "must be a number of at most 2**53")
+        raise ValueError("must be a number of at most 2**53")
     return value
 
 
 def _scalar(value: object) -> object:
     if not (value is None or isinstance(value, bool | str) or is_number(value)):
-        raise PydanticCustomError("scalar", "must be a text, a number of at most 2**53, true, false or null")
+        raise ValueError("must be a text, a number of at most 2**53, true, false or null")
     return value
 
 
 def _not_empty(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if not values:
-        raise PydanticCustomError("empty", "must name at least one value")
+        raise ValueError("must name at least one value")
     return values
 
 
@@ -101,10 +100,8 @@ class Condition(Settings):
             return {"pattern": data}
         if isinstance(data, Condition):
             return data
-        if not isinstance(data, Mapping):
-            raise PydanticCustomError("condition", 'must be a pattern or operators such as {"gt": 100}')
-        if not data or not all(name in _OPERATORS for name in data):
-            raise PydanticCustomError("operator", f"must have operators out of {', '.join(_OPERATORS)}")
+        if not (isinstance(data, Mapping) and data and all(name in _OPERATORS for name in data)):
+            raise ValueError(f"must be a pattern or operators out of {', '.join(_OPERATORS)}")
         return data
 
     @model_validator(mode="after")
@@ -113,7 +110,7 @@ class Condition(Settings):
         low = max((given[name] for name in ("gt", "ge") if name in given), default=-NUMBER_MAX)
         high = min((given[name] for name in ("lt", "le") if name in given), default=NUMBER_MAX)
         if low > high or (low == high and (given.get("gt") == low or given.get("lt") == high)):
-            raise PydanticCustomError("range", "must leave a number between its bounds")
+            raise ValueError("must leave a number between its bounds")
         return self
 
     @model_serializer
@@ -131,7 +128,7 @@ PatternOrOperators = Annotated[Any, GetPydanticSchema(lambda _, handler: handler
 
 def _path(path: str) -> str:
     if not all(path.split(".")):
-        raise PydanticCustomError("path", "must be names of arguments with dots between them")
+        raise ValueError("must be names of arguments with dots between them")
     return path
 
 

@@ -36,6 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     io.prepare_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if asked := os.environ.get(COMPLETE_VARIABLE):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(_group(), {}, "paor", COMPLETE_VARIABLE, asked)
     try:
         with _group().make_context("paor", given) as context:
             code = context.command.invoke(context)
@@ -69,6 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return io.RUN_FAILED
 
 
+COMPLETE_VARIABLE = "_PAOR_COMPLETE"
+"""What a shell sets that asks how a command line can go on; its script is that of `paor completion`."""
+
 COMMANDS = {
     "run": ("run", "Run an objective to its end."),
     "resume": ("run", "Continue a run, or answer its question."),
@@ -90,6 +97,7 @@ COMMANDS = {
     "fuzz": ("fuzz", "Search for cases in which an engine goes wrong."),
     "tools": ("doctor", "List the tools that runs can use."),
     "doctor": ("doctor", "Check that everything needed is there."),
+    "completion": ("completion", "Print the completion script of a shell."),
 }
 """Every command, in the order in which one meets them: its module, and what it does. Loaded when it is used."""
 
@@ -98,6 +106,7 @@ def _group() -> click.Group:
     """Return the command group."""
     import importlib
     import keyword
+    from difflib import get_close_matches
 
     import click
 
@@ -116,6 +125,13 @@ def _group() -> click.Group:
                 module, f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
             )
             return found
+
+        def resolve_command(
+            self, ctx: click.Context, args: list[str]
+        ) -> tuple[str | None, click.Command | None, list[str]]:
+            if args[0] not in COMMANDS and (near := get_close_matches(args[0], COMMANDS, n=1)):
+                ctx.fail(f"No such command {args[0]!r}. (Did you mean {near[0]!r}?)")
+            return super().resolve_command(ctx, args)
 
         def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
             with formatter.section("Commands"):

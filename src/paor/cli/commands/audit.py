@@ -57,13 +57,14 @@ def why(name: str | None, seq: int | None, phase: str | None, journal: str, as_j
         found = explain(reader, find_run(reader, name).run_id, seq)
         other = why_not(found, phase) if phase is not None else None
     data = found.wire() if other is None else found.wire() | {"not": other.wire()}
-    code = say_either(as_json, data, _why_lines(found, other))
+    code = say_either(as_json, data, explanation(found, other))
     if found.note and not as_json:
         tell(styled(found.note, "dim"))
     return code
 
 
-def _why_lines(found: Why, other: WhyNot | None) -> Iterator[str]:
+def explanation(found: Why, other: WhyNot | None = None) -> Iterator[str]:
+    """Yield what decided a row, guard by guard, and what kept it from another phase."""
     title = f"run {found.run_id}, row {found.seq}: "
     if found.decided:
         yield f"{title}{styled(found.trigger, 'strong')}, {found.source} {arrow()} {found.dest}"

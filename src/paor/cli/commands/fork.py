@@ -46,6 +46,7 @@ def fork(
     prompt_template: str | None,
     current: bool,
     no_run: bool,
+    required: bool,
     quiet: bool,
     options: EngineOptions,
     as_json: bool,
@@ -77,7 +78,7 @@ def fork(
         drive = partial(engine.fork, row.run_id, at_seq, drive=not no_run, **given)
         if not no_run:
             watch.model = recorded_model(engine, row, options, model)
-            return driven(engine, drive, watch, options, report, as_json=as_json)
+            return driven(engine, drive, watch, options, report, as_json=as_json, required=required)
         result = drive()
         head = f"run {result.run_id}  {state_text(result.state, result.status, result.status)}"
         say_either(as_json, result.wire(), [f"{head}  shares rows 0 to {at_seq} of run {row.run_id}"])

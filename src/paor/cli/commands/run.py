@@ -43,6 +43,9 @@ from ..support.run_summary import argument_lines, asking
 from ..support.streams import INTERRUPTED, USAGE, say_either, tell
 from ..support.text import one_line, state_text, width
 
+REQUIRED = click.option(
+    "--require-criteria", "required", is_flag=True, help="Exit with 1 when a criterion is not met at the end."
+)
 REPORT = option("--output", "FILE", "Write the final report: .md, .txt, .html or .docx.")
 MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 
@@ -81,6 +84,7 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
     "--workflow", "FILE", "Follow a workflow file, YAML or JSON; implies --mode planner.", "workflow_file"
 )
 @REPORT
+@REQUIRED
 @QUIET
 @option("--context", "TEXT", "Extra context for choosing actions.")
 @option("--durability", "D", "full (default), normal or off: what survives a power loss.")
@@ -93,6 +97,7 @@ def run(
     as_json: bool,
     *,
     quiet: bool,
+    required: bool,
     **flags: Any,
 ) -> int:
     """
@@ -101,6 +106,9 @@ def run(
     OBJECTIVE is the task, in your words; - reads it from standard input. The answer goes to standard output,
     everything else to standard error: the model in use and where its name comes from, on a terminal also what the
     model writes and every row of the run.
+
+    A criterion that is not met at the end is named on standard error, and decides the exit code only with
+    --require-criteria.
 
     Exit codes: 0 Done, 1 Failed, 2 bad input or journal, 5 waiting for an answer, 6 Failed by a limit.
     """
@@ -116,7 +124,7 @@ def run(
     watch, model = Watch(quiet=quiet), given.arguments.get("model")
     with options.tools() as tools, options.driving(tools, durability=given.durability, model=model) as engine:
         drive = partial(_follow, engine, given, watch)
-        return driven(engine, drive, watch, options, given.output, as_json=as_json)
+        return driven(engine, drive, watch, options, given.output, as_json=as_json, required=required)
 
 
 def _objective(words: tuple[str, ...]) -> str | None:
@@ -159,6 +167,7 @@ def driven(
     output: Path | None,
     *,
     as_json: bool,
+    required: bool,
 ) -> int:
     """Drive a run with its progress shown, and end the command; what tools print goes to standard error."""
     try:
@@ -172,7 +181,7 @@ def driven(
             tell(*_interrupted(engine.journal, watch.run_id, options))
         return INTERRUPTED
     assert result is not None, "a run ends with its result"
-    return end(result, engine.journal, options, output, as_json=as_json)
+    return end(result, engine.journal, options, output, as_json=as_json, required=required)
 
 
 def _interrupted(journal: Journal, run_id: str, options: EngineOptions) -> Iterator[str]:
@@ -214,6 +223,7 @@ def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
 
     for added in (
         QUIET,
+        REQUIRED,
         REPORT,
         option("--model", "M", f"{MODELS} the model the run had."),
         option("--result", "JSON", "What the effect returned, with --outcome done.", "returned"),
@@ -309,6 +319,7 @@ def resume(
     model: Model | None,
     report: Path | None,
     accept_changes: bool,
+    required: bool,
     quiet: bool,
     options: EngineOptions,
     as_json: bool,
@@ -343,14 +354,14 @@ def resume(
         )
         if ended or idle:
             result = Engine("offline", journal=opened).resume(row.run_id, **given)
-            return end(result, opened, options, report, as_json=as_json)
+            return end(result, opened, options, report, as_json=as_json, required=required)
     watch = Watch(row.run_id, quiet=quiet)
     with engine_of_run(options, row, model, watch, "--accept-changes") as engine:
         if options.app is not None and model is not None:
             engine.model = model
         watch.model = recorded_model(engine, row, options, model)
         drive = partial(engine.resume, row.run_id, **given)
-        return driven(engine, drive, watch, options, report, as_json=as_json)
+        return driven(engine, drive, watch, options, report, as_json=as_json, required=required)
 
 
 def _full_question(opened: Journal, asked: RunRow, name: str) -> str:

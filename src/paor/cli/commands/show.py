@@ -10,24 +10,41 @@ from itertools import pairwise
 
 import click
 
+from ...fsm.explain.calls import calls_of
+from ...fsm.explain.why import why as explain_row
 from ...fsm.journal.file import damage_told
 from ...fsm.journal.rows import RunRow, StoredDocument, Transition, transition_of
 from ...fsm.journal_api import Journal
 from ...states.base.errors import UsageError
 from ..support.journals import ALONE, command_line, find_run, is_driven, reading
-from ..support.options import command
+from ..support.options import command, option
 from ..support.outcome import answer_lines
-from ..support.row_text import row_cells, row_columns
+from ..support.row_text import RowTexts, row_cells, row_columns, row_texts
 from ..support.run_summary import (
     ACTION_COLUMNS,
     RunHead,
     action_cells,
     actions_of,
+    call_blocks,
     is_given,
     question_pairs,
 )
 from ..support.streams import OK, say, say_bytes, say_json, tell
-from ..support.text import NARROW, SLIM, Cell, Column, facts, size, styled, table, width
+from ..support.text import (
+    NARROW,
+    SLIM,
+    Cell,
+    Column,
+    count,
+    duration,
+    facts,
+    local_time,
+    size,
+    styled,
+    table,
+    width,
+)
+from .audit import explanation
 from .read import run_columns
 
 POLL_S = 0.2
@@ -37,18 +54,23 @@ POLL_S = 0.2
 @command(
     "show",
     "paor show",
+    "paor show last --row 4",
     "paor show last --steps",
     "paor show 0199d2b4-6f1e --documents",
     "paor show last --content round1_task1_action3_report#0",
     "paor show last --follow",
 )
 @click.argument("name", metavar="[RUN]", required=False)
+@option(
+    "--row", "SEQ", "One row: what was asked, what came back, and what each guard looked at.", "seq", type=int
+)
 @click.option("--steps", is_flag=True, help="One line for each action.")
 @click.option("--documents", is_flag=True, help="Its input documents and those that it produced.")
 @click.option("--content", metavar="LABEL#POSITION|NUMBER", help="Print one document as it is.")
 @click.option("--follow", is_flag=True, help="Print rows as they are written, until the run ends or waits.")
 def show(
     name: str | None,
+    seq: int | None,
     steps: bool,
     documents: bool,
     content: str | None,
@@ -57,15 +79,20 @@ def show(
     as_json: bool,
 ) -> int:
     """
-    Show what a run did: a summary, then every transition with what decided it.
+    Show what a run did: a summary, its calls, then every transition with what decided it.
+
+    With --row the prompt of one row, in which a + marks the lines that the last prompt of its kind did not have, the
+    reply, and the guards in words.
 
     RUN is an id, an unambiguous start of one, or "last"; without it the newest run.
     """
-    if sum((steps, documents, content is not None, follow)) > 1:
-        raise click.UsageError("--steps, --documents, --content and --follow exclude each other")
+    if sum((seq is not None, steps, documents, content is not None, follow)) > 1:
+        raise click.UsageError("--row, --steps, --documents, --content and --follow exclude each other")
     with reading(journal) as reader:
         row = find_run(reader, name)
-        if content is not None:
+        if seq is not None:
+            _one_row(reader, row, seq, as_json)
+        elif content is not None:
             _content(reader, row, content, as_json)
         elif documents:
             _documents(reader, row, as_json)
@@ -82,12 +109,38 @@ def _rows(journal: Journal, row: RunRow, as_json: bool) -> None:
     rows = journal.transitions(row.run_id)
     head = RunHead(journal, row, rows[-1] if rows else None)
     if as_json:
-        say_json({"run": run_columns(row)} | head.wire() | {"transitions": [item._asdict() for item in rows]})
+        calls = {"calls": [call.wire() for call in calls_of(journal, row.run_id)]}
+        transitions = {"transitions": [item._asdict() for item in rows]}
+        say_json({"run": run_columns(row)} | head.wire() | calls | transitions)
         return
     say(*facts(head.pairs()))
+    if calls_made := calls_of(journal, row.run_id):
+        say("", styled("calls", "dim"), *call_blocks(calls_made))
     if rows:
         say("", *_table(journal, rows, None, head=True))
     _say_next(journal, row)
+
+
+def _one_row(journal: Journal, row: RunRow, seq: int, as_json: bool) -> None:
+    """Print one row: its facts, the prompt with what is new in it, the reply, and the guards."""
+    found = explain_row(journal, row.run_id, seq)
+    rows = journal.transitions(row.run_id)
+    taken = rows[seq] if seq < len(rows) else None
+    texts = row_texts(journal, rows, taken) if taken is not None else RowTexts()
+    if as_json:
+        say_json({"row": taken._asdict() if taken else None, "why": found.wire()} | texts.wire())
+        return
+    title, *lines = explanation(found)
+    say(title, *(facts(_row_facts(taken, rows[seq - 1] if seq else None)) if taken else ()), *lines)
+    say(*texts.lines())
+
+
+def _row_facts(row: Transition, before: Transition | None) -> list[tuple[str, str, str]]:
+    """Return when a row was decided and what it took, as names, values and styles."""
+    seconds = (row.time_us - (before.time_us if before else 0)) / 1e6
+    tokens = row.tokens_in + row.tokens_out - (before.tokens_in + before.tokens_out if before else 0)
+    took = ", ".join([duration(seconds), *([count(tokens, "token")] if tokens else [])])
+    return [("at", local_time(row.at), ""), ("took", took, ""), ("step", str(row.step), "")]
 
 
 def _say_next(journal: Journal, row: RunRow) -> None:

@@ -102,10 +102,23 @@ def write_report(result: Result, path: Path) -> str:
 
 
 def end(
-    result: Result, journal: Journal, options: EngineOptions, output: Path | None, *, as_json: bool
+    result: Result,
+    journal: Journal,
+    options: EngineOptions,
+    output: Path | None,
+    *,
+    as_json: bool,
+    required: bool = False,
 ) -> int:
-    """Write the report to *output*, print how a run ended or what it waits for, and return the exit code."""
-    ended = {"done": OK, "failed": LIMIT if result.reason in LIMIT_REASONS else RUN_FAILED}
+    """
+    Write the report to *output*, print how a run ended or what it waits for, and return the exit code.
+
+    Args:
+        required: Whether a run that is Done with a criterion that does not hold counts as failed.
+    """
+    left_open = [item.criterion for item in result.criteria if not item.met]
+    done = RUN_FAILED if required and left_open else OK
+    ended = {"done": done, "failed": LIMIT if result.reason in LIMIT_REASONS else RUN_FAILED}
     code, note = ended.get(result.status, WAITING), ""
     if output is not None:
         try:
@@ -123,6 +136,8 @@ def end(
         forget_output()
     quiet = as_json or not (sys.stdout.isatty() and sys.stderr.isatty())
     notes = [one_line(note)] if note else []
+    if result.status in ("done", "failed"):
+        notes = [*(styled(one_line(f"not met: {text}"), "warn") for text in left_open), *notes]
     tell(*([] if quiet else [""]), *_line(result, journal), *notes, *_next(result, journal, options, output))
     return code
 

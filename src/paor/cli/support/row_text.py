@@ -2,15 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from ...fsm.explain.why import decision_words
+from ...fsm.explain.calls import decision_words
 from ...fsm.journal.rows import Transition
 from ...fsm.journal_api import Journal
 from ...fsm.machine.table import ROWS, rows_of
+from ...prompts.clients.settings import environment_secrets
+from ...states.base.secrets import Scrubber
 from ...states.run.phase_names import PLANNING, REVIEWING, SPECIFYING
 from .run_summary import change_of
-from .text import NARROW, SLIM, Cell, Column, arrow, count, cut, duration, width
+from .text import NARROW, SLIM, Cell, Column, arrow, count, cut, duration, harmless, styled, width
+
+
+@dataclass(frozen=True, slots=True)
+class RowTexts:
+    """
+    What was said to a model in one row and what it said.
+
+    Attributes:
+        prompt: The messages, None for one that was erased.
+        before: Those of the last row that asked for the same; empty for the first.
+        reply: None without one, or once it was erased.
+        replied: Whether there was one.
+    """
+
+    prompt: tuple[str | None, ...] = ()
+    before: tuple[str | None, ...] = ()
+    reply: str | None = None
+    replied: bool = False
+
+    def wire(self) -> dict[str, Any]:
+        """Return the JSON form: the texts."""
+        return {"prompt": list(self.prompt), "reply": self.reply}
+
+    def lines(self) -> Iterator[str]:
+        """Yield the texts for people: keys of the environment taken out, new lines of a prompt marked."""
+        scrub = Scrubber(environment_secrets())
+        for number, text in enumerate(self.prompt, 1):
+            of = f" {number} of {len(self.prompt)}" if len(self.prompt) > 1 else ""
+            yield from ("", styled(f"prompt{of}", "strong"))
+            last = self.before[number - 1] if number <= len(self.before) else None
+            known = set((last or "").split("\n")) if self.before else None
+            for line in harmless(scrub("(erased)" if text is None else text)).split("\n"):
+                new = known is not None and line.strip() and line not in known
+                yield styled(f"+ {line}", "good") if new else f"  {line}".rstrip()
+        if self.replied:
+            yield from ("", styled("reply", "strong"))
+            said = "(erased)" if self.reply is None else self.reply
+            yield from (f"  {line}" for line in harmless(scrub(said)).split("\n"))
+
+
+def row_texts(journal: Journal, rows: Sequence[Transition], row: Transition) -> RowTexts:
+    """Return what was said in *row*, one of *rows*, and in the last prompt of its kind before."""
+    prompt = _bodies(journal, row)
+    kind = row.request.get("kind")
+    earlier = (item for item in reversed(rows[: row.seq]) if item.request.get("kind") == kind)
+    last = next(earlier, None) if prompt else None
+    place = row.outcome.get("reply")
+    reply = _body(journal, row, place) if place else None
+    return RowTexts(prompt, _bodies(journal, last) if last else (), reply, bool(place))
+
+
+def _bodies(journal: Journal, row: Transition) -> tuple[str | None, ...]:
+    return tuple(_body(journal, row, place) for place in row.request.get("prompt", ()))
+
+
+def _body(journal: Journal, row: Transition, place: Mapping[str, Any]) -> str | None:
+    body = journal.payload(row.run, place["n"]).body
+    return body.decode("utf-8", "replace") if isinstance(body, bytes) else body
+
 
 TRIGGER_STYLES = {"finish": "good", "fail": "bad", "wait": "warn"} | dict.fromkeys(
     ("reselect", "withhold", "respecify", "refuse", "retry_step", "reassess", "retry"), "warn"

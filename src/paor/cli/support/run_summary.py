@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ...fsm.explain.calls import Call
 from ...fsm.journal.erasure_log import numbers_of
 from ...fsm.journal.rows import RunRow, Transition
 from ...fsm.journal_api import Journal
@@ -23,8 +24,23 @@ from ...states.run.phase_names import EXECUTING
 from ...states.run.reasons import REASONS
 from ...states.run.spec import Spec
 from ...states.run.state import Change
+from ...states.settings.limits import Limits
+from ...states.settings.policy import ApprovalRule
+from ...tools.policy import denial
 from .journals import ALONE, is_driven
-from .text import NARROW, STATE_STYLES, Cell, Column, count, duration, folded, local_time, one_line, width
+from .text import (
+    NARROW,
+    STATE_STYLES,
+    Cell,
+    Column,
+    count,
+    duration,
+    folded,
+    local_time,
+    one_line,
+    styled,
+    width,
+)
 
 
 def spec_of(journal: Journal, row: RunRow) -> Spec | None:
@@ -93,14 +109,14 @@ def call_lines(question: Question, cells: int) -> list[str]:
     ]
 
 
-def argument_lines(given: Mapping[str, Any], cells: int) -> list[str]:
+def argument_lines(given: Mapping[str, Any], cells: int, lines_max: int = ARGUMENT_LINES) -> list[str]:
     """Return arguments, one below the other, bounded, with keys of the environment taken out."""
     arguments, scrub, lines = list(given.items()), Scrubber(environment_secrets()), list[str]()
     for name, value in arguments[:ARGUMENTS_SHOWN]:
         found = folded(f"{name}: {scrub(_value_text(value))}", cells)
-        lines += found[:ARGUMENT_LINES]
-        if len(found) > ARGUMENT_LINES:
-            rest = sum(map(len, found[ARGUMENT_LINES:]))
+        lines += found[:lines_max]
+        if len(found) > lines_max:
+            rest = sum(map(len, found[lines_max:]))
             lines.append(f"  ({count(rest, 'more character')} of {one_line(name)}; whole with --json)")
     if len(arguments) > ARGUMENTS_SHOWN:
         rest = len(arguments) - ARGUMENTS_SHOWN
@@ -136,6 +152,52 @@ SETTINGS = (
     *("final_format", "limits", "tools", "engine", "machine"),
 )
 """What a run was started with, as far as the head shows it as JSON; of tools the names."""
+
+
+def _permitted(spec: Spec) -> Iterator[tuple[str, str, str]]:
+    """Yield what a run is offered, what is denied to it and needs an approval, and the limits that are not the usual ones."""
+    names = [tool.name for tool in spec.tools]
+    denied = [name for name in names if denial(spec.policy, spec.task_type, name) is not None]
+    yield "offered", ", ".join(name for name in names if name not in denied), ""
+    yield "denied", ", ".join(dict.fromkeys((*denied, *spec.policy.deny))), ""
+    rules = [rule if isinstance(rule, str) else _rule_text(rule) for rule in spec.policy.approvals]
+    yield "approvals", "; ".join(rules), ""
+    usual = Limits()
+    set_ = {name: value for name, value in spec.limits if value != getattr(usual, name)}
+    told = (
+        f"{name} {'none' if value is None else _value_text(value)}"
+        for name, value in set_.items()
+        if _is_plain(value)
+    )
+    yield "limits", ", ".join(told), ""
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, int | float | str)
+
+
+def _rule_text(rule: ApprovalRule) -> str:
+    arguments = rule.model_dump(mode="json")["arguments"]
+    return f"{rule.tool} where {json.dumps(arguments, ensure_ascii=False)}" if arguments else rule.tool
+
+
+def call_blocks(calls: Sequence[Call]) -> Iterator[str]:
+    """Yield the calls of a run, each with its arguments, who decided about it, its times and what came of it."""
+    scrub = Scrubber(environment_secrets())
+    for call in calls:
+        kind = f" ({call.effect})" if call.effect else ""
+        times = " to ".join(local_time(at)[11:] for at in (call.started_at, call.ended_at) if at)
+        head = f"{call.action:>3}  {styled(one_line(call.tool) + kind, 'strong')}"
+        yield f"{head}  {styled(call.outcome, OUTCOME_STYLES.get(call.outcome, ''))}  {styled(times, 'dim')}".rstrip()
+        told = argument_lines(call.arguments or {}, width() - 5, 4)
+        for item in call.decided:
+            why = f": {item.reason}" if item.reason else ""
+            told += folded(
+                f"{item.decision} by {item.actor or 'somebody'}, {local_time(item.at)}{why}", width() - 5
+            )
+        if call.result:
+            told += folded(f"result: {scrub(call.result)}", width() - 5)[:4]
+        yield from (f"     {line}" for line in told)
 
 
 class RunHead:
@@ -177,6 +239,8 @@ class RunHead:
             yield "fork", f"shares rows 0 to {row.parent_seq} of run {row.parent_run_id}", ""
         yield "state", self.state, STATE_STYLES.get(row.status, "")
         yield "model", spec.model if spec is not None else "", ""
+        if spec is not None:
+            yield from _permitted(spec)
         ended = f", ended {local_time(row.ended_at)}" if row.ended_at else ""
         yield "started", local_time(row.created_at) + ended, ""
         yield "used", ", ".join(self.used()), ""
@@ -301,7 +365,7 @@ def _action_of(journal: Journal, row: Transition, ended: Transition) -> Action:
     )
 
 
-OUTCOME_STYLES = {"ok": "good", "failed": "bad", "refused": "warn", "in doubt": "warn"}
+OUTCOME_STYLES = {"ok": "good", "failed": "bad", "refused": "warn", "in doubt": "warn", "waits": "warn"}
 
 
 def action_cells(action: Action) -> list[Cell]:

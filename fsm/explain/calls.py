@@ -1,0 +1,151 @@
+"""The calls of a run as its rows have them: what was called with which arguments, who decided, when, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ...states.base.errors import JournalDamaged
+from ...states.records.actions import Intent
+from ...states.records.questions import Answer
+from ...states.run.phase_names import EXECUTING, FINAL, SPECIFYING
+from ...states.run.state import Change
+from ..journal.reader import JournalReader, Readable, reader_of
+from ..journal.rows import Transition
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """
+    What a person decided about a call.
+
+    Attributes:
+        decision: ``approved``, ``not approved``, else the action of the answer: ``accept``, ``decline``, ``done``, ...
+        actor, reason: Who, and why; None when nobody said.
+        at: When, in microseconds since the epoch.
+    """
+
+    decision: str
+    actor: str | None
+    reason: str | None
+    at: int
+
+
+@dataclass(slots=True)
+class Call:
+    """
+    One call of a run, made or refused.
+
+    Attributes:
+        seq: Number of the row that began it, asked about it or refused it.
+        step, action: Its numbers within the run and the task.
+        tool, effect: What was called; the effect class is None where no call was complete.
+        arguments: As the tool got them; None where no call was complete, or they were erased.
+        outcome: ``ok``, ``failed``, ``refused``, ``waits``, ``in doubt``, ``running``, or ``cancelled``.
+        result: What came of it in a few words: the summary of what was observed, or the error.
+        decided: What people decided about it, in order.
+        asked_at, started_at, ended_at: In microseconds since the epoch; None for what did not happen.
+    """
+
+    seq: int
+    step: int
+    action: int
+    tool: str
+    effect: str | None = None
+    arguments: Mapping[str, Any] | None = None
+    outcome: str = "running"
+    result: str = ""
+    decided: list[Decided] = field(default_factory=list)
+    asked_at: int | None = None
+    started_at: int | None = None
+    ended_at: int | None = None
+
+    def wire(self) -> dict[str, Any]:
+        """Return the JSON form, keys as the attributes."""
+        return asdict(self)
+
+
+def calls_of(journal: Readable, run_id: str) -> list[Call]:
+    """
+    Return the calls of a run in order, the refused ones too.
+
+    Args:
+        journal: The journal that holds it.
+        run_id: Its id, or an unambiguous prefix.
+
+    Raises:
+        UnknownRun: There is no such run.
+        JournalDamaged: A row cannot be read.
+    """
+    reader = reader_of(journal, "calls_of takes a Journal, such as calls_of(engine.journal, run_id)")
+    calls: list[Call] = []
+    open_: Call | None = None
+    for row in reader.transitions(run_id):
+        change = _change_of(reader, row)
+        if open_ is None and row.source == SPECIFYING and row.trigger in ("wait", "specify", "refuse"):
+            open_ = _begun(row, change)
+            calls.append(open_)
+        if open_ is not None:
+            _take(open_, row, change)
+            if row.trigger in ("execute", "refuse", "withhold"):
+                open_ = None
+        elif row.trigger == "observe" and calls and change.message:
+            calls[-1].result = change.message.summary
+        if open_ is not None and row.dest in FINAL:
+            open_.outcome = "in doubt" if row.outcome.get("in_doubt") else "cancelled"
+    return calls
+
+
+def _begun(row: Transition, change: Change) -> Call:
+    intent: Intent | None = change.intent or None
+    tool = intent.tool if intent else change.result.tool if change.result else ""
+    if not tool and change.question:
+        tool = change.question.tool or change.question.kind
+    return Call(row.seq, row.step, row.action, tool or str(row.request.get("tool", "")))
+
+
+def _take(call: Call, row: Transition, change: Change) -> None:
+    """Take one row of a call in."""
+    if change.intent:
+        call.tool, call.effect, call.arguments = (
+            change.intent.tool,
+            change.intent.effect,
+            change.intent.arguments,
+        )
+    if row.trigger == "wait":
+        call.outcome, call.asked_at = (
+            ("in doubt" if row.outcome.get("kind") == "in_doubt" else "waits"),
+            row.at,
+        )
+    elif row.trigger == "provide" and change.reply:
+        call.outcome = "running"
+        call.decided.append(
+            Decided(decision_words(change.reply), change.reply.actor, change.reply.reason, row.at)
+        )
+    elif row.trigger == "specify":
+        call.outcome, call.started_at, call.action = "running", row.at, row.action
+    elif row.trigger in ("execute", "refuse", "withhold"):
+        failed = "failed" if row.source == EXECUTING else "refused"
+        call.outcome = "ok" if row.outcome.get("ok") or (change.result and change.result.ok) else failed
+        call.ended_at, call.action = row.at, row.action
+        call.result = (change.result.error or "") if change.result else ""
+
+
+def decision_words(answer: Answer) -> str:
+    """Return what an answer decides: that of an approval whether it approves, of others its action."""
+    content = answer.content
+    if answer.action == "accept" and isinstance(content, dict) and isinstance(content.get("approve"), bool):
+        return "approved" if content["approve"] else "not approved"
+    return answer.action
+
+
+def _change_of(journal: JournalReader, row: Transition) -> Change:
+    """Return what a row set, nothing once erased."""
+    try:
+        body = journal.payload(row.run, row.change["n"]).body
+        return Change.read(body) if body is not None else Change()
+    except (ValueError, KeyError, TypeError):
+        raise JournalDamaged(
+            f"run number {row.run}, row {row.seq}: what it set cannot be read; run: paor verify"
+        ) from None
