@@ -69,6 +69,8 @@ class RunOptions(TypedDict, total=False):
     fallback: Literal["batch"] | None
     workflow: Workflow | Mapping[str, Any] | str | os.PathLike[str] | None
     variables: Mapping[str, Any] | None
+    key: str | None
+    metadata: Mapping[str, Any] | None
 
 
 OPTIONS = frozenset(RunOptions.__annotations__)

@@ -152,7 +152,7 @@ def amended_spec(
     if changed == stored and (now is None or parts == stored.fingerprints):
         return None
     own_parts = {"fingerprints": parts, "engine": VERSION, "machine": fingerprint()}
-    return changed.model_copy(update={"workflow_id": run_id, **own_parts})
+    return changed.model_copy(update={"workflow_id": run_id, "key": None, "metadata": {}, **own_parts})
 
 
 def _with_limits(limits: Limits, given: Mapping[str, Any]) -> Limits:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, NamedTuple, Unpack
 
 import orjson
 
 from ...states.base.errors import AlreadyAnswered, InvalidAnswer, JournalError
+from ...states.records.events import Event, RunEnded, RunStarted
 from ...states.records.questions import QUESTION_ID, Answer, OpenQuestion, Question
 from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema, SchemaError
@@ -47,10 +49,7 @@ def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Res
     if task is not None:
         resume(runner, task, **options)
         options = {**options, **NOTHING_GIVEN}
-    found = continuation(runner, run_id, **options)
-    if isinstance(found, Continuation):
-        found = runner.result(found.acquire, resumed=found.resumed)
-    return with_question(runner.journal.reader, found)
+    return performed(runner, continuation(runner, run_id, **options))
 
 
 async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
@@ -59,10 +58,78 @@ async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions])
     if task is not None:
         await aresume(runner, task, **options)
         options = {**options, **NOTHING_GIVEN}
-    found = continuation(runner, run_id, **options)
+    return await aperformed(runner, continuation(runner, run_id, **options))
+
+
+def resume_stream(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Iterator[Event]:
+    """Do the same as `resume` and yield the events; those of a task that takes the answer come first."""
+    task = _task_to_answer(runner, run_id, options)
+    if task is not None:
+        yield from resume_stream(runner, task, **options)
+        options = {**options, **NOTHING_GIVEN}
+    yield from events_of(runner, continuation(runner, run_id, **options))
+
+
+async def aresume_stream(
+    runner: Runner, run_id: str, **options: Unpack[ResumeOptions]
+) -> AsyncGenerator[Event, None]:
+    """Do the same as `resume_stream` on the running event loop."""
+    task = _task_to_answer(runner, run_id, options)
+    if task is not None:
+        async with aclosing(aresume_stream(runner, task, **options)) as events:
+            async for event in events:
+                yield event
+        options = {**options, **NOTHING_GIVEN}
+    async with aclosing(aevents_of(runner, continuation(runner, run_id, **options))) as events:
+        async for event in events:
+            yield event
+
+
+def performed(runner: Runner, found: Continuation | Result) -> Result:
+    """Go on with a run to its end, or until it waits, and return its result."""
+    if isinstance(found, Continuation):
+        found = runner.result(found.acquire, resumed=found.resumed)
+    return with_question(runner.journal.reader, found)
+
+
+async def aperformed(runner: Runner, found: Continuation | Result) -> Result:
+    """Do the same as `performed` on the running event loop."""
     if isinstance(found, Continuation):
         found = await runner.aresult(found.acquire, resumed=found.resumed)
     return with_question(runner.journal.reader, found)
+
+
+def events_of(runner: Runner, found: Continuation | Result) -> Iterator[Event]:
+    """Go on with a run and yield its events; where there is nothing to do, only its beginning and its end."""
+    if isinstance(found, Result):
+        yield from _idle(runner, found)
+        return
+    for event in runner.drive(found.acquire, resumed=found.resumed):
+        yield _told(runner, event)
+
+
+async def aevents_of(runner: Runner, found: Continuation | Result) -> AsyncGenerator[Event, None]:
+    """Do the same as `events_of` on the running event loop."""
+    if isinstance(found, Result):
+        for event in _idle(runner, found):
+            yield event
+        return
+    async with aclosing(runner.adrive(found.acquire, resumed=found.resumed)) as events:
+        async for event in events:
+            yield _told(runner, event)
+
+
+def _idle(runner: Runner, result: Result) -> tuple[Event, Event]:
+    """Return the events of a run that nothing is done with."""
+    objective = runner.journal.reader.spec(result.run_id).objective
+    return RunStarted(result.run_id, objective, True), _told(runner, RunEnded(result.run_id, result))
+
+
+def _told(runner: Runner, event: Event) -> Event:
+    """Return an event; the end of a workflow whose task waits with what that task asks."""
+    if isinstance(event, RunEnded):
+        return RunEnded(event.run_id, with_question(runner.journal.reader, event.result))
+    return event
 
 
 def _task_to_answer(runner: Runner, run_id: str, options: ResumeOptions) -> str | None:
@@ -216,6 +283,11 @@ def _was_asked(journal: JournalReader, run_id: str, name: str) -> bool:
     except JournalError:
         return False
     return question is not None and question.id == name
+
+
+def is_overdue(runner: Runner, run_id: str) -> bool:
+    """Return whether the question that a run waits for counts as declined by now."""
+    return _timeout_answer(runner, restore_run(runner.journal.reader, run_id)[0]) is not None
 
 
 def _timeout_answer(runner: Runner, run: Run) -> Answer | None:

@@ -67,6 +67,10 @@ class AlreadyAnswered(InvalidAnswer):
     """The question that this answers is settled: the message came twice, or too late. Nothing was changed."""
 
 
+class KeyConflict(UsageError):
+    """The key names a run that was started otherwise; nothing was started or changed."""
+
+
 class InvalidFork(UsageError):
     """The run cannot be forked at this row; nothing was created."""
 
@@ -170,6 +174,10 @@ class JournalFull(JournalError):
 
 class JournalTooNew(JournalError, UsageError):
     """The journal's schema is newer than this version of paor knows."""
+
+
+class JournalTooOld(JournalError, UsageError):
+    """The journal's schema is from before the first release, and is not read any more."""
 
 
 class JournalDamaged(JournalError):
