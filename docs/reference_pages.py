@@ -49,6 +49,7 @@ GROUPS = {
             *(
                 "Engine",
                 "Result",
+                "Recovery",
                 "Usage",
                 "Limits",
                 "ReplyTokens",

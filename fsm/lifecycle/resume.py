@@ -223,7 +223,9 @@ def _check_open(
         InvalidAnswer: It is for another question, or the run waits for nothing.
     """
     name, now = named(options, question), f"waits for nothing; it is {row.status} in {row.state}"
-    if row.status == "waiting":
+    if row.status in ("done", "failed"):
+        now = f"has ended in {row.state} and takes no answer"
+    elif row.status == "waiting":
         now = "waits for nothing any more"
     if question is not None:
         now = f"now asks {question.id}: {question.message}"

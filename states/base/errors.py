@@ -8,6 +8,7 @@ PaorError
         IllegalEvent            no row of the table allows this event in this phase
         InvalidAnswer           an answer that does not fit what the run waits for
             AlreadyAnswered     an answer to a question that is settled: delivered twice, or too late
+        KeyConflict             a key of a run that was started otherwise
         InvalidFork             a run that cannot be forked at this row
         RunChanged              what decides a run is not what it was recorded with
     ModelError                  a model's or its transport's; becomes a journaled outcome, never leaves `run`
@@ -22,6 +23,7 @@ PaorError
         JournalBusy             locked by somebody for longer than the busy timeout
         JournalFull             no space, or the file cannot be written
         JournalTooNew           written by a newer paor
+        JournalTooOld           written before the first release
         JournalDamaged          chain or integrity broken
             JournalConflict     an import and this file tell the same run differently
         Erased                  what this needs has been erased

@@ -72,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 COMMANDS = {
     "run": ("run", "Run an objective to its end."),
     "resume": ("run", "Continue a run, or answer its question."),
+    "recover": ("recover", "Go on with every run that nobody drives."),
     "cancel": ("run", "Stop a run."),
     "fork": ("fork", "Start a new run from a row of another one."),
     "runs": ("read", "List the runs of a journal."),
