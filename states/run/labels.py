@@ -84,6 +84,6 @@ def value_text(name: str, value: object) -> str:
     """
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
-        return orjson.dumps(orjson.loads(text.encode()), option=orjson.OPT_SORT_KEYS).decode()
+        return orjson.dumps(json.loads(text), option=orjson.OPT_SORT_KEYS).decode()
     except (TypeError, ValueError, RecursionError):
         raise UsageError(f"metadata {name}: a {type(value).__name__} like this has no JSON form") from None
