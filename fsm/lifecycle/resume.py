@@ -186,10 +186,13 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
     drive.model = chosen
     # from here on the lease is held: whatever is refused gives it back, or the run would count as driven until it runs out
     try:
+        declined = None if given else _timeout_answer(runner, drive.run)
+        if not given and declined is None and (drive.run.final or drive.run.waiting_for is not None):
+            journal.leases.release(drive.run.number, drive.fence)
+            return drive, None  # another driver has had it since it was looked at
         check_priced(chosen, drive.run.spec.limits)
         check_unchanged(runner, drive, accept_changes=options.get("accept_changes", False))
         if not given:
-            declined = _timeout_answer(runner, drive.run)
             return drive, steps(drive) if declined is None else runner.answered(drive, declined)
         # as read under the lease: of two who answer at once the second is refused here
         question = drive.run.waiting_for
