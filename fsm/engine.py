@@ -30,7 +30,15 @@ from .host.look import result_now, waiting_results
 from .host.recover import Recovery, arecover, recover
 from .journal_api import Journal
 from .lifecycle.acceptance import changes_now
-from .lifecycle.arguments import OPTIONS, DocumentLike, ForkOptions, ResumeOptions, RunOptions, hooks_of
+from .lifecycle.arguments import (
+    OPTIONS,
+    DocumentLike,
+    ForkOptions,
+    ResumeOptions,
+    RunOptions,
+    check_names,
+    hooks_of,
+)
 from .lifecycle.fork import fork_acquisition
 from .lifecycle.result import Result
 from .lifecycle.resume import (
@@ -512,9 +520,7 @@ class Engine:
         self, run_id: str, at_seq: int, *, drive: bool = True, **options: Unpack[ForkOptions]
     ) -> Result:
         """Do the same as `fork` on the running event loop."""
-        for name in options:
-            if name not in ForkOptions.__annotations__:
-                raise TypeError(f"afork() got an unexpected keyword argument {name!r}")
+        check_names(options, ForkOptions, "afork")
         acquire = fork_acquisition(self._runner, run_id, at_seq, **options)
         if not drive:
             return self._runner.created_only(acquire)

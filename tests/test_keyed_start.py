@@ -486,6 +486,6 @@ class KeyedStarts(RuleBasedStateMachine):
 
 def test_any_order_of_starts_losses_answers_and_erasures_keeps_a_run_for_each_key() -> None:
     """A stateful test of the rules above."""
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         KeyedStarts, settings=settings(max_examples=examples(40), stateful_step_count=12, deadline=None)
     )

@@ -43,6 +43,7 @@ from paor import (
 )
 
 from .effort import examples
+from .test_fallback import ByKind
 from .test_keyed_start import falling_back, once
 from .test_lease import alter
 from .test_one_driver import Race
@@ -158,7 +159,7 @@ def test_every_run_that_nobody_drives_goes_on_and_no_other(tmp_path: Path, how: 
         done = scripted.run("Be done")
         runs = [lost(scripted, rows, key=f"k{rows}") for rows in (0, 1, 3, 4)]
         doubt = lost(scripted, 2)
-        created = scripted.fork(done.run_id, 1, drive=False).run_id
+        created = scripted.fork(done.run_id, 0, drive=False).run_id
         driven = scripted.stream("Be driven")
         next(driven)
     with once(tmp_path, waits=True) as other:
@@ -188,7 +189,7 @@ def test_a_run_that_cannot_go_on_is_told_and_stops_no_other(tmp_path: Path) -> N
         changed = lost(scripted, 1)
     with engine(tmp_path, READ(1), ids=RandomIds()) as scripted:
         without_tool = lost(scripted, 1)
-    with once(tmp_path) as scripted:
+    with once(tmp_path, rules=["Be long."]) as scripted:
         broken, erased, good = (lost(scripted, 3) for _ in range(3))
         journal = scripted.journal
         journal.erase(erased, force=True)
@@ -523,6 +524,6 @@ class Recovering(RuleBasedStateMachine):
 
 def test_any_order_of_losses_answers_and_recoveries_leaves_no_run_behind() -> None:
     """A stateful test of the rules above."""
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         Recovering, settings=settings(max_examples=examples(40), stateful_step_count=12, deadline=None)
     )

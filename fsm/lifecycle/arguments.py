@@ -114,6 +114,13 @@ class ForkOptions(TypedDict, total=False):
     current: bool
 
 
+def check_names(options: Mapping[str, Any], known: type, function: str) -> None:
+    """Raise TypeError, as Python does, for an option that *function* does not take; *known* is its TypedDict."""
+    for name in options:
+        if name not in known.__annotations__:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+
+
 def mode_of(
     mode: str | None = None, *, react_mode: bool | None = None, workflow_mode: str | None = None
 ) -> Mode:

@@ -21,7 +21,7 @@ from ..replay.restore import restore_run
 from ..runtime.loop import Steps, steps
 from ..runtime.run_context import RunContext
 from .acceptance import check_unchanged
-from .arguments import NOTHING_GIVEN, ResumeOptions, check_priced, model_of
+from .arguments import NOTHING_GIVEN, ResumeOptions, check_names, check_priced, model_of
 from .result import Result, result_of_run
 from .runner import Acquisition, Runner
 from .start import clean_text
@@ -160,6 +160,7 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
     The options are those of `fsm.engine.Engine.resume`. What can be refused by the arguments alone is refused before the
     lease is taken, what depends on the run only after it: before, another driver could still change the answer.
     """
+    check_names(options, ResumeOptions, "resume")
     answer, outcome, reason = options.get("answer"), options.get("outcome"), options.get("reason")
     model, connections = options.get("model"), options.get("connections") or {}
     journal = runner.journal

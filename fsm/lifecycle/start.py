@@ -26,8 +26,9 @@ from ..decision.observation import cut, line
 from ..journal.payloads import Stager
 from ..machine.table import fingerprint
 from .arguments import (
-    OPTIONS,
     DocumentLike,
+    RunOptions,
+    check_names,
     check_priced,
     documents_of,
     mode_of,
@@ -97,9 +98,7 @@ def new_run(
         UsageError: A bad argument.
         TypeError: One that no run takes.
     """
-    for name in options:
-        if name not in OPTIONS:
-            raise TypeError(f"run() got an unexpected keyword argument {name!r}")
+    check_names(options, RunOptions, "run")
     if connections is not None and not isinstance(connections, Mapping):
         raise UsageError("connections must be a mapping of labels to values")
     if not isinstance(options.get("limits"), Limits | None):
