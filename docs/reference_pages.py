@@ -50,6 +50,7 @@ GROUPS = {
                 "Engine",
                 "Result",
                 "Question",
+                "Recovery",
                 "Usage",
                 "Limits",
                 "ReplyTokens",

@@ -7,14 +7,16 @@ holds only what it was constructed with.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from ..prompts.model import Model
-from ..states.base.errors import LeaseHeld
+from ..states.base.errors import UsageError
 from ..states.records.events import Event
 from ..states.run.spec import Mode, Spec
 from ..states.run.state import Run
@@ -22,22 +24,42 @@ from ..states.settings.limits import Limits
 from ..states.settings.policy import Policy
 from ..states.settings.profile import Profile, Stage
 from ..tools.tool import Tool
+from .host.cancel import acancel, cancel
+from .host.keyed_start import begin
+from .host.look import result_now, waiting_results
+from .host.recover import Recovery, arecover, recover
 from .journal_api import Journal
 from .lifecycle.acceptance import changes_now
-from .lifecycle.arguments import OPTIONS, DocumentLike, ForkOptions, ResumeOptions, RunOptions, hooks_of
+from .lifecycle.arguments import (
+    OPTIONS,
+    DocumentLike,
+    ForkOptions,
+    ResumeOptions,
+    RunOptions,
+    check_names,
+    hooks_of,
+)
 from .lifecycle.fork import fork_acquisition
-from .lifecycle.result import Result, result_of_run
-from .lifecycle.resume import aresume, resume
-from .lifecycle.runner import Acquisition, Runner, compile_catalogs
+from .lifecycle.result import Result
+from .lifecycle.resume import (
+    aevents_of,
+    aperformed,
+    aresume,
+    aresume_stream,
+    events_of,
+    performed,
+    resume,
+    resume_stream,
+)
+from .lifecycle.runner import Runner, compile_catalogs
 from .lifecycle.settings import EngineSettings, settings_of
-from .lifecycle.start import new_run
+from .lifecycle.start import NewRun, new_run
 from .lifecycle.subrun_runner import SubrunDriver, new_round, new_workflow
-from .lifecycle.subruns import Task, task_options, unfinished_tasks, with_question
-from .replay.restore import restore_run
-from .runtime.loop import cancel_steps, steps
+from .lifecycle.subruns import Task, task_options
 from .runtime.ports import Clock, Ids, RandomIds, SystemClock
 
 if TYPE_CHECKING:
+    from .journal.rows import RunRow
     from .lifecycle.workflow_start import WorkflowLike
     from .versioning.changes import ChangedPart
 
@@ -153,13 +175,17 @@ class Engine:
             **options: See `stream`, which takes the same.
 
         Returns:
-            The result; a model or tool that fails ends in Failed with a reason, never in an exception.
+            The result; a model or tool that fails ends in Failed with a reason, never in an exception. With a *key* that
+            names a run, the result of that run: as it is if it has ended or waits; else it is gone on with.
 
         Raises:
             UsageError: A bad argument; nothing was started.
+            KeyConflict: The key names a run that was started otherwise; nothing was started.
+            LeaseHeld: The key names a run that another driver has.
             JournalError: The journal could not be written; the run can be resumed.
         """
-        return self._runner.result(self._new(objective, success_criteria, documents, options), resumed=False)
+        new = self._new(objective, success_criteria, documents, options)
+        return performed(self._runner, begin(self._runner, new))
 
     async def arun(
         self,
@@ -170,7 +196,7 @@ class Engine:
     ) -> Result:
         """Do the same as `run` on the running event loop."""
         new = self._new(objective, success_criteria, documents, options)
-        return await self._runner.aresult(new, resumed=False)
+        return await aperformed(self._runner, begin(self._runner, new))
 
     def stream(
         self,
@@ -197,6 +223,8 @@ class Engine:
         fallback: Literal["batch"] | None = None,
         workflow: WorkflowLike | None = None,
         variables: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Iterator[Event]:
         """
         Run an objective and yield its events as they become durable; the last one is `RunEnded`.
@@ -232,12 +260,22 @@ class Engine:
             workflow: A workflow file, its text, or a `Workflow`; implies the mode ``planner``.
             variables: Values of the workflow's variables, as JSON data; they take precedence over those of the
                 file.
+            key: Your own name of this start, at most 200 characters, such as the id of the message that asks for it. No two
+                runs of a journal have the same: a start that comes again goes on with the run of the first one and does
+                nothing twice, whichever process it is in.
+            metadata: What to find the run by, as JSON data of at most 4,096 bytes, such as ``{"tenant": "acme"}``. It decides
+                nothing and is in no prompt; `Journal.runs` searches it, and erasing the run erases it.
 
         Raises:
             UsageError: A bad argument; nothing was started.
+            KeyConflict, LeaseHeld: With the first event; see `run`.
         """
         options = {name: value for name, value in locals().items() if name in OPTIONS}
-        return self._runner.drive(self._new(objective, success_criteria, documents, options), resumed=False)
+        return self._events(self._new(objective, success_criteria, documents, options))
+
+    def _events(self, new: NewRun) -> Iterator[Event]:
+        """Begin a run when the first event is asked for, so that a stream that is never read leaves no lease behind."""
+        yield from events_of(self._runner, begin(self._runner, new))
 
     def astream(
         self,
@@ -247,7 +285,12 @@ class Engine:
         **options: Unpack[RunOptions],
     ) -> AsyncIterator[Event]:
         """Do the same as `stream` on the running event loop."""
-        return self._runner.adrive(self._new(objective, success_criteria, documents, options), resumed=False)
+        return self._aevents(self._new(objective, success_criteria, documents, options))
+
+    async def _aevents(self, new: NewRun) -> AsyncIterator[Event]:
+        async with aclosing(aevents_of(self._runner, begin(self._runner, new))) as events:
+            async for event in events:
+                yield event
 
     def _new(
         self,
@@ -255,11 +298,10 @@ class Engine:
         success_criteria: Sequence[str],
         documents: Sequence[DocumentLike],
         options: Mapping[str, Any],
-    ) -> Acquisition:
-        """Check the arguments of a run now; what is returned creates it when the first event is asked for."""
+    ) -> NewRun:
+        """Check the arguments of a run; nothing of it is written yet."""
         settings, salt = self._runner.settings, self._runner.ids.salt
-        new = new_run(settings, salt, objective, success_criteria, documents, **options)
-        return self._runner.creation(new)
+        return new_run(settings, salt, objective, success_criteria, documents, **options)
 
     def resume(
         self,
@@ -327,6 +369,94 @@ class Engine:
     async def aresume(self, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
         """Do the same as `resume` on the running event loop."""
         return await aresume(self._runner, run_id, **options)
+
+    def resume_stream(self, run_id: str, **options: Unpack[ResumeOptions]) -> Iterator[Event]:
+        """
+        Do the same as `resume` and yield the events as they become durable; the last one is `RunEnded`.
+
+        Of a run that has ended, or still waits, these are `RunStarted` and `RunEnded`, and hooks hear nothing. What `resume`
+        refuses is refused here with the first event.
+
+        Args:
+            run_id: Its id, or an unambiguous prefix.
+            **options: See `resume`.
+        """
+        return resume_stream(self._runner, run_id, **options)
+
+    def aresume_stream(self, run_id: str, **options: Unpack[ResumeOptions]) -> AsyncIterator[Event]:
+        """Do the same as `resume_stream` on the running event loop."""
+        return aresume_stream(self._runner, run_id, **options)
+
+    def result(self, run_id: str) -> Result:
+        """
+        Look at a run: its result as it is now, whatever it does.
+
+        Nothing is driven, no lease is taken and nothing is written.
+
+        Args:
+            run_id: Its id, or an unambiguous prefix.
+
+        Returns:
+            The result. ``status`` is ``running`` before the end, whether or not anybody drives the run; of a workflow
+            whose task waits, ``waiting_for`` is what that task asks.
+
+        Raises:
+            UnknownRun: There is no such run.
+            JournalDamaged: The run's chain is broken.
+            Erased: What this needs was erased.
+        """
+        return result_now(self.journal.reader, run_id)
+
+    async def aresult(self, run_id: str) -> Result:
+        """Do the same as `result` without holding up the running event loop."""
+        return await asyncio.to_thread(self.result, run_id)
+
+    def waiting(self) -> list[Result]:
+        """
+        Return the runs of the journal that wait for a person, the one that has waited longest first.
+
+        ``waiting_for`` of each is its question, to be answered with `resume` of its ``run_id``. A workflow stands for its task
+        that waits. A question that counts as declined by its age (`Limits.elicitation_timeout_s`) is among them until its run
+        goes on. A run that cannot be read any more is left out and logged.
+        """
+        return waiting_results(self.journal.reader)
+
+    async def awaiting(self) -> list[Result]:
+        """Do the same as `waiting` without holding up the running event loop."""
+        return await asyncio.to_thread(self.waiting)
+
+    def recover(self, options: Callable[[RunRow], ResumeOptions] | None = None) -> Recovery:
+        """
+        Go on with every run of the journal that has not ended, waits for nobody and has no driver; the oldest first.
+
+        For the start of a process, after others were lost. A workflow goes on with its tasks, a question that counts as
+        declined by its age is declined, and a fallback that a crash prevented is started. Processes that recover at once
+        share the runs and drive none twice. A run that was created and never driven is gone on with, too.
+
+        Args:
+            options: Called with each run before it goes on; returns what `resume` takes beside the id, such as
+                ``{"connections": {...}}`` or ``{"accept_changes": True}``. What it raises as a `PaorError` refuses the run.
+
+        Returns:
+            The results, a run's after it has ended or waits; and beside them, as ``refused``, the error of each run that
+            cannot go on (`RunChanged`, `JournalDamaged`, ...), which does not stop the others. A run that was erased before
+            its end is left out.
+        """
+        return recover(self._runner, options)
+
+    async def arecover(
+        self, options: Callable[[RunRow], ResumeOptions] | None = None, *, at_once: int = 8
+    ) -> Recovery:
+        """
+        Do the same as `recover` on the running event loop, with several runs at a time.
+
+        Args:
+            options: See `recover`.
+            at_once: How many.
+        """
+        if type(at_once) is not int or at_once < 1:
+            raise UsageError(f"at_once {at_once!a:.60}: expected a whole number from 1")
+        return await arecover(self._runner, options, at_once=at_once)
 
     def fork(
         self,
@@ -398,9 +528,7 @@ class Engine:
         self, run_id: str, at_seq: int, *, drive: bool = True, **options: Unpack[ForkOptions]
     ) -> Result:
         """Do the same as `fork` on the running event loop."""
-        for name in options:
-            if name not in ForkOptions.__annotations__:
-                raise TypeError(f"afork() got an unexpected keyword argument {name!r}")
+        check_names(options, ForkOptions, "afork")
         acquire = fork_acquisition(self._runner, run_id, at_seq, **options)
         if not drive:
             return self._runner.created_only(acquire)
@@ -435,7 +563,7 @@ class Engine:
         """
         runner, own = self._runner, task_options(options)
         new = new_workflow(runner, objective, success_criteria, documents, tasks, own)
-        return with_question(self.journal.reader, runner.result(runner.creation(new), resumed=False))
+        return performed(runner, begin(runner, new))
 
     async def arun_workflow(
         self,
@@ -449,7 +577,7 @@ class Engine:
         """Do the same as `run_workflow` on the running event loop; its tasks run there, too."""
         runner, own = self._runner, task_options(options)
         new = new_workflow(runner, objective, success_criteria, documents, tasks, own)
-        return with_question(self.journal.reader, await runner.aresult(runner.creation(new), resumed=False))
+        return await aperformed(runner, begin(runner, new))
 
     def follow_up(self, run_id: str, text: str, **options: Unpack[RunOptions]) -> Result:
         """
@@ -465,8 +593,7 @@ class Engine:
             UsageError: A run of the workflow is not finished.
         """
         runner = self._runner
-        new = new_round(runner, run_id, text, options)
-        return with_question(self.journal.reader, runner.result(runner.creation(new), resumed=False))
+        return performed(runner, begin(runner, new_round(runner, run_id, text, options)))
 
     def cancel(self, run_id: str) -> Result:
         """
@@ -485,21 +612,11 @@ class Engine:
         Raises:
             UnknownRun: There is no such run.
         """
-        row = self.journal.run(run_id)
-        if row.status in ("done", "failed"):
-            return result_of_run(restore_run(self.journal.reader, row.run_id)[0], self.journal.reader)
-        # the request first, then the lease: a driver that is alive sees it with its next row, and if there is none, or it
-        # ends between the two, the lease can be taken here and the end written
-        self.journal.store.leases.request_cancel(row.run)
-        for task in unfinished_tasks(self.journal.reader, row):
-            self.cancel(task)
-        try:
-            drive = self._runner.take(row.run_id)
-        except LeaseHeld:
-            return result_of_run(restore_run(self.journal.reader, row.run_id)[0], self.journal.reader)
-        drive.cancelled = True
-        walk = cancel_steps(drive) if drive.run.waiting_for is not None else steps(drive)
-        return self._runner.result(lambda: (drive, walk), resumed=True)
+        return cancel(self._runner, run_id)
+
+    async def acancel(self, run_id: str) -> Result:
+        """Do the same as `cancel` on the running event loop."""
+        return await acancel(self._runner, run_id)
 
     def current_spec(self, spec: Spec) -> Spec:
         """
@@ -535,3 +652,9 @@ class Engine:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await asyncio.to_thread(self.close)

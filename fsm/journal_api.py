@@ -12,9 +12,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from ..states.base.errors import JournalBusy
+from ..states.base.errors import JournalBusy, UsageError
+from ..states.run.labels import key_of, name_of, value_text
+from ..states.run.phase_names import PHASES
 from ..states.run.spec import Spec
 from .journal.erasure_log import Erasure, erasures_of
 from .journal.file import Durability
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
     from .transfer.importer import Imported
     from .transfer.redaction import Redaction
     from .verify.heads import Head
+
+STATUSES = ("running", "waiting", "done", "failed")
+"""What the status of a run can be."""
 
 
 class Journal:
@@ -92,9 +98,47 @@ class Journal:
         """
         return self.reader.snapshot()
 
-    def runs(self) -> list[RunRow]:
-        """Return every run, newest first."""
-        return self.reader.runs()
+    def runs(
+        self,
+        *,
+        status: str | None = None,
+        state: str | None = None,
+        key: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        since: datetime | int | None = None,
+        limit: int | None = None,
+    ) -> list[RunRow]:
+        """
+        Return the runs that all of these hold for, newest first; without any, every run.
+
+        Args:
+            status: ``running``, ``waiting``, ``done`` or ``failed``. A run is ``running`` from its start on, whether or not
+                anybody drives it.
+            state: A phase, such as ``Executing``, or ``Done`` or ``Failed``.
+            key: The key that it was started with.
+            metadata: Names and values that are all among those that it was started with; values are compared as JSON.
+            since: Started then or later: a `datetime`, or microseconds since the epoch. One without a time zone is local.
+            limit: Only the newest so many.
+
+        Raises:
+            UsageError: A value that no run can have.
+        """
+        if status is not None and status not in STATUSES:
+            raise UsageError(f"status {status!a:.60}: expected one of {', '.join(STATUSES)}")
+        if state is not None and state not in PHASES:
+            raise UsageError(f"state {state!a:.60}: expected one of {', '.join(PHASES)}")
+        if limit is not None and (type(limit) is not int or not 0 < limit < 2**63):
+            raise UsageError(f"limit {limit!a:.60}: expected a whole number from 1")
+        if not isinstance(metadata, Mapping | None):
+            raise UsageError("metadata must be a mapping of names to values, such as {'tenant': 'acme'}")
+        return self.reader.runs(
+            status=status,
+            state=state,
+            key=key_of(key),
+            metadata={name_of(name): [value_text(name, value)] for name, value in (metadata or {}).items()},
+            since=_microseconds(since),
+            limit=limit,
+        )
 
     def run(self, run_id: str) -> RunRow:
         """
@@ -326,3 +370,16 @@ class Journal:
         from .transfer.importer import import_lines
 
         return import_lines(self.store, lines)
+
+
+def _microseconds(since: datetime | int | None) -> int | None:
+    """Return a time as the journal has it; raise `UsageError` for what is none."""
+    try:
+        found = round(since.timestamp() * 1e6) if isinstance(since, datetime) else since
+    except (OverflowError, ValueError, OSError):
+        found = -(2**63)
+    if found is None or (type(found) is int and abs(found) < 2**53):
+        return found
+    raise UsageError(
+        f"since {since!a:.60}: expected a datetime, or microseconds since 1970 as a whole number"
+    )

@@ -98,8 +98,8 @@ class Reader:
 
 def readers(folder: Path) -> dict[str, Reader]:
     """Return every reader by its name; *folder* is for files that are read."""
-    golden = (TESTS / "journals" / "schema1.db").read_bytes()
-    lines = (TESTS / "journals" / "schema1.jsonl").read_bytes()
+    golden = (TESTS / "journals" / "schema2.db").read_bytes()
+    lines = (TESTS / "journals" / "schema2.jsonl").read_bytes()
     runs = tuple(HEADER + run for run in lines.split(HEADER) if b'"parent_run_id":null' in run)
     scratch, opened = folder / "changed.db", folder / "opened.db"
     by_sql = tuple(partial(change, path=scratch) for change in (edited, reproved))

@@ -73,7 +73,7 @@ def test_an_approval_that_is_delivered_again_pays_once(names: str, tmp_path: Pat
         assert paid == [500, 500]
         done = world.engine.resume(result.run_id, answer={"approve": True, "approval": third.approval})
         assert done.state == "Done" and paid == [500, 500, 500]
-        assert "done" in refused(world, result.run_id, **message)
+        assert "takes no answer" in refused(world, result.run_id, **message)
         assert world.engine.resume(result.run_id).state == "Done"
 
 
@@ -164,7 +164,7 @@ def test_an_answer_with_a_key_called_approval_is_told_that_it_came_twice(
 def test_a_message_to_a_run_that_never_asked_is_told_so(tmp_path: Path) -> None:
     with World(tmp_path, [*call(1), STOP, SUCCESS], [paying([])]) as world:
         run_id = world.run().run_id
-        assert "waits for nothing" in refused(world, run_id, InvalidAnswer, answer={"approve": True})
+        assert "takes no answer" in refused(world, run_id, InvalidAnswer, answer={"approve": True})
         refused(world, run_id, InvalidAnswer, answer={"approve": True}, question="1-00")
         with pytest.raises(InvalidAnswer, match="comes with an answer"):
             world.engine.resume(run_id, question="1-00")

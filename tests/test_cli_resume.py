@@ -240,7 +240,7 @@ def test_cancel_ends_a_run_that_nobody_drives(shell: Shell, shop: str) -> None:
     again = shell("cancel", "last")
     assert (again.code, "had ended already" in again.out) == (0, True)
     assert shell("cancel", "last", "--json").json["reason"] == "cancelled"
-    shell("resume", "last", "--answer", "1").refused("waits for nothing; it is failed in Failed")
+    shell("resume", "last", "--answer", "1").refused("has ended in Failed and takes no answer")
     assert shell("resume", "last").code == 1
 
 

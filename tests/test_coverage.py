@@ -284,7 +284,7 @@ def test_rows_of_plans_are_counted_like_all_others(tmp_path: Path) -> None:
 
 
 def test_the_journals_of_released_versions_hold_no_foreign_step() -> None:
-    with Journal(JOURNALS / "schema1.db", read_only=True) as journal:
+    with Journal(JOURNALS / "schema2.db", read_only=True) as journal:
         rows = [row for run in journal.runs() for row in journal.transitions(run.run_id)]
         runs = len(journal.runs())
     found = coverage(rows)

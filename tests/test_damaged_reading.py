@@ -13,7 +13,7 @@ from paor import Journal, JournalDamaged, diagram, replay
 from paor.fsm.explain.diff import diff
 from paor.fsm.explain.why import why
 
-GOLDEN = Path(__file__).parent / "journals" / "schema1.db"
+GOLDEN = Path(__file__).parent / "journals" / "schema2.db"
 LOOSE = (
     "UPDATE sqlite_master SET sql = replace(replace(sql, ' NOT NULL', ''), 'STRICT', '') WHERE type = 'table'"
 )

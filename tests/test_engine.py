@@ -978,7 +978,7 @@ def test_a_result_is_json(tmp_path: Path) -> None:
         data = json.loads(json.dumps(result.wire()))
         assert list(data) == [
             *("run_id", "state", "status", "reason", "answer", "documents", "steps", "usage", "criteria"),
-            "waiting_for",
+            *("waiting_for", "key", "metadata"),
         ]
         assert data["criteria"] == [{"criterion": "c", "met": False}]
         assert data["documents"][0]["label"] == "round1_task1_action1_page"

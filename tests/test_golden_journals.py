@@ -18,7 +18,7 @@ import pytest
 
 from paor import Journal, replay
 from paor.cli import main
-from paor.fsm.journal.migrations import newest
+from paor.fsm.journal.migrations import newest, oldest
 from paor.fsm.transfer.export import export_runs, in_order, line_bytes
 
 from .pages import ROOT
@@ -45,7 +45,7 @@ def exported(journal: Journal) -> bytes:
 
 def test_every_schema_has_its_journal_and_none_was_touched() -> None:
     """Of each a file and a text; both as they were when they were made, and small."""
-    assert [file.name for file in FILES] == [f"schema{number}.db" for number in range(1, newest() + 1)]
+    assert [file.name for file in FILES] == [f"schema{number}.db" for number in range(oldest(), newest() + 1)]
     lines = [line.split() for line in (FOLDER / "digests.txt").read_text(encoding="utf-8").splitlines()]
     told = {name: digest for digest, name in lines}
     files = [*FILES, *(file.with_suffix(".jsonl") for file in FILES)]

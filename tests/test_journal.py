@@ -64,7 +64,7 @@ def pragma(path: Path, name: str) -> Any:
 def test_the_file_says_what_it_is(path: Path) -> None:
     """`file` and SQLite tools read the application id, migrations the version."""
     assert pragma(path, "application_id") == APPLICATION_ID == int.from_bytes(b"paor", "big")
-    assert pragma(path, "user_version") == newest() == 1
+    assert pragma(path, "user_version") == newest() == 2
     assert pragma(path, "journal_mode") == "wal"
     assert pragma(path, "encoding") == "UTF-8"
 
@@ -285,10 +285,10 @@ def test_a_foreign_database_with_an_application_id_is_left_alone(tmp_path: Path)
 def test_a_journal_of_a_newer_paor_is_not_opened(path: Path) -> None:
     """It could hold what this version would overlook."""
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute("PRAGMA user_version = 3")
     connection.close()
     for read_only in (True, False):
-        with pytest.raises(JournalTooNew, match=r"schema 2.*up to 1.*upgrade"):
+        with pytest.raises(JournalTooNew, match=r"schema 3.*up to 2.*upgrade"):
             Journal(path, read_only=read_only)
 
 
@@ -644,7 +644,7 @@ def test_a_new_file_is_opened_by_many_at_the_same_moment(tmp_path: Path) -> None
     os.close(go[1])
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
     for number in range(25):
-        assert pragma(tmp_path / f"{number}.db", "user_version") == 1
+        assert pragma(tmp_path / f"{number}.db", "user_version") == newest()
 
 
 def test_sqlite_refusing_to_switch_to_the_log_is_tried_again_and_at_last_told(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from sqlite_utils import Database
 
-from paor import Journal, JournalTooNew, replay
+from paor import Journal, JournalTooNew, JournalTooOld, replay
 from paor.cli import main
 from paor.fsm.journal import migrations
 from paor.fsm.journal.migrations import STEPS, Migration
@@ -60,7 +60,7 @@ def test_a_writer_takes_the_steps_that_a_file_lacks(path: Path, monkeypatch: pyt
             assert journal.verify() == []
             assert replay(journal, journal.runs()[0].run_id).identical
         assert rows(path) == before
-        assert query(path, "PRAGMA user_version") == [(2,)]
+        assert query(path, "PRAGMA user_version") == [(STEPS[-1].version + 1,)]
         assert query(path, "SELECT text FROM v_notes") == [("taken",)]
 
 
@@ -86,7 +86,7 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(path: Path, monkeypatch: py
     with_step(monkeypatch, fails)
     with pytest.raises(ZeroDivisionError):
         Journal(path)
-    assert rows(path) == before and query(path, "PRAGMA user_version") == [(1,)]
+    assert rows(path) == before and query(path, "PRAGMA user_version") == [(STEPS[-1].version,)]
     assert query(path, "SELECT name FROM sqlite_master WHERE name LIKE '%notes'") == []
     monkeypatch.undo()
     with Journal(path) as journal:
@@ -108,7 +108,7 @@ def apply(database):
     if sys.argv[2] == "wait":
         time.sleep(1.5)  # so that the others have seen the old version when this one commits
 
-migrations.STEPS = (*migrations.STEPS, migrations.Migration(2, apply))
+migrations.STEPS = (*migrations.STEPS, migrations.Migration(migrations.newest() + 1, apply))
 if sys.argv[2] == "wait":
     sys.stdin.readline()
 with Journal(sys.argv[1]) as journal:
@@ -130,7 +130,7 @@ def test_a_crash_within_a_step_leaves_the_old_file(path: Path) -> None:
     assert process.returncode == -signal.SIGKILL
     with Journal(path) as journal:
         assert journal.verify() == []
-    assert rows(path) == before and query(path, "PRAGMA user_version") == [(1,)]
+    assert rows(path) == before and query(path, "PRAGMA user_version") == [(STEPS[-1].version,)]
     assert child(path, "go").communicate()[0] == "1 0\n"
 
 
@@ -147,10 +147,10 @@ def test_processes_that_migrate_at_once_take_each_step_once(path: Path) -> None:
 def test_a_newer_schema_is_refused_and_untouched(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By writers, readers, the command line and the script, each with one clear line."""
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 3")
     before = path.read_bytes()
     for read_only in (False, True):
-        with pytest.raises(JournalTooNew, match=r"has schema 2, this paor knows up to 1; upgrade paor"):
+        with pytest.raises(JournalTooNew, match=r"has schema 3, this paor knows up to 2; upgrade paor"):
             Journal(path, read_only=read_only)
     for command in (
         ["runs"],
@@ -163,6 +163,27 @@ def test_a_newer_schema_is_refused_and_untouched(path: Path, capsys: pytest.Capt
         assert main([*command, "--journal", str(path)]) == 2
         said = capsys.readouterr()
         assert said.out == "" and said.err.count("\n") == 1 and "upgrade paor to read it" in said.err
+    script = [sys.executable, str(ROOT / "docs" / "verify_journal.py"), str(path)]
+    assert subprocess.run(script, check=False, capture_output=True).returncode == 2
+    assert path.read_bytes() == before and not os.path.exists(f"{path}-wal")
+
+
+def test_a_schema_of_before_the_first_release_is_refused_and_untouched(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By writers, readers, the command line and the script, each with one clear line that says what to do."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    before = path.read_bytes()
+    for read_only in (False, True):
+        with pytest.raises(
+            JournalTooOld, match=r"has schema 1, .* reads schema 2 and later\. Begin a new journal"
+        ):
+            Journal(path, read_only=read_only)
+    for command in (["runs"], ["verify"], ["resume", "last"], ["run", "Read", "--model", "offline"]):
+        assert main([*command, "--journal", str(path)]) == 2
+        said = capsys.readouterr()
+        assert said.out == "" and said.err.count("\n") == 1 and "Begin a new journal" in said.err
     script = [sys.executable, str(ROOT / "docs" / "verify_journal.py"), str(path)]
     assert subprocess.run(script, check=False, capture_output=True).returncode == 2
     assert path.read_bytes() == before and not os.path.exists(f"{path}-wal")

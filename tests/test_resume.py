@@ -549,7 +549,7 @@ def test_an_answer_to_a_run_that_does_not_wait_is_refused(tmp_path: Path) -> Non
         with pytest.raises(InvalidAnswer, match="waits for nothing; it is running in Reviewing"):
             scripted.resume(run_id, answer={"approve": True})
         list(events)
-        with pytest.raises(InvalidAnswer, match="waits for nothing; it is done in Done"):
+        with pytest.raises(InvalidAnswer, match="has ended in Done and takes no answer"):
             scripted.resume(run_id, answer={"approve": True})
         assert scripted.resume(run_id).state == "Done"
         with pytest.raises(UnknownRun):

@@ -17,7 +17,7 @@ from ...states.base.errors import JournalBusy, LeaseHeld, UsageError
 from ..journal.erasure_log import REASON, chained_erasure, erasures_of, ranges_text, root_of
 from ..journal.file import transaction, translate_errors
 from ..journal.leases import now_us
-from ..journal.record import canonical
+from ..journal.record import NO_LABELS, canonical
 from ..journal.rows import RunRow, StoredDocument
 from .plan import (
     ErasurePlan,
@@ -218,7 +218,7 @@ def _erase_payloads(
     reason: str | None,
     at: int,
 ) -> None:
-    """Set bodies and salts to NULL, blank what named documents, and add the record."""
+    """Set bodies and salts to NULL, blank what named documents and the run itself, and add the record."""
     spec = journal.reader.root_columns(run)["spec_payload"]
     # the documents first: which of them a payload names can only be read while its body is there
     named = [
@@ -229,6 +229,8 @@ def _erase_payloads(
     connection.executemany(
         "UPDATE documents SET name = ?, mime = ? WHERE id = ?", [(GONE, GONE, key) for key in named]
     )
+    if spec in numbers:
+        connection.execute('UPDATE specs SET "key" = ?, metadata = ? WHERE run = ?', (*NO_LABELS, run))
     connection.executemany(
         "UPDATE payloads SET body = NULL, salt = NULL,"
         f" media_type = CASE WHEN media_type IN {PLAIN_TYPES} THEN media_type ELSE '' END WHERE id = ?",

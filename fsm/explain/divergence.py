@@ -40,7 +40,17 @@ CAUSES: dict[str, str] = {
 
 _BUDGETS = frozenset({"token_budget", "time_budget_s", "cost_budget"})
 _NAMES = frozenset(
-    {"workflow_id", "key_salt", "own_templates", "model", "fallback_for", "fallback_reason", "host_templates"}
+    {
+        "workflow_id",
+        "key",
+        "metadata",
+        "key_salt",
+        "own_templates",
+        "model",
+        "fallback_for",
+        "fallback_reason",
+        "host_templates",
+    }
 )
 """Fields of a spec that name a run or its model; they decide nothing."""
 

@@ -16,10 +16,11 @@ from ...states.base.errors import (
     JournalError,
     JournalFull,
     JournalTooNew,
+    JournalTooOld,
     NotAJournal,
     PaorError,
 )
-from .migrations import APPLICATION_ID, migrate, newest, version_of
+from .migrations import APPLICATION_ID, migrate, newest, oldest, version_of
 
 Durability = Literal["full", "normal", "off"]
 Identity = tuple[int, int, int]
@@ -165,6 +166,11 @@ def _check_header(connection: sqlite3.Connection, path: str, *, may_be_empty: bo
         raise NotAJournal(f"{path}: is empty: a journal that nothing was written to yet; a run begins it")
     if application != APPLICATION_ID:
         raise NotAJournal(f"{path}: is not a paor journal (application id {application:#x})")
+    if version < oldest():
+        raise JournalTooOld(
+            f"{path}: has schema {version}, from before the first release; this paor reads schema {oldest()} and later."
+            " Begin a new journal, or read it with the paor that wrote it"
+        )
     if version > newest():
         raise JournalTooNew(
             f"{path}: has schema {version}, this paor knows up to {newest()}; upgrade paor to read it"

@@ -30,6 +30,7 @@ LEASE_S = 30.0
 """Seconds without renewal after which an owner that cannot be proven dead is replaced."""
 
 _ROW = "SELECT 1 FROM transitions WHERE id = ?"
+_LEASE = "SELECT owner, lease_until, fence FROM leases WHERE run = ?"
 _NEWEST_ROW = "SELECT seq, dest FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 
 _HELD: set[tuple[str, int, int]] = set()
@@ -222,9 +223,7 @@ class LeaseBook:
             LeaseHeld: Another driver is alive, or cannot be proven dead yet.
         """
         with self.taking() as connection:
-            lease = connection.execute(
-                "SELECT owner, lease_until, fence FROM leases WHERE run = ?", (run,)
-            ).fetchone()
+            lease = connection.execute(_LEASE, (run,)).fetchone()
             if lease is None:
                 raise JournalDamaged(f"{self.path}: run number {run} has no lease; run: paor verify")
             owner_text, until, fence = lease
@@ -253,6 +252,13 @@ class LeaseBook:
         if is_left or self._has_ended(owner, run, fence):
             return True
         return until is None or until < (owner.now() if owner is not None else now_us())
+
+    def is_driven(self, run: int) -> bool:
+        """Return whether some process drives a run now, as far as its lease tells; reads only."""
+        with self._committer.lock, translate_errors(self.path):
+            found = self._committer.connection.execute(_LEASE, (run,)).fetchone()
+        owner, until, fence = found or (None, None, 0)
+        return owner is not None and not self.replaceable(owner, until, run, fence)
 
     def _has_ended(self, owner: Owner | None, run: int, fence: int) -> bool:
         """Return whether the owner of a lease certainly does nothing any more under it."""
@@ -299,9 +305,7 @@ class LeaseBook:
         Returns:
             None when nobody drives it any more; else the name of the driver, and nothing was changed.
         """
-        found = connection.execute(
-            "SELECT owner, lease_until, fence FROM leases WHERE run = ?", (run,)
-        ).fetchone()
+        found = connection.execute(_LEASE, (run,)).fetchone()
         owner_text, until, fence = found or (None, None, 0)
         if owner_text is None or self.replaceable(owner_text, until, run, fence):
             connection.execute(

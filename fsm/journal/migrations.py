@@ -30,7 +30,7 @@ class Migration(NamedTuple):
     One step.
 
     Attributes:
-        version: Of the schema after it; the steps are numbered from 1 without a gap.
+        version: Of the schema after it; the steps are numbered without a gap.
         apply: Makes the change, within a transaction of the caller.
     """
 
@@ -39,7 +39,7 @@ class Migration(NamedTuple):
 
 
 def _create(database: Database) -> None:
-    """Make the tables and views of version 1."""
+    """Make the tables and views of version 2, the first that is kept."""
     script = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
     for statement in script.split(";\n"):
         if statement.strip():
@@ -47,13 +47,18 @@ def _create(database: Database) -> None:
     database.execute(f"PRAGMA application_id={APPLICATION_ID}")
 
 
-STEPS: tuple[Migration, ...] = (Migration(1, _create),)
+STEPS: tuple[Migration, ...] = (Migration(2, _create),)
 """Every step so far. A released one is never changed; what is new is a step of its own."""
 
 
 def newest(steps: Sequence[Migration] | None = None) -> int:
     """Return the version of the schema that this paor writes."""
     return (STEPS if steps is None else steps)[-1].version
+
+
+def oldest(steps: Sequence[Migration] | None = None) -> int:
+    """Return the first version of the schema that this paor can read; those before it were never released."""
+    return (STEPS if steps is None else steps)[0].version
 
 
 def version_of(connection: sqlite3.Connection) -> int:

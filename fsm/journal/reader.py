@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, get_type_hints
 
 import orjson
 
 from ...states.base.errors import Erased, JournalBusy, JournalDamaged, JournalError, UnknownRun, UsageError
+from ...states.run.phase_names import DONE, FAILED
 from ...states.run.spec import Spec
 from ...states.run.state import Change
 from .file import Identity, damage_told, has_log, identity, open_reader, place_of, translate_errors
@@ -29,6 +30,11 @@ _SELECT_ROWS = f"SELECT {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER B
 _SELECT_KEYED = f"SELECT id, {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
 _SELECT_PAYLOADS = "SELECT n, media_type, digest, salt, body FROM payloads WHERE id BETWEEN ? AND ?"
 _SELECT_RUN = "SELECT * FROM runs"
+_ENDED = "SELECT run FROM transitions WHERE dest IN ('Done', 'Failed')"
+
+UNENDED = ("running", "waiting")
+"""What a run's status is before its end."""
+
 _ATTEMPTS = 100
 """How often a file that nobody has open is opened anew because it was written all the same."""
 
@@ -85,9 +91,42 @@ class JournalReader:
         finally:
             connection.close()
 
-    def runs(self) -> list[RunRow]:
-        """Return every run, newest first."""
-        return [_run_row(row) for row in self.query(f"{_SELECT_RUN} ORDER BY run DESC")]
+    def runs(
+        self,
+        *,
+        status: str | None = None,
+        state: str | None = None,
+        key: str | None = None,
+        metadata: Mapping[str, Sequence[str]] | None = None,
+        since: int | None = None,
+        limit: int | None = None,
+    ) -> list[RunRow]:
+        """
+        Return the runs that all of these hold for, newest first.
+
+        Args:
+            status, state, key: As the columns of `RunRow`.
+            metadata: By name the values that a run may have there, as canonical JSON.
+            since: Microseconds since the epoch: begun then or later.
+            limit: Only so many.
+        """
+        wanted: list[tuple[str, tuple[Any, ...]]] = [
+            (f'"{name}" = ?', (value,))
+            for name, value in (("status", status), ("state", state), ("key", key))
+            if value is not None
+        ]
+        for name, texts in (metadata or {}).items():
+            wanted.append((f"metadata -> ? IN ({', '.join('?' * len(texts))})", (f'$."{name}"', *texts)))
+        if since is not None:
+            wanted.append(("created_at >= ?", (since,)))
+        if status in UNENDED or (state is not None and state not in (DONE, FAILED)):
+            wanted.append(
+                (f"run NOT IN ({_ENDED})", ())
+            )  # by an index, before the last row of a run is looked for
+        where = " AND ".join(condition for condition, _ in wanted)
+        sql = f"{_SELECT_RUN}{f' WHERE {where}' if where else ''} ORDER BY run DESC LIMIT ?"
+        values = [value for _, own in wanted for value in own]
+        return [_run_row(row) for row in self.query(sql, (*values, -1 if limit is None else limit))]
 
     def run(self, run_id: str) -> RunRow:
         """See `fsm.journal_api.Journal.run`."""
@@ -140,7 +179,8 @@ class JournalReader:
         spec = Spec.model_validate_json(body)
         if spec.workflow_id == row.workflow_id:
             return spec
-        return spec.model_copy(update={"workflow_id": row.workflow_id})  # a fork with its parent's spec
+        # a fork with its parent's spec, which is a run of its own
+        return spec.model_copy(update={"workflow_id": row.workflow_id, "key": None, "metadata": {}})
 
     def lineage(self, run: int) -> tuple[SharedPart, ...]:
         """
@@ -382,15 +422,18 @@ def reader_of(journal: Readable | None, usage: str) -> JournalReader:
     return reader
 
 
-_RUN_TYPES = tuple(get_type_hints(RunRow).values())
+_RUN_TYPES = (*tuple(get_type_hints(RunRow).values())[:-1], dict)
 
 
 def _run_row(row: tuple[Any, ...]) -> RunRow:
     """Return a row of the view ``runs``, whose columns may hold anything in a damaged file."""
-    for name, value, kind in zip(RunRow._fields, row, _RUN_TYPES, strict=True):
+    *columns, metadata = row
+    with damage_told(ascii(row[1])[:80], "its metadata "):
+        columns.append(orjson.loads(metadata))
+    for name, value, kind in zip(RunRow._fields, columns, _RUN_TYPES, strict=True):
         if not isinstance(value, kind):
             raise JournalDamaged(f"run {row[1]!a:.80}: its {name} cannot be read; run: paor verify")
-    return RunRow(*row)
+    return RunRow(*columns)
 
 
 def _text(data: bytes) -> str:

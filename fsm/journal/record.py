@@ -8,6 +8,8 @@ a user, a model or a tool. So its bytes from orjson with sorted keys **are** its
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -60,6 +62,29 @@ def chain_hash(prev_hash: bytes, values: Row) -> bytes:
 def canonical(data: dict[str, Any]) -> str:
     """Return *data* as canonical JSON text: sorted keys, no spaces, ASCII values."""
     return orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
+
+
+NO_LABELS = (None, "{}")
+"""Key and metadata of a run that has none, or whose spec is erased."""
+
+_sorted_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+"""As the independent script writes it, to the last digit of a fraction."""
+
+
+def label_columns(spec: Mapping[str, Any], *, fork: bool = False) -> tuple[str | None, str]:
+    """
+    Return the columns ``key`` and ``metadata`` of a run, which are derived from its spec and go when that is erased.
+
+    A fork is a run of its own and has neither.
+
+    Args:
+        spec: As JSON data; one that was erased is empty.
+        fork: Whether the run is a fork.
+
+    Raises:
+        TypeError: What the spec says has no canonical form.
+    """
+    return NO_LABELS if fork else (spec.get("key"), _sorted_json(spec.get("metadata", {})))
 
 
 def root_hash(record: dict[str, Any], before: bytes = b"") -> bytes:

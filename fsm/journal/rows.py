@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
@@ -41,6 +42,8 @@ class RunRow(NamedTuple):
         created_at, ended_at: Microseconds since the epoch; None before the end.
         head_seq: Number of its last row; -1 before the first.
         head_hash: Hash of its last row.
+        key: The host's own key of it; None for none, for a fork, and once the spec is erased.
+        metadata: What the host finds it by; empty for none, for a fork, and once the spec is erased.
     """
 
     run: int
@@ -58,6 +61,8 @@ class RunRow(NamedTuple):
     ended_at: int | None
     head_seq: int
     head_hash: bytes
+    key: str | None = None
+    metadata: Mapping[str, Any] = MappingProxyType({})
 
 
 class Transition(NamedTuple):

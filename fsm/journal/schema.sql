@@ -1,4 +1,4 @@
--- The journal's schema, version 1. Described in docs/journal-format.md.
+-- The journal's schema, version 2. Described in docs/journal-format.md.
 CREATE TABLE specs (
   run INTEGER PRIMARY KEY,
   run_id TEXT NOT NULL UNIQUE,
@@ -10,8 +10,12 @@ CREATE TABLE specs (
   spec TEXT NOT NULL,
   spec_payload INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
-  root_hash BLOB NOT NULL
+  root_hash BLOB NOT NULL,
+  "key" TEXT UNIQUE,
+  metadata TEXT NOT NULL
 ) STRICT;
+
+CREATE INDEX specs_place ON specs (workflow_id, round, task);
 
 CREATE TABLE leases (
   run INTEGER PRIMARY KEY REFERENCES specs (run),
@@ -44,6 +48,8 @@ CREATE TABLE transitions (
   prev_hash BLOB NOT NULL,
   hash BLOB NOT NULL
 ) STRICT;
+
+CREATE INDEX transitions_ended ON transitions (run, dest) WHERE dest IN ('Done', 'Failed');
 
 CREATE TABLE payloads (
   id INTEGER PRIMARY KEY CHECK (id = (run << 32 | n)),
@@ -92,7 +98,8 @@ CREATE VIEW runs AS
          created_at,
          CASE WHEN dest IN ('Done', 'Failed') THEN at END AS ended_at,
          coalesce(seq, -1) AS head_seq,
-         CASE WHEN transitions.run = specs.run THEN hash ELSE root_hash END AS head_hash
+         CASE WHEN transitions.run = specs.run THEN hash ELSE root_hash END AS head_hash,
+         "key", metadata
   FROM specs LEFT JOIN transitions ON transitions.id = coalesce(
     (SELECT max(id) FROM transitions WHERE id BETWEEN specs.run << 32 AND specs.run << 32 | 4294967295),
     (SELECT parent.run << 32 | specs.parent_seq FROM specs AS parent WHERE parent.run_id = specs.parent_run_id));

@@ -20,8 +20,21 @@ from .group_commit import INSERT_DOCUMENT, INSERT_PAYLOAD, Committer, Entry
 from .leases import LEASE_S, LeaseBook
 from .payloads import Payload
 from .reader import JournalReader
-from .record import root_hash
+from .record import label_columns, root_hash
 from .rows import document_row
+
+
+class KeyTaken(Exception):
+    """
+    A run has the key already; whoever starts runs goes on with that one.
+
+    Attributes:
+        run_id: Its id.
+    """
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(run_id)
+        self.run_id = run_id
 
 
 class JournalStore:
@@ -105,7 +118,9 @@ class JournalStore:
 
         Raises:
             LeaseHeld: Another driver has started the same round or task of a workflow.
+            KeyTaken: A run of this file has the key.
         """
+        labels = label_columns({"key": spec.key, "metadata": spec.metadata}, fork=parent is not None)
         columns = {
             "run_id": run_id,
             "workflow_id": spec.workflow_id or run_id,
@@ -120,12 +135,15 @@ class JournalStore:
         root = root_hash(columns, before)
         # one transaction for all: a run that can be seen has its lease, so nobody takes up one that has just begun
         with self.leases.taking() as connection:
+            if labels[0] is not None:
+                self._check_key(connection, labels[0])
             if parent is None and columns["workflow_id"] != run_id:
                 self._check_place(connection, spec)
             run = connection.execute("SELECT coalesce(max(run), 0) + 1 FROM specs").fetchone()[0]
             connection.execute(
-                f"INSERT INTO specs (run, {', '.join(columns)}, root_hash) VALUES (?, {', '.join('?' * 9)}, ?)",
-                (run, *columns.values(), root),
+                f'INSERT INTO specs (run, {", ".join(columns)}, root_hash, "key", metadata)'
+                f" VALUES (?, {', '.join('?' * 9)}, ?, ?, ?)",
+                (run, *columns.values(), root, *labels),
             )
             fence = self.leases.first(connection, run)
             for payload in payloads:
@@ -149,6 +167,12 @@ class JournalStore:
         if found is not None:
             place = f"round {spec.round}, task {spec.task} of workflow {spec.workflow_id}"
             raise LeaseHeld(f"{place} has been started by another driver as run {found[0]}")
+
+    def _check_key(self, connection: sqlite3.Connection, key: str) -> None:
+        """Raise `KeyTaken` when a run has the key; asked in the transaction that would give it to another one."""
+        found = connection.execute('SELECT run_id FROM specs WHERE "key" = ?', (key,)).fetchone()
+        if found is not None:
+            raise KeyTaken(found[0])
 
     def append(self, entry: Entry) -> None:
         """Commit one transition; see `fsm.journal.group_commit.Committer.append`."""

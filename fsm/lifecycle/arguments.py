@@ -69,6 +69,8 @@ class RunOptions(TypedDict, total=False):
     fallback: Literal["batch"] | None
     workflow: Workflow | Mapping[str, Any] | str | os.PathLike[str] | None
     variables: Mapping[str, Any] | None
+    key: str | None
+    metadata: Mapping[str, Any] | None
 
 
 OPTIONS = frozenset(RunOptions.__annotations__)
@@ -113,6 +115,13 @@ class ForkOptions(TypedDict, total=False):
     policy: Policy | None
     prompt_template: str | None
     current: bool
+
+
+def check_names(options: Mapping[str, Any], known: type, function: str) -> None:
+    """Raise TypeError, as Python does, for an option that *function* does not take; *known* is its TypedDict."""
+    for name in options:
+        if name not in known.__annotations__:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
 def mode_of(

@@ -52,6 +52,7 @@ def fallback_spec(run: Run, key_salt: str) -> Spec | None:
             "mode": spec.fallback,
             "fallback": None,
             "fallback_for": run.run_id,
+            "key": None,  # it stays with the run that this one stands in for
             "fallback_reason": run.counters.stop,
             "key_salt": key_salt,
         }
@@ -70,6 +71,14 @@ def is_owed(journal: JournalReader, run: Run) -> bool:
     sql = "SELECT count(*) FROM specs WHERE workflow_id = ? AND round = ? AND task = ? AND run > ?"
     later = journal.query(sql, (spec.workflow_id, spec.round, spec.task, run.number))
     return bool(later[0][0] == 0)
+
+
+def stand_in(journal: JournalReader, run_id: str) -> str:
+    """Return the run that stands in for a failed one; the run itself when none does."""
+    row = journal.run(run_id)
+    sql = "SELECT max(run) FROM specs WHERE workflow_id = ? AND round = ? AND task = ? AND run > ?"
+    ((later,),) = journal.query(sql, (row.workflow_id, row.round, row.task, row.run))
+    return run_id if later is None else str(journal.root_columns(later)["run_id"])
 
 
 def warn_of_legacy(mode: str) -> None:

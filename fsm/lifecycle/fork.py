@@ -151,7 +151,7 @@ def amended_spec(
     if changed == stored and (now is None or parts == stored.fingerprints):
         return None
     own_parts = {"fingerprints": parts, "engine": VERSION, "machine": fingerprint()}
-    return changed.model_copy(update={"workflow_id": run_id, **own_parts})
+    return changed.model_copy(update={"workflow_id": run_id, "key": None, "metadata": {}, **own_parts})
 
 
 def answer_at(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,14 +105,16 @@ class Result:
     Attributes:
         run_id: For resume, replay and the command line.
         state: ``Done``, ``Failed``, or the phase where it waits.
-        status: ``done``, ``failed`` or ``waiting``.
-        reason: From the closed list `states.run.reasons.REASONS`; None while it waits.
+        status: ``done``, ``failed`` or ``waiting``; ``running`` of a run that was only looked at or created.
+        reason: From the closed list `states.run.reasons.REASONS`; None before the end.
         answer: The final message; never empty at an end.
         documents: What actions produced, in order; input documents are not repeated.
         steps: Actions started.
         usage: Tokens, cost, time.
         criteria: Every success criterion with its state.
         waiting_for: The question, for a waiting run.
+        key: The host's own key of the run, None for none; of a run that stands in for a failed one the key of that.
+        metadata: What the host gave with the run, to find it by.
     """
 
     run_id: str
@@ -124,6 +127,8 @@ class Result:
     usage: RunUsage
     criteria: tuple[CriterionResult, ...]
     waiting_for: Question | None
+    key: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, keys as the attributes."""
@@ -138,13 +143,15 @@ class Result:
             "usage": {name: getattr(self.usage, name) for name in RunUsage.__slots__},
             "criteria": [{"criterion": item.criterion, "met": item.met} for item in self.criteria],
             "waiting_for": self.waiting_for.wire() if self.waiting_for is not None else None,
+            "key": self.key,
+            "metadata": self.metadata,
         }
 
 
 def result_of_run(run: Run, journal: JournalReader) -> Result:
     """Return the result of *run* as it is now."""
-    counters, inputs = run.counters, len(run.spec.documents)
-    found: list[StoredDocument] = journal.documents(run.run_id)[inputs:]
+    counters, spec = run.counters, run.spec
+    found: list[StoredDocument] = journal.documents(run.run_id)[len(spec.documents) :]
     documents = tuple(
         ResultDocument(
             item.number,
@@ -159,7 +166,7 @@ def result_of_run(run: Run, journal: JournalReader) -> Result:
         )
         for item in found
     )
-    criteria = zip(run.spec.success_criteria, counters.criteria, strict=True)
+    criteria = zip(spec.success_criteria, counters.criteria, strict=True)
     return Result(
         run_id=run.run_id,
         state=run.state,
@@ -177,4 +184,6 @@ def result_of_run(run: Run, journal: JournalReader) -> Result:
         ),
         criteria=tuple(CriterionResult(text, met == "1") for text, met in criteria),
         waiting_for=run.waiting_for,
+        key=journal.run(spec.fallback_for).key if spec.fallback_for else spec.key,
+        metadata=spec.metadata,
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, NamedTuple, Unpack
 
 import orjson
 
 from ...states.base.errors import AlreadyAnswered, InvalidAnswer, JournalError
+from ...states.records.events import Event, RunEnded, RunStarted
 from ...states.records.questions import QUESTION_ID, Answer, Question
 from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema, SchemaError
@@ -19,7 +21,7 @@ from ..replay.restore import restore_run
 from ..runtime.loop import Steps, steps
 from ..runtime.run_context import RunContext
 from .acceptance import check_unchanged
-from .arguments import NOTHING_GIVEN, ResumeOptions, check_priced, model_of
+from .arguments import NOTHING_GIVEN, ResumeOptions, check_names, check_priced, model_of
 from .result import Result, result_of_run
 from .runner import Acquisition, Runner
 from .start import clean_text
@@ -48,10 +50,7 @@ def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Res
     if task is not None:
         resume(runner, task, **options)
         options = {**options, **NOTHING_GIVEN}
-    found = continuation(runner, run_id, **options)
-    if isinstance(found, Continuation):
-        found = runner.result(found.acquire, resumed=found.resumed)
-    return with_question(runner.journal.reader, found)
+    return performed(runner, continuation(runner, run_id, **options))
 
 
 async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
@@ -60,10 +59,78 @@ async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions])
     if task is not None:
         await aresume(runner, task, **options)
         options = {**options, **NOTHING_GIVEN}
-    found = continuation(runner, run_id, **options)
+    return await aperformed(runner, continuation(runner, run_id, **options))
+
+
+def resume_stream(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Iterator[Event]:
+    """Do the same as `resume` and yield the events; those of a task that takes the answer come first."""
+    task = _task_to_answer(runner, run_id, options)
+    if task is not None:
+        yield from resume_stream(runner, task, **options)
+        options = {**options, **NOTHING_GIVEN}
+    yield from events_of(runner, continuation(runner, run_id, **options))
+
+
+async def aresume_stream(
+    runner: Runner, run_id: str, **options: Unpack[ResumeOptions]
+) -> AsyncGenerator[Event, None]:
+    """Do the same as `resume_stream` on the running event loop."""
+    task = _task_to_answer(runner, run_id, options)
+    if task is not None:
+        async with aclosing(aresume_stream(runner, task, **options)) as events:
+            async for event in events:
+                yield event
+        options = {**options, **NOTHING_GIVEN}
+    async with aclosing(aevents_of(runner, continuation(runner, run_id, **options))) as events:
+        async for event in events:
+            yield event
+
+
+def performed(runner: Runner, found: Continuation | Result) -> Result:
+    """Go on with a run to its end, or until it waits, and return its result."""
+    if isinstance(found, Continuation):
+        found = runner.result(found.acquire, resumed=found.resumed)
+    return with_question(runner.journal.reader, found)
+
+
+async def aperformed(runner: Runner, found: Continuation | Result) -> Result:
+    """Do the same as `performed` on the running event loop."""
     if isinstance(found, Continuation):
         found = await runner.aresult(found.acquire, resumed=found.resumed)
     return with_question(runner.journal.reader, found)
+
+
+def events_of(runner: Runner, found: Continuation | Result) -> Iterator[Event]:
+    """Go on with a run and yield its events; where there is nothing to do, only its beginning and its end."""
+    if isinstance(found, Result):
+        yield from _idle(runner, found)
+        return
+    for event in runner.drive(found.acquire, resumed=found.resumed):
+        yield _told(runner, event)
+
+
+async def aevents_of(runner: Runner, found: Continuation | Result) -> AsyncGenerator[Event, None]:
+    """Do the same as `events_of` on the running event loop."""
+    if isinstance(found, Result):
+        for event in _idle(runner, found):
+            yield event
+        return
+    async with aclosing(runner.adrive(found.acquire, resumed=found.resumed)) as events:
+        async for event in events:
+            yield _told(runner, event)
+
+
+def _idle(runner: Runner, result: Result) -> tuple[Event, Event]:
+    """Return the events of a run that nothing is done with."""
+    objective = runner.journal.reader.spec(result.run_id).objective
+    return RunStarted(result.run_id, objective, True), _told(runner, RunEnded(result.run_id, result))
+
+
+def _told(runner: Runner, event: Event) -> Event:
+    """Return an event; the end of a workflow whose task waits with what that task asks."""
+    if isinstance(event, RunEnded):
+        return RunEnded(event.run_id, with_question(runner.journal.reader, event.result))
+    return event
 
 
 def _task_to_answer(runner: Runner, run_id: str, options: ResumeOptions) -> str | None:
@@ -94,6 +161,7 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
     The options are those of `fsm.engine.Engine.resume`. What can be refused by the arguments alone is refused before the
     lease is taken, what depends on the run only after it: before, another driver could still change the answer.
     """
+    check_names(options, ResumeOptions, "resume")
     answer, outcome = options.get("answer"), options.get("outcome")
     model, connections = options.get("model"), options.get("connections") or {}
     journal = runner.journal
@@ -120,10 +188,13 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
     drive.model = chosen
     # from here on the lease is held: whatever is refused gives it back, or the run would count as driven until it runs out
     try:
+        declined = None if given else _timeout_answer(runner, drive.run)
+        if not given and declined is None and (drive.run.final or drive.run.waiting_for is not None):
+            journal.leases.release(drive.run.number, drive.fence)
+            return drive, None  # another driver has had it since it was looked at
         check_priced(chosen, drive.run.spec.limits)
         check_unchanged(runner, drive, accept_changes=options.get("accept_changes", False))
         if not given:
-            declined = _timeout_answer(runner, drive.run)
             return drive, steps(drive) if declined is None else runner.answered(drive, declined)
         # as read under the lease: of two who answer at once the second is refused here
         question = drive.run.waiting_for
@@ -159,7 +230,9 @@ def _check_open(
         InvalidAnswer: It is for another question, or the run waits for nothing.
     """
     name, now = named(options, question), f"waits for nothing; it is {row.status} in {row.state}"
-    if row.status == "waiting":
+    if row.status in ("done", "failed"):
+        now = f"has ended in {row.state} and takes no answer"
+    elif row.status == "waiting":
         now = "waits for nothing any more"
     if question is not None:
         now = f"now asks {question.id}: {question.message}"
@@ -219,6 +292,11 @@ def _was_asked(journal: JournalReader, run_id: str, name: str) -> bool:
     except JournalError:
         return False
     return question is not None and question.id == name
+
+
+def is_overdue(runner: Runner, run_id: str) -> bool:
+    """Return whether the question that a run waits for counts as declined by now."""
+    return _timeout_answer(runner, restore_run(runner.journal.reader, run_id)[0]) is not None
 
 
 def _timeout_answer(runner: Runner, run: Run) -> Answer | None:

@@ -8,7 +8,7 @@ never read leaves no lease behind.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...prompts.model import Model
@@ -243,7 +243,7 @@ class Runner:
 
     async def adrive(
         self, acquire: Acquisition, *, resumed: bool, listening: bool = True
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Do the same as `drive` on the running event loop; the order of its lines is that of `drive`."""
         drive, walk = acquire()
         drive.listening = listening

@@ -13,6 +13,7 @@ from ...states.base.errors import UsageError
 from ...states.base.version import VERSION
 from ...states.records.actions import DocumentRef
 from ...states.records.plans import TranscriptMessage
+from ...states.run.labels import key_of, metadata_of
 from ...states.run.spec import TASK_TOOL, Mode, Spec
 from ...states.run.state import label_of
 from ...states.settings.limits import Limits, merged_limits
@@ -25,8 +26,9 @@ from ..decision.observation import cut, line
 from ..journal.payloads import Stager
 from ..machine.table import fingerprint
 from .arguments import (
-    OPTIONS,
     DocumentLike,
+    RunOptions,
+    check_names,
     check_priced,
     documents_of,
     mode_of,
@@ -57,12 +59,18 @@ class NewRun:
         documents: Its input.
         model: That answers.
         connections: Values by label; they are never written.
+        given: Which of `FROM_ENGINE` the caller gave.
     """
 
     spec: Spec
     documents: Sequence[Document]
     model: Model
     connections: dict[str, Any]
+    given: tuple[str, ...] = ()
+
+
+FROM_ENGINE = ("limits", "tools", "prompt_template")
+"""Options that are the engine's unless the caller of a run gives them."""
 
 
 def new_run(
@@ -90,14 +98,13 @@ def new_run(
         UsageError: A bad argument.
         TypeError: One that no run takes.
     """
-    for name in options:
-        if name not in OPTIONS:
-            raise TypeError(f"run() got an unexpected keyword argument {name!r}")
+    check_names(options, RunOptions, "run")
     if connections is not None and not isinstance(connections, Mapping):
         raise UsageError("connections must be a mapping of labels to values")
     if not isinstance(options.get("limits"), Limits | Mapping | None):
         raise UsageError("limits must be a Limits value, such as Limits(max_steps=3), or a mapping of limits")
     _check_task_type(options.get("task_type"), settings.policy)
+    given = tuple(name for name in FROM_ENGINE if options.get(name) is not None)
     chosen = model_of(model) if model is not None else settings.model
     flow = _given_flow(options.pop("workflow", None), options.pop("variables", None))
     if isinstance(options.get("final_format"), str):
@@ -138,7 +145,7 @@ def new_run(
     if position is not None:
         detect = whole and not (options.get("language") or options.get("user_language"))
         spec = spec_at(spec, position, detect=detect)
-    return NewRun(spec, inputs, chosen, dict(connections or {}))
+    return NewRun(spec, inputs, chosen, dict(connections or {}), given)
 
 
 def _check_task_type(task_type: object, policy: Policy) -> None:
@@ -188,12 +195,14 @@ def spec_of(
     final_format: str | None = None,
     fallback: Literal["batch"] | None = None,
     transcript: Sequence[Mapping[str, str]] = (),
+    key: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Spec:
     """
     Return the spec of a run, still without documents and ids.
 
     Args:
-        objective, success_criteria, language, user_language, task_type, mode, context, final_format, fallback, transcript: See `fsm.engine.Engine.stream`.
+        objective, success_criteria, language, user_language, task_type, mode, context, final_format, fallback, transcript, key, metadata: See `fsm.engine.Engine.stream`.
         limits, policy, model, offered, templates, own_templates, host_templates, profile, rules: What the engine and the run's options come to.
         connections: Labels only.
         key_salt: Hex salt of the run's keys.
@@ -236,6 +245,8 @@ def spec_of(
         final_format=form,
         formatter=generate_report.spec() if form is not None else None,
         transcript=turns_of(transcript),
+        key=key_of(key),
+        metadata=metadata_of(metadata),
         key_salt=key_salt,
         engine=VERSION,
         machine=fingerprint(),

@@ -11,6 +11,7 @@ from typing import Any
 from ...states.base.errors import UsageError
 from ...states.records.observations import Message
 from ...states.records.plans import TASKS_MAX
+from ...states.run.labels import key_of
 from ...states.run.spec import Mode, Spec
 from ...states.settings.limits import Limits, merged_limits
 from ...tools.tool import Document
@@ -137,7 +138,7 @@ def new_workflow(
             task=earlier.task,
             history=earlier.history,
         )
-    own = ("language", "user_language", "context", "model", "connections")
+    own = ("language", "user_language", "context", "model", "connections", "key", "metadata")
     given = {name: options[name] for name in own if name in options}
     chosen = merged_limits(settings.limits, options.get("limits"))
     bounds = chosen.model_copy(update={"max_steps": TASKS_MAX})
@@ -152,7 +153,7 @@ def new_round(runner: Runner, run_id: str, text: str, options: RunOptions) -> Ne
     Raises:
         UsageError: A run of the workflow is not finished, or a bad argument.
     """
-    position, spec, documents = next_round(runner.journal.reader, run_id)
+    position, spec, documents = next_round(runner.journal.reader, run_id, options.get("key"))
     given: dict[str, Any] = dict(options)
     if given.get("language") is None and given.get("user_language") is None:
         given["language"] = spec.language or None
@@ -172,15 +173,22 @@ def _workflow_options(spec: Spec) -> dict[str, Any]:
     return next_round_options(spec)
 
 
-def next_round(journal: JournalReader, run_id: str) -> tuple[WorkflowPosition, Spec, list[Document]]:
+def next_round(
+    journal: JournalReader, run_id: str, key: str | None = None
+) -> tuple[WorkflowPosition, Spec, list[Document]]:
     """
     Return the position of the next round of a run's workflow, its last spec, and the documents that it starts with.
+
+    If a later round was started with *key* already, that is the next round: a start that comes again means the same.
 
     Raises:
         UsageError: A run of the workflow is not finished.
     """
     row = journal.run(run_id)
     runs = runs_of(journal, row.workflow_id)
+    known = journal.runs(key=key_of(key)) if key is not None else []
+    if known and known[0].workflow_id == row.workflow_id and known[0].round > 1:
+        runs = [item for item in runs if item[1] < known[0].round]
     first, last = runs[0][0], max(round for _, round, _ in runs)
     head = next(run for run, round, _ in runs if round == last)
     documents: list[Document] = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec.structs import asdict, astuple
 
 from ...states.base.errors import JournalConflict, JournalDamaged, LeaseHeld, UsageError
+from ..erasure.plan import json_of
 from ..journal.erasure_log import COLUMNS, erasures_of, root_of
 from ..journal.file import transaction, translate_errors
 from ..journal.group_commit import INSERT_DOCUMENT, INSERT_PAYLOAD, INSERT_ROW, Committer
 from ..journal.migrations import migrate
+from ..journal.payloads import Payload
 from ..journal.reader import JournalReader
-from ..journal.record import root_hash
+from ..journal.record import NO_LABELS, label_columns, root_hash
 from ..journal.rows import ROOT_COLUMNS
 from ..verify.verify import Defect, run_defects
 from .line_format import (
@@ -43,7 +45,7 @@ from .line_format import (
 if TYPE_CHECKING:
     from ..journal.store import JournalStore
 
-_INSERT_SPEC = f"INSERT INTO specs (run, {', '.join(ROOT_COLUMNS)}, root_hash) VALUES ({', '.join('?' * 11)})"
+_INSERT_SPEC = f"INSERT INTO specs VALUES ({', '.join('?' * (len(ROOT_COLUMNS) + 4))})"
 _INSERT_ERASURE = f"INSERT INTO erasures (id, run, {', '.join(COLUMNS)}, hash) VALUES ({', '.join('?' * 8)})"
 _MASK = 2**32 - 1
 _COPIED = ("transitions", "payloads", "documents", "erasures")
@@ -149,11 +151,12 @@ def _stage(connection: sqlite3.Connection, run: int, number: int, line: AnyLine)
     if isinstance(line, RunLine):
         columns = asdict(line)
         root = root_hash(columns, _before(connection, number, line))
-        connection.execute(_INSERT_SPEC, (run, *columns.values(), root))
+        connection.execute(_INSERT_SPEC, (run, *columns.values(), root, *NO_LABELS))
         connection.execute("INSERT INTO leases VALUES (?, 1, NULL, NULL, 0)", (run,))
     elif isinstance(line, PayloadLine):
         payload = payload_of(number, line)
         connection.execute(INSERT_PAYLOAD, (base | payload.n, run, *payload))
+        _stage_labels(connection, run, number, payload)
     elif isinstance(line, TransitionLine):
         *values, before, own = astuple(line)
         hashes = bytes.fromhex(before), bytes.fromhex(own)
@@ -163,6 +166,30 @@ def _stage(connection: sqlite3.Connection, run: int, number: int, line: AnyLine)
     elif isinstance(line, ErasureLine):
         *values, own = astuple(line)
         connection.execute(_INSERT_ERASURE, (base | line.number, run, *values, bytes.fromhex(own)))
+
+
+def _stage_labels(connection: sqlite3.Connection, run: int, number: int, payload: Payload) -> None:
+    """Derive key and metadata of a run when its spec arrives; what cannot be derived is found when it is verified."""
+    select = "SELECT run_id, parent_run_id IS NOT NULL FROM specs WHERE run = ? AND spec_payload = ?"
+    found = connection.execute(select, (run, payload.n)).fetchone()
+    if found is None:
+        return
+    with suppress(TypeError, ValueError):
+        key, metadata = label_columns(json_of(payload), fork=found[1])
+        if isinstance(key, str | None):
+            _check_key(connection, number, found[0], key, "the same export")
+            connection.execute('UPDATE specs SET "key" = ?, metadata = ? WHERE run = ?', (key, metadata, run))
+
+
+def _check_key(connection: sqlite3.Connection, number: int, run_id: str, key: str | None, where: str) -> None:
+    """Raise JournalConflict when another run has the key of one that arrives."""
+    found = connection.execute(
+        'SELECT run_id FROM specs WHERE "key" = ? AND run_id <> ?', (key, run_id)
+    ).fetchone()
+    if found is not None:
+        raise JournalConflict(
+            f"line {number}: run {run_id} has the key {key!a:.60}, which run {found[0]} has in {where}; nothing was imported"
+        )
 
 
 def _before(connection: sqlite3.Connection, number: int, line: RunLine) -> bytes:
@@ -225,7 +252,9 @@ def _copy_run(
     if here is None:
         (run,) = destination.execute("SELECT coalesce(max(run), 0) + 1 FROM specs").fetchone()
         columns = staged.root_columns(arriving.run)
-        destination.execute(_INSERT_SPEC, (run, *columns.values(), root_of(staged, arriving.run)))
+        labels = staged.query('SELECT "key", metadata FROM specs WHERE run = ?', (arriving.run,))[0]
+        _check_key(destination, arriving.first["RunLine"][0], arriving.run_id, labels[0], journal.path)
+        destination.execute(_INSERT_SPEC, (run, *columns.values(), root_of(staged, arriving.run), *labels))
         destination.execute("INSERT INTO leases VALUES (?, 1, NULL, NULL, 0)", (run,))
         _copy(destination, staged, arriving.run, run)
         return Imported(arriving.run_id, "new", head + 1)

@@ -129,7 +129,7 @@ _decode = msgspec.json.Decoder(AnyLine).decode
 _FOLLOWS: dict[type[Line] | None, tuple[type[Line], ...]] = {
     None: (HeaderLine,),
     HeaderLine: (RunLine,),
-    RunLine: (PayloadLine,),
+    RunLine: (PayloadLine, HeadLine),  # a fork that has done nothing has no payload of its own
     PayloadLine: (PayloadLine, TransitionLine, DocumentLine, ErasureLine, HeadLine),
     TransitionLine: (TransitionLine, DocumentLine, ErasureLine, HeadLine),
     DocumentLine: (DocumentLine, ErasureLine, HeadLine),

@@ -31,7 +31,7 @@ _SHOWN = 20
 
 @lru_cache(maxsize=1)
 def _shipped_schema() -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
-    """Return type and text of every table and view of the schema, and a table's condition for rows of wrong types."""
+    """Return type and text of every table, view and index of the schema, and a table's condition for rows of wrong types."""
     connection = sqlite3.connect(":memory:")
     try:
         connection.executescript(files("paor.fsm.journal").joinpath("schema.sql").read_text(encoding="utf-8"))
@@ -56,7 +56,7 @@ def _check(connection: sqlite3.Connection, table: str) -> str:
 
 
 def schema_problems(journal: JournalReader) -> Iterator[Problem]:
-    """Yield every table and view that is not as this version made it, and every trigger; those of others are theirs."""
+    """Yield every table, view and index that is not as this version made it, and every trigger; those of others are theirs."""
     for (name,) in journal.query("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"):
         yield f"trigger {name}", "a journal has no triggers"
     for table, name in journal.query(
@@ -68,7 +68,9 @@ def schema_problems(journal: JournalReader) -> Iterator[Problem]:
                 f"index {name}",
                 f"refuses rows of {table} that are right; only the journal's own may be UNIQUE",
             )
-    statement = "SELECT name, type, coalesce(sql, '') FROM sqlite_master WHERE type IN ('table', 'view')"
+    statement = (
+        "SELECT name, type, coalesce(sql, '') FROM sqlite_master WHERE type IN ('table', 'view', 'index')"
+    )
     found = {name: (kind, sql) for name, kind, sql in journal.query(statement)}
     for name, (kind, sql) in sorted(_shipped_schema()[0].items()):
         if name not in found:

@@ -7,8 +7,9 @@ from hashlib import sha256
 
 from ..journal.payloads import encode_text
 from ..journal.reader import JournalReader
+from ..journal.record import NO_LABELS
 from .chain import ChainWalk, Found
-from .references import ERASED, Columns, Promised, documents_of, is_number
+from .references import ERASED, Columns, Promised, documents_of, is_number, labels_of
 from .stream import Stream
 
 NUMBERS = 2**32 - 1
@@ -46,6 +47,7 @@ class Contents:
     Attributes:
         found_payloads, found_documents: What is wrong.
         gone: Payloads that are erased: first and last number of each stretch.
+        labels: Key and metadata of the run as its spec says them; none for a fork, and once that is erased.
     """
 
     reader: JournalReader
@@ -55,6 +57,7 @@ class Contents:
     found_payloads: Found = field(default_factory=list)
     found_documents: Found = field(default_factory=list)
     gone: list[tuple[int, int]] = field(default_factory=list)
+    labels: tuple[str | None, str] | None = NO_LABELS
     _next: int = 0
     _begun: bool = False
     _whole: bool = True
@@ -79,6 +82,7 @@ class Contents:
         base = walk.run << 32
         bodies = self._read_payloads(base + min(walk.count, NUMBERS + 1), wanted)
         if whole_run:
+            self.labels = labels_of(bodies.get(walk.spec_payload, b"{}"))
             self._expect(walk.spec_payload, bodies, walk.inputs)
             self._observe()
         elif first and walk.shared_result is not None:

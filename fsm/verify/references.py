@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
+from ..journal.record import label_columns
+
 Claim: TypeAlias = tuple[Any, Any]
 """Digest (hex) and size that a payload is said to have; None where neither is said."""
 
@@ -71,6 +73,14 @@ class Promised(NamedTuple):
 def promised_documents(first: Any, count: Any, label: Any) -> Promised | None:
     """Return what a row says of documents, None when it says nothing of the kind."""
     return Promised(first, count, label) if is_number(first) and is_number(count) else None
+
+
+def labels_of(spec: bytes) -> tuple[str | None, str] | None:
+    """Return the columns ``key`` and ``metadata`` of a run by its spec; None for a spec that cannot be read."""
+    try:
+        return label_columns(json_object(spec) or {})
+    except (TypeError, ValueError):
+        return None
 
 
 def documents_of(body: bytes, *, spec: bool) -> list[tuple[int, Columns]] | None:

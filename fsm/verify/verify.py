@@ -42,7 +42,7 @@ from .stream import Stream
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader as Journal
 
-_SELECT_SPECS = f"SELECT run, root_hash, {', '.join(ROOT_COLUMNS)} FROM specs WHERE run >= ? ORDER BY run"
+_SELECT_SPECS = f'SELECT run, root_hash, "key", metadata, {", ".join(ROOT_COLUMNS)} FROM specs WHERE run >= ? ORDER BY run'
 _HASHED = ", ".join(f'"{name}"' for name in SORTED_COLUMNS)
 _SELECT_ROWS = f"SELECT id, {_HASHED}, prev_hash, hash, run FROM transitions WHERE id >= ? ORDER BY id"
 _VIEW = "state, status, reason, ended_at, head_seq, head_hash"
@@ -135,14 +135,16 @@ class _Verifier:
     def defects(self, last: int = 2**63 - 1) -> Iterator[Defect]:
         """Yield what is wrong with any run up to number *last*."""
         while specs := self._specs.take(last + 1):
-            for run, root, *columns in specs:
+            for run, root, key, metadata, *columns in specs:
                 named = dict(zip(ROOT_COLUMNS, columns, strict=True))
                 if 0 < run < 2**31:
-                    yield from self._run(run, root, named)
+                    yield from self._run(run, root, named, (key, metadata))
                 else:
                     yield Defect(named["run_id"], f"specs run {run}", "its number is out of range")
 
-    def _run(self, run: int, root: bytes, columns: dict[str, Any]) -> Iterator[Defect]:
+    def _run(
+        self, run: int, root: bytes, columns: dict[str, Any], labels: tuple[Any, Any]
+    ) -> Iterator[Defect]:
         """Yield what is wrong with one run, whatever is in its rows."""
         run_id = columns["run_id"]
         for stream in (self._rows, self._payloads, self._documents, self._erasures):
@@ -161,6 +163,8 @@ class _Verifier:
             walk.rows(rows)
             contents.follow()
         contents.finish()
+        if labels != contents.labels:
+            yield Defect(run_id, "specs", "key and metadata are not what its spec says")
         view = self._view_problem(walk)
         records = (Erasure(*row[1:]) for rows in iter(lambda: self._erasures.take(end), []) for row in rows)
         erased = erasure_problems(records, root, walk.count, contents.gone)

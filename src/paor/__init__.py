@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .fsm.explain.coverage import Coverage, coverage
     from .fsm.explain.diff import RunDiff, diff
     from .fsm.explain.why import Why, WhyNot, why, why_not
+    from .fsm.host.recover import Recovery
     from .fsm.journal.erasure_log import Erasure
     from .fsm.journal_api import Journal
     from .fsm.lifecycle.result import Result
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
         JournalError,
         JournalFull,
         JournalTooNew,
+        JournalTooOld,
+        KeyConflict,
         LeaseHeld,
         LeaseLost,
         MissingExtra,
@@ -139,6 +142,8 @@ __all__ = [
     "JournalError",
     "JournalFull",
     "JournalTooNew",
+    "JournalTooOld",
+    "KeyConflict",
     "LeaseHeld",
     "LeaseLost",
     "Limits",
@@ -162,6 +167,7 @@ __all__ = [
     "PromptMessage",
     "Question",
     "RandomIds",
+    "Recovery",
     "Redaction",
     "Replay",
     "ReplayDiverged",
@@ -230,6 +236,7 @@ _PLACES = {
     ),
     ".fsm.diagrams.overlays": ("diagram",),
     ".fsm.engine": ("Engine",),
+    ".fsm.host.recover": ("Recovery",),
     ".fsm.journal_api": ("Journal",),
     ".fsm.runtime.ports": (
         "Clock",
@@ -293,6 +300,8 @@ _PLACES = {
         "JournalError",
         "JournalFull",
         "JournalTooNew",
+        "JournalTooOld",
+        "KeyConflict",
         "LeaseHeld",
         "LeaseLost",
         "MissingExtra",

@@ -8,6 +8,7 @@ PaorError
         IllegalEvent            no row of the table allows this event in this phase
         InvalidAnswer           an answer that does not fit what the run waits for
             AlreadyAnswered     an answer to a question that is settled: delivered twice, or too late
+        KeyConflict             a key of a run that was started otherwise
         InvalidFork             a run that cannot be forked at this row
         RunChanged              what decides a run is not what it was recorded with
     ModelError                  a model's or its transport's; becomes a journaled outcome, never leaves `run`
@@ -22,6 +23,7 @@ PaorError
         JournalBusy             locked by somebody for longer than the busy timeout
         JournalFull             no space, or the file cannot be written
         JournalTooNew           written by a newer paor
+        JournalTooOld           written before the first release
         JournalDamaged          chain or integrity broken
             JournalConflict     an import and this file tell the same run differently
         Erased                  what this needs has been erased
@@ -65,6 +67,10 @@ class InvalidAnswer(UsageError):
 
 class AlreadyAnswered(InvalidAnswer):
     """The question that this answers is settled: the message came twice, or too late. Nothing was changed."""
+
+
+class KeyConflict(UsageError):
+    """The key names a run that was started otherwise; nothing was started or changed."""
 
 
 class InvalidFork(UsageError):
@@ -170,6 +176,10 @@ class JournalFull(JournalError):
 
 class JournalTooNew(JournalError, UsageError):
     """The journal's schema is newer than this version of paor knows."""
+
+
+class JournalTooOld(JournalError, UsageError):
+    """The journal's schema is from before the first release, and is not read any more."""
 
 
 class JournalDamaged(JournalError):

@@ -103,6 +103,8 @@ class Spec(BaseModel):
         tasks: Of a workflow: tasks that the host has given; empty: the model plans them.
         children: Of a workflow: what its tasks are started with (mode, tools, limits and so on).
         history: What earlier rounds of the workflow did, as summaries, newest last.
+        key: The host's own key of the run, or None; no other start of the journal has it.
+        metadata: What the host finds it by; decides nothing.
         key_salt: Hex salt of this run's duplicate and idempotency keys.
         engine: Version of paor.
         machine: Fingerprint of the transition table.
@@ -143,6 +145,8 @@ class Spec(BaseModel):
     tasks: tuple[PlannedTask, ...] = ()
     children: dict[str, Any] = Field(default_factory=dict)
     history: tuple[Message, ...] = ()
+    key: str | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
     key_salt: str = ""
     engine: str = ""
     machine: str = ""

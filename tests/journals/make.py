@@ -192,7 +192,11 @@ def _of_every_mode(engine: Any) -> None:
     """React, batch and planner; failed, refused, repeated and formatted."""
     criteria = ["every page is read", "the dates are listed"]
     first = engine(REACT, prompts=None).run(
-        "How long does a delivery take?", success_criteria=criteria, language="en"
+        "How long does a delivery take?",
+        success_criteria=criteria,
+        language="en",
+        key="question \N{SNOWMAN} 1",
+        metadata={"tenant": "acme", "share": 0.1, "tiny": 1e-7, "tags": ["b", {"z": 1, "a": None}]},
     )
     engine({**REACT, "answer": [{"answer": "Ten days."}]}, prompts=None).fork(first.run_id, 4)
     refused = [values(page=1), values(page="one")]
@@ -205,7 +209,7 @@ def _of_every_mode(engine: Any) -> None:
         "Plan", mode="planner", final_format="md"
     )
     failing = {"selection": ["no JSON"], "plan": [plan], "review": [SUCCESS]}
-    engine(failing, send).run("Fall back", fallback="batch")
+    engine(failing, send).run("Fall back", fallback="batch", key="fall back", metadata={"tries": 2})
 
 
 def _that_did_not_end(engine: Any) -> None:
@@ -247,7 +251,11 @@ def _erased(journal: Journal, engine: Any) -> None:
     for number, what in enumerate(kinds):
         once = engine({**REACT, "refinement": [STOPS]})
         result = once.run(
-            "Answer the letter", documents=[("letter.txt", LETTER + str(number))], context=LETTER[40:110]
+            "Answer the letter",
+            documents=[("letter.txt", LETTER + str(number))],
+            context=LETTER[40:110],
+            key=f"letter-{number}",
+            metadata={"letter": number},
         )
         erase: dict[str, Any] = {"others": "keep", "reason": f"TICKET-{number}", "at": ERASED_AT + number}
         journal.erase(result.run_id, **what, **erase)

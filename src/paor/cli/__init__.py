@@ -79,6 +79,7 @@ COMPLETE_VARIABLE = "_PAOR_COMPLETE"
 COMMANDS = {
     "run": ("run", "Run an objective to its end."),
     "resume": ("run", "Continue a run, or answer its question."),
+    "recover": ("recover", "Go on with every run that nobody drives."),
     "cancel": ("run", "Stop a run."),
     "fork": ("fork", "Start a new run from a row of another one."),
     "runs": ("read", "List the runs of a journal."),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any
 
@@ -10,13 +14,15 @@ import click
 
 from ...fsm.diagrams.overlays import objective_of
 from ...fsm.journal.rows import RunRow
-from ...fsm.journal_api import Journal
+from ...fsm.journal_api import STATUSES, Journal
 from ...fsm.replay.replay import Replay
 from ...fsm.replay.replay import replay as replay_run
 from ...states.base.errors import JournalDamaged, UsageError
+from ...states.run.labels import key_of, value_text
+from ...states.run.phase_names import PHASES
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import ALONE, find_run, is_driven, reading, short_id
-from ..support.options import app_option, command, file_name, option
+from ..support.options import METADATA, app_option, command, file_name, option
 from ..support.run_summary import question_line, question_of
 from ..support.streams import DAMAGED, DIVERGED, OK, say, say_json, tell
 from ..support.text import (
@@ -38,32 +44,70 @@ SHOWN = 20
 """Runs that a list for people shows by default."""
 
 
-@command("runs", "paor runs", "paor runs --limit 0", "paor runs --json --journal runs.db")
+@command(
+    "runs",
+    "paor runs",
+    "paor runs --status waiting --limit 0",
+    "paor runs --metadata tenant=acme --since 7d",
+    "paor runs --json --journal runs.db",
+)
+@click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
+@click.option("--state", type=click.Choice(PHASES), help="Only runs in this phase.")
+@option("--key", "TEXT", "Only the run that was started with this key.")
+@METADATA
+@option("--since", "TIME", "Only runs started since: 2026-05-31, 2026-05-31T18:00, 90m, 12h or 7d.")
 @option("--limit", "N", f"Newest N runs, 0 for all; default {SHOWN}.", type=click.IntRange(min=0))
-def runs(limit: int | None, journal: str, as_json: bool) -> int:
+def runs(limit: int | None, since: str | None, journal: str, as_json: bool, **wanted: Any) -> int:
     """
-    List the runs of a journal, newest first.
+    List the runs of a journal, newest first; with several conditions those that all of them hold for.
+
+    A run is "running" until it ends or waits, whether or not anybody drives it. VALUE of --metadata is a text or JSON.
 
     Of a run that waits the question is shown, for a call with its arguments.
 
     With --json all of them, keys as the columns of the view "runs", times in microseconds since the epoch, and
     "waiting_for": the question of a run that waits.
     """
+    wanted |= {"key": key_of(wanted["key"]), "since": _moment(since)}
+    wanted["metadata"] = {name: _meanings(value) for name, value in wanted["metadata"].items()}
     with reading(journal) as reader:
-        rows = reader.runs()
+        rows = reader.reader.runs(**wanted)
         if as_json:
             say_json([_run_json(reader, row) for row in (rows[:limit] if limit else rows)])
             return OK
         if not rows:
-            tell(f"{reader.path}: the journal holds no run yet")
+            asked = any(value for value in wanted.values())
+            tell(f"{reader.path}: the journal holds no {'such run' if asked else 'run yet'}")
             return OK
         shown = rows[: SHOWN if limit is None else limit or len(rows)]
         head, *lines = table(RUN_COLUMNS, [_run_cells(reader, row) for row in shown])
-        asked = [_asked_lines(reader, row) for row in shown]
-    say(head, *chain.from_iterable([line, *more] for line, more in zip(lines, asked, strict=True)))
+        questions = [_asked_lines(reader, row) for row in shown]
+    say(head, *chain.from_iterable([line, *more] for line, more in zip(lines, questions, strict=True)))
     if len(rows) > len(shown):
         tell(styled(f"{count(len(rows) - len(shown), 'older run')}: paor runs --limit 0", "dim"))
     return OK
+
+
+def _meanings(value: str) -> list[str]:
+    """Return what a value of metadata on the command line may be in a journal, as canonical JSON: a text, and what it is as JSON."""
+    texts = [value_text("", value)]
+    with suppress(ValueError, UsageError):
+        texts.append(value_text("", json.loads(value)))
+    return texts
+
+
+def _moment(text: str | None) -> int | None:
+    """Return a moment as microseconds since the epoch: a local date or time, or how long ago it was."""
+    if text is None:
+        return None
+    with suppress(ValueError, OverflowError, OSError):
+        if ago := re.fullmatch(r"(\d{1,6})([mhd])", text):
+            unit = {"m": "minutes", "h": "hours", "d": "days"}[ago[2]]
+            moment = datetime.now().astimezone() - timedelta(**{unit: int(ago[1])})
+        else:
+            moment = datetime.fromisoformat(text)
+        return round(moment.timestamp() * 1e6)
+    raise UsageError(f"--since {text!r}: expected a date, a time such as 2026-05-31T18:00, or 90m, 12h, 7d")
 
 
 RUN_COLUMNS = (

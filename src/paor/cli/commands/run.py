@@ -36,7 +36,7 @@ from ..support.app import EngineOptions, engine_options
 from ..support.inputs import RunInput, run_input
 from ..support.journals import command_line, find_run
 from ..support.json_input import json_value
-from ..support.options import QUIET, app_option, command, option
+from ..support.options import METADATA, QUIET, app_option, command, option
 from ..support.outcome import check_output, end
 from ..support.progress import Watch
 from ..support.run_summary import argument_lines, asking
@@ -87,6 +87,8 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 @REQUIRED
 @QUIET
 @option("--context", "TEXT", "Extra context for choosing actions.")
+@option("--key", "TEXT", "Your own name of this run: a second start with it goes on with the first.")
+@METADATA
 @option("--durability", "D", "full (default), normal or off: what survives a power loss.")
 @option("--input", "JSON|FILE|-", "The same fields as one JSON object.", "source")
 @engine_options
@@ -110,9 +112,13 @@ def run(
     A criterion that is not met at the end is named on standard error, and decides the exit code only with
     --require-criteria.
 
+    With --key nothing is done twice: the first start creates the run, a later one goes on with it, or prints its
+    result if it has ended. A key that was used for another objective is refused.
+
     Exit codes: 0 Done, 1 Failed, 2 bad input or journal, 5 waiting for an answer, 6 Failed by a limit.
     """
     # a flag that was not given leaves what the JSON says
+    flags["metadata"] = flags["metadata"] or None
     flags |= {"objective": _objective(words), "app": options.app, "web": options.web or None}
     if flags["tools"] is not None:
         flags["tools"] = [flags["tools"]]
@@ -141,7 +147,8 @@ def _objective(words: tuple[str, ...]) -> str | None:
 def _follow(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
     """Start the run and follow it to its end."""
     result: Result | None = None
-    limits = given.limits(engine.limits_of(given.arguments["mode"]))
+    # without bounds of its own it has the engine's, and a start that comes again with a key may find others by then
+    limits = given.limits(engine.limits_of(given.arguments["mode"])) if given.bounds else None
     with closing(engine.stream(**given.arguments, limits=limits)) as stream:  # type: ignore[type-var]
         for event in stream:
             if isinstance(event, RunStarted) and watch.run_id is None:
@@ -283,10 +290,10 @@ def engine_of_run(
     with options.tools() as tools:
         if options.app is None:
             with options.looking() as opened:
-                _check_tools(
+                check_tools(
                     opened, row, tools, web=options.web
                 )  # first: an app that has them has a model too
-                model = model or _model_of_run(opened, row)
+                model = model or model_of_run(opened, row)
         with options.driving(tools, model=model, hooks=() if watch.quiet else (watch,)) as engine:
             try:
                 yield engine
@@ -387,7 +394,7 @@ def _overdue(opened: Journal, run_id: str) -> bool:
     return timeout_answer(run, opened.reader.rows(run.number), SystemClock().now_us()) is not None
 
 
-def _model_of_run(journal: Journal, row: RunRow) -> Model:
+def model_of_run(journal: Journal, row: RunRow) -> Model:
     """Return the model that a run was started with; raise `UsageError` when it cannot be made from its name."""
     name = journal.spec(row.run_id).model
     try:
@@ -403,7 +410,7 @@ def _model_of_run(journal: Journal, row: RunRow) -> Model:
         ) from None
 
 
-def _check_tools(journal: Journal, row: RunRow, tools: Sequence[Tool], *, web: bool) -> None:
+def check_tools(journal: Journal, row: RunRow, tools: Sequence[Tool], *, web: bool) -> None:
     """Raise `UsageError` when a run uses tools that are neither built in nor among *tools*."""
     own = {tool.name for tool in (*builtin_tools(), *tools)}
     missing = [name for name in used_tools(journal.reader, row) if name not in own]

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, fields
-from functools import wraps
+from functools import cached_property, wraps
 from operator import attrgetter
 from typing import Any
 
@@ -18,9 +18,10 @@ from click.core import ParameterSource
 
 from ...fsm.engine import Engine
 from ...fsm.journal.file import Durability
+from ...fsm.journal.store import JournalStore
 from ...fsm.journal_api import Journal
 from ...prompts.model import Model
-from ...states.base.errors import PaorError, UsageError
+from ...states.base.errors import JournalError, PaorError, UsageError
 from ...states.records.events import Event
 from ...tools.tool import Tool
 from .journals import busy_timeout_s, reading
@@ -53,10 +54,12 @@ def app_of(app: str) -> Engine | Factory:
 
 @contextmanager
 def _foreign_code(what: str) -> Iterator[None]:
-    """Send what a host's code prints to standard error, and make what it raises a `UsageError`."""
+    """Send what a host's code prints to standard error; what it raises but for the journal becomes a `UsageError`."""
     try:
         with redirect_stdout(sys.stderr):
             yield
+    except JournalError:
+        raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a host's code may raise anything
         raise UsageError(f"{what} raised {type(error).__name__}: {reason(error)}") from None
 
@@ -112,13 +115,43 @@ def asked_tools(app: str | None, *, web: bool) -> tuple[Tool, ...]:
     return web_tools()
 
 
+class _JournalWhenUsed(Journal):
+    """
+    A journal that is opened when it is first used, so that a host's function which has one of its own leaves no file.
+
+    Args:
+        path, durability, read_only: See `Journal`.
+    """
+
+    def __init__(self, path: str, durability: Durability = "full", *, read_only: bool = False) -> None:
+        self._given = path, durability, read_only
+
+    @cached_property
+    def store(self) -> JournalStore:  # type: ignore[override]
+        """The file, opened now; raises what `Journal` does, and `UsageError` for what is no file name."""
+        path, durability, read_only = self._given
+        if os.path.isdir(path) and not read_only:
+            raise UsageError(f"{path}: is a directory, expected a journal file")
+        try:
+            return JournalStore(path, durability, busy_timeout_s=busy_timeout_s(), read_only=read_only)
+        except PaorError:
+            raise
+        except ValueError:
+            raise UsageError(f"{path!r}: is not a file name") from None
+
+    def close(self) -> None:
+        """Close the file, if it was opened."""
+        if "store" in self.__dict__:
+            super().close()
+
+
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
     """
     The options that say with which engine a command works.
 
     Attributes:
-        journal: Path of the journal; an engine with a journal of its own keeps that.
+        journal: Path of the journal; an engine with a journal of its own keeps that, also one that a function made.
         app: ``MODULE:ENGINE``, or None for an engine with the built-in tools.
         web: Whether that one has the web tools too.
         mcp: MCP servers whose tools it has: commands and URLs.
@@ -139,9 +172,12 @@ class EngineOptions:
         found = self._load()
         if isinstance(found, Engine):
             yield found.journal
-        else:
+        elif found is None:
             with reading(self.journal) as journal:
                 yield journal
+        else:
+            with _JournalWhenUsed(self.journal, read_only=True) as given, self._made(found, given) as engine:
+                yield engine.journal
 
     @contextmanager
     def tools(self) -> Iterator[tuple[Tool, ...]]:
@@ -181,36 +217,36 @@ class EngineOptions:
                 found.hooks = (*found.hooks, *hooks)
                 yield found
             return
-        if os.path.isdir(self.journal):
-            raise UsageError(f"{self.journal}: is a directory, expected a journal file")
-        timeout = busy_timeout_s()
-        try:
-            journal = Journal(self.journal, durability, busy_timeout_s=timeout)
-        except PaorError:
-            raise
-        except ValueError:
-            raise UsageError(f"{self.journal!r}: is not a file name") from None
-        with journal:
-            if self.app is None or found is None:
-                engine = Engine(model=model, tools=tools, journal=journal)
-            else:
-                engine = made_engine(self.app, found, journal)
-            with engine:
+        with _JournalWhenUsed(self.journal, durability) as journal:
+            made = (
+                Engine(model=model, tools=tools, journal=journal)
+                if found is None
+                else self._made(found, journal)
+            )
+            with made as engine:
                 engine.hooks = (*engine.hooks, *hooks)
                 yield engine
 
     def _load(self) -> Engine | Factory | None:
         """Return what the app is; raise `UsageError` when its own journal is not the one that was given."""
         found = app_of(self.app) if self.app is not None else None
-        source = click.get_current_context().get_parameter_source("journal")
-        if isinstance(found, Engine) and source is ParameterSource.COMMANDLINE:
-            own = found.journal.path
-            if os.path.realpath(self.journal) != os.path.realpath(own):
-                raise UsageError(
-                    f"--app {self.app}: has the journal {own}, not {self.journal};"
-                    " leave --journal out, or name a function f(journal)"
-                )
-        return found
+        return self._checked(found) if isinstance(found, Engine) else found
+
+    def _made(self, factory: Factory, journal: Journal) -> Engine:
+        """Return the engine that a host's function makes; one that has a journal of its own keeps that."""
+        assert self.app is not None, "a function is an app"
+        return self._checked(made_engine(self.app, factory, journal))
+
+    def _checked(self, engine: Engine) -> Engine:
+        """Return an app's engine; raise `UsageError` when ``--journal`` names another journal than it has."""
+        given = click.get_current_context().get_parameter_source("journal") is ParameterSource.COMMANDLINE
+        own = engine.journal.path
+        if given and os.path.realpath(self.journal) != os.path.realpath(own):
+            raise UsageError(
+                f"--app {self.app}: has the journal {own}, not {self.journal};"
+                " leave --journal out, or name a function f(journal) that uses the journal it is given"
+            )
+        return engine
 
 
 def engine_options(function: Callable[..., int]) -> Callable[..., int]:

@@ -81,11 +81,7 @@ def is_driven(journal: Journal, row: RunRow) -> bool:
 
     One that has written rows since *row* was read counts as driven: it may have ended meanwhile.
     """
-    found = journal.reader.query("SELECT owner, lease_until, fence FROM leases WHERE run = ?", (row.run,))
-    owner, until, fence = found[0] if found else (None, None, 0)
-    if owner is not None and not journal.store.leases.replaceable(owner, until, row.run, fence):
-        return True
-    return journal.run(row.run_id).head_seq > row.head_seq
+    return journal.store.leases.is_driven(row.run) or journal.run(row.run_id).head_seq > row.head_seq
 
 
 def short_id(journal: Readable, run_id: str, least: int = 13) -> str:

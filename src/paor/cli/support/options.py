@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from ...states.run.labels import NAME
+
 DEFAULT_JOURNAL = "paor.db"
 Decorator = Callable[[Callable[..., int]], Callable[..., int]]
 
@@ -61,6 +63,20 @@ def app_option(before: str = "", after: str = "") -> Decorator:
     return option("--app", "MODULE:ENGINE", f"{before} {what} {after}".strip())
 
 
+def _pairs(_context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
+    """Return ``K=V``, given any number of times, as a mapping; refuse what is no such pair, and a name that comes twice."""
+    pairs: dict[str, str] = {}
+    for text in value:
+        name, sign, rest = text.partition("=")
+        if not sign or not NAME.fullmatch(name):
+            raise click.UsageError(f"{option.opts[0]} {text!r}: expected NAME=VALUE, such as tenant=acme")
+        if name in pairs:
+            raise click.UsageError(f"{option.opts[0]} {text!r}: {name} stands twice")
+        pairs[name] = rest
+    return pairs
+
+
+METADATA = option("--metadata", "K=V", "What to find the run by; repeatable.", multiple=True, callback=_pairs)
 QUIET = click.option(
     "--quiet", "-q", is_flag=True, help="Tell nothing while the run is driven: no model, no progress."
 )

@@ -1,0 +1,89 @@
+"""What a host calls a run by: a key of its own, and metadata to find it with. Neither decides anything, nor reaches a prompt."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from ..base.errors import UsageError
+
+KEY_CHARS = 200
+"""Most characters of a key."""
+
+METADATA_BYTES = 4096
+"""Most bytes of all metadata of a run, as compact JSON."""
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/-]{0,63}")
+"""What a name in metadata looks like: a word that needs no quoting in a shell or in SQL."""
+
+
+def key_of(given: object) -> str | None:
+    """
+    Return the key of a run, None for none.
+
+    Raises:
+        UsageError: It is no text of 1 to `KEY_CHARS` printable characters.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, str) or not given.strip() or len(given) > KEY_CHARS or not given.isprintable():
+        raise UsageError(
+            f"key {given!a:.60}: expected a text of 1 to {KEY_CHARS} printable characters, such as 'order-17'"
+        )
+    return given
+
+
+def metadata_of(given: object) -> dict[str, Any]:
+    """
+    Return the metadata of a run as plain JSON data, its names in order; empty for none.
+
+    Raises:
+        UsageError: It is no mapping of names (`NAME`) to JSON values, or larger than `METADATA_BYTES`.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise UsageError("metadata must be a mapping of names to JSON values, such as {'tenant': 'acme'}")
+    for name in given:
+        name_of(name)
+    text = "".join(value_text(name, given[name]) for name in given)
+    if len(text.encode()) > METADATA_BYTES:
+        raise UsageError(f"metadata: {len(text.encode())} bytes of JSON; at most {METADATA_BYTES} are kept")
+    data: dict[str, Any] = orjson.loads(
+        orjson.dumps(
+            {name: orjson.loads(value_text(name, given[name])) for name in given}, option=orjson.OPT_SORT_KEYS
+        )
+    )
+    return data
+
+
+def name_of(given: object) -> str:
+    """
+    Return a name of metadata.
+
+    Raises:
+        UsageError: It is not of the form `NAME`.
+    """
+    if not isinstance(given, str) or not NAME.fullmatch(given):
+        raise UsageError(
+            f"metadata: the name {given!a:.60} is not 1 to 64 of A-Z a-z 0-9 _ . : / -, the first no sign but _"
+        )
+    return given
+
+
+def value_text(name: str, value: object) -> str:
+    """
+    Return a value of metadata as canonical JSON: sorted keys, no spaces.
+
+    Raises:
+        UsageError: It has no JSON form.
+    """
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        return orjson.dumps(json.loads(text), option=orjson.OPT_SORT_KEYS).decode()
+    except (TypeError, ValueError, RecursionError):
+        raise UsageError(f"metadata {name}: a {type(value).__name__} like this has no JSON form") from None
