@@ -98,7 +98,7 @@ COMMANDS = {
     "fuzz": ("fuzz", "Search for cases in which an engine goes wrong."),
     "tools": ("doctor", "List the tools that runs can use."),
     "doctor": ("doctor", "Check that everything needed is there."),
-    "completion": ("completion", "Print the completion script of a shell."),
+    "completion": ("doctor", "Print the completion script of a shell."),
 }
 """Every command, in the order in which one meets them: its module, and what it does. Loaded when it is used."""
 

@@ -1,4 +1,4 @@
-"""`paor tools` and `paor doctor`: what is here to work with."""
+"""`paor tools`, `paor doctor` and `paor completion`: what is here to work with, and a shell that knows it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from importlib import metadata
 
 import click
+from click.shell_completion import get_completion_class
 
 from ...fsm.lifecycle.arguments import toolbox
 from ...states.base.errors import JournalError, UsageError
@@ -25,6 +26,7 @@ from ..support.text import Cell, Column, count, folded, one_line, size, styled, 
 
 SQLITE_NEEDED = (3, 38, 0)
 """The first with the operators ``->`` and ``->>``, which the views of a journal use."""
+SHELLS = ("bash", "zsh", "fish")
 
 
 @command("tools", "paor tools", "paor tools --app shop:engine --json")
@@ -169,3 +171,23 @@ def _left_calls(left: list[tuple[str, str]]) -> DoctorFinding:
         " or their process does; process=True lets a tool be killed"
     )
     return DoctorFinding("tools left", "missing", text)
+
+
+@command(
+    "completion",
+    "paor completion fish > ~/.config/fish/completions/paor.fish",
+    'eval "$(paor completion bash)"  # in ~/.bashrc',
+    'eval "$(paor completion zsh)"  # in ~/.zshrc',
+)
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str, journal: str, as_json: bool) -> int:
+    """
+    Print the script with which a shell completes commands and options.
+    """
+    from .. import COMPLETE_VARIABLE
+
+    made = get_completion_class(shell)
+    assert made is not None, "click knows these shells"
+    found = made(click.Group("paor"), {}, "paor", COMPLETE_VARIABLE)
+    script = found.source_template % found.source_vars()
+    return say_either(as_json, {"shell": shell, "script": script}, script.strip("\n").split("\n"))
