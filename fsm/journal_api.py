@@ -232,7 +232,7 @@ class Journal:
     def db(self) -> Database:
         """
         The journal as a `sqlite_utils.Database` that can only read, for its tables and the views ``v_runs``, ``v_steps``,
-        ``v_actions`` and ``v_usage``: ``journal.db["v_runs"].rows``, ``journal.db.query("SELECT ...")``.
+        ``v_actions``, ``v_calls`` and ``v_usage``: ``journal.db["v_runs"].rows``, ``journal.db.query("SELECT ...")``.
 
         It has its own connection, so it can read while runs continue; for a journal in memory it is a copy. Do not
         keep it, get it again: for a file that nobody else has open it shows the state at that moment. Writing,

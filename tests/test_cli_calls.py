@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -150,3 +151,31 @@ def test_calls_that_wait_are_in_doubt_or_were_refused(tmp_path: Path) -> None:
         second = calls()[1]
         assert (second.outcome, second.decided[0].decision) == ("refused", "not approved")
         assert (second.started_at, second.ended_at is None) == (None, False)
+
+
+def test_the_view_of_calls_says_what_the_commands_say(bank: Shell) -> None:
+    rows = bank("query", "SELECT * FROM v_calls ORDER BY seq", "--json").json
+    told = [(row["action"], row["tool"], row["effect"], row["ok"], row["approved_by"]) for row in rows]
+    assert told == [(1, "bank.look", "read", 0, None), (2, "bank.pay", "once", 1, "bob")]
+    assert json.loads(rows[1]["arguments"]) == {"to": "ann", "amount": 500}
+    assert rows[0]["error"] == "tool_error" and rows[1]["started"] <= rows[1]["ended"]
+    calls = bank("show", "--json").json["calls"]
+    assert [row["seq"] for row in rows] == [1, calls[1]["seq"] + 2]
+
+
+def test_a_call_that_has_not_ended_or_was_erased_is_in_the_view(tmp_path: Path) -> None:
+    @tool("bank.pay", effect="once")
+    def pay(amount: int) -> str:
+        """Pay."""
+        raise EffectUnknown("who knows")
+
+    script = [SELECT("bank.pay", {"amount": "number"}), PARAMETERS(amount=1), STOP, SUCCESS]
+    with World(tmp_path, script, [pay], policy=Policy(approvals=("bank.*",))) as world:
+        result = world.run()
+        assert list(world.journal.db["v_calls"].rows) == []
+        world.engine.resume(result.run_id, answer={"approve": True})
+        (row,) = world.journal.db["v_calls"].rows
+        assert (row["approved_by"], row["ended"], row["ok"]) == ("somebody", None, None)
+        world.journal.erase(result.run_id, force=True)
+        (row,) = world.journal.db["v_calls"].rows
+        assert (row["tool"], row["arguments"], row["approved_by"]) == (None, None, None)

@@ -25,7 +25,7 @@ from .stored import query
 from .test_cli_support import Shell, interruptible, make_shell  # noqa: F401 - the fixture `shell`
 from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
 
-VIEWS = ["runs", "v_lineage", "v_runs", "v_steps", "v_actions", "v_usage"]
+VIEWS = ["runs", "v_lineage", "v_runs", "v_steps", "v_actions", "v_calls", "v_usage"]
 REFUSED = (
     "DELETE FROM specs",
     "INSERT INTO unscrubbed VALUES (1)",

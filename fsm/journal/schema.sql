@@ -141,6 +141,21 @@ CREATE VIEW v_actions AS
   FROM transitions JOIN specs ON specs.run = transitions.run
   WHERE "trigger" IN ('execute', 'refuse');
 
+CREATE VIEW v_calls AS
+  SELECT run_id, call.action, call.step, made.body ->> '$.intent.tool' AS tool, made.body ->> '$.intent.effect' AS effect,
+         made.body -> '$.intent.arguments' AS arguments,
+         CASE WHEN said.body ->> '$.reply.content.approve' THEN coalesce(said.body ->> '$.reply.actor', 'somebody') END AS approved_by,
+         datetime(call.at / 1000000, 'unixepoch') AS started, datetime(ended.at / 1000000, 'unixepoch') AS ended,
+         ended.outcome ->> '$.ok' AS ok, ended.outcome ->> '$.error' AS error, ended.outcome ->> '$.label' AS label, call.seq
+  FROM transitions AS call JOIN specs ON specs.run = call.run
+  LEFT JOIN payloads AS made ON made.id = (call.run << 32 | call.change ->> '$.n')
+  LEFT JOIN transitions AS answer ON answer.id = call.id - 1 AND call.seq > 0 AND answer."trigger" = 'provide'
+  LEFT JOIN payloads AS said ON said.id = (answer.run << 32 | answer.change ->> '$.n')
+  LEFT JOIN transitions AS ended ON ended.id = (
+    SELECT id FROM transitions AS later WHERE later.id BETWEEN call.id + 1 AND call.run << 32 | 4294967295
+    AND later."trigger" IN ('execute', 'specify') ORDER BY id LIMIT 1) AND ended."trigger" = 'execute'
+  WHERE call."trigger" = 'specify';
+
 CREATE VIEW v_usage AS
   SELECT run_id, CASE request ->> '$.kind' WHEN 'tool' THEN 'text' ELSE request ->> '$.kind' END AS kind,
          sum(coalesce(outcome ->> '$.calls', json_array_length(outcome, '$.texts'), request ->> '$.model' IS NOT NULL)) AS requests,

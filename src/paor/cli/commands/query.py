@@ -52,7 +52,8 @@ PULSE = 10_000
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV with a line of column names.")
 def query(sql: str, as_csv: bool, journal: str, as_json: bool) -> int:
     """
-    Print the rows of a SELECT, for example from the views v_runs, v_steps, v_actions and v_usage.
+    Print the rows of a SELECT, for example from the views v_runs, v_steps, v_actions, v_calls and
+    v_usage.
 
     It can only read, also while runs go on: a statement that would write, attach a file or load code is refused before
     it begins. For people a table of at most 1,000 rows, with long texts cut and a large blob by its size. With
