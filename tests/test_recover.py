@@ -261,7 +261,7 @@ def test_a_run_that_another_driver_has_driven_meanwhile_is_no_result_of_this_one
         assert (list(found), found.refused) == ([], {})
         monkeypatch.undo()
         assert scripted.result(run_id).status == ("waiting" if waits else "done")
-        assert scripted.resume(run_id, **({"answer": {"approve": True}} if waits else {})).status == "done"
+        assert scripted.resume(run_id, answer={"approve": True} if waits else None).status == "done"
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
