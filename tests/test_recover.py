@@ -41,6 +41,7 @@ from paor import (
     replay,
     tool,
 )
+from paor.fsm.lifecycle.runner import Runner
 
 from .effort import examples
 from .test_fallback import ByKind
@@ -240,6 +241,27 @@ def test_options_are_asked_for_each_run_and_may_refuse_it(tmp_path: Path) -> Non
             scripted.recover(lambda row: 1 // 0)  # type: ignore[arg-type, return-value]
         with pytest.raises(UsageError, match="expected a whole number from 1"):
             asyncio.run(scripted.arecover(at_once=0))
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_run_that_another_driver_has_driven_meanwhile_is_no_result_of_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    """Between the look at it and its lease; nothing is appended, and the lease is given back."""
+    with once(tmp_path, waits=waits) as scripted, once(tmp_path, waits=waits) as other:
+        run_id, take = lost(scripted, 1), Runner.take
+
+        def late(self: Runner, name: str) -> Any:
+            if self is scripted._runner:
+                other.resume(name)
+            return take(self, name)
+
+        monkeypatch.setattr(Runner, "take", late)
+        found = scripted.recover()
+        assert (list(found), found.refused) == ([], {})
+        monkeypatch.undo()
+        assert scripted.result(run_id).status == ("waiting" if waits else "done")
+        assert scripted.resume(run_id, answer={"approve": True} if waits else None).status == "done"
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
