@@ -241,24 +241,28 @@ def parameters_form(tool_parameters: Mapping[str, Any]) -> Form:
         schema["required"] = required
         if {"additionalProperties", "unevaluatedProperties", "patternProperties"}.isdisjoint(schema):
             schema["additionalProperties"] = False  # an unknown argument is a problem there, too
-    schema = _moved(schema, f"#/properties/{_PARAMETERS}")
+    schema = moved_references(schema, "#", PARAMETERS_PLACE)
     return one(
         Part("schema", '"parameters_v1"', {"const": "parameters_v1"}),
         Part(_PARAMETERS, '{"NAME": "value"}', schema),
     )
 
 
-def _moved(schema: Any, place: str) -> Any:
-    """Return *schema* with its references, which count from the top of a document, as they are where it stands in another."""
+PARAMETERS_PLACE = f"#/properties/{_PARAMETERS}"
+"""Where the schema of the arguments stands in that of the reply."""
+
+
+def moved_references(schema: Any, before: str, after: str) -> Any:
+    """Return *schema* with its references, which count from the top of a document, as they are once *before* stands at *after*."""
     if isinstance(schema, list):
-        return [_moved(item, place) for item in schema]
+        return [moved_references(item, before, after) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
-    moved = {name: _moved(item, place) for name, item in schema.items()}
+    moved = {name: moved_references(item, before, after) for name, item in schema.items()}
     for key in ("$ref", "$dynamicRef"):
         target = schema.get(key)
-        if isinstance(target, str) and (target == "#" or target.startswith("#/")):
-            moved[key] = place + target[1:]
+        if isinstance(target, str) and f"{target}/".startswith(f"{before}/"):
+            moved[key] = after + target[len(before) :]
     return moved
 
 

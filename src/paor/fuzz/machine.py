@@ -23,6 +23,7 @@ from ..fsm.engine import Engine
 from ..fsm.journal_api import Journal
 from ..fsm.machine.table import TABLE
 from ..prompts.model import ModelCall
+from ..prompts.parsing.reply_forms import PARAMETERS_PLACE, moved_references
 from ..states.base.errors import UsageError
 from ..tools.tool import Tool
 from .failing_case import TestCaseOf
@@ -232,6 +233,7 @@ class EngineMachine(RuleBasedStateMachine):
         selection = run.memory.selection if own and run else None
         named = selection.tool if selection is not None else ""
         schema = (call.schema or {}).get("properties", {}).get("parameters", {})
+        schema = moved_references(schema, PARAMETERS_PLACE, "#")  # it stands alone here
         return Setting(
             tools,
             frozenset(tool.name for tool in tools if denied(policy, task_type, tool.name)),

@@ -143,7 +143,6 @@ FAMILIES: dict[str, Family] = {
     "truncated": Family("refused", lambda text: text[: max(1, len(text) // 2)]),
     "cut_last": Family("refused", lambda text: text[:-1]),
     "cut_at_limit": Family("refused", lambda text: text[: max(1, len(text) * 2 // 3)], "length"),
-    "cut_repeating": Family("refused", lambda text: text[: max(1, len(text) * 2 // 3)], "repetition"),
     "duplicate_key": Family("refused", _again(same=False)),
     "repeated_key": Family("refused", _again(same=True)),
     "two_objects": Family("refused", lambda text: f'{text}\n{text[:-1]}, "more": 1}}'),
