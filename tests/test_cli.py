@@ -85,6 +85,8 @@ def test_json_prints_the_result_as_one_object(shell: Shell) -> None:
         "usage",
         "criteria",
         "waiting_for",
+        "key",
+        "metadata",
     ]
     assert said.json["criteria"] == [{"criterion": "is done", "met": False}]
     assert said.json["documents"][0]["label"] == "round1_task1_action1_text"

@@ -231,7 +231,7 @@ def mounted(folder: Path, options: str) -> None:
 def disk(shell: Shell) -> Iterator[Path]:
     """A small file system; needs root."""
     folder = shell.folder / "disk"
-    mounted(folder, "size=300k")
+    mounted(folder, "size=340k")
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
 

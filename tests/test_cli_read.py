@@ -111,7 +111,7 @@ def test_runs_json_has_the_columns_of_the_view(shell: Shell) -> None:
     found = shell("runs", "--json").json
     assert list(found[0]) == [
         *("run", "run_id", "workflow_id", "round", "task", "parent_run_id", "parent_seq", "spec", "state"),
-        *("status", "reason", "created_at", "ended_at", "head_seq", "head_hash"),
+        *("status", "reason", "created_at", "ended_at", "head_seq", "head_hash", "key", "metadata"),
         "waiting_for",
     ]
     assert [row["run"] for row in found] == [2, 1]
@@ -424,6 +424,7 @@ def test_every_command_has_help_with_an_example_and_the_common_options(shell: Sh
     names = (
         "run",
         "resume",
+        "recover",
         "cancel",
         "fork",
         "runs",
