@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -94,13 +93,13 @@ def test_recover_goes_on_with_the_model_that_each_run_had(shell: Shell) -> None:
 def test_recover_of_changed_and_damaged_runs(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 2 for one that has changed, which --accept-changes goes on with; 4 for a damaged one."""
     changed = lost(shell, 1, prompt_template="Choose for {{KEY:OBJECTIVE}}.")
-    monkeypatch.setattr("paor.fsm.lifecycle.acceptance.changes_now", _always_changed)
-    said = shell("recover", "--model", shell.script(*DONE))
-    assert (
-        said.code == 2 and f"{changed} cannot go on: run {changed} was recorded with other parts" in said.err
-    )
-    monkeypatch.undo()
-    os.chdir(shell.folder)
+    with monkeypatch.context() as patch:
+        patch.setattr("paor.fsm.lifecycle.acceptance.changes_now", _always_changed)
+        said = shell("recover", "--model", shell.script(*DONE))
+        assert (
+            said.code == 2
+            and f"{changed} cannot go on: run {changed} was recorded with other parts" in said.err
+        )
     damaged = lost(shell, 3)
     shell.sql("UPDATE transitions SET at = at + 1 WHERE id = 2 << 32")
     said = shell("recover", "--model", shell.script(*DONE), "--accept-changes")
