@@ -206,7 +206,9 @@ class Campaign:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(json.dumps(asked).encode() + b"\n")
         process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], 60 + 12 * self.clock_s)
+        waiting = select.poll()  # select takes no descriptor beyond 1,023
+        waiting.register(process.stdout, select.POLLIN)
+        ready = waiting.poll(1000 * (60 + 12 * self.clock_s))
         line = process.stdout.readline() if ready else b""
         if line:
             answer: dict[str, Any] = json.loads(line)

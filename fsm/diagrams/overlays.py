@@ -129,7 +129,7 @@ def coverage_of(journal: JournalReader, run_ids: Sequence[str] | None = None) ->
             values for row in runs for values in journal.iterate_rows(row.run, _BATCH)
         )
     else:
-        runs = list(dict.fromkeys(map(journal.run, run_ids)))
+        runs = list({row.run: row for row in map(journal.run, run_ids)}.values())
         rows = _once(values for row in runs for values in journal.rows(row.run))
     found = coverage(_Taken(values[0], *_step(values), _guards(values)) for values in rows)
     return replace(found, runs=len(runs))
