@@ -475,3 +475,10 @@ def test_who_approved_is_in_the_journal_and_in_the_replay(where: str, tmp_path: 
         assert reply and (reply.actor, reply.reason) == ("ann Doe", None)
         assert "ann" not in json.dumps(dict(row.outcome))
         assert replay(world.journal, done.run_id, world.engine).identical and world.journal.verify() == []
+
+
+def test_a_rule_that_is_read_back_may_be_given_again() -> None:
+    """Its conditions are values by then, and mean the same."""
+    rule = ApprovalRule(tool="bank.*", arguments={"amount": {"gt": 100}, "to": "urgent"})
+    again = ApprovalRule(tool=rule.tool, arguments=dict(rule.arguments))
+    assert again == rule and again.model_dump(mode="json") == rule.model_dump(mode="json")
