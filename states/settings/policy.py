@@ -98,8 +98,6 @@ class Condition(Settings):
     def _from_text(cls, data: Any) -> Any:
         if isinstance(data, str):
             return {"pattern": data}
-        if isinstance(data, Condition):
-            return data
         if not (isinstance(data, Mapping) and data and all(name in _OPERATORS for name in data)):
             raise ValueError(f"must be a pattern or operators out of {', '.join(_OPERATORS)}")
         return data
