@@ -29,7 +29,8 @@ from typing import Any
 
 from model_tasks import ONCE, TOOLS, Ended, Task, World
 
-from paor import Engine, Journal, OpenAIModel, Policy, Tool, UsageError, tool
+from paor import Engine, Journal, OpenAIModel, Policy, Tool, tool
+from paor.errors import UsageError
 
 HINT = "Answer as soon as you have the result."
 REQUESTS_MAX = 12

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from paor import Engine, Journal, Limits, RandomIds, ScriptedModel, SystemClock, tool
+from paor import Engine, Journal, Limits, ScriptedModel, tool
+from paor.testing import RandomIds, SystemClock
 
 DOCUMENT = ("The supplier shall deliver the goods within thirty days of the order. " * 16)[:1024]
 

@@ -23,7 +23,6 @@ from planted_bugs_table import planted_table
 from rooms_picture import rooms_svg, rooms_table
 from spec_coverage import coverage
 
-from paor import WebSettings
 from paor.cli import main as command_line
 from paor.fsm.diagrams.render import stops_markdown, stops_mermaid, table_markdown
 from paor.fsm.machine.guards import GUARDS
@@ -31,6 +30,7 @@ from paor.fsm.machine.stop_rules import PREDICATES
 from paor.fsm.versioning.fingerprints import kept_text
 from paor.prompts.building.templates import default_templates, parse_template
 from paor.states.run.reasons import REASONS
+from paor.web import WebSettings
 
 DOCS = Path(__file__).resolve().parent
 PAGES = (

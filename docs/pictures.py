@@ -10,8 +10,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from paor import Engine, Journal, Limits, Policy, ScriptedModel, SeededIds, SteppingClock, Tool, diagram, tool
+from paor import Engine, Journal, Limits, Policy, ScriptedModel, Tool, diagram, tool
 from paor.fsm.diagrams.overlays import coverage_of
+from paor.testing import SeededIds, SteppingClock
 
 CONTINUE = {"decision": "continue", "reason": "the customer has not been told"}
 STOP = {"decision": "stop", "reason": "all is done"}

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from docstrings import Docstring, parsed
 
@@ -25,6 +26,12 @@ INNER = {
     "WebFact": frozenset(("of", "read")),
 }
 """Methods that paor itself calls; they may change without notice, so the reference leaves them out."""
+
+
+def public() -> dict[str, Any]:
+    """Return every public name with what it names: of `paor` and of the modules beside it, the fuzz kit left out."""
+    homes = [paor, *(importlib.import_module(f"paor.{name}") for name in paor._FURTHER)]
+    return {name: getattr(home, name) for home in homes for name in home.__all__}
 
 
 @dataclass
@@ -95,7 +102,7 @@ def arguments_of(args: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]:
 def _class(kind: type) -> Member:
     """Return a class with its fields and its public methods, also those of bases of paor's own that are not public themselves."""
     homes = [base for base in kind.__mro__ if base.__module__.startswith("paor.")]
-    homes = [base for base in homes if base is kind or base.__name__ not in paor.__all__]
+    homes = [base for base in homes if base is kind or base.__name__ not in public()]
     made = Member(kind.__name__, _node(kind), parsed(ast.get_docstring(_node(kind)) or ""))
     for base in reversed(homes):
         for name, (annotation, default) in _fields(base).items():

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from docstrings import cell
 from public_names import Member, arguments_of, described, initial_of
-
-import paor
 
 WIDTH = 100
 
@@ -31,7 +28,7 @@ class Group:
         lead: What is below it.
         names: Public names of `paor`, in the order of the page.
         shapes: What these give back or take and is not public itself, as ``module:Name``.
-        module: Module whose ``__all__`` it is, for groups that are a module of their own.
+        module: Module whose ``__all__`` stands on it too, after the names of `paor`.
     """
 
     title: str
@@ -46,115 +43,59 @@ GROUPS = {
         "Engine, results and settings",
         "What a host constructs, calls and gets back. How to use it: the [tutorial](../tutorial.md) and the how-tos.",
         (
-            *(
-                "Engine",
-                "Result",
-                "Question",
-                "Recovery",
-                "Usage",
-                "Limits",
-                "ReplyTokens",
-                "Policy",
-                "ApprovalRule",
-                "Profile",
-                "Task",
-                "Workflow",
-            ),
+            *("Engine", "Result", "ResultDocument", "CriterionResult", "Question", "Recovery", "Usage"),
+            *("Limits", "ReplyTokens", "Policy", "ApprovalRule", "Profile", "Task", "Workflow"),
             *("load_workflow", "validate", "__version__"),
         ),
-        (
-            "paor.fsm.lifecycle.result:ResultDocument",
-            "paor.fsm.lifecycle.result:CriterionResult",
-            "paor.states.settings.policy:Condition",
-        ),
+        ("paor.states.settings.policy:Condition",),
     ),
     "events": Group(
         "Events",
         "What `Engine.stream` yields and hooks are called with. How to use them: [events](../howto/events.md).",
-        (
-            *("Event", "RunStarted", "TransitionTaken", "StepCompleted", "RunWaiting", "RunEnded"),
-            *("ModelText", "ModelNotice"),
-        ),
+        ("Event",),
+        module="paor.events",
     ),
     "tools": Group(
         "Tools",
         "Your own tools, the built-in ones, web tools and tools of MCP servers. How to write one: "
         "[write your own tools](../howto/tools.md).",
         (
-            *(
-                "tool",
-                "Tool",
-                "FunctionTool",
-                "ToolContext",
-                "ToolOutput",
-                "Document",
-                "WebFact",
-                "Resumption",
-            ),
-            *("builtin_tools", "open_within", "web_tools", "WebSettings", "SearchBackend", "SearchQuery"),
-            *("SearchReply", "SearchHit", "mcp_tools", "McpServer"),
+            *("tool", "Tool", "FunctionTool", "ToolContext", "ToolOutput", "Document", "Resumption"),
+            *("builtin_tools", "open_within", "web_tools", "mcp_tools", "McpServer"),
         ),
+        module="paor.web",
     ),
     "models": Group(
         "Models",
         "The shipped models, and the protocol for a model of your own. How to set one up: [models](../models.md), "
         "[connect your own model](../howto/model.md).",
         (
-            *("OpenAIModel", "AnthropicModel", "OfflineModel", "ScriptedModel", "Model", "ModelCall"),
-            *("PromptMessage", "ToolCall", "OfferedTool", "Reply", "Notice", "ModelUnavailable"),
+            *("OpenAIModel", "AnthropicModel", "OfflineModel", "ScriptedModel"),
+            *("Model", "ModelCall", "Reply"),
         ),
+        module="paor.models",
     ),
-    "journal": Group(
-        "Journal, replay, diff and why",
-        "Reading, checking and comparing journals. How to use it: [audit](../howto/audit.md). The contents of the file: "
-        "[the journal's format](../journal-format.md).",
-        (
-            *(
-                "Journal",
-                "replay",
-                "Replay",
-                "Divergence",
-                "Unchecked",
-                "ChangedPart",
-                "diff",
-                "RunDiff",
-                "why",
-            ),
-            *("why_not", "Why", "WhyNot", "Erasure", "ErasureResult", "Redaction", "Imported"),
-        ),
-        (
-            *("paor.fsm.journal.rows:RunRow", "paor.fsm.journal.rows:Transition"),
-            *(
-                "paor.fsm.journal.rows:StoredDocument",
-                "paor.fsm.explain.why:Candidate",
-                "paor.fsm.explain.diff:Side",
-            ),
-        ),
+    "audit": Group(
+        "Journal, replay, why, checks and diagrams",
+        "Reading, checking, comparing and drawing journals and the machine, and what that gives back. How to use it: "
+        "[audit](../howto/audit.md). The contents of the file: [the journal's format](../journal-format.md).",
+        ("Journal", "replay", "diff", "why", "why_not", "check", "coverage", "diagram"),
+        module="paor.audit",
     ),
-    "ports": Group(
-        "Time and ids",
-        "The only sources of time and randomness; with your own ports a journal is the same every time.",
-        ("Clock", "Ids", "SystemClock", "RandomIds", "SteppingClock", "SeededIds"),
-    ),
-    "machine": Group(
-        "Checks, coverage and diagrams of the machine",
-        "Prove, measure and draw the machine and its runs.",
-        ("check", "Check", "Finding", "coverage", "Coverage", "diagram"),
-    ),
-    "errors": Group("Errors", ""),
+    "errors": Group("Errors", "", module="paor.errors"),
     "fuzz": Group(
         "The fuzz kit",
         'The contents of `paor.fuzz`; it needs `pip install "paor[fuzz]"`.',
         module="paor.fuzz",
     ),
-    "testing": Group("The testing kit", "The contents of `paor.testing`.", module="paor.testing"),
+    "testing": Group(
+        "The testing kit",
+        "The contents of `paor.testing`: scripted worlds, and the ports of an engine, which are its only sources of time and "
+        "randomness.",
+        module="paor.testing",
+    ),
 }
-"""
-Every public name is in exactly one of them. Errors are found by themselves; a name that is in none comes last on the
-page that `FLOORS` has for its module.
-"""
-
-FLOORS = {"tools": "tools", "prompts": "models", "states": "engine", "fsm": "engine"}
+"""Every public name is in exactly one of them."""
 
 
 def pages() -> dict[str, str]:
@@ -168,28 +109,16 @@ def pages() -> dict[str, str]:
 
 
 def names_of(key: str) -> tuple[str, ...]:
-    """Return the names of a group; none for a module that is not there."""
+    """Return the names of a group, those of its module as ``module:Name``; none for a module that is not there."""
     group = GROUPS[key]
-    if group.module:
-        try:
-            found = importlib.import_module(group.module)
-        except ImportError:
-            return ()
-        return tuple(f"{group.module}:{name}" for name in getattr(found, "__all__", ()))
-    if key == "errors":
-        return tuple(_errors())
-    known = [name for other in GROUPS.values() for name in other.names]
-    rest = [
-        name
-        for name in paor.__all__
-        if name not in known and name not in _errors() and FLOORS.get(_floor(name)) == key
-    ]
-    return tuple(name for name in (*group.names, *rest) if name in paor.__all__)
-
-
-def _floor(name: str) -> str:
-    """Return the folder in which a public name is defined."""
-    return paor._MODULES.get(name, ".fsm").split(".")[1]
+    if not group.module:
+        return group.names
+    try:
+        found = importlib.import_module(group.module).__all__
+    except ImportError:
+        return ()
+    names = _by_tree(found) if key == "errors" else [name for name in found if name not in group.names]
+    return (*group.names, *(f"{group.module}:{name}" for name in names))
 
 
 def index() -> str:
@@ -217,13 +146,17 @@ def _page(group: Group, names: tuple[str, ...]) -> str:
         for name in group.shapes:
             entries += _entry(described(name), 3)
     if group.title != "Errors":
-        lines += [_list_of(names, [f"# {group.title}", *entries]), ""]
+        lines += [*_lists(names, [f"# {group.title}", *entries]), ""]
     lines += entries
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _list_of(names: tuple[str, ...], entries: list[str]) -> str:
-    """Return links to the entries of a page; of headings that a forge takes for the same the later ones are numbered."""
+def _lists(names: tuple[str, ...], entries: list[str]) -> list[str]:
+    """
+    Return links to the entries of a page, by the module that has the names.
+
+    Of headings that a forge takes for the same the later ones are numbered.
+    """
     seen: dict[str, int] = {}
     anchors = {}
     for line in entries:
@@ -232,8 +165,11 @@ def _list_of(names: tuple[str, ...], entries: list[str]) -> str:
             place = anchor(title)
             anchors[title] = f"{place}-{seen[place]}" if place in seen else place
             seen[place] = seen.get(place, 0) + 1
-    short = [name.rpartition(":")[2] for name in names]
-    return ", ".join(f"[`{name}`](#{anchors[name]})" for name in short)
+    links: dict[str, list[str]] = {}
+    for name in names:
+        home, _, short = name.rpartition(":")
+        links.setdefault(home or "paor", []).append(f"[`{short}`](#{anchors[short]})")
+    return [f"`from {home} import`: {', '.join(found)}  " for home, found in links.items()]
 
 
 def anchor(title: str) -> str:
@@ -346,18 +282,12 @@ def _folded(name: str, parts: list[str], end: str) -> list[str]:
     return [f"{name}(", *(f"    {part}," for part in parts), f"){end}"]
 
 
-def _errors() -> list[str]:
-    """Return the public errors, in the order of their tree."""
+def _by_tree(names: Iterable[str]) -> list[str]:
+    """Return the names of errors in the order of their tree; what is none of paor's own comes last."""
     from paor.states.base import errors
 
-    found = [name for name in paor.__all__ if _is_error(name)]
-    order = [line.split()[0] for line in (errors.__doc__ or "").splitlines() if line.strip()]
-    return [name for name in order if name in found]
-
-
-def _is_error(name: str) -> bool:
-    value: Any = getattr(paor, name)
-    return inspect.isclass(value) and issubclass(value, BaseException)
+    tree = [line.split()[0] for line in (errors.__doc__ or "").splitlines() if line.strip()]
+    return sorted(names, key=lambda name: (name not in tree, tree.index(name) if name in tree else 0, name))
 
 
 def _error_lead() -> str:
@@ -381,8 +311,12 @@ def _fault_table() -> str:
     from paor.cli.support import streams as io
 
     lines = ["| error | whose fault | exit code of a command |", "|---|---|---|"]
-    for name in _errors():
-        kind = getattr(paor, name)
+    from paor import errors
+
+    for name in _by_tree(errors.__all__):
+        kind = getattr(errors, name)
+        if not issubclass(kind, errors.PaorError):
+            continue
         branch = _branch(kind)
         code = NO_CODE.get(branch) or io.exit_code_of(kind.__new__(kind))
         lines.append(f"| [`{name}`](#{anchor(name)}) | {FAULTS[branch]} | {code} |")

@@ -26,22 +26,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from paor import (
-    Engine,
-    Journal,
-    Policy,
-    RunChanged,
-    RunEnded,
-    ScriptedModel,
-    SeededIds,
-    SteppingClock,
-    Tool,
-    ToolContext,
-    TransitionTaken,
-    replay,
-    tool,
-)
+from paor import Engine, Journal, Policy, ScriptedModel, Tool, ToolContext, replay, tool
+from paor.errors import RunChanged
+from paor.events import RunEnded, TransitionTaken
 from paor.prompts.building.templates import default_templates
+from paor.testing import SeededIds, SteppingClock
 
 OBJECTIVE = "Refund every order that arrived broken"
 ORDERS = {"A-1": "arrived broken", "A-2": "arrived well", "A-3": "arrived broken"}

@@ -16,7 +16,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from paor import Engine, Journal, Policy, Tool, ToolContext, ToolError, tool
+from paor import Engine, Journal, Policy, Tool, ToolContext, tool
+from paor.errors import ToolError
 from paor.fuzz import EngineMachine, World
 
 PRICES = {"A-1": 20, "A-2": 75}

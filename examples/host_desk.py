@@ -7,7 +7,8 @@ import io
 import threading
 from typing import Any
 
-from paor import NotStarted, ToolContext, ToolError
+from paor import ToolContext
+from paor.errors import NotStarted, ToolError
 
 PRICES = {"chair": 80.0, "desk": 240.0, "lamp": 35.0}
 CITIES = ("Oslo", "Turin", "Leeds")

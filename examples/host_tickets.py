@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from paor import Limits, ModelUnavailable
+from paor import Limits
+from paor.errors import ModelUnavailable
 
 Reply = Mapping[str, Any] | Exception
 

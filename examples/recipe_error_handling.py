@@ -12,7 +12,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from paor import Engine, Journal, ScriptedModel, ToolError, tool
+from paor import Engine, Journal, ScriptedModel, tool
+from paor.errors import ToolError
 
 WORKFLOW = """
 exec:

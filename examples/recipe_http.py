@@ -16,7 +16,8 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from paor import Engine, Journal, ModelCall, Reply, ScriptedModel, UsageError
+from paor import Engine, Journal, ModelCall, Reply, ScriptedModel
+from paor.errors import UsageError
 
 FIELDS = {
     "query": "objective",

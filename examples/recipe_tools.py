@@ -14,7 +14,8 @@ import datetime
 import tempfile
 from pathlib import Path
 
-from paor import Engine, Journal, Policy, ScriptedModel, UsageError, tool
+from paor import Engine, Journal, Policy, ScriptedModel, tool
+from paor.errors import UsageError
 
 
 @tool("calc.days", effect="read")

@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from paor import Engine, Journal, ScriptedModel, UsageError, tool
+from paor import Engine, Journal, ScriptedModel, tool
+from paor.errors import UsageError
 
 WORKFLOW = """
 init:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from ..prompts.model import Model
 from ..states.base.errors import UsageError
-from ..states.records.events import Event
 from ..states.run.spec import Mode, Spec
 from ..states.run.state import Run
 from ..states.settings.limits import Limits
@@ -40,7 +39,6 @@ from .lifecycle.arguments import (
     hooks_of,
 )
 from .lifecycle.fork import fork_acquisition
-from .lifecycle.result import Result
 from .lifecycle.resume import (
     aevents_of,
     aperformed,
@@ -56,6 +54,8 @@ from .lifecycle.settings import EngineSettings, settings_of
 from .lifecycle.start import NewRun, new_run
 from .lifecycle.subrun_runner import SubrunDriver, new_round, new_workflow
 from .lifecycle.subruns import Task, task_options
+from .results.events import Event
+from .results.result import Result
 from .runtime.ports import Clock, Ids, RandomIds, SystemClock
 
 if TYPE_CHECKING:

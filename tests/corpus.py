@@ -13,20 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from paor import (
-    Engine,
-    Journal,
-    Limits,
-    Policy,
-    Reply,
-    Result,
-    SeededIds,
-    SteppingClock,
-    Task,
-    Tool,
-    tool,
-)
+from paor import Engine, Journal, Limits, Policy, Reply, Result, Task, Tool, tool
 from paor.states.base.errors import InvalidAnswer, PaorError
+from paor.testing import SeededIds, SteppingClock
 
 from .flows import PLAN as PAGES
 from .flows import Calls, fixture

@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from paor import Journal, Tool, ToolError, replay, tool
+from paor import Journal, Tool, replay, tool
+from paor.errors import ToolError
 from paor.fsm.machine.fold import apply, restore, sets_of
 from paor.states.run.counters import counters_of
 from paor.states.run.state import initial_run

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from paor import Engine, Journal, Result, ScriptedModel, SeededIds, SteppingClock, replay
+from paor import Engine, Journal, Result, ScriptedModel, replay
+from paor.testing import SeededIds, SteppingClock
 
 from .journey import answered
 from .journeys import Journey, Lost

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
 
-from paor import Journal, JournalError, Limits, PaorError, UsageError, replay
+from paor import Journal, Limits, PaorError, replay
 from paor.cli import main
+from paor.errors import JournalError, UsageError
 from paor.fsm.explain.why import why
 from paor.fsm.transfer.export import export_runs, in_order, line_bytes
 from paor.fsm.verify.heads import Head, heads_file

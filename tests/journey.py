@@ -8,18 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from paor import (
-    AnswerNeeded,
-    Document,
-    Engine,
-    Result,
-    Tool,
-    ToolContext,
-    ToolOutput,
-    WebFact,
-    tool,
-)
+from paor import Document, Engine, Result, Tool, ToolContext, ToolOutput, tool
+from paor.errors import AnswerNeeded
 from paor.states.records.actions import Effect
+from paor.web import WebFact
 
 from .worlds import (
     PARAMETERS,

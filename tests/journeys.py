@@ -6,7 +6,8 @@ For the tests of journal, fold, replay, verify, export and drivers: what holds m
 
 from __future__ import annotations
 
-from paor import Limits, ModelUnavailable, Policy, Reply, Usage
+from paor import Limits, Policy, Reply, Usage
+from paor.errors import ModelUnavailable
 
 from .journey import BAD, CALL, CRITERIA, ODD, SEND, Journey, Lost, asking, losing, peek, play, scan, slow
 from .plan_journeys import PLANNED

@@ -10,20 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from paor import (
-    ApprovalRule,
-    Document,
-    Engine,
-    Journal,
-    Limits,
-    NotStarted,
-    Policy,
-    Tool,
-    ToolContext,
-    ToolError,
-    ToolOutput,
-    tool,
-)
+from paor import ApprovalRule, Document, Engine, Journal, Limits, Policy, Tool, ToolContext, ToolOutput, tool
+from paor.errors import NotStarted, ToolError
 
 ORDER = {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{4}$", "description": "Such as DE-1042."}
 ADDRESS = {

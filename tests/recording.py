@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from paor import Engine, Journal, ModelCall, Reply, Result, ScriptedModel, SeededIds, SteppingClock, Tool
+from paor import Engine, Journal, ModelCall, Reply, Result, ScriptedModel, Tool
+from paor.testing import SeededIds, SteppingClock
 
 from .worlds import JOURNAL, TOOLS
 

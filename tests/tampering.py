@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paor import SeededIds
 from paor.fsm.journal.payloads import salted_digest
 from paor.fsm.journal.record import chain_hash
+from paor.testing import SeededIds
 
 from .forks import Forker, given_after
 from .journeys import BY_NAME, play

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Limits, ModelCall, ModelNotice, ModelUnavailable, PromptMessage, replay
+from paor import Engine, Limits, ModelCall, replay
+from paor.errors import ModelUnavailable
+from paor.events import ModelNotice
+from paor.models import PromptMessage
 from paor.prompts.clients.client import LOADING_S
 from paor.prompts.clients.settings import is_local
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from paor import AlreadyAnswered, InvalidAnswer, Limits, Policy, Result, SeededIds, Tool, tool
+from paor import Limits, Policy, Result, Tool, tool
+from paor.errors import AlreadyAnswered, InvalidAnswer
 from paor.states.records.questions import Question, QuestionRecord
+from paor.testing import SeededIds
 
 from .journey import Lost
 from .planning import ASK, END, PLAN, World

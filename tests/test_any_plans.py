@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from paor import Engine, Journal, Limits, Policy, Tool, ToolError, tool
+from paor import Engine, Journal, Limits, Policy, Tool, tool
+from paor.errors import ToolError
 from paor.fuzz import EngineMachine, World, search
 
 

@@ -15,20 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import (
-    Engine,
-    Journal,
-    Limits,
-    Policy,
-    SeededIds,
-    SteppingClock,
-    Tool,
-    ToolContext,
-    ToolError,
-    tool,
-)
+from paor import Engine, Journal, Limits, Policy, Tool, ToolContext, tool
+from paor.errors import ToolError
 from paor.fuzz import FAMILIES, EngineMachine, Said, Setting, World, near_miss, replies, search
 from paor.fuzz.world.test_doubles import FakeModel
+from paor.testing import SeededIds, SteppingClock
 
 from .worlds import CONTINUE, PARAMETERS, SELECT
 

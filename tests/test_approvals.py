@@ -10,21 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import (
-    ApprovalRule,
-    InvalidAnswer,
-    Limits,
-    Policy,
-    SeededIds,
-    SteppingClock,
-    UsageError,
-    replay,
-    tool,
-)
+from paor import ApprovalRule, Limits, Policy, replay, tool
+from paor.errors import InvalidAnswer, UsageError
 from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.machine import Moment, decide
 from paor.fsm.replay.restore import restore_run
 from paor.states.records.outcomes import NoOutcome
+from paor.testing import SeededIds, SteppingClock
 from paor.tools.approvals import MISSING, approval_id, approval_needed
 
 from .journey import Lost, answered

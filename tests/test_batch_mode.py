@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from paor import Document, Limits, Policy, Tool, ToolContext, ToolError, ToolOutput, TransitionTaken, tool
+from paor import Document, Limits, Policy, Tool, ToolContext, ToolOutput, tool
+from paor.errors import ToolError
+from paor.events import TransitionTaken
 
 from .planning import ABORT, END, NOTHING, PLAN, STEP, World, check, counted, counters, ends, results
 from .recording import sections

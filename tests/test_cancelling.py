@@ -16,23 +16,12 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    Engine,
-    InvalidAnswer,
-    Journal,
-    ModelCall,
-    Policy,
-    RandomIds,
-    Reply,
-    Result,
-    ToolContext,
-    ToolError,
-    TransitionTaken,
-    replay,
-    tool,
-)
+from paor import Engine, Journal, ModelCall, Policy, Reply, Result, ToolContext, replay, tool
+from paor.errors import InvalidAnswer, ToolError
+from paor.events import TransitionTaken
 from paor.fsm.replay.restore import restore_run
 from paor.prompts.clients.asking import ask
+from paor.testing import RandomIds
 
 from .journeys import JOURNEYS, Journey, play
 from .test_resume import in_child

@@ -13,19 +13,10 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    CallStopped,
-    Engine,
-    Event,
-    Journal,
-    ModelCall,
-    ModelText,
-    OpenAIModel,
-    PromptMessage,
-    Reply,
-    Result,
-    RunEnded,
-)
+from paor import Engine, Event, Journal, ModelCall, OpenAIModel, Reply, Result
+from paor.errors import CallStopped
+from paor.events import ModelText, RunEnded
+from paor.models import PromptMessage
 
 from .model_server import (
     KEY,
@@ -352,7 +343,7 @@ def test_a_model_that_stops_without_being_told_is_a_fault(tmp_path: Path) -> Non
 
 def test_an_exchange_beside_its_thread_raises_what_it_would_have_raised() -> None:
     """Faults and replies alike, without anything of the SDK behind them; and it is begun anew after them."""
-    from paor import ModelUnavailable
+    from paor.errors import ModelUnavailable
 
     with model_server() as server:
         call = ModelCall("text", (PromptMessage("user", "x"),), is_cancelled=lambda: False)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import UsageError
+from paor.errors import UsageError
 from paor.states.run.spec import ToolSpec
 from paor.tools.catalog import Catalog, fold_name
 from paor.tools.defaults import fill_defaults

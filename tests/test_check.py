@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 import paor
-from paor import Check, Engine, Journal, Limits, ScriptedModel, Tool
+from paor import Engine, Journal, Limits, ScriptedModel, Tool
+from paor.audit import Check
 from paor.fsm.check.bounded_specs import CALL, CAPS, PARAMETERS, BoundedSpec, worlds_of
 from paor.fsm.check.checker import default_limits, prove
 from paor.fsm.check.counterexample import path_of, rerun
@@ -157,7 +158,7 @@ def test_a_walk_to_every_row_is_a_run_of_the_real_engine(tmp_path: Path) -> None
             move = tries.pop(0)
             if move["ok"]:
                 return text
-            raise paor.NotStarted("not now") if move.get("retryable") else RuntimeError("it failed")
+            raise paor.errors.NotStarted("not now") if move.get("retryable") else RuntimeError("it failed")
 
         tool = Tool(CALL, "Check.", PARAMETERS, call, retries=1)
         journal = tmp_path / f"{walked}.db"

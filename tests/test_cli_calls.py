@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from paor import ApprovalRule, EffectUnknown, Limits, Policy, ToolError, tool
+from paor import ApprovalRule, Limits, Policy, tool
+from paor.errors import EffectUnknown, ToolError
 from paor.fsm.explain.calls import Call, calls_of
 
 from .planning import World
@@ -18,7 +19,8 @@ from .worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
 
 APP = """
 import os
-from paor import ApprovalRule, EffectUnknown, Engine, Limits, Policy, ScriptedModel, ToolError, tool
+from paor import ApprovalRule, Engine, Limits, Policy, ScriptedModel, tool
+from paor.errors import EffectUnknown, ToolError
 
 @tool("bank.pay", effect="once")
 def pay(to: str, amount: int) -> str:

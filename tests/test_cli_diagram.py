@@ -7,7 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from paor import Coverage, Journal, Task, coverage
+from paor import Journal, Task, coverage
+from paor.audit import Coverage
 
 from .test_cli_support import (  # noqa: F401 - the fixture `shell`
     CONTINUE,

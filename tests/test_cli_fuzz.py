@@ -196,7 +196,7 @@ def test_paor_fuzz_without_hypothesis_says_what_to_install(
     import sys
 
     import paor.fuzz
-    from paor import MissingExtra
+    from paor.errors import MissingExtra
 
     monkeypatch.setattr(paor, "fuzz", paor.fuzz)  # so that the package that is there now is there again
     for name in [name for name in sys.modules if name.startswith(("hypothesis", "paor.fuzz"))]:

@@ -108,7 +108,7 @@ def test_recover_of_changed_and_damaged_runs(shell: Shell, monkeypatch: pytest.M
 
 
 def _always_changed(runner: Any, run: Any) -> Any:
-    from paor import ChangedPart
+    from paor.audit import ChangedPart
 
     return (ChangedPart("prompt.selection", "a", "b", (0,), True),)
 
@@ -136,7 +136,8 @@ def test_recover_with_bad_input_is_one_line_and_creates_nothing(
 
 KILLED = """
 import os, signal, sys
-from paor import Engine, ScriptedModel, TransitionTaken, tool
+from paor import Engine, ScriptedModel, tool
+from paor.events import TransitionTaken
 
 @tool("notes.work", effect="idempotent")
 def work() -> str:

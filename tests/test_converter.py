@@ -15,7 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from paor import Engine, JournalError, Limits, ModelCall, Reply, Result, ScriptedModel, UsageError, replay
+from paor import Engine, Limits, ModelCall, Reply, Result, ScriptedModel, replay
+from paor.errors import JournalError, UsageError
 from paor.tools.documents.convert import converter as module
 from paor.tools.documents.convert.converter import Converter
 from paor.tools.documents.convert.formats.conversion import ConversionError, Converted

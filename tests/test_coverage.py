@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Journal, UsageError, why
+from paor import Journal, why
+from paor.errors import UsageError
 from paor.fsm.check.bounded_specs import worlds_of
 from paor.fsm.check.checker import default_limits
 from paor.fsm.check.state_space import explore

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from paor import UsageError
+from paor.errors import UsageError
 from paor.fsm.explain.coverage import Coverage
 from paor.testing.crash_matrix import CrashReport, _spread, matrix
 from paor.testing.crash_worker import perform

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from paor import JournalError, JournalFull, PaorError
+from paor import PaorError
+from paor.errors import JournalError, JournalFull
 from paor.fsm.journal import file as journal_file
 
 from .crash.cases import finished_by, lost_rows, settled, started_by

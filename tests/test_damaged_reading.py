@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from paor import Journal, JournalDamaged, diagram, replay
+from paor import Journal, diagram, replay
+from paor.errors import JournalDamaged
 from paor.fsm.explain.diff import diff
 from paor.fsm.explain.why import why
 

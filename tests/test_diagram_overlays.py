@@ -20,7 +20,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Coverage, Journal, UnknownRun, UsageError, coverage, diagram
+from paor import Journal, coverage, diagram
+from paor.audit import Coverage
+from paor.errors import UnknownRun, UsageError
 from paor.fsm.diagrams.captions import legend_of
 from paor.fsm.diagrams.layout import Rect, layout_of, width_of
 from paor.fsm.diagrams.legend import panel_of

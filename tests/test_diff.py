@@ -14,29 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import (
-    Engine,
-    Journal,
-    Limits,
-    ModelUnavailable,
-    Policy,
-    Reply,
-    RunDiff,
-    ScriptedModel,
-    SeededIds,
-    SteppingClock,
-    Tool,
-    ToolError,
-    UnknownRun,
-    Usage,
-    UsageError,
-    diff,
-    tool,
-)
+from paor import Engine, Journal, Limits, Policy, Reply, ScriptedModel, Tool, Usage, diff, tool
+from paor.audit import RunDiff
+from paor.errors import ModelUnavailable, ToolError, UnknownRun, UsageError
 from paor.fsm.decision.case import Case
 from paor.fsm.explain.divergence import CAUSES
 from paor.fsm.machine.stop_rules import STOP_REACHED, first_stop
 from paor.prompts.building.templates import default_templates
+from paor.testing import SeededIds, SteppingClock
 
 from .journeys import BY_NAME, JOURNEYS, Journey, Lost, losing, play
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, REFINE, SELECT, STOP, SUCCESS, engine

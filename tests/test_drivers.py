@@ -12,23 +12,12 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    Event,
-    Journal,
-    JournalError,
-    RandomIds,
-    Result,
-    RunEnded,
-    RunStarted,
-    RunWaiting,
-    ScriptedModel,
-    StepCompleted,
-    Tool,
-    TransitionTaken,
-    tool,
-)
+from paor import Event, Journal, Result, ScriptedModel, Tool, tool
+from paor.errors import JournalError
+from paor.events import RunEnded, RunStarted, RunWaiting, StepCompleted, TransitionTaken
 from paor.fsm.runtime.drivers import AsyncWriter
 from paor.states.base.errors import InternalError
+from paor.testing import RandomIds
 
 from .journeys import BY_NAME, JOURNEYS, Journey, Lost, play
 from .worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, Script, engine

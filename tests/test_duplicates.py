@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from paor import Limits, ScriptedModel, Tool, ToolError, replay, tool
+from paor import Limits, ScriptedModel, Tool, replay, tool
+from paor.errors import ToolError
 from paor.fsm.decision.duplicate_calls import duplicate_key, extend_window, rule_broken, window_length
 
 from .cases import Walk, short, spec

@@ -23,25 +23,21 @@ from paor import (
     Journal,
     Limits,
     ModelCall,
-    ModelUnavailable,
     Policy,
     Reply,
-    RunEnded,
     ScriptedModel,
-    ScriptExhausted,
     Tool,
     ToolContext,
-    ToolError,
     ToolOutput,
-    TransitionTaken,
     Usage,
-    UsageError,
-    WebFact,
     replay,
     tool,
 )
+from paor.errors import ModelUnavailable, ScriptExhausted, ToolError, UsageError
+from paor.events import RunEnded, TransitionTaken
 from paor.fsm.machine.table import ROWS, Row, rows_of
 from paor.states.run.phase_names import EXECUTING, PLANNING, REVIEWING, SPECIFYING
+from paor.web import WebFact
 
 from .cases import short
 from .journey import answered, asking

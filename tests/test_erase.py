@@ -17,23 +17,11 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    Engine,
-    Erased,
-    Journal,
-    JournalBusy,
-    LeaseHeld,
-    Limits,
-    Result,
-    SeededIds,
-    Task,
-    UnknownRun,
-    UsageError,
-    replay,
-    tool,
-)
+from paor import Engine, Journal, Limits, Result, Task, replay, tool
+from paor.errors import Erased, JournalBusy, LeaseHeld, UnknownRun, UsageError
 from paor.fsm.erasure.execute import unfinished_runs
 from paor.fsm.erasure.text_search import EXCERPT, Excerpts, form
+from paor.testing import SeededIds
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
 from .pages import ROOT

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 import rfc8785
 
-from paor import Journal, SeededIds, UnknownRun
+from paor import Journal
+from paor.errors import UnknownRun
 from paor.fsm.journal.record import HASHED
 from paor.fsm.journal.rows import ROOT_COLUMNS
+from paor.testing import SeededIds
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
 from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine

@@ -14,22 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import (
-    Engine,
-    Journal,
-    Limits,
-    Policy,
-    Reply,
-    ScriptedModel,
-    Task,
-    TimedOut,
-    ToolError,
-    ToolOutput,
-    Usage,
-    UsageError,
-    tool,
-)
+from paor import Engine, Journal, Limits, Policy, Reply, ScriptedModel, Task, ToolOutput, Usage, tool
 from paor.cli import main
+from paor.errors import TimedOut, ToolError, UsageError
 from paor.fsm.transfer.redaction import Redaction
 from paor.states.records.actions import Effect
 from paor.testing import call, parameters, plan, refine, review, scripted_tool, select, step

@@ -12,26 +12,10 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    Engine,
-    Journal,
-    Limits,
-    ModelCall,
-    ModelUnavailable,
-    Policy,
-    Profile,
-    Reply,
-    Result,
-    RunEnded,
-    RunStarted,
-    SeededIds,
-    SteppingClock,
-    Task,
-    Tool,
-    UsageError,
-    replay,
-    tool,
-)
+from paor import Engine, Journal, Limits, ModelCall, Policy, Profile, Reply, Result, Task, Tool, replay, tool
+from paor.errors import ModelUnavailable, UsageError
+from paor.events import RunEnded, RunStarted
+from paor.testing import SeededIds, SteppingClock
 
 from .journey import Lost
 from .planning import PLAN, STEP

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from paor import Policy, ToolContext, ToolError, UsageError, open_within, replay, tool
+from paor import Policy, ToolContext, open_within, replay, tool
+from paor.errors import ToolError, UsageError
 from paor.tools.documents.files import outside
 from paor.tools.policy import unsafe
 

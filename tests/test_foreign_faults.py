@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, JournalError, Reply, Tool, TransitionTaken, tool
+from paor import Engine, Journal, Reply, Tool, tool
+from paor.errors import JournalError
+from paor.events import TransitionTaken
 
 from .recording import World, observation
 from .worlds import PARAMETERS, SELECT, STOP, SUCCESS

@@ -12,28 +12,10 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    Engine,
-    Erased,
-    InvalidAnswer,
-    InvalidFork,
-    Journal,
-    JournalDamaged,
-    Limits,
-    PaorError,
-    Policy,
-    RunChanged,
-    ScriptedModel,
-    SeededIds,
-    SteppingClock,
-    Tool,
-    ToolContext,
-    UnknownRun,
-    UsageError,
-    replay,
-    tool,
-)
+from paor import Engine, Journal, Limits, PaorError, Policy, ScriptedModel, Tool, ToolContext, replay, tool
+from paor.errors import Erased, InvalidAnswer, InvalidFork, JournalDamaged, RunChanged, UnknownRun, UsageError
 from paor.fsm.journal.record import chain_hash, root_hash
+from paor.testing import SeededIds, SteppingClock
 
 from .forks import Forker, given_after, given_until, holds
 from .journeys import BY_NAME, JOURNEYS, Journey, Lost, losing, play

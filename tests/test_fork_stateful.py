@@ -18,7 +18,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
-from paor import Engine, Event, InvalidFork, Journal, Limits, Policy, replay
+from paor import Engine, Event, Journal, Limits, Policy, replay
+from paor.errors import InvalidFork
 from paor.states.run.phase_names import FINAL
 
 from .fragile import CRASHES, Crash, FragileModel, Lost, fragile_tools

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis.stateful import invariant
 
-from paor import Engine, Journal, Policy, ScriptedModel, Tool, UsageError
+from paor import Engine, Journal, Policy, ScriptedModel, Tool
+from paor.errors import UsageError
 from paor.fuzz import EngineMachine, World, search
 from paor.fuzz.repro import RUNS_MAX, Repro, load
 from paor.fuzz.sample_engine import sample_engine

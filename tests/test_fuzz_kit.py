@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import paor.fsm.machine.machine
-from paor import Engine, Journal, Policy, Usage, UsageError
+from paor import Engine, Journal, Policy, Usage
 from paor.cli.commands.fuzz import _coverage_lines
+from paor.errors import UsageError
 from paor.fsm.explain.coverage import Coverage
 from paor.fsm.machine.stop_rules import STOP_REACHED, first_stop
 from paor.fsm.machine.table import TABLE

@@ -20,29 +20,21 @@ import rfc8785
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import (
-    Engine,
+from paor import Engine, Journal, Limits, Policy, Result, ScriptedModel, replay, tool
+from paor.errors import (
     InvalidAnswer,
-    Journal,
     JournalBusy,
     JournalFull,
     JournalTooNew,
     LeaseHeld,
     LeaseLost,
-    Limits,
     NotAJournal,
-    Policy,
-    Result,
-    ScriptedModel,
-    SeededIds,
-    SteppingClock,
-    replay,
-    tool,
 )
 from paor.fsm.journal.record import COLUMNS, HASHED, canonical_row, chain_hash
 from paor.fsm.machine.fold import apply, restore
 from paor.states.run.counters import counters_of
 from paor.states.run.state import initial_run
+from paor.testing import SeededIds, SteppingClock
 
 from .erasing import erase_by_hand
 from .worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS

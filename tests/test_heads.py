@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from paor import Journal, UsageError
+from paor import Journal
+from paor.errors import UsageError
 from paor.fsm.verify.heads import BYTES_MAX, Head, heads_file, read
 
 from .journeys import BY_NAME, play

@@ -10,20 +10,10 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    AlreadyAnswered,
-    Engine,
-    InvalidAnswer,
-    JournalError,
-    LeaseHeld,
-    RandomIds,
-    RunEnded,
-    RunStarted,
-    Task,
-    TransitionTaken,
-    UnknownRun,
-    tool,
-)
+from paor import Engine, Task, tool
+from paor.errors import AlreadyAnswered, InvalidAnswer, JournalError, LeaseHeld, UnknownRun
+from paor.events import RunEnded, RunStarted, TransitionTaken
+from paor.testing import RandomIds
 
 from .test_keyed_start import once
 from .test_recover import by_kind, lost

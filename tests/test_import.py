@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
-from paor import Imported, Journal, JournalConflict, JournalDamaged, LeaseHeld, SeededIds, UsageError, replay
+from paor import Journal, replay
+from paor.audit import Imported
+from paor.errors import JournalConflict, JournalDamaged, LeaseHeld, UsageError
 from paor.fsm.transfer.export import export_runs, in_order, line_bytes
+from paor.testing import SeededIds
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
 from .stored import query

@@ -19,20 +19,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import (
-    Engine,
-    Event,
-    InvalidAnswer,
-    JournalFull,
-    RandomIds,
-    Result,
-    Tool,
-    ToolContext,
-    TransitionTaken,
-    replay,
-    tool,
-)
+from paor import Engine, Event, Result, Tool, ToolContext, replay, tool
+from paor.errors import InvalidAnswer, JournalFull
+from paor.events import TransitionTaken
 from paor.fsm.journal.leases import current_owner
+from paor.testing import RandomIds
 
 from .test_resume import die, in_child
 from .worlds import CONTINUE, JOURNAL, READ, SELECT, STOP, SUCCESS, TOOLS, engine, flaky

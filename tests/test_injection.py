@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from paor import ApprovalRule, Limits, ModelCall, Policy, ToolError, replay, tool
+from paor import ApprovalRule, Limits, ModelCall, Policy, replay, tool
+from paor.errors import ToolError
 
 from .planning import PLAN, STEP, World
 from .recording import observation, sections, text_of

@@ -15,22 +15,8 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    Document,
-    Engine,
-    Journal,
-    JournalError,
-    ModelUnavailable,
-    ScriptedModel,
-    Tool,
-    UnknownRun,
-    UsageError,
-    diagram,
-    diff,
-    replay,
-    tool,
-    why,
-)
+from paor import Document, Engine, Journal, ScriptedModel, Tool, diagram, diff, replay, tool, why
+from paor.errors import JournalError, ModelUnavailable, UnknownRun, UsageError
 from paor.fsm.lifecycle.arguments import ForkOptions, ResumeOptions, RunOptions
 
 from .cases import short

@@ -19,21 +19,13 @@ import pytest
 from sqlite_utils import Database
 
 import paor
-from paor import (
-    Document,
-    Journal,
-    JournalError,
-    JournalTooNew,
-    NotAJournal,
-    SeededIds,
-    UnknownRun,
-    UsageError,
-    tool,
-)
+from paor import Document, Journal, tool
+from paor.errors import JournalError, JournalTooNew, NotAJournal, UnknownRun, UsageError
 from paor.fsm.journal import migrations
 from paor.fsm.journal.file import ours
 from paor.fsm.journal.migrations import APPLICATION_ID, newest
 from paor.states.run.spec import Spec
+from paor.testing import SeededIds
 
 from .journeys import BY_NAME, JOURNEYS, play
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
@@ -473,7 +465,7 @@ def test_an_export_of_a_closed_file_that_is_written_meanwhile_stops(tmp_path: Pa
         next(lines)
         with engine(tmp_path, SCRIPT, ids=SeededIds("other")) as scripted:
             scripted.run("Read again")
-        with pytest.raises(paor.JournalBusy, match="try again"):
+        with pytest.raises(paor.errors.JournalBusy, match="try again"):
             list(lines)
         assert [line["line"] for line in reader.export(run_id)][-1] == "head"
 
@@ -528,7 +520,7 @@ def test_verify_gives_up_on_a_file_that_never_rests(path: Path, monkeypatch: pyt
         monkeypatch.setattr(journal_file, "identity", lambda path: (0, 0, 0))
         with (
             Journal(path, read_only=True) as reader,
-            pytest.raises(paor.JournalBusy, match="again and again"),
+            pytest.raises(paor.errors.JournalBusy, match="again and again"),
         ):
             reader.verify()
 
@@ -658,7 +650,7 @@ def test_sqlite_refusing_to_switch_to_the_log_is_tried_again_and_at_last_told(
     """SQLite does not wait here by itself, so that we do, as long as for any other lock."""
     blocker = sqlite3.connect(tmp_path / JOURNAL, isolation_level=None, check_same_thread=False)
     blocker.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(paor.JournalBusy, match="another process holds the journal"):
+    with pytest.raises(paor.errors.JournalBusy, match="another process holds the journal"):
         Journal(tmp_path / JOURNAL, busy_timeout_s=0.05)
     timer = threading.Timer(0.1, blocker.execute, ["ROLLBACK"])
     timer.start()
@@ -689,14 +681,14 @@ def test_only_a_locked_file_is_tried_again(tmp_path: Path, monkeypatch: pytest.M
 def test_errors_of_sqlite_become_one_clear_line() -> None:
     """Each kind its own class; the text of SQLite stays in it where it helps."""
     kinds = {
-        "SQLITE_BUSY_SNAPSHOT": paor.JournalBusy,
-        "SQLITE_LOCKED": paor.JournalBusy,
+        "SQLITE_BUSY_SNAPSHOT": paor.errors.JournalBusy,
+        "SQLITE_LOCKED": paor.errors.JournalBusy,
         "SQLITE_NOTADB": NotAJournal,
         "SQLITE_CANTOPEN_ISDIR": NotAJournal,
-        "SQLITE_FULL": paor.JournalFull,
-        "SQLITE_IOERR_WRITE": paor.JournalFull,
-        "SQLITE_READONLY_DBMOVED": paor.JournalFull,
-        "SQLITE_CORRUPT": paor.JournalDamaged,
+        "SQLITE_FULL": paor.errors.JournalFull,
+        "SQLITE_IOERR_WRITE": paor.errors.JournalFull,
+        "SQLITE_READONLY_DBMOVED": paor.errors.JournalFull,
+        "SQLITE_CORRUPT": paor.errors.JournalDamaged,
         "SQLITE_MISUSE": JournalError,
     }
     for name, kind in kinds.items():
@@ -704,7 +696,7 @@ def test_errors_of_sqlite_become_one_clear_line() -> None:
         error.sqlite_errorname = name
         assert type(ours(error, "a.db")) is kind
         assert str(ours(error, "a.db")).startswith("a.db: ")
-    assert type(ours(sqlite3.OperationalError("malformed JSON"), "a.db")) is paor.JournalDamaged
+    assert type(ours(sqlite3.OperationalError("malformed JSON"), "a.db")) is paor.errors.JournalDamaged
 
 
 # -- the page ------------------------------------------------------------------------------------------------------

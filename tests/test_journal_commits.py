@@ -18,21 +18,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from paor import (
-    Engine,
-    Journal,
-    JournalBusy,
-    JournalError,
-    JournalFull,
-    LeaseLost,
-    RandomIds,
-    Result,
-    SystemClock,
-    replay,
-)
+from paor import Engine, Journal, Result, replay
+from paor.errors import JournalBusy, JournalError, JournalFull, LeaseLost
 from paor.fsm.journal.group_commit import Committer, Entry
 from paor.fsm.journal.record import COLUMNS
 from paor.states.base.errors import InternalError
+from paor.testing import RandomIds, SystemClock
 
 from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
 

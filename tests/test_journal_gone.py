@@ -12,7 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from paor import Engine, Journal, JournalError, ScriptedModel, Tool, replay, tool
+from paor import Engine, Journal, ScriptedModel, Tool, replay, tool
+from paor.errors import JournalError
 
 from .worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
 

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict, astuple
 
-from paor import Engine, Limits, ModelUnavailable, Reply, ScriptedModel, Usage
+from paor import Engine, Limits, Reply, ScriptedModel, Usage
+from paor.errors import ModelUnavailable
 from paor.fsm.journal.payloads import REMEMBERED, Stager, salted_digest
 from paor.fsm.journal.record import HASHED, canonical, canonical_row, chain_hash
 from paor.fsm.journal.rows import ROOT_COLUMNS, Transition

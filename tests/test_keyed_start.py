@@ -22,22 +22,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from paor import (
-    Document,
-    Engine,
-    Journal,
-    KeyConflict,
-    LeaseHeld,
-    Limits,
-    Policy,
-    RandomIds,
-    RunChanged,
-    RunEnded,
-    RunStarted,
-    Task,
-    TransitionTaken,
-    tool,
-)
+from paor import Document, Engine, Journal, Limits, Policy, Task, tool
+from paor.errors import KeyConflict, LeaseHeld, RunChanged
+from paor.events import RunEnded, RunStarted, TransitionTaken
+from paor.testing import RandomIds
 
 from .effort import examples
 from .planning import PLAN, STEP

@@ -18,19 +18,12 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    Engine,
-    Journal,
-    JournalDamaged,
-    LeaseHeld,
-    LeaseLost,
-    RandomIds,
-    Result,
-    TransitionTaken,
-    tool,
-)
+from paor import Engine, Journal, Result, tool
+from paor.errors import JournalDamaged, LeaseHeld, LeaseLost
+from paor.events import TransitionTaken
 from paor.fsm.journal import leases
 from paor.fsm.journal.leases import LeaseBook, Owner, current_owner
+from paor.testing import RandomIds
 
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 
@@ -127,7 +120,7 @@ def test_of_many_threads_at_once_exactly_one_drives(tmp_path: Path) -> None:
 RESUMER = """
 import sys, time
 from pathlib import Path
-from paor import LeaseHeld
+from paor.errors import LeaseHeld
 from tests.test_lease import working
 folder, run_id = Path(sys.argv[1]), sys.argv[2]
 

@@ -16,26 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import (
-    Engine,
-    Journal,
-    Limits,
-    ModelCall,
-    ModelUnavailable,
-    RandomIds,
-    Reply,
-    Result,
-    Task,
-    ToolContext,
-    ToolError,
-    Usage,
-    replay,
-    tool,
-)
+from paor import Engine, Journal, Limits, ModelCall, Reply, Result, Task, ToolContext, Usage, replay, tool
+from paor.errors import ModelUnavailable, ToolError
 from paor.prompts.model import prompt_bytes
 from paor.states.run import budgets
 from paor.states.run.budgets import BYTES_PER_TOKEN, reservation
 from paor.states.run.state import Counters
+from paor.testing import RandomIds
 
 from .worlds import JOURNAL, MET, PARAMETERS, REFINE, REVIEW, SELECT
 

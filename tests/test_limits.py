@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from paor import Limits, Policy, Reply, ScriptedModel, Usage, UsageError, replay
+from paor import Limits, Policy, Reply, ScriptedModel, Usage, replay
+from paor.errors import UsageError
 from paor.states.run.reasons import LIMIT_REASONS, REASONS
 
 from .cases import Walk, short, spec

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import Engine, Limits, ReplyTokens, ScriptedModel, Task, UsageError
+from paor import Engine, Limits, ReplyTokens, ScriptedModel, Task
+from paor.errors import UsageError
 from paor.states.settings.limits import merged_limits
 
 from .planning import World

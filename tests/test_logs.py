@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from paor import Engine, Limits, ModelUnavailable, Policy, tool
+from paor import Engine, Limits, Policy, tool
+from paor.errors import ModelUnavailable
 
 from .journey import Journey, play
 from .journeys import JOURNEYS

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 from transitions import EventData, Machine, MachineError
 
-from paor import IllegalEvent, InternalError
+from paor.errors import IllegalEvent, InternalError
 from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.journal.record import canonical
 from paor.fsm.machine import guards as guards_module

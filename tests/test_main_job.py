@@ -119,7 +119,8 @@ def test_the_main_job_on_documents_of_others(
 
 def test_the_same_run_twice_exports_the_same_bytes(tmp_path: Path) -> None:
     """With the same ports the journal's rows are byte-identical."""
-    from paor import Engine, SeededIds, SteppingClock
+    from paor import Engine
+    from paor.testing import SeededIds, SteppingClock
 
     exports = []
     for name in ("one.db", "two.db"):

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, InvalidAnswer, Journal, Limits, McpServer, Result
+from paor import Engine, Journal, Limits, McpServer, Result
+from paor.errors import InvalidAnswer
 
 from .journey import answered
 from .mcp_kit import (
@@ -265,7 +266,7 @@ def test_a_server_cannot_ask_within_a_direct_call(tmp_path: Path) -> None:
     """Outside any run nobody can answer: the caller gets the question as an error, and nothing stays open."""
     import asyncio
 
-    from paor import AnswerNeeded
+    from paor.errors import AnswerNeeded
 
     with faulty(tmp_path) as server:
         tools = {tool.name: tool for tool in server.tools()}

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import Engine, Journal, McpServer, MissingExtra, ScriptedModel, ToolError, UsageError, mcp_tools
+from paor import Engine, Journal, McpServer, ScriptedModel, mcp_tools
+from paor.errors import MissingExtra, ToolError, UsageError
 from paor.tools.catalog import Catalog, fold_name
 from paor.tools.mcp.naming import Listed, entries_of, prefix_of
 from paor.tools.mcp.settings import McpSettings, settings_of

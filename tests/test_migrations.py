@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from sqlite_utils import Database
 
-from paor import Journal, JournalTooNew, JournalTooOld, replay
+from paor import Journal, replay
 from paor.cli import main
+from paor.errors import JournalTooNew, JournalTooOld
 from paor.fsm.journal import migrations
 from paor.fsm.journal.migrations import STEPS, Migration
 

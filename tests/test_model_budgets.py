@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import Engine, Limits, ModelCall, OpenAIModel, PromptMessage, Result, UsageError, replay
+from paor import Engine, Limits, ModelCall, OpenAIModel, Result, replay
+from paor.errors import UsageError
+from paor.models import PromptMessage
 from paor.states.run.budgets import REPLY_TOKENS_MIN, Reservation, allowance, refusal, reservation
 from paor.states.run.state import Counters
 

@@ -15,27 +15,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from paor import (
-    AnthropicModel,
-    Engine,
-    Limits,
-    MissingExtra,
-    ModelCall,
-    ModelNotice,
-    ModelText,
-    ModelUnavailable,
-    Notice,
-    OfflineModel,
-    OpenAIModel,
-    PromptMessage,
-    Reply,
-    RunEnded,
-    TransitionTaken,
-    Usage,
-    UsageError,
-    replay,
-)
+from paor import AnthropicModel, Engine, Limits, ModelCall, OfflineModel, OpenAIModel, Reply, Usage, replay
+from paor.errors import MissingExtra, ModelUnavailable, UsageError
+from paor.events import ModelNotice, ModelText, RunEnded, TransitionTaken
 from paor.fsm.lifecycle.arguments import model_of
+from paor.models import Notice, PromptMessage
 from paor.prompts.clients import settings
 from paor.prompts.clients.asking import ask
 from paor.prompts.model import OfferedTool

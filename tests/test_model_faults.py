@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from paor import AnthropicModel, Engine, ModelCall, ModelUnavailable, OpenAIModel, PromptMessage, replay
+from paor import AnthropicModel, Engine, ModelCall, OpenAIModel, replay
+from paor.errors import ModelUnavailable
+from paor.models import PromptMessage
 from paor.prompts.parsing.plans import read_plan
 from paor.prompts.parsing.replies import Invalid
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Model, ModelCall, Reply, ScriptedModel, ToolContext, UsageError, replay, tool
+from paor import Engine, Model, ModelCall, Reply, ScriptedModel, ToolContext, replay, tool
+from paor.errors import UsageError
 
 from .worlds import PARAMETERS, SELECT, STOP, SUCCESS
 

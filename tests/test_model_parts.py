@@ -14,17 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from paor import (
-    AnthropicModel,
-    ModelCall,
-    ModelUnavailable,
-    OpenAIModel,
-    PromptMessage,
-    Reply,
-    Usage,
-    UsageError,
-)
+from paor import AnthropicModel, ModelCall, OpenAIModel, Reply, Usage
+from paor.errors import ModelUnavailable, UsageError
 from paor.fsm.versioning.fingerprints import example_forms
+from paor.models import PromptMessage
 from paor.prompts.clients.prices import prices_of
 from paor.prompts.clients.wire.chat_completions import ChatWire
 from paor.prompts.clients.wire.exchange import Exchange

@@ -25,17 +25,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import (
-    AnthropicModel,
-    Engine,
-    Event,
-    ModelText,
-    ModelUnavailable,
-    OpenAIModel,
-    RunEnded,
-    ScriptedModel,
-    tool,
-)
+from paor import AnthropicModel, Engine, Event, OpenAIModel, ScriptedModel, tool
+from paor.errors import ModelUnavailable
+from paor.events import ModelText, RunEnded
 from paor.prompts.clients.wire.secrets import REDACTED, Scrubber, StreamScrubber
 
 from .model_server import KEY, WIRES, Behaviour, QuickPort, Wire, model_server, plain, streamed
@@ -149,7 +141,8 @@ def test_no_key_in_a_crash_of_the_interpreter(tmp_path: Path) -> None:
         server.script(plain(f'{{"error": "{KEY}"}}', status=500, headers={"x-request-id": KEY, "x-a": KEY}))
         code = f"""
             import logging; logging.basicConfig(level=logging.DEBUG)
-            from paor import AnthropicModel, ModelCall, PromptMessage
+            from paor import AnthropicModel, ModelCall
+            from paor.models import PromptMessage
             model = AnthropicModel("m", base_url={server.url!r}, retries=0)
             model.ask(ModelCall("text", (PromptMessage("user", "x"),)))
         """
@@ -226,7 +219,8 @@ def test_secrets_of_the_environment_are_kept_too(monkeypatch: pytest.MonkeyPatch
 
 
 def _call() -> Any:
-    from paor import ModelCall, PromptMessage
+    from paor import ModelCall
+    from paor.models import PromptMessage
 
     return ModelCall("text", (PromptMessage("user", "x"),))
 

@@ -16,20 +16,10 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from paor import (
-    AnthropicModel,
-    Engine,
-    Journal,
-    Limits,
-    ModelCall,
-    ModelText,
-    ModelUnavailable,
-    OpenAIModel,
-    PromptMessage,
-    Reply,
-    RunEnded,
-    replay,
-)
+from paor import AnthropicModel, Engine, Journal, Limits, ModelCall, OpenAIModel, Reply, replay
+from paor.errors import ModelUnavailable
+from paor.events import ModelText, RunEnded
+from paor.models import PromptMessage
 from paor.prompts.parsing.plans import read_plan
 from paor.prompts.parsing.reply_forms import plan_form
 from paor.states.records.plans import Plan

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor import (
-    EffectUnknown,
     Engine,
     Journal,
     Limits,
@@ -24,11 +23,11 @@ from paor import (
     ScriptedModel,
     ToolContext,
     Usage,
-    UsageError,
     replay,
     why,
 )
 from paor import tool as as_tool
+from paor.errors import EffectUnknown, UsageError
 from paor.prompts.building.conversation import NO_CALLS, wire_names
 from paor.prompts.parsing.replies import DirectAnswer, Invalid
 from paor.prompts.parsing.turns import CALLS_MAX, Calls, read_turn, turn_text

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor import Document, Limits, ToolError, ToolOutput, WebFact
+from paor import Document, Limits, ToolOutput
+from paor.errors import ToolError
 from paor.fsm.decision.observation import (
     CUT,
     check_of,
@@ -26,6 +27,7 @@ from paor.prompts.building.history import ARGUMENTS_CHARS, arguments_text
 from paor.states.records.actions import Preview, StoredText, ToolResult
 from paor.states.records.observations import Message, Observation
 from paor.states.run.phase_names import OBSERVING
+from paor.web import WebFact
 
 from .cases import INTENT, PLACE, SELECTION, ended, run_in, spec
 

@@ -10,19 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import (
-    Document,
-    Engine,
-    Journal,
-    Limits,
-    ModelCall,
-    ModelUnavailable,
-    PromptMessage,
-    Result,
-    ToolError,
-    replay,
-    tool,
-)
+from paor import Document, Engine, Journal, Limits, ModelCall, Result, replay, tool
+from paor.errors import ModelUnavailable, ToolError
+from paor.models import PromptMessage
 from paor.prompts.building.builder import PromptBuilder, TextTask
 from paor.prompts.building.fencing import beginning, without_note
 from paor.prompts.offline import SIGNATURE, OfflineModel

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, ModelCall, OfflineModel, PromptMessage, Result, replay
+from paor import Engine, Journal, ModelCall, OfflineModel, Result, replay
+from paor.models import PromptMessage
 from paor.prompts.parsing.plans import read_plan
 from paor.states.records.plans import Plan
 

@@ -20,20 +20,10 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    Engine,
-    InvalidAnswer,
-    Journal,
-    LeaseHeld,
-    LeaseLost,
-    PaorError,
-    Policy,
-    RandomIds,
-    SystemClock,
-    TransitionTaken,
-    replay,
-    tool,
-)
+from paor import Engine, Journal, PaorError, Policy, replay, tool
+from paor.errors import InvalidAnswer, LeaseHeld, LeaseLost
+from paor.events import TransitionTaken
+from paor.testing import RandomIds, SystemClock
 
 from .test_cli_support import Shell, make_shell
 from .test_lease import alter

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Event, Result, SeededIds, SteppingClock, ToolError, TransitionTaken, replay, tool
+from paor import Engine, Event, Result, replay, tool
+from paor.errors import ToolError
+from paor.events import TransitionTaken
+from paor.testing import SeededIds, SteppingClock
 
 from .journey import Journey, Lost, answered
 from .plan_journeys import PLANNED

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from paor import Limits, Policy, Tool, ToolError, tool
+from paor import Limits, Policy, Tool, tool
+from paor.errors import ToolError
 
 from .planning import (
     ABORT,

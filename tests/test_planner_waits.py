@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from paor import InvalidAnswer, Limits, Policy, Result, SeededIds, SteppingClock, replay, tool
+from paor import Limits, Policy, Result, replay, tool
+from paor.errors import InvalidAnswer
+from paor.testing import SeededIds, SteppingClock
 
 from .journey import answered
 from .planning import ASK, END, NOTHING, OBJECT, PLAN, STEP, World, check, counted, results, transcript

@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor import Document, Limits, ModelCall, Policy, PromptMessage, ToolError, ToolOutput, UsageError, tool
+from paor import Document, Limits, ModelCall, Policy, ToolOutput, tool
+from paor.errors import ToolError, UsageError
 from paor.fsm.decision.run_resources import RunResources
+from paor.models import PromptMessage
 from paor.prompts.building.builder import PLACEHOLDERS, RULES, PromptBuilder, TextTask, documents_index
 from paor.prompts.building.fencing import fence, inert
 from paor.prompts.building.history import OMITTED, SHORTENED, history_text, message_text

@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from paor import Journal, JournalError
+from paor import Journal
+from paor.errors import JournalError
 from paor.fsm.journal.database import authorize
 
 from .pages import environment

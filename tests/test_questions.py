@@ -9,20 +9,9 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    AnswerNeeded,
-    EffectUnknown,
-    Engine,
-    Policy,
-    Question,
-    Result,
-    RunWaiting,
-    Task,
-    Tool,
-    ToolContext,
-    replay,
-    tool,
-)
+from paor import Engine, Policy, Question, Result, Task, Tool, ToolContext, replay, tool
+from paor.errors import AnswerNeeded, EffectUnknown
+from paor.events import RunWaiting
 from paor.tools.schema.parameters import ParameterSchema
 
 from .planning import NOTHING, PLAN, STEP, World

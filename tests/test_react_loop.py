@@ -16,31 +16,25 @@ import pytest
 from paor import (
     Document,
     Event,
-    InvalidAnswer,
     Limits,
-    NotStarted,
     Policy,
     Profile,
     Reply,
-    RunEnded,
-    RunStarted,
-    StepCompleted,
     Tool,
     ToolContext,
-    ToolError,
     ToolOutput,
-    TransitionTaken,
     Usage,
-    UsageError,
-    WebFact,
     replay,
     tool,
 )
+from paor.errors import InvalidAnswer, NotStarted, ToolError, UsageError
+from paor.events import RunEnded, RunStarted, StepCompleted, TransitionTaken
 from paor.states.records.actions import ActionParameters, ActionSelection
 from paor.states.records.observations import Observation
 from paor.states.records.reviews import Refinement
 from paor.tools.catalog import Catalog
 from paor.tools.documents.builtin import builtin_tools
+from paor.web import WebFact
 
 from .cases import short
 from .journey import answered

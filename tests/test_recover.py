@@ -24,24 +24,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from paor import (
-    Engine,
-    Journal,
-    JournalDamaged,
-    Limits,
-    RandomIds,
-    RunChanged,
-    RunEnded,
-    SteppingClock,
-    SystemClock,
-    Task,
-    TransitionTaken,
-    UnknownRun,
-    UsageError,
-    replay,
-    tool,
-)
+from paor import Engine, Journal, Limits, Task, replay, tool
+from paor.errors import JournalDamaged, RunChanged, UnknownRun, UsageError
+from paor.events import RunEnded, TransitionTaken
 from paor.fsm.lifecycle.runner import Runner
+from paor.testing import RandomIds, SteppingClock, SystemClock
 
 from .effort import examples
 from .test_fallback import ByKind

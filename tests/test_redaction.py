@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import Journal, Redaction, UsageError
+from paor import Journal
+from paor.audit import Redaction
+from paor.errors import UsageError
 from paor.fsm.transfer.export import line_bytes
 from paor.fsm.transfer.redaction import DEFAULT_RULES, rules_of_text
 

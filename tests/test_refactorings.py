@@ -614,7 +614,8 @@ def test_the_order_of_rows_templates_and_schemas_are_seen(monkeypatch: pytest.Mo
 SCRIPT = """
 import sys
 from pathlib import Path
-from paor import Policy, RunChanged
+from paor import Policy
+from paor.errors import RunChanged
 from tests.worlds import PARAMETERS, SELECT, STOP, SUCCESS, engine
 
 import paor

@@ -10,22 +10,9 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    Engine,
-    Journal,
-    JournalDamaged,
-    Limits,
-    ModelCall,
-    Policy,
-    Replay,
-    ReplayDiverged,
-    ScriptedModel,
-    Tool,
-    ToolContext,
-    UnknownRun,
-    replay,
-    tool,
-)
+from paor import Engine, Journal, Limits, ModelCall, Policy, ScriptedModel, Tool, ToolContext, replay, tool
+from paor.audit import Replay
+from paor.errors import JournalDamaged, ReplayDiverged, UnknownRun
 from paor.fsm.journal.payloads import salted_digest
 from paor.fsm.journal.record import canonical, chain_hash, root_hash
 from paor.fsm.journal.rows import ROOT_COLUMNS

@@ -64,7 +64,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def web_run(folder: Path) -> Path:
     """Return the journal of a run that has searched and read the web, as far as a site on this machine is one."""
-    from paor import Engine, Journal, ScriptedModel, SearchHit, SearchReply, web_tools
+    from paor import Engine, Journal, ScriptedModel, web_tools
+    from paor.web import SearchHit, SearchReply
 
     from .worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
 

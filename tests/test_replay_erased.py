@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from paor import Journal, Unchecked, replay
+from paor import Journal, replay
+from paor.audit import Unchecked
 from paor.fsm.journal.record import COLUMNS, HASHED, PREV_HASH, chain_hash, root_hash
 from paor.fsm.journal.rows import ROOT_COLUMNS
 from paor.fsm.replay.row_columns import column_problems

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import Engine, Limits, ModelCall, OpenAIModel, PromptMessage, ReplyTokens, replay
+from paor import Engine, Limits, ModelCall, OpenAIModel, ReplyTokens, replay
 from paor.fsm.versioning.fingerprints import given_fingerprints
+from paor.models import PromptMessage
 from paor.states.run.budgets import reply_limit
 from paor.states.run.spec import Spec
 

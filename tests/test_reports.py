@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Engine, Journal, MissingExtra, ToolError, UsageError, builtin_tools, replay
+from paor import Engine, Journal, builtin_tools, replay
+from paor.errors import MissingExtra, ToolError, UsageError
 from paor.tools.documents import reports
 from paor.tools.documents.convert.registry import convert
 from paor.tools.documents.reports import MIMES, render_report

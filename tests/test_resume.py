@@ -21,29 +21,16 @@ import orjson
 import pytest
 from msgspec.structs import replace
 
-from paor import (
-    AlreadyAnswered,
-    Engine,
-    Erased,
-    InvalidAnswer,
-    Journal,
-    JournalDamaged,
-    Limits,
-    Policy,
-    RandomIds,
-    Result,
-    ToolContext,
-    TransitionTaken,
-    UnknownRun,
-    replay,
-    tool,
-)
+from paor import Engine, Journal, Limits, Policy, Result, ToolContext, replay, tool
+from paor.errors import AlreadyAnswered, Erased, InvalidAnswer, JournalDamaged, UnknownRun
+from paor.events import TransitionTaken
 from paor.fsm.journal.payloads import salted_digest
 from paor.fsm.machine.fold import apply, restore
 from paor.fsm.replay.restore import restore_run
 from paor.fsm.runtime import loop
 from paor.states.run.counters import counters_of
 from paor.states.run.state import Run, initial_run
+from paor.testing import RandomIds
 
 from .journey import answered
 from .journeys import BY_NAME, JOURNEYS, SEND, Journey, play

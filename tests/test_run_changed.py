@@ -11,25 +11,15 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    Engine,
-    Journal,
-    JournalDamaged,
-    Limits,
-    PaorError,
-    Policy,
-    RunChanged,
-    SeededIds,
-    Tool,
-    replay,
-    tool,
-)
+from paor import Engine, Journal, Limits, PaorError, Policy, Tool, replay, tool
+from paor.errors import JournalDamaged, RunChanged
 from paor.fsm.lifecycle.resume import take_up
 from paor.fsm.replay.restore import restore_run
 from paor.fsm.versioning import fingerprints
 from paor.fsm.versioning.amendments import AMENDABLE, amend_spec, in_force
 from paor.prompts.building.templates import default_templates
 from paor.states.run.spec import Spec
+from paor.testing import SeededIds
 
 from .journey import answered
 from .pages import ROOT

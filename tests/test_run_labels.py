@@ -17,20 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import (
-    Journal,
-    JournalConflict,
-    JournalDamaged,
-    RandomIds,
-    Result,
-    SystemClock,
-    UsageError,
-    diff,
-    replay,
-)
+from paor import Journal, Result, diff, replay
+from paor.errors import JournalConflict, JournalDamaged, UsageError
 from paor.fsm.journal.rows import RunRow
 from paor.fsm.transfer.export import export_runs, in_order, line_bytes
 from paor.states.run.labels import metadata_of
+from paor.testing import RandomIds, SystemClock
 
 from .effort import examples
 from .pages import ROOT

@@ -13,17 +13,16 @@ from paor import (
     Document,
     Engine,
     Limits,
-    NotStarted,
     Policy,
     Reply,
     ScriptedModel,
     Tool,
     ToolContext,
     Usage,
-    UsageError,
     replay,
     tool,
 )
+from paor.errors import NotStarted, UsageError
 from paor.tools.schema.canonical import canonical_arguments
 from paor.tools.schema.parameters import ParameterSchema
 

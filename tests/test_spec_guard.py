@@ -13,7 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from paor import Engine, Journal, Limits, ModelCall, Reply, ScriptedModel, Tool, ToolContext, ToolError, tool
+from paor import Engine, Journal, Limits, ModelCall, Reply, ScriptedModel, Tool, ToolContext, tool
+from paor.errors import ToolError
 
 from .stored import blocked_steps
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, SELECT, STOP, SUCCESS, engine

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from paor import Limits, SeededIds, Tool, ToolContext, ToolError, UsageError, replay, tool
+from paor import Limits, Tool, ToolContext, replay, tool
+from paor.errors import ToolError, UsageError
+from paor.testing import SeededIds
 
 from .planning import PLAN, STEP, World, ends
 from .stored import blocked_steps, started_with

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from paor import Document, Limits, Reply, Tool, ToolOutput, Usage, UsageError, replay, tool
+from paor import Document, Limits, Reply, Tool, ToolOutput, Usage, replay, tool
+from paor.errors import UsageError
 
 from .recording import World, observation
 from .stored import parts, prompts, query, started_with, triggers

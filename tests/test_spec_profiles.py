@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Profile, Tool, UsageError
+from paor import Engine, Profile, Tool
+from paor.errors import UsageError
 
 from .planning import World, check
 from .recording import sections

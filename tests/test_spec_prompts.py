@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from paor import Document, Limits, StepCompleted, Tool, ToolContext, ToolError, ToolOutput, replay, tool
+from paor import Document, Limits, Tool, ToolContext, ToolOutput, replay, tool
+from paor.errors import ToolError
+from paor.events import StepCompleted
 
 from .recording import World
 from .stored import parts, prompts, query, triggers

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from paor import Limits, Profile, ScriptedModel, Tool, ToolContext, ToolError, tool
+from paor import Limits, Profile, ScriptedModel, Tool, ToolContext, tool
+from paor.errors import ToolError
 
 from .recording import World, observation
 from .stored import labels, parts, prompts, query, started_with, triggers

@@ -20,24 +20,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from paor import (
-    Engine,
-    InvalidAnswer,
-    Journal,
-    LeaseHeld,
-    LeaseLost,
-    Limits,
-    Policy,
-    RandomIds,
-    ScriptedModel,
-    SteppingClock,
-    ToolContext,
-    replay,
-    tool,
-)
+from paor import Engine, Journal, Limits, Policy, ScriptedModel, ToolContext, replay, tool
+from paor.errors import InvalidAnswer, LeaseHeld, LeaseLost
 from paor.fsm.journal.leases import current_owner
 from paor.fsm.lifecycle.resume import take_up
 from paor.states.run.phase_names import FINAL
+from paor.testing import RandomIds, SteppingClock
 
 from .test_lease import alter
 from .worlds import CONTINUE, JOURNAL, READ, SELECT, STOP, SUCCESS

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import pytest
 
-from paor import Journal, JournalDamaged
+from paor import Journal
+from paor.errors import JournalDamaged
 from paor.fsm.verify.heads import Head, heads_file
 
 from . import tampering

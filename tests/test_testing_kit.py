@@ -11,24 +11,13 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    AnswerNeeded,
-    Engine,
-    Erased,
-    Journal,
-    Limits,
-    NotStarted,
-    Policy,
-    ScriptedModel,
-    SeededIds,
-    SteppingClock,
-    Tool,
-    ToolError,
-    UsageError,
-)
+from paor import Engine, Journal, Limits, Policy, ScriptedModel, Tool
+from paor.errors import AnswerNeeded, Erased, NotStarted, ToolError, UsageError
 from paor.fsm.journal.reader import JournalReader
 from paor.testing import (
     Asks,
+    SeededIds,
+    SteppingClock,
     answer,
     call,
     listen,

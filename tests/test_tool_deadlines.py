@@ -19,33 +19,17 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    Engine,
-    Journal,
-    Limits,
-    ModelCall,
-    NotStarted,
-    RandomIds,
-    Reply,
-    Result,
-    SteppingClock,
-    Task,
-    TimedOut,
-    Tool,
-    ToolContext,
-    ToolError,
-    TransitionTaken,
-    UsageError,
-    replay,
-    tool,
-)
+from paor import Engine, Journal, Limits, ModelCall, Reply, Result, Task, Tool, ToolContext, replay, tool
 from paor.cli import main
+from paor.errors import NotStarted, TimedOut, ToolError, UsageError
+from paor.events import TransitionTaken
 from paor.fsm.journal.rows import Transition
 from paor.fsm.runtime.effects import Timing
 from paor.fsm.runtime.ports import SystemClock
 from paor.fsm.versioning.fingerprints import _OF_DRIVERS, given_fingerprints
 from paor.states.records.actions import Effect
 from paor.states.settings.limits import recorded_limits
+from paor.testing import RandomIds, SteppingClock
 from paor.tools.process.child import ChildProcess
 from paor.tools.process.worker import answer_to
 
@@ -755,7 +739,8 @@ def test_a_tool_that_says_itself_that_its_time_is_over_is_recorded_alike(
 MODULE = '''
 import asyncio, os, signal, subprocess, sys, time
 from pathlib import Path
-from paor import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, Tool, ToolContext, ToolError, tool
+from paor import Tool, ToolContext, tool
+from paor.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
 
 @tool("notes.work", effect="once", process=True)
 def work(page: int, context: ToolContext, how: str = "", ids: set[int] = set()) -> dict:

@@ -8,18 +8,8 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    Document,
-    Limits,
-    Policy,
-    Tool,
-    ToolContext,
-    ToolError,
-    ToolOutput,
-    UsageError,
-    builtin_tools,
-    tool,
-)
+from paor import Document, Limits, Policy, Tool, ToolContext, ToolOutput, builtin_tools, tool
+from paor.errors import ToolError, UsageError
 from paor.tools.documents.process_tool import process
 from paor.tools.documents.tools import extract, generate_report, readable
 

@@ -11,9 +11,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from paor import Engine, Journal, SeededIds, SteppingClock, UsageError, replay
+from paor import Engine, Journal, replay
+from paor.errors import UsageError
 from paor.fsm.erasure.execute import Others
 from paor.fsm.transfer.export import export_runs, line_bytes
+from paor.testing import SeededIds, SteppingClock
 
 from .journeys import BY_NAME, play
 from .worlds import CONTINUE, READ, STOP, SUCCESS, engine

@@ -23,11 +23,13 @@ from typing import Any
 
 import pytest
 
-from paor import Journal, JournalDamaged, RandomIds, SeededIds
+from paor import Journal
+from paor.errors import JournalDamaged
 from paor.fsm.journal.payloads import salted_digest
 from paor.fsm.journal.record import chain_hash, root_hash
 from paor.fsm.journal.rows import ROOT_COLUMNS
 from paor.fsm.verify.verify import Defect
+from paor.testing import RandomIds, SeededIds
 
 from .erasing import erase_by_hand
 from .journeys import BY_NAME, JOURNEYS, Journey, play

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Limits, Policy, Profile, ScriptedModel, WebFact, replay, web_tools
+from paor import Engine, Journal, Limits, Policy, Profile, ScriptedModel, replay, web_tools
 from paor.tools.web.search import SearchHit
 from paor.tools.web.search_backends import TavilySearch
+from paor.web import WebFact
 
 from .recording import World, observation, text_of
 from .websites import ARTICLES, FAST, LOCAL, Index, Site, robots

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from paor import WebFact
 from paor.tools.web.extraction import Page
 from paor.tools.web.relevance import enrich
 from paor.tools.web.search import SearchHit
+from paor.web import WebFact
 
 from .websites import ARTICLES, FAST, Context, Index, Site, tools
 

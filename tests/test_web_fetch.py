@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from paor import Document, ToolError
+from paor import Document
+from paor.errors import ToolError
 from paor.tools.web.extraction import urls_in
 
 from .websites import (

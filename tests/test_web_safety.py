@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import Document, Policy, ToolError
+from paor import Document, Policy
+from paor.errors import ToolError
 from paor.tools.policy import unsafe_address, unsafe_url
 
 from .websites import FAST, LOCAL, Context, Index, Site, redirect, scraped, text_of, tools

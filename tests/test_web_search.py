@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from paor import Document, MissingExtra, ToolError, UsageError, WebSettings, web_tools
+from paor import Document, web_tools
+from paor.errors import MissingExtra, ToolError, UsageError
 from paor.tools.web.extraction import urls_in
 from paor.tools.web.search import BACKENDS, SearchHit, SearchQuery
 from paor.tools.web.search_backends import MetaSearch, SearxngSearch, TavilySearch, backend_of, missing_extra
+from paor.web import WebSettings
 
 from .websites import ARTICLES, Answer, Context, Index, Site, Visit, sends, text_of, tools
 

@@ -12,20 +12,12 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    Engine,
-    ModelCall,
-    NotStarted,
-    RandomIds,
-    Reply,
-    Task,
-    ToolContext,
-    TransitionTaken,
-    replay,
-    tool,
-)
+from paor import Engine, ModelCall, Reply, Task, ToolContext, replay, tool
+from paor.errors import NotStarted
+from paor.events import TransitionTaken
 from paor.fsm.journal.record import COLUMNS
 from paor.prompts.clients.asking import ask
+from paor.testing import RandomIds
 
 from .pages import page
 from .test_in_doubt import drive, in_doubt, sent

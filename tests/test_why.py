@@ -11,19 +11,9 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    EffectUnknown,
-    Journal,
-    JournalDamaged,
-    Limits,
-    Policy,
-    Tool,
-    UnknownRun,
-    UsageError,
-    Why,
-    why,
-    why_not,
-)
+from paor import Journal, Limits, Policy, Tool, why, why_not
+from paor.audit import Why
+from paor.errors import EffectUnknown, JournalDamaged, UnknownRun, UsageError
 from paor.fsm.decision.case import Case, Moved
 from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.guards import GUARDS, WORDS, words_of

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from paor import Limits, Policy, SeededIds, Tool, ToolContext, ToolError, replay, tool
+from paor import Limits, Policy, Tool, ToolContext, replay, tool
+from paor.errors import ToolError
 from paor.prompts.parsing.reply_forms import answer_form
+from paor.testing import SeededIds
 
 from .journey import Lost
 from .planning import PLAN, STEP, World, check, ends

@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Limits, UsageError
+from paor import Limits
+from paor.errors import UsageError
 from paor.states.run.reasons import REASONS
 
 from .flows import EMPTY, OK, PLAN, TORN, Calls, check_journal

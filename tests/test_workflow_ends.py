@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from paor import Limits, Policy, ScriptedModel, TransitionTaken, UsageError, replay
+from paor import Limits, Policy, ScriptedModel, replay
+from paor.errors import UsageError
+from paor.events import TransitionTaken
 from paor.fsm.lifecycle.workflow_start import next_round_options
 
 from .flows import EMPTY, OK, PLAN, TORN, Calls, check_journal, fixture

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Policy, ScriptedModel, UsageError
+from paor import Engine, Policy, ScriptedModel
 from paor.cli import main
+from paor.errors import UsageError
 
 from .flows import EMPTY, OK
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from paor import Limits, Policy, UsageError, tool
+from paor import Limits, Policy, tool
+from paor.errors import UsageError
 from paor.fsm.workflow.reader import load_workflow
 
 from .flows import EMPTY, OK, PLAN, TORN, Calls, check_journal, fixture

@@ -11,24 +11,11 @@ from typing import Any
 
 import pytest
 
-from paor import (
-    AlreadyAnswered,
-    Engine,
-    LeaseHeld,
-    Limits,
-    Policy,
-    Reply,
-    Result,
-    RunStarted,
-    Task,
-    Tool,
-    TransitionTaken,
-    UsageError,
-    replay,
-    tool,
-)
+from paor import Engine, Limits, Policy, Reply, Result, Task, Tool, replay, tool
 from paor.cli import main
 from paor.cli.support.progress import Watch
+from paor.errors import AlreadyAnswered, LeaseHeld, UsageError
+from paor.events import RunStarted, TransitionTaken
 from paor.fsm.lifecycle import subrun_runner as workflow_runner
 
 from .journey import answered

@@ -26,7 +26,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from paor import Engine, Journal, JournalError, Result, ScriptedModel, Tool, ToolContext, ToolError, replay
+from paor import Engine, Journal, Result, ScriptedModel, Tool, ToolContext, replay
+from paor.errors import JournalError, ToolError
 from paor.states.records.actions import Effect
 from paor.testing import call, refine, review
 

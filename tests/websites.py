@@ -13,8 +13,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
-from paor import Document, Limits, Policy, Tool, ToolError, ToolOutput, WebSettings, web_tools
+from paor import Document, Limits, Policy, Tool, ToolOutput, web_tools
+from paor.errors import ToolError
 from paor.tools.web.search import SearchHit, SearchQuery, SearchReply
+from paor.web import WebSettings
 
 LOCAL = Policy(private_hosts=True)
 FAST = WebSettings(host_interval_s=0, request_s=5, page_s=10, call_s=20)

@@ -14,17 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from paor import (
-    Engine,
-    Journal,
-    NotStarted,
-    ScriptedModel,
-    SeededIds,
-    SteppingClock,
-    Tool,
-    ToolError,
-    tool,
-)
+from paor import Engine, Journal, ScriptedModel, Tool, tool
+from paor.errors import NotStarted, ToolError
+from paor.testing import SeededIds, SteppingClock
 
 Script = Sequence[str | Mapping[str, Any] | Any]
 JOURNAL = "runs.db"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...states.base.errors import LeaseHeld
 from ..journal.rows import RunRow
-from ..lifecycle.result import Result, result_of_run
 from ..lifecycle.runner import Acquisition, Runner
 from ..lifecycle.subruns import unfinished_tasks
 from ..replay.restore import restore_run
+from ..results.result import Result, result_of_run
 from ..runtime.loop import cancel_steps, steps
 
 

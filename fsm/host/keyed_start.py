@@ -8,10 +8,10 @@ from ..journal.payloads import Stager
 from ..journal.reader import JournalReader
 from ..journal.store import KeyTaken
 from ..lifecycle.fallback import stand_in
-from ..lifecycle.result import Result
 from ..lifecycle.resume import Continuation, continuation
 from ..lifecycle.runner import Runner
 from ..lifecycle.start import NewRun, input_references
+from ..results.result import Result
 
 SAID = (
     *("objective", "success_criteria", "language", "task_type", "mode", "fallback", "profile", "context"),

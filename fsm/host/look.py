@@ -5,9 +5,9 @@ from __future__ import annotations
 from ...states.base.errors import Erased, JournalDamaged
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
-from ..lifecycle.result import Result, result_of_run
 from ..lifecycle.subruns import waiting_task, with_question
 from ..replay.restore import restore_run
+from ..results.result import Result, result_of_run
 from ..runtime.logs import LOGGER
 
 

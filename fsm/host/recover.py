@@ -15,10 +15,10 @@ from typing import overload
 from ...states.base.errors import Erased, LeaseHeld, PaorError
 from ..journal.rows import RunRow
 from ..lifecycle.arguments import ResumeOptions
-from ..lifecycle.result import Result
 from ..lifecycle.resume import Continuation, aperformed, continuation, is_overdue, performed
 from ..lifecycle.runner import Runner
 from ..lifecycle.subruns import unfinished_tasks, waiting_task
+from ..results.result import Result
 
 OptionsOfRun = Callable[[RunRow], ResumeOptions]
 """Returns what a run is resumed with, such as its connections, which are never in a journal."""

@@ -14,7 +14,6 @@ from ...prompts.building.builder import PLACEHOLDERS
 from ...prompts.building.templates import NAMES, default_templates, parse_template, single_stage_templates
 from ...prompts.model import Model
 from ...states.base.errors import MissingExtra, UsageError
-from ...states.records.events import Event
 from ...states.run.spec import Mode
 from ...states.settings.limits import Limits
 from ...states.settings.policy import Policy
@@ -23,6 +22,7 @@ from ...tools.catalog import fold_name
 from ...tools.documents.builtin import builtin_tools
 from ...tools.tool import Document, Tool
 from ..decision.observation import clean
+from ..results.events import Event
 
 DEFAULT_MODELS = {
     "OPENAI_API_KEY": "openai:gpt-6.1-sol",

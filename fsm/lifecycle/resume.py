@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Unpack
 import orjson
 
 from ...states.base.errors import AlreadyAnswered, InvalidAnswer, JournalError
-from ...states.records.events import Event, RunEnded, RunStarted
 from ...states.records.questions import QUESTION_ID, Answer, Question
 from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema, SchemaError
@@ -18,11 +17,12 @@ from ..journal.payloads import Stager
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
 from ..replay.restore import restore_run
+from ..results.events import Event, RunEnded, RunStarted
+from ..results.result import Result, result_of_run
 from ..runtime.loop import Steps, steps
 from ..runtime.run_context import RunContext
 from .acceptance import check_unchanged
 from .arguments import NOTHING_GIVEN, ResumeOptions, check_names, check_priced, model_of
-from .result import Result, result_of_run
 from .runner import Acquisition, Runner
 from .start import clean_text
 from .subruns import runs_of, task_to_answer, waiting_task, with_question

@@ -13,7 +13,6 @@ from typing import Any
 
 from ...prompts.model import Model
 from ...states.base.errors import JournalError
-from ...states.records.events import Event, RunEnded, RunStarted
 from ...states.records.outcomes import Answered
 from ...states.records.questions import Answer
 from ...states.run.phase_names import EXECUTING
@@ -26,6 +25,8 @@ from ..decision.run_resources import RunResources
 from ..journal.payloads import JSON, Stager
 from ..journal.store import JournalStore
 from ..replay.restore import restore_run, stager_of
+from ..results.events import Event, RunEnded, RunStarted
+from ..results.result import Result, result_of_run
 from ..runtime.drivers import WriterPool, aperform, perform
 from ..runtime.logs import LOGGER, log_start
 from ..runtime.loop import Steps, steps, transition
@@ -35,7 +36,6 @@ from ..versioning.fingerprints import fingerprints_of
 from .arguments import Hook, offered_tools
 from .fallback import fallback_spec, is_owed
 from .listeners import tell
-from .result import Result, result_of_run
 from .settings import EngineSettings
 from .start import NewRun, input_references
 from .subruns import TaskDriver, task_tool

@@ -18,11 +18,11 @@ from ...tools.tool import Document
 from ..decision.observation import cut, line
 from ..journal.reader import JournalReader
 from ..replay.restore import restore_run
+from ..results.result import Result
 from ..runtime.loop import Steps
 from ..runtime.run_context import RunContext
 from .arguments import DocumentLike, ResumeOptions, RunOptions
 from .position import WorkflowPosition
-from .result import Result
 from .resume import aresume, resume
 from .runner import Acquisition, Runner
 from .start import NewRun, new_run

@@ -21,11 +21,11 @@ from msgspec.structs import replace
 from ...prompts.clients import asking
 from ...prompts.model import CallStopped, ModelCall, Reply, checked_reply
 from ...states.base.errors import InternalError
-from ...states.records.events import Event
 from ...states.run.spec import TASK_TOOL
 from ..journal.cancel_requests import CancelWatch, Interrupted, breakable
 from ..journal.group_commit import Entry
 from ..journal.store import JournalStore
+from ..results.events import Event
 from .effects import AskModel, Commit, Emit, Reconcile, Returned, UseTool
 from .loop import Steps
 from .streaming import StreamedCall, live, speaks

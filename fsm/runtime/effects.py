@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from ...prompts.model import Model, ModelCall
-from ...states.records.events import Event
 from ...tools.tool import Tool
 from ..journal.group_commit import Entry
+from ..results.events import Event
 from .tool_context import CallContext
 
 

@@ -22,7 +22,6 @@ from ...prompts.model import (
     request_label,
 )
 from ...states.base.errors import InternalError
-from ...states.records.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ...states.records.outcomes import (
     NO_USAGE,
     Cancelled,
@@ -45,6 +44,7 @@ from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row
 from ..machine.fold import apply
 from ..machine.machine import Decision, Moment, decide, request_of
+from ..results.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from .effects import AskModel, Commit, Effect, Emit
 from .logs import log_transition
 from .run_context import RunContext, place_of_next, recall

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...prompts.model import Notice
-from ...states.records.events import Event, ModelNotice, ModelText
+from ..results.events import Event, ModelNotice, ModelText
 from .effects import AskModel, UseTool
 
 Performed = AskModel | UseTool

@@ -7,8 +7,9 @@ paor: LLM agent loops as an explicit finite state machine, journaled to SQLite.
     result = engine.run("Summarise the obligations and list every deadline", documents=["contract.pdf"])
     print(result.state, result.answer)
 
-Everything public is here; the folders below are described in docs/rooms.md. May import every room; nothing in a room may
-import it. Start with `fsm/engine.py`.
+The nouns of an agent and its runs are here. The rest of what is public: `paor.events`, `paor.errors`, `paor.audit` (what reading and
+checking a journal gives back), `paor.models` (for a model of your own), `paor.web`, `paor.testing`, `paor.fuzz`. The folders below are
+described in docs/rooms.md. May import every room; nothing in a room may import it. Start with `fsm/engine.py`.
 """
 
 from __future__ import annotations
@@ -17,84 +18,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .fsm.check.checker import check
-    from .fsm.check.findings import Check, Finding
     from .fsm.diagrams.overlays import diagram
     from .fsm.engine import Engine
-    from .fsm.erasure.execute import ErasureResult
-    from .fsm.explain.coverage import Coverage, coverage
-    from .fsm.explain.diff import RunDiff, diff
-    from .fsm.explain.why import Why, WhyNot, why, why_not
+    from .fsm.explain.coverage import coverage
+    from .fsm.explain.diff import diff
+    from .fsm.explain.why import why, why_not
     from .fsm.host.recover import Recovery
-    from .fsm.journal.erasure_log import Erasure
     from .fsm.journal_api import Journal
-    from .fsm.lifecycle.result import Result
     from .fsm.lifecycle.subruns import Task
-    from .fsm.replay.replay import Divergence, Replay, Unchecked, replay
-    from .fsm.runtime.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
-    from .fsm.transfer.importer import Imported
-    from .fsm.transfer.redaction import Redaction
-    from .fsm.versioning.changes import ChangedPart
+    from .fsm.replay.replay import replay
+    from .fsm.results.events import Event
+    from .fsm.results.result import CriterionResult, Result, ResultDocument
     from .fsm.workflow.reader import load_workflow
     from .fsm.workflow.validate import validate
     from .prompts.clients.anthropic import AnthropicModel
     from .prompts.clients.openai import OpenAIModel
-    from .prompts.model import (
-        CallStopped,
-        Model,
-        ModelCall,
-        ModelUnavailable,
-        Notice,
-        OfferedTool,
-        PromptMessage,
-        Reply,
-        ToolCall,
-    )
+    from .prompts.model import Model, ModelCall, Reply
     from .prompts.offline import OfflineModel
     from .prompts.scripted import ScriptedModel
-    from .states.base.errors import (
-        AlreadyAnswered,
-        AnswerNeeded,
-        EffectUnknown,
-        Erased,
-        IllegalEvent,
-        InternalError,
-        InvalidAnswer,
-        InvalidFork,
-        JournalBusy,
-        JournalConflict,
-        JournalDamaged,
-        JournalError,
-        JournalFull,
-        JournalTooNew,
-        JournalTooOld,
-        KeyConflict,
-        LeaseHeld,
-        LeaseLost,
-        MissingExtra,
-        ModelError,
-        NotAJournal,
-        NotStarted,
-        PaorError,
-        ReplayDiverged,
-        RunChanged,
-        ScriptExhausted,
-        TimedOut,
-        ToolError,
-        UnknownRun,
-        UsageError,
-    )
+    from .states.base.errors import PaorError
     from .states.base.version import VERSION as __version__
-    from .states.records.actions import WebFact
-    from .states.records.events import (
-        Event,
-        ModelNotice,
-        ModelText,
-        RunEnded,
-        RunStarted,
-        RunWaiting,
-        StepCompleted,
-        TransitionTaken,
-    )
     from .states.records.outcomes import Usage
     from .states.records.questions import Question
     from .states.records.workflow import Workflow
@@ -105,107 +48,39 @@ if TYPE_CHECKING:
     from .tools.documents.files import open_within
     from .tools.mcp.toolset import McpServer, mcp_tools
     from .tools.tool import Document, FunctionTool, Resumption, Tool, ToolContext, ToolOutput, tool
-    from .tools.web.search import SearchBackend, SearchHit, SearchQuery, SearchReply
-    from .tools.web.settings import WebSettings
     from .tools.web.tools import web_tools
 
 __all__ = [
-    "AlreadyAnswered",
-    "AnswerNeeded",
     "AnthropicModel",
     "ApprovalRule",
-    "CallStopped",
-    "ChangedPart",
-    "Check",
-    "Clock",
-    "Coverage",
-    "Divergence",
+    "CriterionResult",
     "Document",
-    "EffectUnknown",
     "Engine",
-    "Erased",
-    "Erasure",
-    "ErasureResult",
     "Event",
-    "Finding",
     "FunctionTool",
-    "Ids",
-    "IllegalEvent",
-    "Imported",
-    "InternalError",
-    "InvalidAnswer",
-    "InvalidFork",
     "Journal",
-    "JournalBusy",
-    "JournalConflict",
-    "JournalDamaged",
-    "JournalError",
-    "JournalFull",
-    "JournalTooNew",
-    "JournalTooOld",
-    "KeyConflict",
-    "LeaseHeld",
-    "LeaseLost",
     "Limits",
     "McpServer",
-    "MissingExtra",
     "Model",
     "ModelCall",
-    "ModelError",
-    "ModelNotice",
-    "ModelText",
-    "ModelUnavailable",
-    "NotAJournal",
-    "NotStarted",
-    "Notice",
-    "OfferedTool",
     "OfflineModel",
     "OpenAIModel",
     "PaorError",
     "Policy",
     "Profile",
-    "PromptMessage",
     "Question",
-    "RandomIds",
     "Recovery",
-    "Redaction",
-    "Replay",
-    "ReplayDiverged",
     "Reply",
     "ReplyTokens",
     "Result",
+    "ResultDocument",
     "Resumption",
-    "RunChanged",
-    "RunDiff",
-    "RunEnded",
-    "RunStarted",
-    "RunWaiting",
-    "ScriptExhausted",
     "ScriptedModel",
-    "SearchBackend",
-    "SearchHit",
-    "SearchQuery",
-    "SearchReply",
-    "SeededIds",
-    "StepCompleted",
-    "SteppingClock",
-    "SystemClock",
     "Task",
-    "TimedOut",
     "Tool",
-    "ToolCall",
     "ToolContext",
-    "ToolError",
     "ToolOutput",
-    "TransitionTaken",
-    "Unchecked",
-    "UnknownRun",
     "Usage",
-    "UsageError",
-    "WebFact",
-    "WebSettings",
-    "Why",
-    "WhyNot",
     "Workflow",
     "__version__",
     "builtin_tools",
@@ -225,116 +100,55 @@ __all__ = [
 ]
 
 _PLACES = {
-    ".fsm.explain.diff": (
-        "RunDiff",
-        "diff",
-    ),
-    ".fsm.versioning.changes": ("ChangedPart",),
-    ".fsm.explain.coverage": (
-        "Coverage",
-        "coverage",
-    ),
+    ".fsm.check.checker": ("check",),
     ".fsm.diagrams.overlays": ("diagram",),
     ".fsm.engine": ("Engine",),
-    ".fsm.host.recover": ("Recovery",),
-    ".fsm.journal_api": ("Journal",),
-    ".fsm.runtime.ports": (
-        "Clock",
-        "Ids",
-        "RandomIds",
-        "SeededIds",
-        "SteppingClock",
-        "SystemClock",
-    ),
-    ".fsm.erasure.execute": ("ErasureResult",),
-    ".fsm.journal.erasure_log": ("Erasure",),
-    ".fsm.transfer.importer": ("Imported",),
-    ".fsm.check.findings": ("Check", "Finding"),
-    ".fsm.check.checker": ("check",),
-    ".fsm.transfer.redaction": ("Redaction",),
-    ".fsm.replay.replay": (
-        "Divergence",
-        "Replay",
-        "Unchecked",
-        "replay",
-    ),
-    ".fsm.lifecycle.result": ("Result",),
+    ".fsm.explain.coverage": ("coverage",),
+    ".fsm.explain.diff": ("diff",),
     ".fsm.explain.why": (
-        "Why",
-        "WhyNot",
         "why",
         "why_not",
     ),
-    ".fsm.workflow.reader": ("load_workflow",),
+    ".fsm.host.recover": ("Recovery",),
+    ".fsm.journal_api": ("Journal",),
     ".fsm.lifecycle.subruns": ("Task",),
+    ".fsm.replay.replay": ("replay",),
+    ".fsm.results.events": ("Event",),
+    ".fsm.results.result": (
+        "CriterionResult",
+        "Result",
+        "ResultDocument",
+    ),
+    ".fsm.workflow.reader": ("load_workflow",),
     ".fsm.workflow.validate": ("validate",),
     ".prompts.clients.anthropic": ("AnthropicModel",),
+    ".prompts.clients.openai": ("OpenAIModel",),
     ".prompts.model": (
-        "CallStopped",
         "Model",
         "ModelCall",
-        "ModelUnavailable",
-        "Notice",
-        "OfferedTool",
-        "PromptMessage",
         "Reply",
-        "ToolCall",
     ),
     ".prompts.offline": ("OfflineModel",),
-    ".prompts.clients.openai": ("OpenAIModel",),
     ".prompts.scripted": ("ScriptedModel",),
-    ".states.records.actions": ("WebFact",),
-    ".states.base.errors": (
-        "Erased",
-        "AlreadyAnswered",
-        "AnswerNeeded",
-        "EffectUnknown",
-        "TimedOut",
-        "IllegalEvent",
-        "InternalError",
-        "InvalidAnswer",
-        "InvalidFork",
-        "JournalBusy",
-        "JournalConflict",
-        "JournalDamaged",
-        "JournalError",
-        "JournalFull",
-        "JournalTooNew",
-        "JournalTooOld",
-        "KeyConflict",
-        "LeaseHeld",
-        "LeaseLost",
-        "MissingExtra",
-        "ModelError",
-        "NotAJournal",
-        "NotStarted",
-        "PaorError",
-        "ReplayDiverged",
-        "RunChanged",
-        "ScriptExhausted",
-        "ToolError",
-        "UnknownRun",
-        "UsageError",
-    ),
-    ".states.records.events": (
-        "Event",
-        "ModelNotice",
-        "ModelText",
-        "RunEnded",
-        "RunStarted",
-        "RunWaiting",
-        "StepCompleted",
-        "TransitionTaken",
-    ),
-    ".states.settings.limits": ("Limits", "ReplyTokens"),
+    ".states.base.errors": ("PaorError",),
     ".states.records.outcomes": ("Usage",),
     ".states.records.questions": ("Question",),
-    ".states.settings.policy": ("ApprovalRule", "Policy"),
-    ".states.settings.profile": ("Profile",),
     ".states.records.workflow": ("Workflow",),
+    ".states.settings.limits": (
+        "Limits",
+        "ReplyTokens",
+    ),
+    ".states.settings.policy": (
+        "ApprovalRule",
+        "Policy",
+    ),
+    ".states.settings.profile": ("Profile",),
     ".tools.documents.builtin": ("builtin_tools",),
     ".tools.documents.files": ("open_within",),
-    ".tools.mcp.toolset": ("McpServer", "mcp_tools"),
+    ".tools.mcp.toolset": (
+        "McpServer",
+        "mcp_tools",
+    ),
     ".tools.tool": (
         "Document",
         "FunctionTool",
@@ -345,15 +159,11 @@ _PLACES = {
         "tool",
     ),
     ".tools.web.tools": ("web_tools",),
-    ".tools.web.search": (
-        "SearchBackend",
-        "SearchHit",
-        "SearchQuery",
-        "SearchReply",
-    ),
-    ".tools.web.settings": ("WebSettings",),
 }
 """Public names by module; one is imported when it is first asked for, so that ``import paor`` costs next to nothing."""
+
+_FURTHER = ("audit", "errors", "events", "models", "testing", "web")
+"""Modules with the other public names; each is imported when it is first asked for."""
 
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 
@@ -364,10 +174,12 @@ def __getattr__(name: str) -> Any:
         from .states.base.version import VERSION
 
         return VERSION
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _FURTHER:
+        return import_module(f".{name}", __name__)
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_MODULES[name], __name__), name)
     globals()[name] = value
     return value

@@ -18,16 +18,17 @@ from .questions import Answer, Asking
 
 class Usage(Struct, frozen=True, gc=False):
     """
-    What requests used, as whole numbers.
+    What one request to a model, or a whole run, used.
 
     Attributes:
-        calls: Model requests made.
+        calls: Requests made.
         tokens_in: Input tokens as the model counts them, cached ones included.
         tokens_out: Output tokens, reasoning included.
         cost_micro: Millionths of the currency unit.
         tokens_cached: Input tokens that were read from the provider's cache.
         tokens_cache_write: Input tokens that were written to it.
         tokens_reasoning: Output tokens that are reasoning and not part of the reply.
+        time_us: Microseconds of active time: of a run, without the time in which it waited; 0 in what a model reports.
     """
 
     calls: int = 0
@@ -37,6 +38,22 @@ class Usage(Struct, frozen=True, gc=False):
     tokens_cached: int = 0
     tokens_cache_write: int = 0
     tokens_reasoning: int = 0
+    time_us: int = 0
+
+    @property
+    def cost(self) -> float:
+        """Return the cost in the currency of the price list."""
+        return self.cost_micro / 1e6
+
+    @property
+    def seconds(self) -> float:
+        """Return the active time in seconds."""
+        return self.time_us / 1e6
+
+    def wire(self) -> dict[str, int | float]:
+        """Return the JSON form of a run's usage."""
+        names = ("tokens_in", "tokens_out", "cost", "seconds", "calls")
+        return {name: getattr(self, name) for name in names}
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum of both, field by field."""

@@ -13,20 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from paor import (
-    AnswerNeeded,
-    Engine,
-    Journal,
-    Limits,
-    NotStarted,
-    Policy,
-    Result,
-    ScriptedModel,
-    Task,
-    Tool,
-    ToolContext,
-    tool,
-)
+from paor import Engine, Journal, Limits, Policy, Result, ScriptedModel, Task, Tool, ToolContext, tool
+from paor.errors import AnswerNeeded, NotStarted
 from paor.fsm.journal.record import COLUMNS
 from paor.fsm.journal.store import JournalStore
 from paor.testing import answer, call, refine, review

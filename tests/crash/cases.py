@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from paor import Engine, Journal, NotAJournal, PaorError, Result
+from paor import Engine, Journal, PaorError, Result
+from paor.errors import NotAJournal
 
 from ..worlds import JOURNAL
 from .facts import facts, problems

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from paor import Engine, Journal, Limits, Policy, Result, SeededIds, Task
+from paor import Engine, Journal, Limits, Policy, Result, Task
 from paor.fsm.journal.file import Durability
-from paor.testing import call_tools, step
+from paor.testing import SeededIds, call_tools, step
 
 from ..planning import END, PLAN, STEP
 from ..worlds import CONTINUE, JOURNAL, PARAMETERS, REFINE, REVIEW, SELECT, STOP

@@ -17,10 +17,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from paor import Engine, Journal, Policy, Reply, SeededIds, SteppingClock, Task, Tool, ToolError, tool
+from paor import Engine, Journal, Policy, Reply, Task, Tool, tool
+from paor.errors import ToolError
 from paor.fsm.journal.migrations import newest
 from paor.fsm.transfer.export import export_runs, in_order, line_bytes
 from paor.prompts.building.templates import DIVIDER, default_templates, parse_template
+from paor.testing import SeededIds, SteppingClock
 
 HERE = Path(__file__).resolve().parent
 ERASED_AT = 1_767_225_900_000_000

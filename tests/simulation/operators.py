@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from paor import Engine, Event, Journal, Limits, Policy, SeededIds, TransitionTaken
+from paor import Engine, Event, Journal, Limits, Policy
+from paor.events import TransitionTaken
 from paor.fsm.journal.rows import RunRow
+from paor.testing import SeededIds
 
 from .outside import TOOLS, Speaker
 from .people import Message

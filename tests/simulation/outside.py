@@ -12,19 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from paor import (
-    AnswerNeeded,
-    EffectUnknown,
-    ModelCall,
-    ModelUnavailable,
-    NotStarted,
-    Reply,
-    Tool,
-    ToolContext,
-    ToolError,
-    Usage,
-    tool,
-)
+from paor import ModelCall, Reply, Tool, ToolContext, Usage, tool
+from paor.errors import AnswerNeeded, EffectUnknown, ModelUnavailable, NotStarted, ToolError
 
 from ..planning import END, PLAN, STEP
 from ..worlds import ANSWER, PARAMETERS, REFINE, REVIEW, SELECT

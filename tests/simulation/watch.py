@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from paor import (
+from paor.errors import (
     AlreadyAnswered,
     InternalError,
     InvalidAnswer,

@@ -10,7 +10,7 @@ Scripted worlds for tests of agents: replies, tools with given outcomes, and wha
         seen = walk(engine.journal, engine.run("Where is O-1?").run_id)
     assert seen.tools == ("orders.find",)
 
-Needs no pytest; the fixtures of `paor.pytest_plugin` are made of it. The other modules of this room are the crash matrix
+With `SeededIds` and `SteppingClock` as an engine's ports its journal is the same every time. Needs no pytest; the fixtures of `paor.pytest_plugin` are made of it. The other modules of this room are the crash matrix
 (`crash_matrix`), the export of a run as a test (`regression`) and the coverage report of the plugin. May import the four
 folders, nothing of `paor.cli` and `paor.fuzz`. Start reading at `scripted`.
 """
@@ -18,6 +18,7 @@ folders, nothing of `paor.cli` and `paor.fuzz`. Start reading at `scripted`.
 from __future__ import annotations
 
 from ..fsm.lifecycle.listeners import listen
+from ..fsm.runtime.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
 from .scripted import (
     Asked,
     Asks,
@@ -42,6 +43,12 @@ __all__ = [
     "Asked",
     "Asks",
     "Call",
+    "Clock",
+    "Ids",
+    "RandomIds",
+    "SeededIds",
+    "SteppingClock",
+    "SystemClock",
     "Walk",
     "answer",
     "call",

@@ -16,11 +16,11 @@ from typing import Any
 from ..fsm.engine import Engine
 from ..fsm.explain.coverage import coverage
 from ..fsm.journal_api import Journal
-from ..fsm.lifecycle.result import Result
 from ..fsm.replay.restore import restore_run
+from ..fsm.results.events import RunEnded, TransitionTaken
+from ..fsm.results.result import Result
 from ..fsm.runtime.tool_results import output_of
 from ..states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, PaorError, TimedOut, UsageError
-from ..states.records.events import RunEnded, TransitionTaken
 from ..states.run.spec import TASK_TOOL
 from ..tools.tool import Document, Tool, ToolOutput
 from .crash_points import Points, WatchedModel, watching

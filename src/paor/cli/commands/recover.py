@@ -11,7 +11,7 @@ import click
 from ...fsm.host.recover import Recovery
 from ...fsm.journal.rows import RunRow
 from ...fsm.lifecycle.arguments import ResumeOptions, model_of
-from ...fsm.lifecycle.result import Result
+from ...fsm.results.result import Result
 from ...states.base.errors import JournalDamaged
 from ..support.app import EngineOptions, engine_options
 from ..support.journals import command_line

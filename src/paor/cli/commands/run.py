@@ -20,14 +20,14 @@ from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fallback import is_owed
-from ...fsm.lifecycle.result import Result
 from ...fsm.lifecycle.resume import timeout_answer
 from ...fsm.lifecycle.subruns import unfinished_tasks, used_tools
 from ...fsm.replay.restore import restore_run
+from ...fsm.results.events import RunEnded, RunStarted
+from ...fsm.results.result import Result
 from ...fsm.runtime.ports import SystemClock
 from ...prompts.model import Model
 from ...states.base.errors import MissingExtra, PaorError, RunChanged, UsageError
-from ...states.records.events import RunEnded, RunStarted
 from ...states.run.phase_names import EXECUTING
 from ...states.run.spec import TASK_TOOL
 from ...tools.documents.builtin import builtin_tools

@@ -20,9 +20,9 @@ from ...fsm.engine import Engine
 from ...fsm.journal.file import Durability
 from ...fsm.journal.store import JournalStore
 from ...fsm.journal_api import Journal
+from ...fsm.results.events import Event
 from ...prompts.model import Model
 from ...states.base.errors import JournalError, PaorError, UsageError
-from ...states.records.events import Event
 from ...tools.tool import Tool
 from .journals import busy_timeout_s, reading
 from .mcp_servers import MCP_OPTIONS, mcp_offered

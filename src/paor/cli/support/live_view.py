@@ -20,9 +20,9 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from ...fsm.results.events import Event, ModelNotice, ModelText, RunStarted, StepCompleted, TransitionTaken
 from ...prompts.clients.settings import environment_secrets
 from ...prompts.clients.wire.secrets import Scrubber
-from ...states.records.events import Event, ModelNotice, ModelText, RunStarted, StepCompleted, TransitionTaken
 from .row_text import TRIGGER_STYLES
 from .text import CUT, NARROW, STYLES, arrow, count, cut, folded, one_line
 

@@ -13,8 +13,8 @@ import click
 from rich.cells import cell_len
 
 from ...fsm.journal_api import Journal
-from ...fsm.lifecycle.result import Result
 from ...fsm.lifecycle.start import FORMATS
+from ...fsm.results.result import Result
 from ...states.base.errors import PaorError, UsageError
 from ...states.records.questions import Question
 from ...states.run.reasons import LIMIT_REASONS

@@ -18,12 +18,12 @@ from typing import Any, NoReturn
 from ...fsm.engine import Engine
 from ...fsm.journal.rows import RunRow, transition_of
 from ...fsm.journal_api import Journal
-from ...fsm.lifecycle.result import Result, result_of_run
 from ...fsm.replay.restore import restore_run, run_before
+from ...fsm.results.events import Event
+from ...fsm.results.result import Result, result_of_run
 from ...fsm.runtime.ports import SeededIds
 from ...fsm.runtime.run_context import RunContext
 from ...prompts.model import ModelCall
-from ...states.records.events import Event
 from ...states.run.budgets import may_call
 from ...states.run.spec import Spec
 from ...states.run.state import Run

@@ -23,10 +23,10 @@ from ...fsm.lifecycle.subrun_runner import new_workflow
 from ...fsm.lifecycle.subruns import task_to_answer, waiting_task
 from ...fsm.machine.machine import request_of
 from ...fsm.replay.restore import restore_run
+from ...fsm.results.events import TransitionTaken
 from ...fsm.runtime.loop import Steps
 from ...fsm.runtime.run_context import RunContext
 from ...states.base.errors import InvalidAnswer, UsageError
-from ...states.records.events import TransitionTaken
 from ...states.records.questions import Question
 from ...states.records.requests import ModelRequest, Nothing, Recall
 from ...states.run.state import Run

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from .questions import Question
+from ...states.records.questions import Question
+from .result import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +163,12 @@ class RunEnded:
 
     Attributes:
         run_id: The run.
-        result: What `Engine.run` returns, a `Result`.
+        result: What `Engine.run` returns.
         kind: Always ``complete``.
     """
 
     run_id: str
-    result: Any
+    result: Result
     kind: Literal["complete"] = "complete"
 
 

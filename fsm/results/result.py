@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...states.records.outcomes import Usage
 from ...states.records.questions import Question
 from ...states.run.state import Run
 from ..journal.reader import JournalReader
@@ -65,25 +66,6 @@ class ResultDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class RunUsage:
-    """
-    What a run used.
-
-    Attributes:
-        tokens_in, tokens_out: As the model counts them.
-        cost: In the currency of the price list.
-        seconds: Active time.
-        calls: Model requests.
-    """
-
-    tokens_in: int
-    tokens_out: int
-    cost: float
-    seconds: float
-    calls: int
-
-
-@dataclass(frozen=True, slots=True)
 class CriterionResult:
     """
     One success criterion.
@@ -110,7 +92,7 @@ class Result:
         answer: The final message; never empty at an end.
         documents: What actions produced, in order; input documents are not repeated.
         steps: Actions started.
-        usage: Tokens, cost, time.
+        usage: Requests, tokens, cost and active time of the whole run.
         criteria: Every success criterion with its state.
         waiting_for: The question, for a waiting run.
         key: The host's own key of the run, None for none; of a run that stands in for a failed one the key of that.
@@ -124,7 +106,7 @@ class Result:
     answer: str
     documents: tuple[ResultDocument, ...]
     steps: int
-    usage: RunUsage
+    usage: Usage
     criteria: tuple[CriterionResult, ...]
     waiting_for: Question | None
     key: str | None = None
@@ -140,7 +122,7 @@ class Result:
             "answer": self.answer,
             "documents": [document.wire() for document in self.documents],
             "steps": self.steps,
-            "usage": {name: getattr(self.usage, name) for name in RunUsage.__slots__},
+            "usage": self.usage.wire(),
             "criteria": [{"criterion": item.criterion, "met": item.met} for item in self.criteria],
             "waiting_for": self.waiting_for.wire() if self.waiting_for is not None else None,
             "key": self.key,
@@ -175,12 +157,12 @@ def result_of_run(run: Run, journal: JournalReader) -> Result:
         answer=run.memory.answer or "",
         documents=documents,
         steps=counters.step,
-        usage=RunUsage(
+        usage=Usage(
+            counters.calls,
             counters.tokens_in,
             counters.tokens_out,
-            counters.cost_micro / 1e6,
-            counters.time_us / 1e6,
-            counters.calls,
+            counters.cost_micro,
+            time_us=counters.time_us,
         ),
         criteria=tuple(CriterionResult(text, met == "1") for text, met in criteria),
         waiting_for=run.waiting_for,

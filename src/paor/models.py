@@ -1,0 +1,21 @@
+"""
+What a model of your own is made of.
+
+    from paor.models import Model, ModelCall, Reply
+
+How to write one: docs/howto/model.md.
+"""
+
+from __future__ import annotations
+
+from .prompts.model import Model, ModelCall, Notice, OfferedTool, PromptMessage, Reply, ToolCall
+
+__all__ = [
+    "Model",
+    "ModelCall",
+    "Notice",
+    "OfferedTool",
+    "PromptMessage",
+    "Reply",
+    "ToolCall",
+]
