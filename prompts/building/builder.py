@@ -45,7 +45,7 @@ PLACEHOLDERS: dict[str, frozenset[str]] = {
         "parameters": _CALL,
         "parameters_full": f"{_CALL} CRITERIA INPUT_DOCUMENTS WORKFLOW_HISTORY",
         "refinement": f"{_SHARED} CRITERIA WORKFLOW_HISTORY EARLIER_STEPS LAST_ACTION OBSERVATION STEPS",
-        "review": f"{_SHARED} CRITERIA STOP_REASON DRAFT_ANSWER OBSERVATION WORKFLOW_HISTORY",
+        "review": f"{_SHARED} CRITERIA STOP_REASON DRAFT_ANSWER OBSERVATION WORKFLOW_HISTORY OUTPUT_SCHEMA",
         "answer": _TASK,
         "plan": f"{_TASK} CATALOG_FULL TRANSCRIPT RESULTS",
         "task_plan": _TASK,
@@ -126,6 +126,8 @@ class PromptBuilder:
             for read in (True, False)
         }
         self._inputs = documents_index(spec.documents)
+        schema = spec.output_schema
+        self._output_schema = inert(orjson.dumps(schema).decode()) if schema is not None else ""
         self._names = wire_names(tool.name for tool in spec.tools)
         self._progress: dict[str, str] = {}
         self._messages: dict[int, tuple[Message, str, str]] = {}
@@ -276,6 +278,7 @@ class PromptBuilder:
         draft = memory.answer or (memory.refinement.answer if memory.refinement is not None else None)
         return {
             "CRITERIA": self._criteria(run),
+            "OUTPUT_SCHEMA": self._output_schema,
             "STOP_REASON": REASONS[run.counters.stop] if run.counters.stop in LIMIT_REASONS else "",
             "DRAFT_ANSWER": fence_draft(draft or ""),
             "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",

@@ -21,6 +21,8 @@ def draft_of(run: Run) -> str:
 
 def decided_by_rules(run: Run) -> bool:
     """Return whether the completion review of a run that has concluded is code's, so that no model is asked."""
+    if run.spec.output_schema is not None:
+        return False  # the output is the model's, whoever judges
     choice = run.spec.limits.completion_review
     if choice != "auto":
         return choice == "rules"
@@ -46,7 +48,7 @@ def review_by_rules(run: Run) -> Review | None:
 def draft_stands(run: Run, review: Review, criteria: str) -> bool:
     """
     Return whether a completion review that says ``failed`` is overruled: the model gave an answer from an action that succeeded,
-    and the review can point to nothing that is missing. Where the tools are withheld that action is the repeated one, whose
+    and the review can point to nothing that is missing. A run with an `output_schema` has no answer without its review. Where the tools are withheld that action is the repeated one, whose
     result the run has.
 
     Args:
@@ -54,6 +56,8 @@ def draft_stands(run: Run, review: Review, criteria: str) -> bool:
         review: As the model gave it.
         criteria: Progress after it, one character per criterion.
     """
+    if run.spec.output_schema is not None:
+        return False
     observed = run.memory.observation
     succeeded = observed.success if observed is not None else tools_withheld(run)
     return review.status == "failed" and succeeded and bool(draft_of(run)) and "0" not in criteria
