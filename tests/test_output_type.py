@@ -19,7 +19,7 @@ from paor.events import RunEnded
 from paor.fuzz.strategies.json_schema import arguments
 from paor.testing import plan, step
 
-from .worlds import ANSWER, REFINE, REVIEW, engine
+from .worlds import ANSWER, PARAMETERS, REFINE, REVIEW, SELECT, engine
 from .worlds import READ as READ_PAGE
 
 
@@ -138,16 +138,16 @@ def test_a_model_that_gives_none_fails(tmp_path: Path, reviews: Sequence[Any]) -
 def test_a_review_that_fails_or_asks_for_more_needs_no_output(tmp_path: Path) -> None:
     """And one that failed is not overruled by a draft in words."""
     replies = [ANSWER(), REVIEW("retry", "look again"), ANSWER(), REVIEW("failed", answer="It is not known.")]
-    with engine(tmp_path, replies) as own:
+    with engine(tmp_path, replies, limits=Limits(completion_review="model")) as own:
         result = own.run("Is R-1 paid?", output_type=Invoice)
         assert (result.state, result.answer, result.output) == ("Failed", "It is not known.", None)
 
 
 @pytest.mark.parametrize("choice", ["auto", "model", "rules"])
-def test_the_completion_review_is_always_the_models(
+def test_the_model_is_asked_for_the_output_whoever_judges(
     tmp_path: Path, choice: Literal["auto", "model", "rules"]
 ) -> None:
-    """Only it has the output; without a type the same run asks nobody under ``auto`` and ``rules``."""
+    """Without a type the same run asks nobody under ``auto`` and ``rules``."""
     limits = Limits(completion_review=choice)
     with engine(tmp_path, [ANSWER(), said(GOOD)], limits=limits) as own:
         assert own.run("Is R-1 paid?", output_type=Invoice).output == PAID
@@ -180,11 +180,24 @@ def test_what_a_server_is_held_to_and_what_a_model_is_shown(tmp_path: Path) -> N
     asked = model.calls[-1]
     assert asked.kind == "review" and asked.schema is not None
     fits = Draft202012Validator(asked.schema).is_valid
+    assert fits({"output": GOOD}) and not fits({"output": BAD}) and not fits(said(GOOD))
+    assert '"cents":{"minimum":0,"type":"integer"}' in shown(asked) and '"title":"Cents"' not in shown(asked)
+
+
+def test_a_model_that_judges_gives_the_output_beside_its_judgement(tmp_path: Path) -> None:
+    """With criteria, under ``completion_review="model"``, or where a limit stopped the run: only with a success."""
+    model = Watched([ANSWER(), said(GOOD)])
+    with engine(tmp_path, []) as own:
+        result = own.run("Is R-1 paid?", ["names the state"], output_type=Invoice, model=model)
+        assert result.output == PAID and replay(own.journal, result.run_id).identical
+    asked = model.calls[-1]
+    assert asked.kind == "review" and asked.schema is not None
+    fits = Draft202012Validator(asked.schema).is_valid
     deep = {"name": "a", "cents": 1, "parts": [{"name": "b", "cents": -1}]}
     assert fits(said(GOOD)) and not fits(said(BAD)) and not fits(said(GOOD | {"parts": [deep]}))
     assert not fits({"status": "success"}) and not fits(REVIEW("success", answer="It is paid."))
     assert fits({"status": "retry", "improvements": ["look"]}) and fits({"status": "failed", "answer": "no"})
-    assert '"cents":{"minimum":0,"type":"integer"}' in shown(asked) and '"title":"Cents"' not in shown(asked)
+    assert '"cents":{"minimum":0,"type":"integer"}' in shown(asked)
 
 
 def test_a_run_without_a_type_is_shown_nothing_of_it(tmp_path: Path) -> None:
@@ -194,6 +207,35 @@ def test_a_run_without_a_type_is_shown_nothing_of_it(tmp_path: Path) -> None:
         result = own.run("Is R-1 paid?", limits=Limits(completion_review="model"), model=model)
     assert (result.answer, result.output) == ("Paid.", None)
     assert "utput" not in shown(model.calls[-1])
+
+
+@pytest.mark.parametrize("reply", [{"output": GOOD}, GOOD, said(GOOD), {"reply": {"output": GOOD}}])
+def test_forms_of_an_output(tmp_path: Path, reply: dict[str, Any]) -> None:
+    """By itself, as models without a grammar write it, and as a review."""
+    with engine(tmp_path, [ANSWER(), reply]) as own:
+        assert own.run("Is R-1 paid?", output_type=Invoice).output == PAID
+
+
+def test_code_that_says_failed_asks_for_no_output(tmp_path: Path) -> None:
+    """Nothing is asked after a failure that the rules judge."""
+    limits = Limits(completion_review="rules")
+    replies = [SELECT("notes.fail"), PARAMETERS(page=1), REFINE("stop")]
+    with engine(tmp_path, replies, limits=limits) as own:
+        result = own.run("Is R-1 paid?", output_type=Invoice)
+        assert (result.state, result.reason, result.output) == ("Failed", "review_failed", None)
+
+
+def test_a_changed_template_is_named_for_the_runs_that_use_it(tmp_path: Path) -> None:
+    """The one that asks for outputs is a part of runs with a type."""
+    with engine(tmp_path, [ANSWER(), said(GOOD), ANSWER()]) as own:
+        typed, plain = own.run("Is R-1 paid?", output_type=Invoice), own.run("Is R-1 paid?")
+    text = "Give it.\n\n=== user ===\n\n{{KEY:OUTPUT_SCHEMA}}\n\n{{KEY:REPLY}}"
+    with engine(tmp_path, [], prompts={"output": text}) as other:
+        runs = (typed.run_id, plain.run_id)
+        named = {run: [item.part for item in other.changes(run) if item.relevant] for run in runs}
+        assert named == {runs[0]: ["prompt.output"], runs[1]: []}
+        divergence = replay(other.journal, typed.run_id, other).divergences[0]
+        assert (divergence.seq, divergence.field) == (1, "request.prompt")
 
 
 def test_null_for_what_may_be_left_out(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from ...prompts.parsing.replies import (
     Invalid,
     after,
     read_answer,
+    read_output,
     read_parameters,
     read_refinement,
     read_review,
@@ -26,7 +27,7 @@ from ...states.records.actions import Intent, Selection, ToolResult
 from ...states.records.outcomes import Asked, Ended, Recalled, Replied
 from ...states.records.reviews import Review
 from ...states.run.budgets import questions_left, tools_withheld
-from ...states.run.completion import decided_by_rules, draft_of, draft_stands, review_by_rules
+from ...states.run.completion import decided_by_rules, draft_of, draft_stands, output_asked, review_by_rules
 from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import Run, label_of
 from ...tools.approvals import approval_id, approval_needed
@@ -347,7 +348,8 @@ def _read_reviewing(case: Case, kit: RunResources) -> None:
             case.review = review_by_rules(run)
         return
     if run.counters.concluded:
-        review = after(outcome.finish, read_review(outcome.text, chars_max=limits.reply_chars))
+        read = read_output if output_asked(run) else read_review
+        review = after(outcome.finish, read(outcome.text, chars_max=limits.reply_chars))
         if isinstance(review, Review) and run.spec.output_schema is not None:
             review = _with_output(review, kit)
         if isinstance(review, Invalid):

@@ -25,6 +25,7 @@ from ...states.base.errors import InternalError, UsageError
 from ...states.records.actions import Selection
 from ...states.records.requests import RequestKind
 from ...states.run.budgets import may_call
+from ...states.run.completion import output_asked
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST, Catalog
@@ -120,6 +121,8 @@ class RunResources:
             key = self.offer(run)
         elif kind == "refinement":
             key = kind, self.offer(run).names
+        elif kind == "review" and output_asked(run):
+            key = kind, "output"
         elif kind == "parameters" and run.memory.selection is not None:
             key = run.memory.selection.tool
         if key not in self._forms:
@@ -137,6 +140,8 @@ class RunResources:
             return parameters_form(self.tool(run.memory.selection).parameters)
         if kind == "refinement":
             return refinement_form(self.offer(run).names, spec.success_criteria)
+        if kind == "review" and output_asked(run):
+            return output_form(spec.output_schema or {})
         if kind == "review":
             return review_form(spec.success_criteria, spec.output_schema)
         if kind == "plan":

@@ -16,6 +16,7 @@ import orjson
 from ...states.records.actions import SET_BY_CODE, DocumentRef, Selection
 from ...states.records.observations import Message
 from ...states.records.requests import RequestKind
+from ...states.run.completion import output_asked
 from ...states.run.reasons import LIMIT_REASONS, REASONS
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
@@ -46,6 +47,7 @@ PLACEHOLDERS: dict[str, frozenset[str]] = {
         "parameters_full": f"{_CALL} CRITERIA INPUT_DOCUMENTS WORKFLOW_HISTORY",
         "refinement": f"{_SHARED} CRITERIA WORKFLOW_HISTORY EARLIER_STEPS LAST_ACTION OBSERVATION STEPS",
         "review": f"{_SHARED} CRITERIA STOP_REASON DRAFT_ANSWER OBSERVATION WORKFLOW_HISTORY OUTPUT_SCHEMA",
+        "output": f"{_SHARED} CRITERIA STOP_REASON DRAFT_ANSWER OBSERVATION WORKFLOW_HISTORY OUTPUT_SCHEMA",
         "answer": _TASK,
         "plan": f"{_TASK} CATALOG_FULL TRANSCRIPT RESULTS",
         "task_plan": _TASK,
@@ -154,6 +156,8 @@ class PromptBuilder:
         name: str = kind
         if kind == "parameters" and _selection_of(run).is_bare:
             name = "parameters_full"
+        if kind == "review" and output_asked(run):
+            name = "output"
         static = self._static[run.counters.documents > 0]
         values = static | self._dynamic[kind](run) | {"REPLY": reply}
         if run.memory.feedback:

@@ -21,12 +21,22 @@ def draft_of(run: Run) -> str:
 
 def decided_by_rules(run: Run) -> bool:
     """Return whether the completion review of a run that has concluded is code's, so that no model is asked."""
-    if run.spec.output_schema is not None:
-        return False  # the output is the model's, whoever judges
     choice = run.spec.limits.completion_review
     if choice != "auto":
         return choice == "rules"
     return not run.spec.success_criteria and run.counters.stop == "model_stop" and bool(draft_of(run))
+
+
+def output_asked(run: Run) -> bool:
+    """
+    Return whether the model of a run that has concluded is asked for the output alone: code has judged the run, and well.
+
+    A judgement beside it would be one more thing in which a small model can err.
+    """
+    if run.spec.output_schema is None or not decided_by_rules(run):
+        return False
+    review = review_by_rules(run)
+    return review is not None and review.status == "success"
 
 
 def review_by_rules(run: Run) -> Review | None:

@@ -185,7 +185,7 @@ def draft_stands(seen: Seen) -> bool | None:
 def reviewed_by_code(seen: Seen) -> bool | None:
     """Whether no model is asked for the completion review, by the limits or since it has answered; None: unknown."""
     if seen.spec.output_schema is not None:
-        return False
+        return None
     choice = seen.spec.limits.completion_review
     if choice != "auto":
         return choice == "rules"
