@@ -975,7 +975,8 @@ def test_a_result_is_json(tmp_path: Path) -> None:
         result = world.run("Read", ["c"])
         data = json.loads(json.dumps(result.wire()))
         assert list(data) == [
-            *("run_id", "state", "status", "reason", "answer", "documents", "steps", "usage", "criteria"),
+            *("run_id", "state", "status", "reason", "answer", "output", "documents", "steps"),
+            *("usage", "criteria"),
             *("waiting_for", "key", "metadata"),
         ]
         assert data["criteria"] == [{"criterion": "c", "met": False}]

@@ -27,6 +27,7 @@ from hypothesis.stateful import (
 from paor import Engine, Journal, Limits, Task, replay, tool
 from paor.errors import JournalDamaged, RunChanged, UnknownRun, UsageError
 from paor.events import RunEnded, TransitionTaken
+from paor.fsm.lifecycle.arguments import ResumeOptions
 from paor.fsm.lifecycle.runner import Runner
 from paor.testing import RandomIds, SteppingClock, SystemClock
 
@@ -496,7 +497,12 @@ class Recovering(RuleBasedStateMachine):
         for result in self.engines[which].waiting()[:1]:
             held = {run for run, _ in self.open}
             if result.run_id not in held:
-                stream = self.engines[which].resume_stream(result.run_id, answer={"approve": True})
+                question = result.waiting_for
+                assert question is not None
+                given: ResumeOptions = {"answer": {"approve": True}}
+                if question.kind == "in_doubt":  # a call of the run that a loss has left open
+                    given = {"outcome": "done", "result": "worked"}
+                stream = self.engines[which].resume_stream(result.run_id, question=question.id, **given)
                 for _ in range(data.draw(st.integers(0, 9))):
                     next(stream, None)
                 stream.close()  # type: ignore[attr-defined]

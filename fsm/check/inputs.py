@@ -41,8 +41,8 @@ PLANNED_RETRIES = 1
 
 PLACE = StoredText(0, "00" * 32, 1)
 NOW_US = 1_767_225_600_000_000
-NEW_TEXTS = tuple(f"{kind}{number}" for number in range(60) for kind in "na")
-"""Arguments of calls, by the number of the action before; no path has as many."""
+NEW_TEXTS = tuple(f"{kind}{number}" for number in range(60) for kind in "nam")
+"""Arguments of calls, by the number of the action before: new, to be approved, the second of a turn; no path has as many."""
 
 READ_KEY = duplicate_key("00", READ, {})
 """Duplicate key of the one call of the tool that reads, in any world."""
@@ -218,7 +218,7 @@ def _turns(run: Run) -> Iterator[Reply]:
     for name, text in _texts(run):
         yield f"{name} call", _turn(_step(CALL, text=text)), name == "new"
     yield "a call of the tool that reads", _turn(_step(READ)), False
-    yield "two calls", _turn(_step(CALL, text=new), _step(CALL, text=f"{new} too")), False
+    yield "two calls", _turn(_step(CALL, text=new), _step(CALL, text=f"m{run.counters.action}")), False
     yield "two calls, the second reads", _turn(_step(CALL, text=new), _step(READ)), False
     yield "a denied call", _turn(_step(DENIED, text=new)), False
     yield "a call of an unknown tool", _turn(_step("check.unknown", text=new)), False
@@ -233,14 +233,22 @@ def _texts(run: Run) -> Iterator[tuple[str, str]]:
     count = run.counters.action
     yield "new", f"n{count}"
     yield "new, to be approved,", f"a{count}"
-    if (made := made_text(run)) is not None:
-        yield "repeated", made
+    yield from made_texts(run).items()
 
 
-def made_text(run: Run) -> str | None:
-    """Return the argument of a call that *run* has executed, None before the first."""
-    texts, window = NEW_TEXTS[: 2 * run.counters.action], run.memory.window
-    return next((text for text in texts if key_of_call(text) in window), None)
+def made_texts(run: Run) -> dict[str, str]:
+    """
+    Return arguments of calls that *run* has executed, one of each kind that makes a difference, by the name of its move.
+
+    With native calls it matters whether the call has left a result: one that failed has none.
+    """
+    found: dict[str, str] = {}
+    for text in NEW_TEXTS[: 3 * run.counters.action]:
+        key = key_of_call(text)
+        if key in run.memory.window:
+            failed = run.spec.native and key not in run.memory.outputs
+            found.setdefault("repeated, failed" if failed else "repeated", text)
+    return found
 
 
 def read_made(run: Run) -> str:

@@ -2,7 +2,7 @@
 When two runs count as one state: everything that a guard, a request or an effect can look at, and nothing else. Pure.
 
 Of a counter it is the distance to its limit that matters, of a score whether there is one, of a call whether the same one
-was made before, of a text nothing. `docs/checking.md` argues for each of them; the tests hold real runs against it.
+was made before (with native calls also whether it left a result), of a text nothing. `docs/checking.md` argues for each of them; the tests hold real runs against it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...states.run.completion import decided_by_rules, draft_of, review_by_rules
 from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import Run
 from .bounded_specs import BOUNDS
-from .inputs import key_of_call, made_text, read_made
+from .inputs import key_of_call, made_texts, read_made
 
 State = tuple[Hashable, ...]
 RETRIES_TOP = 9
@@ -42,7 +42,7 @@ def state_of(run: Run) -> State:
         all_met(counters.criteria),
         exhausted_budget(run.spec.limits, counters) is not None,
         counters.best_score is None,
-        made_text(run) is not None,
+        tuple(sorted(made_texts(run))),
         read_made(run),
         tools_withheld(run),
         asked,
@@ -134,8 +134,11 @@ def _answer(run: Run, reply: Answer) -> Hashable:
 
 
 def _kind_of_call(run: Run, text: str) -> str:
-    """Return whether a call with this argument is a repeated one, else whether it needs approval."""
-    return "made" if key_of_call(text) in run.memory.window else text[:1]
+    """Return how a repeated call with this argument stands, as `made_texts` tells them apart; else whether it needs approval."""
+    key = key_of_call(text)
+    if key not in run.memory.window:
+        return text[:1]
+    return "made" if not run.spec.native or key in run.memory.outputs else "failed"
 
 
 def _plan(run: Run) -> Hashable:
