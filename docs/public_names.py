@@ -110,13 +110,20 @@ def _class(kind: type) -> Member:
     seen: set[str] = set()
     for base in homes:
         for node in _node(base).body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name not in seen:
+            if isinstance(
+                node, ast.FunctionDef | ast.AsyncFunctionDef
+            ) and node.name not in seen | _overloads(node):
                 seen.add(node.name)
                 shown = not node.name.startswith("_") and node.name not in INNER.get(kind.__name__, ())
                 if shown and not issubclass(kind, BaseException):
                     made.members.append(Member(node.name, node, parsed(ast.get_docstring(node) or "")))
     made.fields.update({} if made.fields else _set_in_protocol(homes) or _set_in_class(homes, made.doc))
     return made
+
+
+def _overloads(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Return the name of a function that only gives types to a later one of the same name."""
+    return {node.name} if any(ast.unparse(mark) == "overload" for mark in node.decorator_list) else set()
 
 
 _VALUES = ("__dataclass_fields__", "__struct_fields__", "model_fields", "_fields")

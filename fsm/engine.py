@@ -13,7 +13,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from ..prompts.model import Model
 from ..states.base.errors import UsageError
@@ -35,10 +35,13 @@ from .lifecycle.arguments import (
     ForkOptions,
     ResumeOptions,
     RunOptions,
+    TypedResumeOptions,
+    TypedRunOptions,
     check_names,
     hooks_of,
 )
 from .lifecycle.fork import fork_acquisition
+from .lifecycle.output_type import typed, typed_event, with_output
 from .lifecycle.resume import (
     aevents_of,
     aperformed,
@@ -63,6 +66,8 @@ if TYPE_CHECKING:
     from .lifecycle.workflow_start import WorkflowLike
     from .versioning.changes import ChangedPart
 
+T = TypeVar("T")
+
 
 class Engine:
     """
@@ -79,6 +84,7 @@ class Engine:
         hooks: Functions called with every event, after its row is durable; an exception in one is logged.
         clock, ids: Sources of time, ids and salts; by default the system's clocks and random ids.
         builtins: Whether the built-in tools are offered.
+        deps: What tools get as `ToolContext.deps` in runs that bring none, such as a pool of connections; never journaled.
 
     Raises:
         UsageError: An unusable model, tool, template, or schema.
@@ -98,8 +104,9 @@ class Engine:
         *,
         builtins: bool = True,
         rules: Sequence[str] | None = None,
+        deps: Any = None,
     ) -> None:
-        settings = settings_of(model, tools, limits, policy, prompts, rules, builtins=builtins)
+        settings = settings_of(model, tools, limits, policy, prompts, rules, builtins=builtins, deps=deps)
         catalogs, listeners = compile_catalogs(settings), hooks_of(hooks)
         # the journal is opened last: an argument that cannot be used leaves no file and no connection behind
         self.journal = journal if isinstance(journal, Journal) else Journal(journal or "paor.db")
@@ -158,13 +165,33 @@ class Engine:
         other.journal, other._runner = journal, self._runner.with_ports(settings, journal.store, clock, ids)
         return other
 
+    @overload
     def run(
         self,
         objective: str,
         success_criteria: Sequence[str] = (),
         documents: Sequence[DocumentLike] = (),
+        *,
+        output_type: type[T],
         **options: Unpack[RunOptions],
-    ) -> Result:
+    ) -> Result[T]: ...
+
+    @overload
+    def run(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        **options: Unpack[TypedRunOptions],
+    ) -> Result: ...
+
+    def run(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        **options: Unpack[TypedRunOptions],
+    ) -> Result[Any]:
         """
         Run an objective to its end, or until it waits for an answer.
 
@@ -185,18 +212,38 @@ class Engine:
             JournalError: The journal could not be written; the run can be resumed.
         """
         new = self._new(objective, success_criteria, documents, options)
-        return performed(self._runner, begin(self._runner, new))
+        return typed(performed(self._runner, begin(self._runner, new)), options)
+
+    @overload
+    async def arun(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        *,
+        output_type: type[T],
+        **options: Unpack[RunOptions],
+    ) -> Result[T]: ...
+
+    @overload
+    async def arun(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        **options: Unpack[TypedRunOptions],
+    ) -> Result: ...
 
     async def arun(
         self,
         objective: str,
         success_criteria: Sequence[str] = (),
         documents: Sequence[DocumentLike] = (),
-        **options: Unpack[RunOptions],
-    ) -> Result:
+        **options: Unpack[TypedRunOptions],
+    ) -> Result[Any]:
         """Do the same as `run` on the running event loop."""
         new = self._new(objective, success_criteria, documents, options)
-        return await aperformed(self._runner, begin(self._runner, new))
+        return typed(await aperformed(self._runner, begin(self._runner, new)), options)
 
     def stream(
         self,
@@ -225,6 +272,8 @@ class Engine:
         variables: Mapping[str, Any] | None = None,
         key: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        output_type: Any = None,
+        deps: Any = None,
     ) -> Iterator[Event]:
         """
         Run an objective and yield its events as they become durable; the last one is `RunEnded`.
@@ -265,32 +314,39 @@ class Engine:
                 nothing twice, whichever process it is in.
             metadata: What to find the run by, as JSON data of at most 4,096 bytes, such as ``{"tenant": "acme"}``. It decides
                 nothing and is in no prompt; `Journal.runs` searches it, and erasing the run erases it.
+            output_type: Type of the answer: a pydantic model, dataclass, TypedDict, ``list[str]`` and the like, or a JSON Schema
+                as a mapping. The completion review is then always asked of the model; it gives the value, which is held to the
+                type's JSON Schema and asked for again, `Limits.review_retries` times, where it does not fit; after that the run
+                is Failed(review_failed). `Result.output` is the value. Not with *final_format*.
+            deps: What tools get as `ToolContext.deps`: an object of yours, never journaled, so a resume takes it again. By default
+                the engine's.
 
         Raises:
             UsageError: A bad argument; nothing was started.
             KeyConflict, LeaseHeld: With the first event; see `run`.
         """
         options = {name: value for name, value in locals().items() if name in OPTIONS}
-        return self._events(self._new(objective, success_criteria, documents, options))
+        return self._events(self._new(objective, success_criteria, documents, options), options)
 
-    def _events(self, new: NewRun) -> Iterator[Event]:
+    def _events(self, new: NewRun, options: Mapping[str, Any]) -> Iterator[Event]:
         """Begin a run when the first event is asked for, so that a stream that is never read leaves no lease behind."""
-        yield from events_of(self._runner, begin(self._runner, new))
+        for event in events_of(self._runner, begin(self._runner, new)):
+            yield typed_event(event, options)
 
     def astream(
         self,
         objective: str,
         success_criteria: Sequence[str] = (),
         documents: Sequence[DocumentLike] = (),
-        **options: Unpack[RunOptions],
+        **options: Unpack[TypedRunOptions],
     ) -> AsyncIterator[Event]:
         """Do the same as `stream` on the running event loop."""
-        return self._aevents(self._new(objective, success_criteria, documents, options))
+        return self._aevents(self._new(objective, success_criteria, documents, options), options)
 
-    async def _aevents(self, new: NewRun) -> AsyncIterator[Event]:
+    async def _aevents(self, new: NewRun, options: Mapping[str, Any]) -> AsyncIterator[Event]:
         async with aclosing(aevents_of(self._runner, begin(self._runner, new))) as events:
             async for event in events:
-                yield event
+                yield typed_event(event, options)
 
     def _new(
         self,
@@ -303,6 +359,12 @@ class Engine:
         settings, salt = self._runner.settings, self._runner.ids.salt
         return new_run(settings, salt, objective, success_criteria, documents, **options)
 
+    @overload
+    def resume(self, run_id: str, *, output_type: type[T], **options: Unpack[ResumeOptions]) -> Result[T]: ...
+
+    @overload
+    def resume(self, run_id: str, **options: Unpack[TypedResumeOptions]) -> Result: ...
+
     def resume(
         self,
         run_id: str,
@@ -312,11 +374,13 @@ class Engine:
         result: Any = None,
         question: str | None = None,
         connections: Mapping[str, Any] | None = None,
+        deps: Any = None,
         model: Model | str | None = None,
         reason: str | None = None,
         actor: str | None = None,
         accept_changes: bool = False,
-    ) -> Result:
+        output_type: Any = None,
+    ) -> Result[Any]:
         """
         Go on with a run where its journal ends.
 
@@ -330,6 +394,7 @@ class Engine:
                 twice settles nothing else; an approval may hold it as ``"approval"``. Only the first question of a
                 run may be answered without.
             connections: Values by label, as for `run`; they are never in the journal.
+            deps: As for `run`.
             model: Instead of the engine's, for a run that was started with its own.
             reason: Why this answer or outcome was chosen; stored in the journal with it.
             actor: Who approved, answered or settled it, such as the name of a user of the host; stored in the journal with
@@ -337,6 +402,7 @@ class Engine:
             accept_changes: Continue even if parts that decide the run have changed since it was recorded. The next
                 row records this, and from it on this engine's prompts, tools and policy apply (`changes` lists the
                 parts).
+            output_type: Type of `Result.output`: that of `run`. What the run is held to stays the schema that it was started with.
 
         Returns:
             The result. For a finished run it is read from the journal; for a run that still waits, the status is
@@ -352,7 +418,7 @@ class Engine:
             RunChanged: Prompts, tools, policy or paor's own decisions have changed in parts that matter to the run.
             JournalDamaged: The run's chain is broken.
         """
-        return resume(
+        found = resume(
             self._runner,
             run_id,
             answer=answer,
@@ -360,15 +426,27 @@ class Engine:
             result=result,
             question=question,
             connections=connections,
+            deps=deps,
             model=model,
             reason=reason,
             actor=actor,
             accept_changes=accept_changes,
         )
+        return with_output(found, output_type)
 
-    async def aresume(self, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
+    @overload
+    async def aresume(
+        self, run_id: str, *, output_type: type[T], **options: Unpack[ResumeOptions]
+    ) -> Result[T]: ...
+
+    @overload
+    async def aresume(self, run_id: str, **options: Unpack[TypedResumeOptions]) -> Result: ...
+
+    async def aresume(
+        self, run_id: str, *, output_type: Any = None, **options: Unpack[ResumeOptions]
+    ) -> Result[Any]:
         """Do the same as `resume` on the running event loop."""
-        return await aresume(self._runner, run_id, **options)
+        return with_output(await aresume(self._runner, run_id, **options), output_type)
 
     def resume_stream(self, run_id: str, **options: Unpack[ResumeOptions]) -> Iterator[Event]:
         """
@@ -387,7 +465,13 @@ class Engine:
         """Do the same as `resume_stream` on the running event loop."""
         return aresume_stream(self._runner, run_id, **options)
 
-    def result(self, run_id: str) -> Result:
+    @overload
+    def result(self, run_id: str, output_type: type[T]) -> Result[T]: ...
+
+    @overload
+    def result(self, run_id: str, output_type: Any = None) -> Result: ...
+
+    def result(self, run_id: str, output_type: Any = None) -> Result[Any]:
         """
         Look at a run: its result as it is now, whatever it does.
 
@@ -395,6 +479,7 @@ class Engine:
 
         Args:
             run_id: Its id, or an unambiguous prefix.
+            output_type: As for `resume`.
 
         Returns:
             The result. ``status`` is ``running`` before the end, whether or not anybody drives the run; of a workflow
@@ -405,11 +490,17 @@ class Engine:
             JournalDamaged: The run's chain is broken.
             Erased: What this needs was erased.
         """
-        return result_now(self.journal.reader, run_id)
+        return with_output(result_now(self.journal.reader, run_id), output_type)
 
-    async def aresult(self, run_id: str) -> Result:
+    @overload
+    async def aresult(self, run_id: str, output_type: type[T]) -> Result[T]: ...
+
+    @overload
+    async def aresult(self, run_id: str, output_type: Any = None) -> Result: ...
+
+    async def aresult(self, run_id: str, output_type: Any = None) -> Result[Any]:
         """Do the same as `result` without holding up the running event loop."""
-        return await asyncio.to_thread(self.result, run_id)
+        return await asyncio.to_thread(self.result, run_id, output_type)
 
     def waiting(self) -> list[Result]:
         """
@@ -468,6 +559,7 @@ class Engine:
         result: Any = None,
         actor: str | None = None,
         connections: Mapping[str, Any] | None = None,
+        deps: Any = None,
         model: Model | str | None = None,
         limits: Limits | Mapping[str, Any] | None = None,
         policy: Policy | None = None,
@@ -486,7 +578,7 @@ class Engine:
         Args:
             run_id: Id of the parent, or an unambiguous prefix; it may still be running.
             at_seq: Number of the last row to share, from 0; not the row that ended the parent.
-            answer, outcome, result, actor, connections: As for `resume`, if the parent waited at this row.
+            answer, outcome, result, actor, connections, deps: As for `resume`, the first four if the parent waited at this row.
             model: Used instead of the engine's; if its name differs from the parent's, the fork's own spec records
                 it.
             limits: The limits that change for the fork's own rows, as for `run`; all others stay the parent's.
@@ -514,6 +606,7 @@ class Engine:
             result=result,
             actor=actor,
             connections=connections,
+            deps=deps,
             model=model,
             limits=limits,
             policy=policy,
@@ -541,7 +634,7 @@ class Engine:
         documents: Sequence[DocumentLike] = (),
         *,
         tasks: Sequence[Task] | None = None,
-        **options: Unpack[RunOptions],
+        **options: Unpack[TypedRunOptions],
     ) -> Result:
         """
         Run an objective as a workflow: planned as tasks, each driven as a run of its own, reviewed as a whole.
@@ -551,7 +644,7 @@ class Engine:
             success_criteria: Statements that must hold when all tasks are done.
             documents: What every task gets.
             tasks: The tasks, if the host knows them; None: the model plans them.
-            **options: See `stream`; they apply to each task. Without ``language`` the model detects it in the
+            **options: See `stream`; they apply to each task, ``output_type`` to the whole. Without ``language`` the model detects it in the
                 objective.
 
         Returns:
@@ -563,7 +656,7 @@ class Engine:
         """
         runner, own = self._runner, task_options(options)
         new = new_workflow(runner, objective, success_criteria, documents, tasks, own)
-        return performed(runner, begin(runner, new))
+        return typed(performed(runner, begin(runner, new)), options)
 
     async def arun_workflow(
         self,
@@ -572,14 +665,14 @@ class Engine:
         documents: Sequence[DocumentLike] = (),
         *,
         tasks: Sequence[Task] | None = None,
-        **options: Unpack[RunOptions],
+        **options: Unpack[TypedRunOptions],
     ) -> Result:
         """Do the same as `run_workflow` on the running event loop; its tasks run there, too."""
         runner, own = self._runner, task_options(options)
         new = new_workflow(runner, objective, success_criteria, documents, tasks, own)
-        return await aperformed(runner, begin(runner, new))
+        return typed(await aperformed(runner, begin(runner, new)), options)
 
-    def follow_up(self, run_id: str, text: str, **options: Unpack[RunOptions]) -> Result:
+    def follow_up(self, run_id: str, text: str, **options: Unpack[TypedRunOptions]) -> Result:
         """
         Open the next round of a finished run or workflow: a new objective with the history and documents so far.
 
@@ -593,7 +686,7 @@ class Engine:
             UsageError: A run of the workflow is not finished.
         """
         runner = self._runner
-        return performed(runner, begin(runner, new_round(runner, run_id, text, options)))
+        return typed(performed(runner, begin(runner, new_round(runner, run_id, text, options))), options)
 
     def cancel(self, run_id: str) -> Result:
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .phase import Phase
 from .records.requests import NOTHING, ModelRequest, Recall, Request
 from .run.budgets import limit_reached
-from .run.completion import decided_by_rules
+from .run.completion import decided_by_rules, output_asked
 from .run.phase_names import REVIEWING
 from .run.state import Run
 
@@ -20,7 +20,7 @@ class Reviewing(Phase):
         """
         Return the refinement, then (after `conclude`) the completion review, or nothing.
 
-        Nothing is needed when code decides the completion review, when a hard limit decides, when a budget is used up (then nothing may be asked), after
+        Nothing is needed when code decides the completion review and no output is wanted, when a hard limit decides, when a budget is used up (then nothing may be asked), after
         the final formatting action, and between the steps of a plan. After a task of the workflow that called a tool
         its output is.
         """
@@ -28,7 +28,8 @@ class Reviewing(Phase):
         if counters.formatted or limit_reached(run):
             return NOTHING
         if counters.concluded:
-            return NOTHING if decided_by_rules(run) else ModelRequest("review", counters.review_retries)
+            by_code = decided_by_rules(run) and not output_asked(run)
+            return NOTHING if by_code else ModelRequest("review", counters.review_retries)
         if not run.spec.plans:
             return ModelRequest("refinement", counters.review_retries)
         if run.memory.flow is not None and run.memory.flow.kind == "tool":

@@ -80,6 +80,7 @@ def test_json_prints_the_result_as_one_object(shell: Shell) -> None:
         "status",
         "reason",
         "answer",
+        "output",
         "documents",
         "steps",
         "usage",
@@ -176,6 +177,44 @@ def test_a_template_field_may_name_a_file(shell: Shell, field: str) -> None:
 
 def test_an_empty_template_field_means_the_shipped_one(shell: Shell) -> None:
     assert shell.run("--input", json.dumps({"promptTemplate": ""})).code == 0
+
+
+SCHEMA = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}
+
+
+def test_an_output_schema_makes_the_answer_json(shell: Shell) -> None:
+    """On standard output; asked for again where it does not fit; in ``--input`` it is data."""
+    shell.write("schema.json", json.dumps(SCHEMA))
+    known = {"action": None, "answer": "Ten days."}
+    replies = [known, *({"status": "success", "output": {"days": days}} for days in ("ten", 10))]
+    model = shell.script(*replies)
+    said = shell("run", "How many days?", "--model", model, "--output-schema", "schema.json")
+    assert (said.code, said.out) == (0, '{"days":10}\n')
+    said = shell(
+        "run",
+        "--input",
+        json.dumps({"objective": "How many?", "model": model, "outputSchema": SCHEMA}),
+        "--json",
+    )
+    assert (said.json["output"], said.json["answer"]) == ({"days": 10}, '{"days":10}')
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "schema.json: is not JSON"),
+        ('{"type": "day"}', "output_type: "),
+        ("[1]", "output_type"),
+        (json.dumps(SCHEMA), "--output writes a text"),
+    ],
+)
+def test_a_bad_output_schema_is_one_line(shell: Shell, text: str, words: str) -> None:
+    """Exit code 2, and no journal."""
+    shell.write("schema.json", text)
+    output = ("--output", "r.md") if text == json.dumps(SCHEMA) else ()
+    said = shell("run", "How many?", "--model", "offline", "--output-schema", "schema.json", *output)
+    assert said.code == 2 and words in said.err and len(said.err.splitlines()) == 1, said
+    assert not (shell.folder / "paor.db").exists()
 
 
 def test_ansi_escapes_of_an_answer_are_made_visible(shell: Shell) -> None:

@@ -25,6 +25,7 @@ from paor import (
     ModelCall,
     Policy,
     Reply,
+    Result,
     ScriptedModel,
     Tool,
     ToolContext,
@@ -517,8 +518,9 @@ def test_many_async_runs_at_once_do_not_mix(tmp_path: Path) -> None:
     """Twenty runs on one engine, each with its own rows, in one journal that verifies."""
     with engine(tmp_path, ONE_STEP) as own:
 
-        async def host() -> list[Any]:
-            return await asyncio.gather(*(own.arun(f"Read {n}") for n in range(20)))
+        async def host() -> list[Result]:
+            runs = [own.arun(f"Read {n}") for n in range(20)]
+            return await asyncio.gather(*runs)
 
         results = asyncio.run(host())
         assert {result.state for result in results} == {"Done"}

@@ -35,8 +35,9 @@ from paor.prompts.clients.wire.messages import MessagesWire
 from paor.prompts.clients.wire.responses import ResponsesWire
 from paor.prompts.clients.wire.secrets import Scrubber
 from paor.prompts.model import FAULT_CODES, checked_reply, request_label
-from paor.prompts.parsing.provider_schema import strict_schema
+from paor.prompts.parsing.provider_schema import strict_schema, wrapped
 from paor.prompts.parsing.replies import WRAPPER, Invalid, read_refinement, read_review, read_selection
+from paor.prompts.parsing.reply_forms import review_form
 from paor.prompts.parsing.task_plans import read_task_plan
 
 from .model_server import WIRES, Wire, event
@@ -364,6 +365,9 @@ def _objects(node: Any) -> list[dict[str, Any]]:
         {"type": "array"},
         {"type": "object", "properties": {"a": {"$ref": "#/x"}}},
         {"oneOf": [{"type": "string"}]},
+        {"type": "object", "properties": {"a": {"$ref": "#"}}},
+        {"type": "object", "properties": {"a": {"$ref": "http://example.org/x"}}},
+        {"type": "object", "properties": {"a": {"$ref": "#/properties/b"}, "b": {"$ref": "#/properties/a"}}},
     ],
 )
 def test_schemas_that_cannot_be_closed_are_not(schema: dict[str, Any]) -> None:
@@ -394,6 +398,48 @@ def test_details_of_strict_schemas() -> None:
     assert strict["properties"]["c"] == {"const": 1}
     plain = strict_schema(schema, optional="keep", limits=False)
     assert plain is not None and plain["properties"]["d"] == {"type": "array", "items": {"type": "integer"}}
+
+
+def test_references_are_replaced_by_what_they_name() -> None:
+    """Providers take none; what refers to itself cannot be sent, nor what grows without bound."""
+    part = {"type": "object", "properties": {"$defs": {"type": "string"}}, "required": ["$defs"]}
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "a": {"$ref": "#/$defs/Pa~1rt", "description": "one"},
+            "b": {"items": {"$ref": "#/properties/a"}},
+        },
+        "required": ["a", "b"],
+        "$defs": {"Pa/rt": part},
+    }
+    schema["properties"]["b"]["type"] = "array"
+    strict = strict_schema(schema, optional="null", limits=True)
+    assert strict is not None and "$ref" not in json.dumps(strict)
+    one = part | {"additionalProperties": False, "description": "one"}
+    assert strict["properties"] == {"a": one, "b": {"type": "array", "items": one}}
+    assert strict["properties"]["a"]["properties"] == {"$defs": {"type": "string"}}
+    doubled = {
+        f"d{n}": {
+            "type": "object",
+            "properties": {"a": {"$ref": f"#/$defs/d{n - 1}"}, "b": {"$ref": f"#/$defs/d{n - 1}"}},
+        }
+        for n in range(1, 40)
+    }
+    hostile = {"$defs": {"d0": {"type": "string"}} | doubled, "$ref": "#/$defs/d39"}
+    assert strict_schema(hostile, optional="null", limits=True) is None
+
+
+def test_the_references_of_alternatives_go_along_when_these_go_under_one_key() -> None:
+    """Or they name nothing, and a server refuses the schema or checks nothing."""
+    tree = {
+        "type": "object",
+        "properties": {"inner": {"$ref": "#/$defs/tree"}},
+        "additionalProperties": False,
+    }
+    form = review_form((), {"$ref": "#/$defs/tree", "$defs": {"tree": tree}}).schema
+    fits = Draft202012Validator(wrapped(form)).is_valid
+    assert fits({WRAPPER: {"status": "success", "output": {"inner": {"inner": {}}}}})
+    assert not fits({WRAPPER: {"status": "success", "output": {"inner": {"inner": 3}}}})
 
 
 # -- prices ------------------------------------------------------------------------------------------------------

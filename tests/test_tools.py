@@ -31,6 +31,7 @@ class Desk:
     idempotency_key = "run-1-1"
     policy = Policy()
     connection: Any = None
+    deps: Any = None
     final_format: str | None = None
     timeout_s: float | None = None
     limits = Limits()

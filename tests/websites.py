@@ -212,6 +212,7 @@ class Context:
     idempotency_key = "run-1"
     answer = ""
     connection: Any = None
+    deps: Any = None
     final_format: str | None = None
     timeout_s: float | None = None
     limits = Limits()

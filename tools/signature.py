@@ -5,7 +5,8 @@ pydantic does the work: one model per function, with a field for each parameter,
 arguments to the annotated types (enums, dataclasses, TypedDicts, models, dates). Conversion follows pydantic's
 strict rules for JSON: a date is written as text, but the text ``"1"`` is no number.
 
-A parameter annotated with a class that is called ``ToolContext`` gets the run's context; it is no part of the schema.
+A parameter annotated with a class that is called ``ToolContext``, or with ``ToolContext[Deps]``, gets the run's context; it is no
+part of the schema.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ from .schema.problems import Problem, foreign, misfit, missing, unknown
 from .schema.references import SchemaError
 from .typed_dicts import modern
 
-__all__ = ["BindError", "SchemaError", "bind", "context_parameter", "schema_of", "summary_of"]
+__all__ = ["BindError", "SchemaError", "bind", "context_parameter", "needs_deps", "schema_of", "summary_of"]
 
 CONTEXT = "ToolContext"
 """Name of the class that marks the parameter for the run's context."""
 
-_CONTEXT_TEXT = re.compile(rf"(?:[\w.]*Optional\[)?\s*[\"']?(?:\w+\.)*{CONTEXT}[\"']?\s*\]?\s*(?:\|\s*None)?")
+_CONTEXT_TEXT = re.compile(
+    rf"(?:[\w.]*Optional\[)?\s*[\"']?(?:\w+\.)*{CONTEXT}(?:\[.+\])?[\"']?\s*\]?\s*(?:\|\s*None)?"
+)
 _SECTION = re.compile(
     r"^( *)(?:Args|Arguments|Parameters):[ \t]*\n((?:\1[ \t]+\S.*\n?|[ \t]*\n)+)", re.MULTILINE
 )
@@ -111,11 +114,22 @@ def summary_of(function: Function) -> str:
 
 def context_parameter(function: Function) -> str | None:
     """Return the name of the parameter that gets the run's context, or None; any callable is answered."""
+    found = _context(function)
+    return found.name if found is not None else None
+
+
+def needs_deps(function: Function) -> bool:
+    """Return whether the parameter that gets the run's context is annotated with the type of its ``deps``."""
+    found = _context(function)
+    return found is not None and _names_deps(found.annotation)
+
+
+def _context(function: Function) -> inspect.Parameter | None:
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (ValueError, TypeError, NameError):
         return None
-    found = (item.name for item in parameters if item.kind in _BY_KEYWORD and _is_context(item.annotation))
+    found = (item for item in parameters if item.kind in _BY_KEYWORD and _is_context(item.annotation))
     return next(found, None)
 
 
@@ -190,7 +204,7 @@ def _learnt(function: Function) -> _Signature:
     fields: dict[str, Any] = {field: (kinds[name], _field(name, required)) for field, name in names}
     try:
         model: type[BaseModel] = create_model("Parameters", __config__=_CONFIG, **fields)
-        made = model.model_json_schema(schema_generator=_Generator)
+        made = model.model_json_schema(schema_generator=UntitledSchema)
     except (PydanticUserError, TypeError) as error:
         raise _culprit(function, kinds, error) from None
     schema: dict[str, Any] = {"type": "object", "properties": made.get("properties", {})}
@@ -215,7 +229,7 @@ def _field(name: str, required: list[str]) -> Any:
 _CONFIG = ConfigDict(extra="forbid", strict=True)
 
 
-class _Generator(GenerateJsonSchema):
+class UntitledSchema(GenerateJsonSchema):
     """Leaves out what only costs tokens: titles that repeat a field's name."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -277,7 +291,19 @@ def _is_context(annotation: Any) -> bool:
         return _CONTEXT_TEXT.fullmatch(annotation.strip()) is not None
     if get_origin(annotation) in (Union, UnionType, Annotated):
         return any(map(_is_context, get_args(annotation)))
-    return isinstance(annotation, type) and annotation.__name__ == CONTEXT
+    kind = get_origin(annotation) or annotation
+    return isinstance(kind, type) and kind.__name__ == CONTEXT
+
+
+def _names_deps(annotation: Any) -> bool:
+    """Return whether the annotation of a context says of which type its ``deps`` are: ``ToolContext[Deps]``."""
+    if isinstance(annotation, ForwardRef):
+        annotation = annotation.__forward_arg__
+    if isinstance(annotation, str):
+        return f"{CONTEXT}[" in annotation
+    if get_origin(annotation) in (Union, UnionType, Annotated):
+        return any(map(_names_deps, get_args(annotation)))
+    return _is_context(annotation) and bool(get_args(annotation))
 
 
 def _culprit(function: Function, kinds: Mapping[str, Any], error: Exception) -> SchemaError:

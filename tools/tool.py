@@ -12,7 +12,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
+
+from typing_extensions import TypeVar
 
 from ..states.base.errors import UsageError
 from ..states.records.actions import Effect, WebFact
@@ -20,10 +22,11 @@ from ..states.run.spec import ToolSpec
 from ..states.settings.base import shown
 from ..states.settings.limits import GUARD_CEILING, TIMEOUT_CEILING, Limits
 from ..states.settings.policy import Policy
-from .signature import bind, context_parameter, importable_name, schema_of, summary_of
+from .signature import bind, context_parameter, importable_name, needs_deps, schema_of, summary_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 F_co = TypeVar("F_co", covariant=True)
+DepsT_co = TypeVar("DepsT_co", default=Any, covariant=True)
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+\Z")
 _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _PLAIN = {
@@ -107,9 +110,10 @@ class Resumption:
     again: bool = False
 
 
-class ToolContext(Protocol):
+class ToolContext(Protocol[DepsT_co]):
     """
-    What a tool may know of the run that called it; passed to a parameter annotated `ToolContext`.
+    What a tool may know of the run that called it; passed to a parameter annotated `ToolContext`, or ``ToolContext[Deps]`` where it
+    uses ``deps``.
 
     Attributes:
         run_id: The run's public id.
@@ -141,6 +145,11 @@ class ToolContext(Protocol):
     timeout_s: float | None
     final_format: str | None
     resumption: Resumption | None
+
+    @property
+    def deps(self) -> DepsT_co:
+        """What the host gave to `Engine.run` as ``deps``, else to the engine; never journaled. None if it gave nothing."""
+        ...
 
     def stopped(self) -> str | None:
         """Return why the call is to stop now, or None: the run is cancelled or out of time, or the call was given up."""
@@ -288,6 +297,8 @@ class Tool:
                 f"tool {self.name}: process=True needs a function that a module defines at its top level,"
                 " and not the program that runs"
             )
+        if self.process and self.needs_deps:
+            raise UsageError(f"tool {self.name}: deps stay in this process; process=True cannot have them")
 
     def _names_all(self) -> bool:
         """Whether the schema names every parameter that there can be."""
@@ -343,6 +354,11 @@ class Tool:
     def _context_name(self) -> str | None:
         """Name of the parameter of its function that gets the run's context, None without one."""
         return context_parameter(self.run) if self.run is not None else None
+
+    @cached_property
+    def needs_deps(self) -> bool:
+        """Whether its function uses the host's ``deps``: its context is annotated ``ToolContext[Deps]``."""
+        return self.run is not None and needs_deps(self.run)
 
     @cached_property
     def is_async(self) -> bool:

@@ -8,6 +8,7 @@ files. A reader notes what it found; whether that ends the run is decided by the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from ...prompts.parsing.replies import (
     Invalid,
     after,
     read_answer,
+    read_output,
     read_parameters,
     read_refinement,
     read_review,
@@ -23,8 +25,9 @@ from ...prompts.parsing.replies import (
 )
 from ...states.records.actions import Intent, Selection, ToolResult
 from ...states.records.outcomes import Asked, Ended, Recalled, Replied
+from ...states.records.reviews import Review
 from ...states.run.budgets import questions_left, tools_withheld
-from ...states.run.completion import decided_by_rules, draft_of, draft_stands, review_by_rules
+from ...states.run.completion import decided_by_rules, draft_of, draft_stands, output_asked, review_by_rules
 from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import Run, label_of
 from ...tools.approvals import approval_id, approval_needed
@@ -345,7 +348,10 @@ def _read_reviewing(case: Case, kit: RunResources) -> None:
             case.review = review_by_rules(run)
         return
     if run.counters.concluded:
-        review = after(outcome.finish, read_review(outcome.text, chars_max=limits.reply_chars))
+        read = read_output if output_asked(run) else read_review
+        review = after(outcome.finish, read(outcome.text, chars_max=limits.reply_chars))
+        if isinstance(review, Review) and run.spec.output_schema is not None:
+            review = _with_output(review, kit)
         if isinstance(review, Invalid):
             case.problem = review
             return
@@ -360,6 +366,28 @@ def _read_reviewing(case: Case, kit: RunResources) -> None:
         return
     case.refinement = refinement
     case.criteria = progress(run, refinement.criteria)
+
+
+def _with_output(review: Review, kit: RunResources) -> Review | Invalid:
+    """Return a completion review with its output as the answer, a JSON text; a success needs one that fits the schema."""
+    if review.status != "success":
+        return review.model_copy(update={"output": None})
+    output = review.output
+    if (problems := kit.output_problems(output)) is not None:
+        output = _without_nulls(output)  # some servers want every name given
+        if kit.output_problems(output) is not None:
+            return Invalid("output", problems)
+    said = json.dumps(output, ensure_ascii=False, separators=(",", ":"))
+    return review.model_copy(update={"answer": said, "output": None})
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return JSON data without the names whose value is null, at every depth."""
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_nulls(item) for name, item in value.items() if item is not None}
 
 
 _READERS: dict[str, Callable[[Case, RunResources], None]] = {

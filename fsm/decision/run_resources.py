@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...prompts.building.builder import PromptBuilder
@@ -12,6 +13,7 @@ from ...prompts.parsing.reply_forms import (
     Needs,
     Offer,
     answer_form,
+    output_form,
     parameters_form,
     plan_form,
     refinement_form,
@@ -23,6 +25,7 @@ from ...states.base.errors import InternalError, UsageError
 from ...states.records.actions import Selection
 from ...states.records.requests import RequestKind
 from ...states.run.budgets import may_call
+from ...states.run.completion import output_asked
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST, Catalog
@@ -67,6 +70,7 @@ class RunResources:
         self._wire = {wire: self.catalog.find(name) for name, wire in names.items()}
         self._formatter_schema: ParameterSchema | None = None
         self._forms: dict[object, Form] = {}
+        self._output: ParameterSchema | None = None
 
     def messages(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
         """Return the messages of a *kind* request; a workflow has a say in what its planner is told."""
@@ -117,6 +121,8 @@ class RunResources:
             key = self.offer(run)
         elif kind == "refinement":
             key = kind, self.offer(run).names
+        elif kind == "review" and output_asked(run):
+            key = kind, "output"
         elif kind == "parameters" and run.memory.selection is not None:
             key = run.memory.selection.tool
         if key not in self._forms:
@@ -134,8 +140,10 @@ class RunResources:
             return parameters_form(self.tool(run.memory.selection).parameters)
         if kind == "refinement":
             return refinement_form(self.offer(run).names, spec.success_criteria)
+        if kind == "review" and output_asked(run):
+            return output_form(spec.output_schema or {})
         if kind == "review":
-            return review_form(spec.success_criteria)
+            return review_form(spec.success_criteria, spec.output_schema)
         if kind == "plan":
             return plan_form([tool.name for tool in self.allowed])
         return task_plan_form() if kind == "task_plan" else answer_form()
@@ -175,6 +183,24 @@ class RunResources:
         if self._formatter_schema is None:
             self._formatter_schema = ParameterSchema(tool.parameters)
         return self._formatter_schema
+
+    def output_problems(self, output: object) -> str | None:
+        """Return what of *output* the run's `output_schema` does not allow, None for nothing."""
+        assert self.spec.output_schema is not None, "only a run with a schema has an output"
+        if self._output is None:
+            self._output = output_checker(self.spec.output_schema)
+        problems = self._output.check({"output": output})
+        return "; ".join(problem.message for problem in problems[:10]) or None
+
+
+def output_checker(schema: Mapping[str, Any]) -> ParameterSchema:
+    """
+    Return the compiled schema of the object that holds an output.
+
+    Raises:
+        SchemaError: It cannot be used.
+    """
+    return ParameterSchema(output_form(schema).schema)
 
 
 _FORMS_KEPT = 100

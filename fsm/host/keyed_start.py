@@ -15,7 +15,7 @@ from ..results.result import Result
 
 SAID = (
     *("objective", "success_criteria", "language", "task_type", "mode", "fallback", "profile", "context"),
-    *("final_format", "transcript", "workflow", "flow", "round", "task", "tasks"),
+    *("final_format", "output_schema", "transcript", "workflow", "flow", "round", "task", "tasks"),
 )
 """Fields of a spec that only the caller of the start decides, and no engine."""
 
@@ -44,7 +44,7 @@ def _first_run(runner: Runner, run_id: str, new: NewRun) -> Continuation | Resul
             f" {', '.join(differing)}; nothing was started"
         )
     run_id = stand_in(journal, run_id)
-    return continuation(runner, run_id, connections=new.connections, model=new.model)
+    return continuation(runner, run_id, connections=new.connections, deps=new.deps, model=new.model)
 
 
 def _differences(journal: JournalReader, run_id: str, new: NewRun) -> list[str]:

@@ -71,9 +71,16 @@ class RunOptions(TypedDict, total=False):
     variables: Mapping[str, Any] | None
     key: str | None
     metadata: Mapping[str, Any] | None
+    deps: Any
 
 
-OPTIONS = frozenset(RunOptions.__annotations__)
+class TypedRunOptions(RunOptions, total=False):
+    """`RunOptions`, and the type of the answer, which decides the type of the result."""
+
+    output_type: Any
+
+
+OPTIONS = frozenset(TypedRunOptions.__annotations__)
 """Names of what a run takes by keyword."""
 
 
@@ -85,10 +92,17 @@ class ResumeOptions(TypedDict, total=False):
     result: Any
     question: str | None
     connections: Mapping[str, Any] | None
+    deps: Any
     model: Model | str | None
     reason: str | None
     actor: str | None
     accept_changes: bool
+
+
+class TypedResumeOptions(ResumeOptions, total=False):
+    """`ResumeOptions`, and the type of the answer, which decides the type of the result."""
+
+    output_type: Any
 
 
 NOTHING_GIVEN: ResumeOptions = {
@@ -110,6 +124,7 @@ class ForkOptions(TypedDict, total=False):
     result: Any
     actor: str | None
     connections: Mapping[str, Any] | None
+    deps: Any
     model: Model | str | None
     limits: Limits | Mapping[str, Any] | None
     policy: Policy | None
@@ -290,6 +305,20 @@ def offered_tools(tools: Mapping[str, Tool], names: Sequence[str] | None) -> tup
     if unknown:
         raise UsageError(f"unknown tool {', '.join(map(repr, unknown))}; there are: {', '.join(tools)}")
     return tuple(dict.fromkeys(by_key[fold_name(name)] for name in names))
+
+
+def check_deps(tools: Iterable[Tool], deps: Any) -> None:
+    """
+    Refuse tools that use the host's ``deps`` where there are none.
+
+    Raises:
+        UsageError: One of *tools* needs them, and *deps* is None.
+    """
+    lacking = [tool.name for tool in tools if tool.needs_deps] if deps is None else []
+    if lacking:
+        raise UsageError(
+            f"{', '.join(lacking)} uses deps, and none are given: pass deps=... here, or to Engine"
+        )
 
 
 def templates_of(

@@ -34,7 +34,7 @@ from ..runtime.loop import Steps, steps
 from ..runtime.run_context import RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .acceptance import changes_now, refusal
-from .arguments import ForkOptions, check_priced, model_of, planning_template, templates_of
+from .arguments import ForkOptions, check_deps, check_priced, model_of, planning_template, templates_of
 from .resume import answer_of, named
 from .runner import Acquisition, Runner
 
@@ -212,11 +212,15 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
         now=runner.settings.current_spec(parent) if current else None,
     )
     check_priced(chosen, (spec or parent).limits)
+    deps = options.get("deps") if options.get("deps") is not None else runner.settings.deps
+    names = {tool.name for tool in parent.tools}
+    check_deps([tool for tool in runner.settings.tools.values() if tool.name in names], deps)
 
     def create() -> tuple[RunContext, Steps]:
         drive = _create_fork(runner, point, own, spec)
         drive.model = chosen
         drive.connections.update(connections or {})
+        drive.deps = deps
         return drive, steps(drive) if reply is None else runner.answered(drive, reply)
 
     return create

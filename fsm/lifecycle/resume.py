@@ -12,6 +12,7 @@ from ...states.base.errors import AlreadyAnswered, InvalidAnswer, JournalError
 from ...states.records.questions import QUESTION_ID, Answer, Question
 from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema, SchemaError
+from ...tools.tool import Tool
 from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager
 from ..journal.reader import JournalReader
@@ -22,7 +23,7 @@ from ..results.result import Result, result_of_run
 from ..runtime.loop import Steps, steps
 from ..runtime.run_context import RunContext
 from .acceptance import check_unchanged
-from .arguments import NOTHING_GIVEN, ResumeOptions, check_names, check_priced, model_of
+from .arguments import NOTHING_GIVEN, ResumeOptions, check_deps, check_names, check_priced, model_of
 from .runner import Acquisition, Runner
 from .start import clean_text
 from .subruns import runs_of, task_to_answer, waiting_task, with_question
@@ -164,6 +165,7 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
     check_names(options, ResumeOptions, "resume")
     answer, outcome = options.get("answer"), options.get("outcome")
     model, connections = options.get("model"), options.get("connections") or {}
+    deps = options.get("deps") if options.get("deps") is not None else runner.settings.deps
     journal = runner.journal
     chosen = model_of(model) if model is not None else runner.settings.model
     row = journal.reader.run(run_id)
@@ -185,7 +187,7 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
             return runner.hold(run, head, 0, RunResources(run.spec), chosen, stager, connections), None
     drive = runner.take(row.run_id)
     drive.connections.update(connections)
-    drive.model = chosen
+    drive.model, drive.deps = chosen, deps
     # from here on the lease is held: whatever is refused gives it back, or the run would count as driven until it runs out
     try:
         declined = None if given else _timeout_answer(runner, drive.run)
@@ -193,6 +195,7 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
             journal.leases.release(drive.run.number, drive.fence)
             return drive, None  # another driver has had it since it was looked at
         check_priced(chosen, drive.run.spec.limits)
+        check_deps(_tools_of(drive), deps)
         check_unchanged(runner, drive, accept_changes=options.get("accept_changes", False))
         if not given:
             return drive, steps(drive) if declined is None else runner.answered(drive, declined)
@@ -208,6 +211,15 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
         journal.leases.release(drive.run.number, drive.fence)
         raise
     return drive, runner.answered(drive, reply)
+
+
+def _tools_of(drive: RunContext) -> list[Tool]:
+    """Return the tools that a run may still call; of a workflow those of its tasks."""
+    spec = drive.run.spec
+    names = (
+        {tool.name for tool in spec.tools} if spec.task else set(spec.children.get("tools") or drive.tools)
+    )
+    return [tool for tool in drive.tools.values() if tool.name in names]
 
 
 def _check_open(

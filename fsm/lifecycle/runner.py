@@ -135,7 +135,9 @@ class Runner:
             kit = RunResources(
                 spec, self._catalog(offered_tools(self.settings.tools, [tool.name for tool in spec.tools]))
             )
-        return self.hold(run, root, fence, kit, new.model, stager, new.connections)
+        drive = self.hold(run, root, fence, kit, new.model, stager, new.connections)
+        drive.deps = new.deps
+        return drive
 
     def _catalog(self, tools: tuple[Tool, ...]) -> Catalog:
         """Return the compiled catalog of *tools*; compiled once for each selection of tools."""
@@ -324,7 +326,7 @@ class Runner:
         if spec is None:
             return None
         inputs = self._documents(drive.run.number, 0, len(spec.documents))
-        return self.creation(NewRun(spec, inputs, drive.model, drive.connections))
+        return self.creation(NewRun(spec, inputs, drive.model, drive.connections, drive.deps))
 
     def owed_fallback(self, drive: RunContext) -> Acquisition | None:
         """Return what starts the run that was to replace an ended one, and that a crash right after its end has prevented."""

@@ -33,6 +33,7 @@ class EngineSettings:
         given_limits, given_policy: What the host gave; None where it gave nothing.
         prompts: Templates by name that replace the shipped ones.
         rules: Instead of the shipped ones; none for those.
+        deps: What the host hands to its tools in runs that bring none.
     """
 
     model: Model
@@ -41,6 +42,7 @@ class EngineSettings:
     given_policy: Policy | None
     prompts: Mapping[str, str]
     rules: tuple[str, ...]
+    deps: Any = None
 
     @property
     def limits(self) -> Limits:
@@ -93,6 +95,7 @@ def settings_of(
     rules: Sequence[str] | None,
     *,
     builtins: bool,
+    deps: Any = None,
 ) -> EngineSettings:
     """
     Return what an engine was given, checked; the arguments are those of `fsm.engine.Engine`.
@@ -107,4 +110,4 @@ def settings_of(
         for problem in find_typos(policy, offered.keys()):
             warnings.warn(problem, stacklevel=3)  # at the line that makes the engine
     templates_of(prompts)
-    return EngineSettings(chosen, offered, limits, policy, dict(prompts or {}), rules_of(rules))
+    return EngineSettings(chosen, offered, limits, policy, dict(prompts or {}), rules_of(rules), deps)

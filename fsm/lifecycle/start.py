@@ -27,7 +27,8 @@ from ..journal.payloads import Stager
 from ..machine.table import fingerprint
 from .arguments import (
     DocumentLike,
-    RunOptions,
+    TypedRunOptions,
+    check_deps,
     check_names,
     check_priced,
     documents_of,
@@ -59,6 +60,7 @@ class NewRun:
         documents: Its input.
         model: That answers.
         connections: Values by label; they are never written.
+        deps: What the host hands to its tools; never written.
         given: Which of `FROM_ENGINE` the caller gave.
     """
 
@@ -66,6 +68,7 @@ class NewRun:
     documents: Sequence[Document]
     model: Model
     connections: dict[str, Any]
+    deps: Any = None
     given: tuple[str, ...] = ()
 
 
@@ -82,6 +85,7 @@ def new_run(
     *,
     model: Model | str | None = None,
     connections: Mapping[str, Any] | None = None,
+    deps: Any = None,
     position: WorkflowPosition | None = None,
     **options: Any,
 ) -> NewRun:
@@ -91,14 +95,14 @@ def new_run(
     Args:
         settings: The engine's own.
         salt: Gives the salt of the run's keys.
-        objective, success_criteria, documents, model, connections, options: See `fsm.engine.Engine.stream`.
+        objective, success_criteria, documents, model, connections, deps, options: See `fsm.engine.Engine.stream`.
         position: Where it belongs in a workflow of tasks.
 
     Raises:
         UsageError: A bad argument.
         TypeError: One that no run takes.
     """
-    check_names(options, RunOptions, "run")
+    check_names(options, TypedRunOptions, "run")
     if connections is not None and not isinstance(connections, Mapping):
         raise UsageError("connections must be a mapping of labels to values")
     if not isinstance(options.get("limits"), Limits | Mapping | None):
@@ -118,9 +122,13 @@ def new_run(
         warn_of_legacy(mode)
     options["fallback"] = fallback_of(options.get("fallback"), mode)
     profile = profile_of(options.pop("profile", None), options.pop("stage", None), mode=mode)
+    options["output_schema"] = _output_schema(options, chosen)
     inputs = documents_of(documents, size_max=limits.document_bytes)
     names = options.pop("tools", None)
     offered = offered_tools(settings.tools, names)
+    if deps is None:
+        deps = settings.deps
+    check_deps(offered, deps)
     spec = spec_of(
         objective,
         success_criteria,
@@ -145,7 +153,25 @@ def new_run(
     if position is not None:
         detect = whole and not (options.get("language") or options.get("user_language"))
         spec = spec_at(spec, position, detect=detect)
-    return NewRun(spec, inputs, chosen, dict(connections or {}), given)
+    return NewRun(spec, inputs, chosen, dict(connections or {}), deps, given)
+
+
+def _output_schema(options: dict[str, Any], model: Model) -> dict[str, Any] | None:
+    """Take the type of the answer out of *options*, and return its JSON Schema; raise `UsageError` where there can be none."""
+    output_type = options.pop("output_type", None)
+    if output_type is None:
+        return None
+    if options.get("final_format"):
+        raise UsageError(
+            "final_format formats a text, and a run with an output_type has none: use one of them"
+        )
+    if getattr(model, "quotes_only", False):
+        raise UsageError(
+            f"the model {model.name} only quotes texts and has no output_type; name another model"
+        )
+    from .output_type import output_schema_of  # few runs have one
+
+    return output_schema_of(output_type)
 
 
 def _check_task_type(task_type: object, policy: Policy) -> None:
@@ -195,6 +221,7 @@ def spec_of(
     final_format: str | None = None,
     fallback: Literal["batch"] | None = None,
     transcript: Sequence[Mapping[str, str]] = (),
+    output_schema: dict[str, Any] | None = None,
     key: str | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Spec:
@@ -205,6 +232,7 @@ def spec_of(
         objective, success_criteria, language, user_language, task_type, mode, context, final_format, fallback, transcript, key, metadata: See `fsm.engine.Engine.stream`.
         limits, policy, model, offered, templates, own_templates, host_templates, profile, rules: What the engine and the run's options come to.
         connections: Labels only.
+        output_schema: JSON Schema of the answer, None for a text.
         key_salt: Hex salt of the run's keys.
 
     Raises:
@@ -244,6 +272,7 @@ def spec_of(
         context=clean_text(context or ""),
         final_format=form,
         formatter=generate_report.spec() if form is not None else None,
+        output_schema=output_schema,
         transcript=turns_of(transcript),
         key=key_of(key),
         metadata=metadata_of(metadata),

@@ -98,6 +98,7 @@ def _inherited_options(workflow: RunContext) -> ResumeOptions:
     """Return what a task is resumed with: what its workflow was given."""
     return {
         "connections": workflow.connections,
+        "deps": workflow.deps,
         "model": workflow.model,
         "accept_changes": workflow.accepting,
     }
@@ -138,7 +139,17 @@ def new_workflow(
             task=earlier.task,
             history=earlier.history,
         )
-    own = ("language", "user_language", "context", "model", "connections", "key", "metadata")
+    own = (
+        "language",
+        "user_language",
+        "context",
+        "model",
+        "connections",
+        "deps",
+        "output_type",
+        "key",
+        "metadata",
+    )
     given = {name: options[name] for name in own if name in options}
     chosen = merged_limits(settings.limits, options.get("limits"))
     bounds = chosen.model_copy(update={"max_steps": TASKS_MAX})

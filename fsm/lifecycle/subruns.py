@@ -246,6 +246,7 @@ def _task_call(
     options["language"] = arguments.get("language") or workflow.language or None
     # labels whose values nobody has given after a restart stay known, as in any other run
     options["connections"] = dict.fromkeys(workflow.connections) | drive.connections
+    options["deps"] = drive.deps
     return TaskCall(
         replace(position, history=workflow.history),
         None,

@@ -16,6 +16,7 @@ from ...states.records.actions import DocumentRef, StoredText
 from ...states.records.outcomes import Ended
 from ...states.records.requests import ModelRequest, Recall, Request, ToolRequest
 from ...states.run.budgets import refusal, reservation
+from ...states.run.completion import output_asked
 from ...states.run.counters import COLUMN_COUNTERS as COLUMNS
 from ...states.run.counters import counters_text
 from ...states.run.phase_names import FINAL
@@ -103,6 +104,8 @@ def first_line(before: list[str], after: list[str]) -> tuple[int, str, str]:
 
 def template_of(kind: str, run: Run) -> str:
     """Return the name of the template of a *kind* request."""
+    if kind == "review" and output_asked(run):
+        return "output"
     selection = run.memory.selection
     whole = kind == "parameters" and selection is not None and selection.is_bare
     return "parameters_full" if whole else kind

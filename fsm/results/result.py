@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import builtins
+import json
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from ...states.records.outcomes import Usage
 from ...states.records.questions import Question
+from ...states.run.phase_names import DONE
 from ...states.run.state import Run
 from ..journal.reader import JournalReader
 from ..journal.rows import StoredDocument
@@ -79,8 +83,11 @@ class CriterionResult:
     met: bool
 
 
+T = TypeVar("T", default=Any)
+
+
 @dataclass(frozen=True, slots=True)
-class Result:
+class Result(Generic[T]):
     """
     The result of a run.
 
@@ -89,7 +96,10 @@ class Result:
         state: ``Done``, ``Failed``, or the phase where it waits.
         status: ``done``, ``failed`` or ``waiting``; ``running`` of a run that was only looked at or created.
         reason: From the closed list `states.run.reasons.REASONS`; None before the end.
-        answer: The final message; never empty at an end.
+        answer: The final message; never empty at an end. With an ``output_type`` that of a run that is Done is JSON.
+        output: The answer as the ``output_type`` of this call; as JSON data where the call named a JSON Schema or no type. None
+            without an ``output_type`` of the run, before the end, of a run that Failed, and of one that used up a budget and is
+            Done since all its criteria are met.
         documents: What actions produced, in order; input documents are not repeated.
         steps: Actions started.
         usage: Requests, tokens, cost and active time of the whole run.
@@ -109,6 +119,7 @@ class Result:
     usage: Usage
     criteria: tuple[CriterionResult, ...]
     waiting_for: Question | None
+    output: T | None = None
     key: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
@@ -120,6 +131,7 @@ class Result:
             "status": self.status,
             "reason": self.reason,
             "answer": self.answer,
+            "output": json.loads(self.answer) if self.output is not None else None,
             "documents": [document.wire() for document in self.documents],
             "steps": self.steps,
             "usage": self.usage.wire(),
@@ -166,6 +178,14 @@ def result_of_run(run: Run, journal: JournalReader) -> Result:
         ),
         criteria=tuple(CriterionResult(text, met == "1") for text, met in criteria),
         waiting_for=run.waiting_for,
+        output=_output_of(run),
         key=journal.run(spec.fallback_for).key if spec.fallback_for else spec.key,
         metadata=spec.metadata,
     )
+
+
+def _output_of(run: Run) -> Any:
+    """Return the answer of a run with an `output_schema` as data: only a completion review has one, and it is checked there."""
+    if run.spec.output_schema is None or run.state != DONE or run.memory.review is None:
+        return None
+    return json.loads(run.memory.answer or "null")

@@ -25,7 +25,7 @@ class RunContext:
         run: As of the last durable row.
         head: Hash of that row.
         fence: The lease's token.
-        kit, model, tools, connections: What the run is decided and performed with.
+        kit, model, tools, connections, deps: What the run is decided and performed with.
         stager: Payloads of the next row.
         journal, clock: Ports.
         mark_us: Active clock at the last row.
@@ -56,6 +56,7 @@ class RunContext:
     amended: StoredText | None = None
     accepting: bool = False
     first: int = 0
+    deps: Any = None
     load: Loader = field(default=lambda first, count: [])
 
 

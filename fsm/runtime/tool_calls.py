@@ -202,6 +202,7 @@ def _context(drive: RunContext, intent: Intent, bound: float | None) -> CallCont
         stager=drive.stager,
         load=drive.load,
         connection=drive.connections.get(label) if label is not None else None,
+        deps=drive.deps,
         ledger=CallLedger(
             run.spec.limits,
             run.counters,

@@ -58,6 +58,7 @@ class CallContext:
         stager: Stager,
         load: Loader,
         connection: Any,
+        deps: Any,
         ledger: CallLedger,
         timeout_s: float | None,
     ) -> None:
@@ -68,6 +69,7 @@ class CallContext:
         self.success_criteria = run.spec.success_criteria
         self.idempotency_key = intent.idempotency_key
         self.connection = connection
+        self.deps = deps
         self.policy = run.spec.policy
         self.limits = run.spec.limits
         self.timeout_s = timeout_s

@@ -183,6 +183,8 @@ class _Past(_Use):
                 return '"texts":' in self._row[8]
             case "prompt" if name in ("parameters", "parameters_full"):
                 return "parameters" in self.kinds and self._template() == name
+            case "prompt" if name == "output":
+                return "review" in self.kinds and self.run.spec.output_schema is not None
             case "prompt":
                 return name in self.kinds
             case "tool":
@@ -306,6 +308,8 @@ class _Ahead(_Use):
                 return "parameters" in self.kinds
             case "prompt" if name == "parameters" and self.run.spec.profile.stage == "single":
                 return False
+            case "prompt" if name == "output":
+                return "review" in self.kinds and self.run.spec.output_schema is not None
             case "prompt":
                 return name in self.kinds
             case "tool":

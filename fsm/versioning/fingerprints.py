@@ -31,6 +31,7 @@ from ...prompts.parsing.reply_forms import (
     Needs,
     Offer,
     answer_form,
+    output_form,
     parameters_form,
     plan_form,
     refinement_form,
@@ -177,11 +178,19 @@ def example_forms(stage: str) -> dict[str, tuple[Form, ...]]:
         "selection": tuple(selection_form(offer, stage=stage, strict=strict) for strict in (False, True)),
         "parameters": (parameters_form({"properties": {"name": {"type": "string"}}}),),
         "refinement": (refinement_form(("do.it",)), refinement_form(("do.it",), ("criterion",))),
-        "review": (review_form(), review_form(("criterion",))),
+        "review": (
+            review_form(),
+            review_form(("criterion",)),
+            review_form((), _SOME_OUTPUT),
+            output_form(_SOME_OUTPUT),
+        ),
         "plan": (plan_form(("do.it",)),),
         "task_plan": (task_plan_form(),),
         "answer": (answer_form(),),
     }
+
+
+_SOME_OUTPUT = {"type": "object", "properties": {"name": {"$ref": "#"}}}
 
 
 def row_part(source: str, trigger: str) -> str:

@@ -16,6 +16,7 @@ import orjson
 from ...states.records.actions import SET_BY_CODE, DocumentRef, Selection
 from ...states.records.observations import Message
 from ...states.records.requests import RequestKind
+from ...states.run.completion import output_asked
 from ...states.run.reasons import LIMIT_REASONS, REASONS
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
@@ -45,7 +46,8 @@ PLACEHOLDERS: dict[str, frozenset[str]] = {
         "parameters": _CALL,
         "parameters_full": f"{_CALL} CRITERIA INPUT_DOCUMENTS WORKFLOW_HISTORY",
         "refinement": f"{_SHARED} CRITERIA WORKFLOW_HISTORY EARLIER_STEPS LAST_ACTION OBSERVATION STEPS",
-        "review": f"{_SHARED} CRITERIA STOP_REASON DRAFT_ANSWER OBSERVATION WORKFLOW_HISTORY",
+        "review": f"{_SHARED} CRITERIA STOP_REASON DRAFT_ANSWER OBSERVATION WORKFLOW_HISTORY OUTPUT_SCHEMA",
+        "output": f"{_SHARED} CRITERIA STOP_REASON DRAFT_ANSWER OBSERVATION WORKFLOW_HISTORY OUTPUT_SCHEMA",
         "answer": _TASK,
         "plan": f"{_TASK} CATALOG_FULL TRANSCRIPT RESULTS",
         "task_plan": _TASK,
@@ -126,6 +128,8 @@ class PromptBuilder:
             for read in (True, False)
         }
         self._inputs = documents_index(spec.documents)
+        schema = spec.output_schema
+        self._output_schema = inert(orjson.dumps(schema).decode()) if schema is not None else ""
         self._names = wire_names(tool.name for tool in spec.tools)
         self._progress: dict[str, str] = {}
         self._messages: dict[int, tuple[Message, str, str]] = {}
@@ -152,6 +156,8 @@ class PromptBuilder:
         name: str = kind
         if kind == "parameters" and _selection_of(run).is_bare:
             name = "parameters_full"
+        if kind == "review" and output_asked(run):
+            name = "output"
         static = self._static[run.counters.documents > 0]
         values = static | self._dynamic[kind](run) | {"REPLY": reply}
         if run.memory.feedback:
@@ -276,6 +282,7 @@ class PromptBuilder:
         draft = memory.answer or (memory.refinement.answer if memory.refinement is not None else None)
         return {
             "CRITERIA": self._criteria(run),
+            "OUTPUT_SCHEMA": self._output_schema,
             "STOP_REASON": REASONS[run.counters.stop] if run.counters.stop in LIMIT_REASONS else "",
             "DRAFT_ANSWER": fence_draft(draft or ""),
             "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",

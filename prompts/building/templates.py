@@ -18,7 +18,7 @@ from pathlib import Path
 from ...states.base.errors import UsageError
 
 NAMES = (
-    *("selection", "parameters", "parameters_full", "refinement", "review", "answer"),
+    *("selection", "parameters", "parameters_full", "refinement", "review", "output", "answer"),
     *("plan", "task_plan", "turn", "text"),
 )
 """The templates that a host can replace, by name."""

@@ -40,6 +40,8 @@ class OfflineModel:
     name = "offline"
     completion_review = "model"
     """Its review costs nothing, and knows better than its draft whether something was written."""
+    quotes_only = True
+    """It can write no JSON of a host's own form."""
 
     def ask(self, call: ModelCall) -> Reply:
         """Answer as `Model.ask` says: selections, parameters, refinements, reviews, plans, turns, texts; no other kind."""

@@ -14,6 +14,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .replies import WRAPPER
+from .reply_forms import moved_references
+
+INLINED_MAX = 20_000
+"""Most values of a schema whose references are replaced by what they name: each may name several."""
 
 _KEPT = ("description", "title", "enum", "const")
 _LIMITS = (
@@ -37,8 +41,9 @@ def strict_schema(schema: Mapping[str, Any], *, optional: str, limits: bool) -> 
         limits: Whether limits on values stay; without them the reply must be checked, which it is anyway.
     """
     try:
-        return _node(wrapped(schema), optional, limits)
-    except ValueError:
+        whole = wrapped(schema)
+        return _node(_inlined(whole, whole, (), [INLINED_MAX]), optional, limits)
+    except (ValueError, LookupError, TypeError):
         return None
 
 
@@ -48,10 +53,47 @@ def wrapped(schema: Mapping[str, Any]) -> Mapping[str, Any]:
         return schema
     return {
         "type": "object",
-        "properties": {WRAPPER: schema},
+        "properties": {WRAPPER: moved_references(schema, "#", f"#/properties/{WRAPPER}")},
         "required": [WRAPPER],
         "additionalProperties": False,
     }
+
+
+def _inlined(schema: Any, root: Mapping[str, Any], within: tuple[str, ...], left: list[int]) -> Any:
+    """Return *schema* with what its references name in their places; ValueError where one names itself, nothing, or too much."""
+    left[0] -= 1
+    if left[0] < 0:
+        raise ValueError("too large without references")
+    if isinstance(schema, list):
+        return [_inlined(item, root, within, left) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    place = schema.get("$ref")
+    if isinstance(place, str):
+        if place in within:
+            raise ValueError("a schema that refers to itself")
+        schema = {**_named(root, place), **{name: item for name, item in schema.items() if name != "$ref"}}
+        return _inlined(schema, root, (*within, place), left)
+    made = {name: _inlined(item, root, within, left) for name, item in schema.items() if name not in _MAPS}
+    if isinstance(properties := schema.get("properties"), Mapping):
+        made["properties"] = {name: _inlined(item, root, within, left) for name, item in properties.items()}
+    return made
+
+
+_MAPS = ("$defs", "properties")
+"""Keys of names and no keywords; definitions are not needed any more."""
+
+
+def _named(root: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    """Return the schema that a reference within the document names."""
+    found: Any = root
+    first, *names = place.split("/")
+    for name in names:
+        name = name.replace("~1", "/").replace("~0", "~")
+        found = found[int(name)] if isinstance(found, list) and name.isdigit() else found[name]
+    if first != "#" or not isinstance(found, Mapping):
+        raise ValueError("a reference to no schema of the document")
+    return found
 
 
 def without_patterns(schema: Any) -> Any:

@@ -339,6 +339,14 @@ def read_review(text: str, *, chars_max: int) -> Review | Invalid:
     return _read(Review, text, chars_max)
 
 
+def read_output(text: str, *, chars_max: int) -> Review | Invalid:
+    """Read ``{"output": ...}``, or the output itself where it is an object, as a successful review."""
+    data = _object(text, chars_max)
+    if isinstance(data, Invalid):
+        return data
+    return Review(status="success", output=data.get("output", data))
+
+
 def _read(model: type[W], text: str, chars_max: int) -> W | Invalid:
     data = _object(text, chars_max)
     if isinstance(data, Invalid):

@@ -298,18 +298,32 @@ def refinement_form(actions: Sequence[str], criteria: Sequence[str] = ()) -> For
     return Form((("To take an action: ", (*head, action, hint, *tail)), stop) if actions else (stop,))
 
 
-def review_form(criteria: Sequence[str] = ()) -> Form:
-    """Return the form of a completion review."""
+def output_form(schema: Mapping[str, Any], place: str = "#") -> Form:
+    """Return the form of the object that holds an output; *place* is where the object stands in the whole reply."""
+    moved = moved_references(schema, "#", f"{place}/properties/output")
+    return one(Part("output", "a value that the schema under Output allows", moved))
+
+
+def review_form(criteria: Sequence[str] = (), output: Mapping[str, Any] | None = None) -> Form:
+    """
+    Return the form of a completion review.
+
+    Args:
+        criteria: The run's criteria.
+        output: JSON Schema of what a success gives in place of an answer, None for an answer.
+    """
     head = _criteria(criteria)
     improvements = Part("improvements", '["what to do better"]', items(text(), least=1))
-    message = _ANSWER
+    message = given = _ANSWER
+    if output is not None:
+        ((_, (given,)),) = output_form(output, "#/anyOf/0").alternatives
 
     def status(word: str) -> Part:
         return Part("status", f'"{word}"', {"const": word})
 
     return Form(
         (
-            ("When the objective is reached: ", (*head, status("success"), message)),
+            ("When the objective is reached: ", (*head, status("success"), given)),
             ("When another attempt can reach it: ", (*head, status("retry"), improvements)),
             ("When it cannot be reached: ", (*head, status("failed"), message)),
         )

@@ -8,6 +8,7 @@ PaorError
         IllegalEvent            no row of the table allows this event in this phase
         InvalidAnswer           an answer that does not fit what the run waits for
             AlreadyAnswered     an answer to a question that is settled: delivered twice, or too late
+        InvalidOutput           an answer that fits its schema, and that the caller's own type refuses
         KeyConflict             a key of a run that was started otherwise
         InvalidFork             a run that cannot be forked at this row
         RunChanged              what decides a run is not what it was recorded with
@@ -67,6 +68,10 @@ class InvalidAnswer(UsageError):
 
 class AlreadyAnswered(InvalidAnswer):
     """The question that this answers is settled: the message came twice, or too late. Nothing was changed."""
+
+
+class InvalidOutput(UsageError):
+    """The run is Done with an output that its schema allows and the caller's type refuses; the run stays as it is."""
 
 
 class KeyConflict(UsageError):

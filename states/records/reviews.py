@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -70,9 +70,14 @@ class Refinement(Wire):
 
 
 class Review(Wire):
-    """``{"status": "success"|"retry"|"failed", "improvements": [str], ...}``: is the whole task done?"""
+    """
+    ``{"status": "success"|"retry"|"failed", "improvements": [str], ...}``: is the whole task done?
+
+    Of a run with an `output_schema` a success has its ``output``, which becomes the answer, as JSON text.
+    """
 
     status: Literal["success", "retry", "failed"]
     improvements: tuple[str, ...] = Field(default=(), strict=False)
     answer: AnswerText = None
+    output: Any = None
     criteria: tuple[CriterionCheck, ...] = Field(default=(), strict=False)

@@ -27,6 +27,18 @@ def decided_by_rules(run: Run) -> bool:
     return not run.spec.success_criteria and run.counters.stop == "model_stop" and bool(draft_of(run))
 
 
+def output_asked(run: Run) -> bool:
+    """
+    Return whether the model of a run that has concluded is asked for the output alone: code has judged the run, and well.
+
+    A judgement beside it would be one more thing in which a small model can err.
+    """
+    if run.spec.output_schema is None or not decided_by_rules(run):
+        return False
+    review = review_by_rules(run)
+    return review is not None and review.status == "success"
+
+
 def review_by_rules(run: Run) -> Review | None:
     """
     Return code's completion review of a run that has concluded.
@@ -46,7 +58,7 @@ def review_by_rules(run: Run) -> Review | None:
 def draft_stands(run: Run, review: Review, criteria: str) -> bool:
     """
     Return whether a completion review that says ``failed`` is overruled: the model gave an answer from an action that succeeded,
-    and the review can point to nothing that is missing. Where the tools are withheld that action is the repeated one, whose
+    and the review can point to nothing that is missing. A run with an `output_schema` has no answer without its review. Where the tools are withheld that action is the repeated one, whose
     result the run has.
 
     Args:
@@ -54,6 +66,8 @@ def draft_stands(run: Run, review: Review, criteria: str) -> bool:
         review: As the model gave it.
         criteria: Progress after it, one character per criterion.
     """
+    if run.spec.output_schema is not None:
+        return False
     observed = run.memory.observation
     succeeded = observed.success if observed is not None else tools_withheld(run)
     return review.status == "failed" and succeeded and bool(draft_of(run)) and "0" not in criteria

@@ -93,6 +93,7 @@ class Spec(BaseModel):
         context: Extra context for selection prompts.
         final_format: Ending of the one last formatting action (``md``), or None.
         formatter: The tool of that action; it need not be in the catalog.
+        output_schema: JSON Schema of the final answer, or None for a text.
         transcript: The conversation before this run, for a planner.
         workflow: The workflow file as JSON (`states.records.workflow.Workflow`), for a planner; None: plan until it is empty.
         flow: Where that begins, with the first values of its variables.
@@ -135,6 +136,7 @@ class Spec(BaseModel):
     context: str = ""
     final_format: str | None = None
     formatter: ToolSpec | None = None
+    output_schema: dict[str, Any] | None = None
     transcript: tuple[TranscriptMessage, ...] = ()
     workflow: dict[str, Any] | None = None
     flow: FlowState | None = None

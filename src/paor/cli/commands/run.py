@@ -83,6 +83,7 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 @option(
     "--workflow", "FILE", "Follow a workflow file, YAML or JSON; implies --mode planner.", "workflow_file"
 )
+@option("--output-schema", "FILE", "JSON Schema of the answer, which is then JSON.", "output_type")
 @REPORT
 @REQUIRED
 @QUIET

@@ -21,6 +21,7 @@ from ...fsm.lifecycle.arguments import (
     toolbox,
 )
 from ...fsm.lifecycle.fallback import fallback_of
+from ...fsm.lifecycle.output_type import output_schema_of
 from ...fsm.lifecycle.start import FORMATS
 from ...fsm.lifecycle.workflow_start import given_workflow
 from ...states.base.errors import UsageError
@@ -30,7 +31,7 @@ from ...tools.documents.convert.formats.conversion import ConversionError
 from ...tools.documents.convert.registry import DOCX
 from ...tools.tool import Document
 from .app import asked_tools
-from .json_input import AS_GIVEN, BOUNDS, input_fields, standard_input, text_file
+from .json_input import AS_GIVEN, BOUNDS, input_fields, json_value, standard_input, text_file
 
 READABLE = ("application/json", "application/xml", "application/pdf", DOCX)
 """Kinds that can be read beside every ``text/``; see `paor.tools.documents.convert.registry`."""
@@ -81,6 +82,8 @@ def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
         raise UsageError("standard input (-) can be read once only")
     values = input_fields(source) if source is not None else {}
     given_flags = {name: value for name, value in flags.items() if value not in (None, (), [])}
+    if (schema := given_flags.get("output_type")) is not None:
+        given_flags["output_type"] = json_value(text_file(schema), schema)
     if "prompt_template_file" in given_flags:
         values.pop("prompt_template", None)
     values |= given_flags
@@ -199,6 +202,12 @@ def _check(given: RunInput) -> None:
     final_format = arguments.get("final_format")
     if final_format and final_format.lower().lstrip(".") not in FORMATS:
         raise UsageError(f"final format {final_format!r}: use one of {', '.join(FORMATS)}")
+    if arguments.get("output_type") is not None:
+        output_schema_of(arguments["output_type"])
+        if given.output is not None:
+            raise UsageError(
+                "--output writes a text, and with an output schema the answer is JSON, on standard output: leave one out"
+            )
     profile_of(arguments.get("profile"), arguments.get("stage"), mode=arguments["mode"])
     fallback_of(arguments.get("fallback"), arguments["mode"])
     if given.durability not in SYNCHRONOUS:

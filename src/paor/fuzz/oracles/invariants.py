@@ -175,6 +175,8 @@ def said_is_what_counts(seen: Seen) -> bool:
 
 def draft_stands(seen: Seen) -> bool | None:
     """Whether a review that says failed does not count: there is an answer from an action that succeeded, and no open criterion."""
+    if seen.spec.output_schema is not None:
+        return False
     if "0" in str(seen.row.counters.get("criteria", "")) or seen.succeeded is False or seen.draft is False:
         return False
     return True if seen.draft and seen.succeeded else None
@@ -182,6 +184,8 @@ def draft_stands(seen: Seen) -> bool | None:
 
 def reviewed_by_code(seen: Seen) -> bool | None:
     """Whether no model is asked for the completion review, by the limits or since it has answered; None: unknown."""
+    if seen.spec.output_schema is not None:
+        return None
     choice = seen.spec.limits.completion_review
     if choice != "auto":
         return choice == "rules"

@@ -1,0 +1,86 @@
+"""
+The typed answer of a run: the JSON Schema of a Python type, and the answer as a value of it.
+
+A run is held to the schema alone, since that is in its spec, so the same answer is taken in a replay without the host's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+
+from ...states.base.errors import InvalidOutput, UsageError
+from ...tools.schema.canonical import NotJson, plain
+from ...tools.schema.references import SchemaError
+from ...tools.signature import UntitledSchema
+from ..decision.run_resources import output_checker
+from ..results.events import Event, RunEnded
+from ..results.result import Result
+
+
+def output_schema_of(output_type: Any) -> dict[str, Any] | None:
+    """
+    Return the JSON Schema of an answer, None for a text.
+
+    Args:
+        output_type: A type that pydantic knows (a model, a dataclass, a TypedDict, ``list[int]``), a JSON Schema as a mapping,
+            or None.
+
+    Raises:
+        UsageError: It has no JSON Schema, or is one that cannot be used.
+    """
+    if output_type is None:
+        return None
+    try:
+        schema = plain(output_type if isinstance(output_type, Mapping) else _schema_of_type(output_type))
+        output_checker(schema)
+    except (SchemaError, NotJson) as error:
+        raise UsageError(f"output_type: {error}") from None
+    return dict(schema)
+
+
+def _schema_of_type(output_type: Any) -> dict[str, Any]:
+    try:
+        return TypeAdapter(output_type).json_schema(schema_generator=UntitledSchema)
+    except (PydanticUserError, TypeError, NameError) as error:
+        words = str(error).partition("\n")[0]
+        raise UsageError(
+            f"output_type {output_type!a:.80} has no JSON Schema ({words}); expected a type such as a pydantic model,"
+            " or a JSON Schema"
+        ) from None
+
+
+def typed(result: Result[Any], options: Mapping[str, Any]) -> Result[Any]:
+    """Return *result* with its output as the ``output_type`` among *options*, as `with_output` does."""
+    return with_output(result, options.get("output_type"))
+
+
+def typed_event(event: Event, options: Mapping[str, Any]) -> Event:
+    """Return *event*; the last one of a run with its result as `typed` gives it."""
+    if not isinstance(event, RunEnded):
+        return event
+    return replace(event, result=typed(event.result, options))
+
+
+def with_output(result: Result[Any], output_type: Any) -> Result[Any]:
+    """
+    Return *result* with its output as a value of *output_type*; as it is without a type, for a schema, and without an output.
+
+    Raises:
+        InvalidOutput: The type refuses what its schema allows, by a validator of its own, or is another than the run's.
+    """
+    if output_type is None or isinstance(output_type, Mapping) or result.output is None:
+        return result
+    try:
+        return replace(result, output=TypeAdapter(output_type).validate_json(result.answer))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the whole"
+        raise InvalidOutput(
+            f"run {result.run_id}: its output does not become {output_type!a:.80}: {place}: {first['msg']};"
+            " Engine.result without output_type gives it as JSON data"
+        ) from None
