@@ -19,6 +19,7 @@ from ..states.base.errors import JournalBusy, UsageError
 from ..states.run.labels import key_of, name_of, value_text
 from ..states.run.phase_names import PHASES
 from ..states.run.spec import Spec
+from .explain.calls import RunCall, calls_of
 from .journal.erasure_log import Erasure, erasures_of
 from .journal.file import Durability
 from .journal.leases import LEASE_S
@@ -164,6 +165,19 @@ class Journal:
             JournalDamaged: A row cannot be read.
         """
         return self.reader.transitions(run_id)
+
+    def calls(self, run_id: str) -> list[RunCall]:
+        """
+        Return the calls of a run in order, the refused ones too, each with who decided about it.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+
+        Raises:
+            UnknownRun: There is no such run.
+            JournalDamaged: A row cannot be read.
+        """
+        return calls_of(self, run_id)
 
     def documents(self, run_id: str) -> list[StoredDocument]:
         """

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from paor import ApprovalRule, Limits, Policy, tool
+from paor.audit import RunCall
 from paor.errors import EffectUnknown, ToolError
-from paor.fsm.explain.calls import Call, calls_of
 
 from .planning import World
 from .test_cli_support import Shell, make_shell  # noqa: F401 - the fixture `shell`
@@ -138,8 +138,8 @@ def test_calls_that_wait_are_in_doubt_or_were_refused(tmp_path: Path) -> None:
     with World(tmp_path, script, [pay, look], policy=policy, limits=limits) as world:
         result = world.run()
 
-        def calls() -> list[Call]:
-            return calls_of(world.journal, result.run_id)
+        def calls() -> list[RunCall]:
+            return world.journal.calls(result.run_id)
 
         assert [(call.outcome, call.arguments) for call in calls()] == [("in doubt", {"amount": 1})]
         world.engine.resume(result.run_id, outcome="fail", result="it was not", actor="ann")

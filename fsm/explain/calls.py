@@ -33,7 +33,7 @@ class Decided:
 
 
 @dataclass(slots=True)
-class Call:
+class RunCall:
     """
     One call of a run, made or refused.
 
@@ -66,7 +66,7 @@ class Call:
         return asdict(self)
 
 
-def calls_of(journal: Readable, run_id: str) -> list[Call]:
+def calls_of(journal: Readable, run_id: str) -> list[RunCall]:
     """
     Return the calls of a run in order, the refused ones too.
 
@@ -79,8 +79,8 @@ def calls_of(journal: Readable, run_id: str) -> list[Call]:
         JournalDamaged: A row cannot be read.
     """
     reader = reader_of(journal, "calls_of takes a Journal, such as calls_of(engine.journal, run_id)")
-    calls: list[Call] = []
-    open_: Call | None = None
+    calls: list[RunCall] = []
+    open_: RunCall | None = None
     for row in reader.transitions(run_id):
         change = _change_of(reader, row)
         if open_ is None and row.source == SPECIFYING and row.trigger in ("wait", "specify", "refuse"):
@@ -97,15 +97,15 @@ def calls_of(journal: Readable, run_id: str) -> list[Call]:
     return calls
 
 
-def _begun(row: Transition, change: Change) -> Call:
+def _begun(row: Transition, change: Change) -> RunCall:
     intent: Intent | None = change.intent or None
     tool = intent.tool if intent else change.result.tool if change.result else ""
     if not tool and change.question:
         tool = change.question.tool or change.question.kind
-    return Call(row.seq, row.step, row.action, tool or str(row.request.get("tool", "")))
+    return RunCall(row.seq, row.step, row.action, tool or str(row.request.get("tool", "")))
 
 
-def _take(call: Call, row: Transition, change: Change) -> None:
+def _take(call: RunCall, row: Transition, change: Change) -> None:
     """Take one row of a call in."""
     if change.intent:
         call.tool, call.effect, call.arguments = (

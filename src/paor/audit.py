@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from .fsm.check.findings import Check, Finding
 from .fsm.erasure.execute import ErasureResult
+from .fsm.explain.calls import Decided, RunCall
 from .fsm.explain.coverage import Coverage
 from .fsm.explain.diff import RunDiff, Side
 from .fsm.explain.why import Candidate, Why, WhyNot
@@ -25,6 +26,7 @@ __all__ = [
     "ChangedPart",
     "Check",
     "Coverage",
+    "Decided",
     "Divergence",
     "Erasure",
     "ErasureResult",
@@ -32,6 +34,7 @@ __all__ = [
     "Imported",
     "Redaction",
     "Replay",
+    "RunCall",
     "RunDiff",
     "RunRow",
     "Side",

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...fsm.explain.calls import Call
+from ...fsm.explain.calls import RunCall
 from ...fsm.journal.erasure_log import numbers_of
 from ...fsm.journal.rows import RunRow, Transition
 from ...fsm.journal_api import Journal
@@ -181,7 +181,7 @@ def _rule_text(rule: ApprovalRule) -> str:
     return f"{rule.tool} where {json.dumps(arguments, ensure_ascii=False)}" if arguments else rule.tool
 
 
-def call_blocks(calls: Sequence[Call]) -> Iterator[str]:
+def call_blocks(calls: Sequence[RunCall]) -> Iterator[str]:
     """Yield the calls of a run, each with its arguments, who decided about it, its times and what came of it."""
     scrub = Scrubber(environment_secrets())
     for call in calls:
