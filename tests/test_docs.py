@@ -234,6 +234,17 @@ def test_json_forms_of_the_protocol_are_accepted_by_the_readers() -> None:
         assert isinstance(chosen, Selection) and chosen.tool == "orders.find"
 
 
+def test_no_page_for_users_cites_the_specification_by_number() -> None:
+    """Its rows (A041, D14, C2.4) and documents (004) stand in one table, for those who work on paor."""
+    cited = re.compile(
+        r"\b[Dd]ocuments? 00\d\b|\bA[01]\d\d\b|\brows? [CD]\d+|\bC\d\.\d+\b|\bD(?:1\d|2[0-2])\b"
+    )
+    shown = [name for name in PAGES if name != "docs/spec-coverage.md"]
+    shown += [path.relative_to(ROOT).as_posix() for path in (ROOT / "fsm" / "workflow").glob("*.yaml")]
+    shown += [path.relative_to(ROOT).as_posix() for path in (ROOT / "examples").glob("[!d]*.py")]
+    assert {name: found for name in shown if (found := cited.findall(page(name)))} == {}
+
+
 def test_every_public_name_that_a_page_imports_is_public() -> None:
     """What a reader copies is in ``__all__``."""
     for name in ("README.md", TUTORIAL, *OWN):
