@@ -49,7 +49,7 @@ def build(output: Path) -> int:
         settings.replace("[project]", f"[project]\nnav = [\n{menu}\n]", 1), encoding="utf-8"
     )
     command = [sys.executable, "-m", "zensical", "build", "--strict"]
-    return subprocess.run(command, cwd=output, env=os.environ | {"NO_COLOR": "1"}, check=False).returncode
+    return subprocess.run(command, cwd=output, check=False).returncode
 
 
 def _place(link: str) -> str:
