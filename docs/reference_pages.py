@@ -196,15 +196,11 @@ def _entry(member: Member, depth: int, prefix: str = "") -> list[str]:
     lines += [f"**Returns** {doc.returns}", ""] if doc.returns else []
     if doc.raises:
         lines += ["**Raises**", "", *(f"- `{kind}`: {text}" for kind, text in doc.raises), ""]
-    lines += [f"**Source** {_linked(doc.source)}", ""] if doc.source else []
+    if doc.source and "spec-coverage" not in doc.source:  # the specification is for those who work on paor
+        lines += [f"**Source** {doc.source}", ""]
     for inner in member.members:
         lines += _entry(inner, depth + 1, f"{member.name}.")
     return lines
-
-
-def _linked(text: str) -> str:
-    """Return *text* with a link in place of the path of the page that has the ids."""
-    return text.replace("docs/spec-coverage.md", "[behaviour and tests](../spec-coverage.md)")
 
 
 def _code(text: str) -> str:

@@ -71,10 +71,11 @@ T = TypeVar("T")
 
 class Engine:
     """
-    Run objectives as a guarded, journaled state machine.
+    Run agents: every step is checked against the table of the machine, and written to the journal before the next one.
 
     Args:
-        model: A model, or ``offline`` / ``script:FILE`` / ``auto`` (default).
+        model: A model, or the name of one: ``openai:NAME``, ``anthropic:NAME``, ``offline``, ``script:FILE``, or ``auto``
+            (default): a key in the environment decides, else ``offline``.
         tools: The host's tools, offered beside the built-in ones.
         journal: Path of the journal, or a `Journal`; default ``paor.db``.
         limits: Limits of every run, over the defaults of its mode; a run can change some of them.
@@ -203,7 +204,7 @@ class Engine:
 
         Returns:
             The result; a model or tool that fails ends in Failed with a reason, never in an exception. With a *key* that
-            names a run, the result of that run: as it is if it has ended or waits; else it is gone on with.
+            names a run, the result of that run: as it is if it has ended or waits; else it is continued.
 
         Raises:
             UsageError: A bad argument; nothing was started.
@@ -522,7 +523,7 @@ class Engine:
 
         For the start of a process, after others were lost. A workflow goes on with its tasks, a question that counts as
         declined by its age is declined, and a fallback that a crash prevented is started. Processes that recover at once
-        share the runs and drive none twice. A run that was created and never driven is gone on with, too.
+        share the runs and drive none twice. A run that was created and never driven is continued, too.
 
         Args:
             options: Called with each run before it goes on; returns what `resume` takes beside the id, such as

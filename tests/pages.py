@@ -94,6 +94,15 @@ def reader_folder(folder: Path) -> Path:
     return folder
 
 
+KEYS = {
+    "OPENAI_API_KEY": "sk-a-key-of-the-reader-0001",
+    "ANTHROPIC_API_KEY": "sk-a-key-of-the-reader-0002",
+    "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
+    "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+}
+"""A reader may have keys; a page that means to need none must not use them. Nobody listens at these addresses."""
+
+
 def environment() -> dict[str, str]:
     """Return the environment of a reader who has activated this virtual environment."""
     kept = {
@@ -114,7 +123,7 @@ def run_python(name: str, folder: Path, **variables: str) -> list[tuple[Block, s
         [sys.executable, "page.py"],
         check=False,
         cwd=folder,
-        env=environment() | variables,
+        env=environment() | KEYS | variables,
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -161,7 +170,7 @@ def run_line(line: str, where: Path) -> subprocess.CompletedProcess[str]:
         ["sh", "-c", line],
         check=False,
         cwd=where,
-        env=environment(),
+        env=environment() | KEYS,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -32,6 +32,9 @@ OPTIONAL = {
 }
 """Modules, or packages of them, that need an extra to be imported; all others need none."""
 
+DEVELOPING = {"dev", "docs"}
+"""Extras for those who develop paor; no module of paor imports what they bring."""
+
 NOT_IMPORTED = {"lxml-html-clean"}
 """Declared and not imported by paor: lxml passes the import of its part ``lxml.html.clean`` on to it."""
 
@@ -78,7 +81,7 @@ def foreign() -> dict[str, list[str]]:
 def test_every_package_that_is_imported_is_declared() -> None:
     """By the core or an extra: what another dependency brings along may be gone with its next version."""
     declared = names(PROJECT["dependencies"]).union(
-        *(names(EXTRAS[extra]) for extra in EXTRAS if extra != "dev")
+        *(names(EXTRAS[extra]) for extra in set(EXTRAS) - DEVELOPING)
     )
     assert {name: where for name, where in foreign().items() if name not in declared} == {}
 
@@ -86,7 +89,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
 def test_every_package_that_is_declared_is_imported() -> None:
     """A dependency that nothing imports any more is a download for nothing."""
     declared = names(PROJECT["dependencies"]).union(
-        *(names(EXTRAS[extra]) for extra in EXTRAS if extra != "dev")
+        *(names(EXTRAS[extra]) for extra in set(EXTRAS) - DEVELOPING)
     )
     assert declared - set(foreign()) - {"paor"} == NOT_IMPORTED
 
@@ -98,11 +101,11 @@ def test_the_core_is_small() -> None:
 
 
 def test_the_extra_all_has_all() -> None:
-    """But the one for those who develop paor, which has it."""
+    """But those for who develops paor; `dev` has it and them."""
     (line,) = EXTRAS["all"]
     listed = line.removeprefix("paor[").removesuffix("]").split(",")
-    assert sorted(listed) == sorted(set(EXTRAS) - {"all", "dev"})
-    assert "paor[all]" in EXTRAS["dev"]
+    assert sorted(listed) == sorted(set(EXTRAS) - {"all"} - DEVELOPING)
+    assert "paor[all,docs]" in EXTRAS["dev"]
 
 
 def test_every_module_of_the_core_can_be_imported_without_any_extra(tmp_path: Path) -> None:

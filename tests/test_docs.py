@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import re
@@ -32,6 +33,7 @@ from .pages import (
     run_python,
     run_sessions,
 )
+from .test_dependencies import sources
 
 PAGES = (
     "README.md",
@@ -232,6 +234,30 @@ def test_json_forms_of_the_protocol_are_accepted_by_the_readers() -> None:
         form = json.dumps({"action": action, "actionObjective": "find the order"})
         chosen = read_selection(form, chars_max=1000, context_chars=100)
         assert isinstance(chosen, Selection) and chosen.tool == "orders.find"
+
+
+CITED = re.compile(r"\b[Dd]ocuments? 00\d\b|\bA[01]\d\d\b|\brows? [CD]\d+|\bC\d\.\d+\b|\bD(?:1\d|2[0-2])\b")
+"""Rows and documents of the specification, which stand in one table, for those who work on paor."""
+
+
+def test_no_page_for_users_cites_the_specification_by_number() -> None:
+    """Neither written nor generated; nor a file that a page shows."""
+    shown = [name for name in PAGES if name != "docs/spec-coverage.md"]
+    shown += [path.relative_to(ROOT).as_posix() for path in (ROOT / "fsm" / "workflow").glob("*.yaml")]
+    shown += [path.relative_to(ROOT).as_posix() for path in (ROOT / "examples").glob("[!d]*.py")]
+    assert {name: found for name in shown if (found := CITED.findall(page(name)))} == {}
+
+
+def test_no_message_cites_the_specification_by_number() -> None:
+    """Of all texts in the code only those that stand alone, which are docstrings, may."""
+    told = []
+    for path in sources():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+                told += [(path.name, found) for found in CITED.findall(node.value)]
+    assert told == []
 
 
 def test_every_public_name_that_a_page_imports_is_public() -> None:

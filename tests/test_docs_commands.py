@@ -67,3 +67,16 @@ def test_every_command_and_option_that_a_sentence_names_is_there(name: str) -> N
             assert command is not None, line
             known = {option for each in command.get_params(context) for option in each.opts}
             assert {part.split("=")[0] for part in given[1:] if part.startswith("--")} <= known, line
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_command_of_a_page_needs_a_certain_system_or_a_file_in_a_placeholder(name: str) -> None:
+    """Any POSIX shell and its tools will do: no option of GNU's alone, nothing of bash's, nothing to fill in."""
+    only_gnu = r"\bsed -i|\bdate -d|\breadlink -f|\bgrep -P|\bstat -c|\bbase64 -w|\bmktemp --|\bcp -[a-z]*t\b"
+    only_bash = r"\[\[|<\(|<<<|&>|\|&|\bsource |\bfunction |\$'"
+    placeholder = r"\bREPOSITORY\b|<[a-z-]+>|\bpath/to\b|YOUR"
+    for block in blocks_of(name):
+        if block.language == "console":
+            lines = [line for line in block.text.splitlines() if line.startswith("$ ")]
+            wrong = re.compile(f"{only_gnu}|{only_bash}|{placeholder}")
+            assert not [line for line in lines if wrong.search(line)]

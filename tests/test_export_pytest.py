@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import subprocess
 import sys
@@ -347,7 +348,9 @@ def test_data_that_is_too_deep_or_no_number_is_written_in_another_way() -> None:
     with pytest.raises(TypeError, match="has no literal"):
         source(object())
     assert value_of(New("Asks", (1, [New("ToolError", ("a",))]))).times == 1
-    assert set(CALLABLE.values()) == {"paor", "paor.testing"}
+    assert set(CALLABLE.values()) == {"paor", "paor.errors", "paor.testing"}
+    for name, home in CALLABLE.items():
+        assert name.partition(".")[0] in importlib.import_module(home).__all__, name
 
 
 def eval_plain(text: str) -> Any:
@@ -374,12 +377,11 @@ def test_a_hostile_run_is_told_in_constants_alone(
         result = scripted.run(objective, documents=documents)
         text = regression_test(scripted.journal, result.run_id)
     tree = ast.parse(text)
-    kinds = [type(node).__name__ for node in tree.body if not isinstance(node, ast.Import)]
+    places = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
+    assert {"__future__", "paor", "paor.testing"} <= places <= {"__future__", *CALLABLE.values()}
+    kinds = [type(node).__name__ for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)]
     assert kinds == [
         "Expr",
-        "ImportFrom",
-        "ImportFrom",
-        "ImportFrom",
         *["Assign"] * 9,
         "FunctionDef",
         "FunctionDef",

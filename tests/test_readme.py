@@ -15,6 +15,7 @@ from paor.testing import call, refine
 
 from .model_server import KEY, WIRES, model_server, streamed
 from .pages import (
+    KEYS,
     ROOT,
     blocks_of,
     commands_of,
@@ -53,6 +54,7 @@ def test_its_length_and_its_first_screen() -> None:
     assert 80 <= len(lines) <= 190
     first, *_ = blocks_of(README)
     assert first.language == "python" and first.line <= 12 and first.prints is not None
+    assert "pip install" in "\n".join(lines[: first.line])
     assert 8 <= len([line for line in first.text.splitlines() if line.strip()]) <= 10
     assert lines.index("## Install") <= 65
 
@@ -117,7 +119,7 @@ def test_the_install_lines_work_in_a_fresh_clone(tmp_path: Path) -> None:
         plain_install == 'python -m pip install ".[openai,documents]"'
     )  # the second line without a virtual environment
     lines = f"set -e\ngit clone '{repository}' paor\ncd paor\n{install}\n"
-    env = {name: value for name, value in environment().items() if name != "VIRTUAL_ENV"}
+    env = {name: value for name, value in (environment() | KEYS).items() if name != "VIRTUAL_ENV"}
     done = subprocess.run(
         ["sh"], check=False, input=lines, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900
     )

@@ -39,7 +39,7 @@ class Recovery(Sequence[Result]):
     What recovering has come to: a sequence of the results, with the runs that could not go on beside it.
 
     Attributes:
-        results: Of the runs that were gone on with, the oldest run first: ended, or waiting for a person now.
+        results: Of the runs that were continued, the oldest run first: ended, or waiting for a person now.
         refused: By run id the error of each run that could not go on, such as `RunChanged`; nothing of those was changed.
     """
 

@@ -143,10 +143,10 @@ def _group() -> click.Group:
     @click.pass_context
     def group(context: click.Context) -> None:
         """
-        LLM agent loops as an explicit state machine, journaled to SQLite.
+        Run LLM agents step by step, with every step in one SQLite file.
 
-        Every step of a run is a guarded transition that is in the journal before anything else happens. So a run
-        can be inspected, resumed after a crash, and replayed for an audit.
+        Each step is written to that file, the journal, before the next one is taken. So a run can be looked at, resumed
+        after a crash, and replayed for an audit.
 
         \b
         Start:   paor run "Summarise the obligations" --document contract.pdf

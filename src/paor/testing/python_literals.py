@@ -20,17 +20,17 @@ DEPTH_MAX = 20
 """Levels of lists and mappings that are written out; deeper data is written as JSON within a text."""
 
 CALLABLE = {
-    "AnswerNeeded": "paor",
+    "AnswerNeeded": "paor.errors",
     "Document": "paor",
-    "EffectUnknown": "paor",
-    "TimedOut": "paor",
+    "EffectUnknown": "paor.errors",
+    "TimedOut": "paor.errors",
     "Limits": "paor",
-    "ModelUnavailable": "paor",
-    "NotStarted": "paor",
+    "ModelUnavailable": "paor.errors",
+    "NotStarted": "paor.errors",
     "Policy": "paor",
     "Profile": "paor",
     "Reply": "paor",
-    "ToolError": "paor",
+    "ToolError": "paor.errors",
     "ToolOutput": "paor",
     "Usage": "paor",
     "Workflow.model_validate": "paor",

@@ -201,11 +201,14 @@ def _source_of(scenario: Scenario, played: Walk, run_id: str) -> str:
 
 
 def _imports(called: set[str]) -> str:
-    places = {"paor": {"Engine", "Journal", "ScriptedModel", "SeededIds", "SteppingClock"}}
-    places["paor.testing"] = {"play", "problems"}
+    places = {"paor": {"Engine", "Journal", "ScriptedModel"}, "paor.errors": set[str]()}
+    places["paor.testing"] = {"SeededIds", "SteppingClock", "play", "problems"}
     for name, place in CALLABLE.items():
         places[place] |= {name.partition(".")[0]} & called
     lines = ["import json\n"] if "json" in called else []
     for place, found in places.items():
-        lines.append(f"from {place} import (\n" + "".join(f"    {name},\n" for name in sorted(found)) + ")")
+        if found:
+            lines.append(
+                f"from {place} import (\n" + "".join(f"    {name},\n" for name in sorted(found)) + ")"
+            )
     return "\n".join(lines) + "\n"

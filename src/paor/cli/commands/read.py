@@ -59,7 +59,7 @@ SHOWN = 20
 @option("--limit", "N", f"Newest N runs, 0 for all; default {SHOWN}.", type=click.IntRange(min=0))
 def runs(limit: int | None, since: str | None, journal: str, as_json: bool, **wanted: Any) -> int:
     """
-    List the runs of a journal, newest first; with several conditions those that all of them hold for.
+    List the runs of a journal, newest first. With several conditions, a run must meet all of them.
 
     A run is "running" until it ends or waits, whether or not anybody drives it. VALUE of --metadata is a text or JSON.
 

@@ -43,7 +43,7 @@ def recover(
     others: it is named with the reason and left as it is. Two of these commands at once share the runs, and drive none
     twice.
 
-    Exit codes: 0 every such run was gone on with, however it ended, or there was none; 2 one cannot go on, or bad input or
+    Exit codes: 0 every such run was continued, however it ended, or there was none; 2 one cannot go on, or bad input or
     journal; 4 the journal or one of the runs is damaged.
     """
     chosen = model_of(model) if model is not None else None
