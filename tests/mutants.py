@@ -71,11 +71,12 @@ LEFT_OUT = {
     "unsafe_url",
     "unsafe_address",
     "path_arguments",
+    *("merged_limits", "_merged"),
 }
 """
 Functions that no replay of a journal runs: what a guard looked at in words (`_` and its like), how a resume reads a run (a
 test of its own holds it to the fold), and the schema that a model is given with a request, which a row does not name. Their
-fingerprints are those of their parts. The last three are called by web tools and where a tool opens a file, while they work: that is the code of tools,
+fingerprints are those of their parts. How limits are put together is over before a run begins, whose spec has what came of it. The three before are called by web tools and where a tool opens a file, while they work: that is the code of tools,
 which decides no run.
 """
 

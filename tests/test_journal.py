@@ -188,6 +188,7 @@ def test_durability_sets_how_far_sqlite_waits(durability: Any, synchronous: int,
     """`full` waits for the disk with every transition, `normal` and `off` do not."""
     with Journal(tmp_path / JOURNAL, durability) as journal:
         assert journal.reader.query("PRAGMA synchronous") == [(synchronous,)]
+        assert journal.reader.query("PRAGMA fullfsync") == [(1,)]
         assert journal.reader.query("PRAGMA foreign_keys") == [(1,)]
         assert journal.reader.query("PRAGMA journal_mode") == [("wal",)]
         assert journal.reader.query("PRAGMA busy_timeout") == [(30_000,)]

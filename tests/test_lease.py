@@ -491,3 +491,16 @@ def test_runs_of_one_process_do_not_wait_for_each_other(tmp_path: Path) -> None:
         list(one)
         list(two)
         assert {row.state for row in scripted.journal.runs()} == {"Done"}
+
+
+def test_where_a_process_cannot_be_asked_for_it_counts_as_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows signal 0 is a Ctrl-C, so nobody is sent one: a lost driver's lease runs out."""
+
+    def kill(pid: int, number: int) -> None:
+        raise AssertionError("no signal is sent")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.kill", kill)
+        patch.setattr("os.name", "nt")
+        alive = leases._exists(2**30)
+    assert alive and not leases._exists(2**30)

@@ -499,10 +499,10 @@ class Recovering(RuleBasedStateMachine):
             if result.run_id not in held:
                 question = result.waiting_for
                 assert question is not None
-                given: ResumeOptions = {"answer": {"approve": True}}
+                given: ResumeOptions = {"question": question.id, "answer": {"approve": True}}
                 if question.kind == "in_doubt":  # a call of the run that a loss has left open
-                    given = {"outcome": "done", "result": "worked"}
-                stream = self.engines[which].resume_stream(result.run_id, question=question.id, **given)
+                    given = {"question": question.id, "outcome": "done", "result": "worked"}
+                stream = self.engines[which].resume_stream(result.run_id, **given)
                 for _ in range(data.draw(st.integers(0, 9))):
                     next(stream, None)
                 stream.close()  # type: ignore[attr-defined]

@@ -148,7 +148,13 @@ def _start_of(pid: int) -> int | None:
 
 
 def _exists(pid: int) -> bool:
-    """Return whether there is a process of this id, also where /proc hides those of other users (``hidepid``)."""
+    """
+    Return whether there is a process of this id, also where /proc hides those of other users (``hidepid``).
+
+    True also where that cannot be asked: on Windows signal 0 is a Ctrl-C.
+    """
+    if os.name == "nt":
+        return True
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
