@@ -20,7 +20,7 @@ from rooms import House, read_house
 BANDS = (("src/paor", "the face: command line, testing, fuzzing"), ("fsm", "decides, records, drives"))
 SIDE_BY_SIDE = (("prompts", "says and reads"), ("tools", "acts"))
 GROUND = ("states", "the vocabulary")
-BOX, GAP, ROW, PAD, WIDTH = (136, 34), 14, 62, 14, 1010
+BOX, GAP, ROW, PAD, WIDTH = (150, 34), 14, 62, 14, 1010
 STYLE = """
 .band { fill: #f6f6f3; stroke: #d8d8d0; }
 .room { fill: #ffffff; stroke: #3b5b7a; stroke-width: 1.2; }

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from paor import ApprovalRule, Limits, Policy, replay, tool
 from paor.errors import InvalidAnswer, UsageError
+from paor.events import Event, TransitionTaken
 from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.machine import Moment, decide
 from paor.fsm.replay.restore import restore_run
@@ -467,6 +468,43 @@ def test_who_approved_is_in_the_journal_and_in_the_replay(where: str, tmp_path: 
         assert reply and (reply.actor, reply.reason) == ("ann Doe", None)
         assert "ann" not in json.dumps(dict(row.outcome))
         assert replay(world.journal, done.run_id, world.engine).identical and world.journal.verify() == []
+
+
+@pytest.mark.parametrize(
+    ("given", "trigger"),
+    [
+        ({"answer": {"approve": True}}, "provide"),
+        ({"answer": {"approve": False}}, "provide"),
+        ({"answer": {"action": "cancel"}}, "fail"),
+    ],
+    ids=["yes", "no", "cancel"],
+)
+def test_the_event_of_an_answer_names_who_gave_it(
+    given: dict[str, Any], trigger: str, tmp_path: Path
+) -> None:
+    """And no other event names anybody."""
+    seen: list[TransitionTaken] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, TransitionTaken):
+            seen.append(event)
+
+    with World(tmp_path, [*ONE, *ONE], [send], policy=ASKS, hooks=[hear]) as world:
+        result = world.run()
+        assert {event.actor for event in seen} == {None}
+        seen.clear()
+        world.engine.resume(result.run_id, actor="ann\n Doe", **given)
+        assert [(event.trigger, event.actor) for event in seen[:1]] == [(trigger, "ann Doe")]
+        assert {event.actor for event in seen[1:]} <= {None}
+
+
+def test_an_answer_of_nobody_by_name_names_nobody(tmp_path: Path) -> None:
+    """As the journal does."""
+    seen: list[Any] = []
+    with World(tmp_path, ONE, [send], policy=ASKS, hooks=[seen.append]) as world:
+        world.engine.resume(world.run().run_id, answer={"approve": True})
+    events = [event for event in seen if isinstance(event, TransitionTaken)]
+    assert "provide" in {event.trigger for event in events} and {event.actor for event in events} == {None}
 
 
 def test_a_rule_that_is_read_back_may_be_given_again() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from paor import Engine, Journal
 
-from .lean import EXTRAS, PROJECT, core, names, paor_lean, plain, run_lean
+from .lean import EXTRAS, PROJECT, closure, core, names, paor_lean, plain, run_lean
 from .pages import ROOT, blocks_of
 from .test_house import FACE, FLOORS, modules
 
@@ -34,6 +34,21 @@ OPTIONAL = {
 
 DEVELOPING = {"dev", "docs"}
 """Extras for those who develop paor; no module of paor imports what they bring."""
+
+USED_BY = {
+    "fsm/workflow/": ("workflow",),
+    "prompts/clients/": ("openai", "anthropic"),
+    "prompts/clients/wire/chat_completions.py": ("openai",),
+    "prompts/clients/wire/messages.py": ("anthropic",),
+    "prompts/clients/wire/responses.py": ("openai",),
+    "src/paor/fuzz/": ("fuzz",),
+    "src/paor/pytest_plugin.py": ("test",),
+    "src/paor/testing/": ("test",),
+    "tools/documents/": ("documents",),
+    "tools/mcp/": ("mcp",),
+    "tools/web/": ("web",),
+}
+"""Files, or folders of them, and the extras that use them, each without the others; all other files belong to the core."""
 
 NOT_IMPORTED = {"lxml-html-clean"}
 """Declared and not imported by paor: lxml passes the import of its part ``lxml.html.clean`` on to it."""
@@ -84,6 +99,24 @@ def test_every_package_that_is_imported_is_declared() -> None:
         *(names(EXTRAS[extra]) for extra in set(EXTRAS) - DEVELOPING)
     )
     assert {name: where for name, where in foreign().items() if name not in declared} == {}
+
+
+def test_a_file_imports_only_what_its_own_extras_declare() -> None:
+    """Each of them, when several use the file: another extra's packages are not there."""
+    wrong = []
+    for name, files in foreign().items():
+        for file in files:
+            places = [place for place in USED_BY if file.strip("()").startswith(place)]
+            extras = USED_BY[max(places, key=len)] if places else ("core",)
+            given = [names(EXTRAS.get(extra, [])) | names(PROJECT["dependencies"]) for extra in extras]
+            wrong += [(file, name, extras)] if not all(name in one for one in given) else []
+    assert wrong == []
+
+
+def test_there_is_one_http_library() -> None:
+    """The one that the SDKs of the models bring; no extra brings its forerunner beside it."""
+    every = {name for extra in EXTRAS if extra != "dev" for name in names(EXTRAS[extra])} - {"paor"}
+    assert {"httpx", "httpcore"} & closure(*sorted(every)) == set()
 
 
 def test_every_package_that_is_declared_is_imported() -> None:

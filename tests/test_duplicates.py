@@ -157,6 +157,20 @@ def played(sequence: str) -> list[Any]:
     return [*replies[:-1], STOP, SUCCESS]
 
 
+def told_of(sequence: str, number: int, rule: str) -> str:
+    """Return what the model is told of the blocked call *number* of *sequence*: which step it repeats."""
+    stopped = [found for found, _ in blocked(sequence, Limits())]
+    made = [
+        step
+        for step in range(1, number)
+        if step not in stopped and sequence[step - 1] == sequence[number - 1]
+    ]
+    return (
+        f"duplicate_call_blocked: the same call was made in step {made[-1]} ({rule} rule);"
+        " change the arguments or choose another action"
+    )
+
+
 @pytest.mark.parametrize("sequence", SEQUENCES)
 def test_the_table_of_sequences_holds_in_a_real_run(tmp_path: Path, sequence: str) -> None:
     """Calls, observations and counters of an engine say the same as the rule."""
@@ -177,6 +191,8 @@ def test_the_table_of_sequences_holds_in_a_real_run(tmp_path: Path, sequence: st
             if not observation(call)["success"]
         ]
         assert numbers == SEQUENCES[sequence][0]
+        told = [observation(world.model.of("refinement")[number - 1])["notes"][0] for number in numbers]
+        assert told == [told_of(sequence, number, rule) for number, rule in blocked(sequence, Limits())]
         assert calls == [ord(key) for number, key in enumerate(sequence, 1) if number not in numbers]
         assert world.last_counters().get("blocked", 0) == len(numbers)
         assert world.count("refuse") == len(numbers)

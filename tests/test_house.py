@@ -25,8 +25,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FACE = ROOT / "src" / "paor"
 FLOORS = ("fsm", "prompts", "states", "tools")
 HEAVY = (
-    *("openai", "anthropic", "httpx", "sqlite_utils", "click", "rich", "pypdfium2", "mammoth", "markdownify"),
-    *("bs4", "jsonschema_rs", "lark", "yaml", "httpcore", "trafilatura", "lxml", "protego", "ddgs"),
+    *("openai", "anthropic", "httpx2", "sqlite_utils", "click", "rich", "pypdfium2", "mammoth"),
+    *("markdownify", "bs4", "jsonschema_rs", "lark", "yaml", "httpcore2", "trafilatura", "lxml"),
+    *("protego", "ddgs"),
 )
 """What `import paor` must not load: imported on first use, or only there with an extra."""
 

@@ -306,6 +306,7 @@ def test_the_call_after_an_answer_whose_driver_was_lost_is_in_no_doubt(outcome: 
 
     def lost(event: Event) -> None:
         if isinstance(event, TransitionTaken) and event.trigger == "provide":
+            assert event.actor == "ann", "the event names who settled it"
             raise KeyboardInterrupt
 
     second = [SEND[0], {**SEND[1], "parameters": {"text": "two"}}]
@@ -315,7 +316,7 @@ def test_the_call_after_an_answer_whose_driver_was_lost_is_in_no_doubt(outcome: 
         scripted.resume(run_id)
         scripted.hooks = [lost]
         with pytest.raises(KeyboardInterrupt):
-            scripted.resume(run_id, outcome=outcome, result="looked up")
+            scripted.resume(run_id, outcome=outcome, result="looked up", actor="ann")
         scripted.hooks = []
         assert scripted.resume(run_id).state == "Done"
         assert sent(tmp_path) == [f"{run_id}-1", f"{run_id}-2"]

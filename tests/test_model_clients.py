@@ -586,7 +586,7 @@ def test_a_replay_needs_no_server_no_sdk_and_no_key(tmp_path: Path) -> None:
             assert engine.run("Write").reason == "model_error"
     code = """
         import socket, sys
-        for name in ("openai", "anthropic", "httpx2", "httpx"):
+        for name in ("openai", "anthropic", "httpx2"):
             sys.modules[name] = None
         socket.socket.connect = None
         from paor import Journal, replay

@@ -288,6 +288,7 @@ def test_repeated_calls_are_blocked_and_told() -> None:
     assert result.state == "Done"
     told = [text for role, text in said(model.turns[1]) if role == "tool"]
     assert [text.startswith("Error: duplicate_call_blocked") for text in told] == [False, True, False]
+    assert "the same call was made in step 1 (repeated_success rule)" in told[1]
     look = scripted_tool("notes.look", ["Page 1."], effect="read")
     again = call_tools(step("notes.look", page=1))
     result, model, seen = run(again, again, "It is page 1.", tools=[look])

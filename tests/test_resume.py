@@ -235,7 +235,7 @@ def what_counts(scripted: Engine, result: Result) -> dict[str, Any]:
             for item in journal.documents(result.run_id)
         ],
         "history": run.memory.history,
-        "keys": run.memory.window,
+        "keys": (run.memory.window, run.memory.window_steps),
         "waiting": result.waiting_for,
     }
 

@@ -188,10 +188,10 @@ REDIRECTS = {
     "to a decimal host": ("http://2130706433/", "names a private address"),
     "to a private name": ("http://localhost/", "names a private host"),
     "to a file": ("file:///etc/passwd", "cannot be fetched"),
-    "to a script": ("javascript:alert(1)", "cannot be fetched"),
+    "to a script": ("javascript:alert(1)", "redirects to something that is no URL"),
     "to a user": ("http://user:secret@example.org/", "user info"),
     "to another port": ("http://example.org:25/", "has the port 25"),
-    "to nonsense": ("http://[::1", "redirect"),
+    "to nonsense": ("http://[::1", "redirects to something that is no URL"),
 }
 
 
@@ -205,7 +205,7 @@ def test_A092_every_redirect_is_checked_again(case: str, hops: int, monkeypatch:
         with pytest.raises(ToolError) as caught:
             scraped(site.url("/1", "example.org"), OPEN, PUBLIC, resolver=lambda host, port: ["8.8.8.8"])
         assert len(site.visits) == hops
-    assert told in str(caught.value) or "not a valid URL" in str(caught.value) or "HTTP" in str(caught.value)
+    assert told in str(caught.value)
 
 
 def test_A092_a_name_that_turns_private_after_a_redirect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

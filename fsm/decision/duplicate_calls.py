@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from ...states.settings.limits import Limits
 from ...tools.schema.parameters import canonical_arguments
+
+T = TypeVar("T")
 
 ALTERNATION = 8
 """Length of the alternating pattern, the proposal included."""
@@ -85,6 +87,18 @@ def limits_for(limits: Limits, own: Mapping[str, int]) -> Limits:
     return limits.model_copy(update=dict(own)) if own else limits
 
 
-def extend_window(window: tuple[str, ...], limits: Limits, *keys: str) -> tuple[str, ...]:
-    """Return *window* after the calls *keys* were executed, in order."""
-    return (*window, *keys)[-window_length(limits) :]
+def extend_window(window: tuple[T, ...], limits: Limits, *more: T) -> tuple[T, ...]:
+    """Return *window*, of keys or of what is kept beside each of them, after *more* calls were executed, in order."""
+    return (*window, *more)[-window_length(limits) :]
+
+
+def repeated_step(key: str, window: tuple[str, ...], steps: tuple[int, ...]) -> int:
+    """
+    Return the step of the last call with *key*.
+
+    Args:
+        key: Of a call that `rule_broken` blocks: every rule asks for an equal one in the window.
+        window: Keys of the last executed calls, oldest first.
+        steps: Of each of them its step.
+    """
+    return next(step for made, step in zip(reversed(window), reversed(steps), strict=True) if made == key)

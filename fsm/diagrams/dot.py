@@ -17,7 +17,7 @@ _ASIDE = ["tailport=se"]  # else the ways to Failed run through the labels of th
 _LOOKS: dict[Look, list[str]] = {
     "": [],
     "walked": ['color="#3b5bdb", fontcolor="#2b3f94", penwidth=2.4'],
-    "faded": ['color="#c5cad3", fontcolor="#98a2b3"'],
+    "faded": ['color="#c5cad3", fontcolor="#667085"'],
     "never": ['color="#98a2b3", fontcolor="#667085", style=dashed'],
     "both": ['color="#344054", fontcolor="#1f2430", penwidth=2.4'],
     "left": ['color="#c2410c", fontcolor="#9a3412", penwidth=2.4'],

@@ -16,10 +16,10 @@ from .graph import Covered, Graph, Look, plain
 
 COLOURS = {
     "seen": ("#dbe4ff", "#3b5bdb", "#1b2a5e"),
-    "unseen": ("#f2f4f7", "#c5cad3", "#98a2b3"),
+    "unseen": ("#f2f4f7", "#c5cad3", "#667085"),
     "running": ("#3b5bdb", "#3b5bdb", "#ffffff"),
     "waiting": ("#f5a524", "#b35c00", "#2b1a00"),
-    "done": ("#2b8a3e", "#2b8a3e", "#ffffff"),
+    "done": ("#27803a", "#27803a", "#ffffff"),
     "failed": ("#c92a2a", "#c92a2a", "#ffffff"),
 }
 """Fill, rim and text of a phase by its look; every pair is legible on a light and on a dark page."""

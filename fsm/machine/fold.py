@@ -133,7 +133,7 @@ def apply(
     updates = _updates(run.memory, slots)
     if run.state == EXECUTING or run.memory.asked is not None or len(run.memory.produced):
         facts = _Facts(run)
-        facts.add(place, outcome)
+        facts.add(place, outcome, counters.step)
         updates |= facts.updates()
     memory = replace(run.memory, **updates)
     return Run(run.run_id, run.number, run.spec, dest, run.seq + 1, counters, memory, at)
@@ -160,20 +160,22 @@ def _updates(memory: Memory, slots: dict[str, Any]) -> dict[str, Any]:
 class _Facts:
     """What the outcome facts of rows add to a run's memory: the guard's window, labels, outputs, a call's dialogue."""
 
-    __slots__ = ("answered", "asked", "keys", "labels", "outputs", "produced", "run")
+    __slots__ = ("answered", "asked", "keys", "labels", "outputs", "produced", "run", "steps")
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.keys: list[str] = []
+        self.steps: list[int] = []
         self.labels: dict[str, tuple[int, int]] = {}
         self.outputs: dict[str, StoredText | None] = {}
         self.produced = run.memory.produced
         self.asked, self.answered = run.memory.asked, run.memory.answered
 
-    def add(self, place: Transition, outcome: Mapping[str, Any]) -> None:
-        """Take the next row in; *outcome* is looked at in Executing only."""
+    def add(self, place: Transition, outcome: Mapping[str, Any], step: int) -> None:
+        """Take the next row in, of the step *step*; *outcome* is looked at in Executing only."""
         source, trigger = place
         if trigger == "execute":
+            self.steps.append(step)
             self._add_execution(outcome)
         elif trigger == "select":  # the steps of another plan have given nothing yet
             self.produced = HashTrieMap()
@@ -198,7 +200,9 @@ class _Facts:
         memory = self.run.memory
         updates: dict[str, Any] = {"asked": self.asked, "answered": self.answered, "produced": self.produced}
         if self.keys:
-            updates["window"] = extend_window(memory.window, self.run.spec.limits, *self.keys)
+            limits = self.run.spec.limits
+            updates["window"] = extend_window(memory.window, limits, *self.keys)
+            updates["window_steps"] = extend_window(memory.window_steps, limits, *self.steps)
         if self.labels:
             updates["labels"] = memory.labels.update(self.labels)
         if self.outputs:
@@ -231,9 +235,9 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
         place = row[4], row[3]
         last[place] = row
         if row[4] == EXECUTING:
-            facts.add(place, orjson.loads(row[8]))
+            facts.add(place, orjson.loads(row[8]), row[10])
             continue
-        facts.add(place, {})
+        facts.add(place, {}, row[10])
         if row[4] == OBSERVING:
             messages.append(row)
         elif place in says and _adds_turn(place, orjson.loads(row[8])["kind"]):

@@ -24,6 +24,7 @@ from ...states.run.spec import TASK_TOOL
 from ...states.run.state import Change, Counters, Run
 from ...tools.catalog import DOCUMENT_LIST
 from ..decision.case import Case
+from ..decision.duplicate_calls import repeated_step
 from ..decision.observation import (
     TURN_CHARS,
     answer_text,
@@ -143,7 +144,12 @@ def _refuse(case: Case) -> Update:
     elif blocked:
         assert case.intent is not None, "only a complete call can be a duplicate"
         code = "duplicate_call_blocked"
-        error = f"the same call was made before ({case.duplicate} rule); change the arguments or choose another action"
+        memory = run.memory
+        earlier = repeated_step(case.intent.key, memory.window, memory.window_steps)
+        error = (
+            f"the same call was made in step {earlier} ({case.duplicate} rule);"
+            " change the arguments or choose another action"
+        )
         echo = run.memory.outputs.get(case.intent.key)
     elif case.unsafe is not None:
         code, error = "unsafe_parameters", case.unsafe

@@ -50,6 +50,8 @@ class TransitionTaken:
         tokens: Input and output tokens of the run so far.
         detail: One line for people: the action, the decision's reason, what was refused.
         arguments: Of the call that the row settles, as they are journaled; None for rows that settle none.
+        actor: Who gave the answer that the row holds: approved, answered or settled; None for other rows, and when
+            nobody said.
         kind: Always ``transition``.
     """
 
@@ -63,6 +65,7 @@ class TransitionTaken:
     tokens: int
     detail: str
     arguments: Mapping[str, Any] | None = None
+    actor: str | None = None
     kind: Literal["transition"] = "transition"
 
 

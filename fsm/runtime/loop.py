@@ -24,6 +24,7 @@ from ...prompts.model import (
 from ...states.base.errors import InternalError
 from ...states.records.outcomes import (
     NO_USAGE,
+    Answered,
     Cancelled,
     ModelFault,
     NoOutcome,
@@ -208,7 +209,7 @@ def transition(
     drive.run, drive.head = after, head
     log_transition(run, decision, after)
     if drive.listening:
-        for event in _events(decision, after):
+        for event in _events(decision, after, outcome):
             yield Emit(event)
 
 
@@ -230,7 +231,7 @@ def _entry(drive: RunContext, row: Row, trigger: str) -> Entry:
     return Entry(row, drive.stager.taken(), documents, drive.fence)
 
 
-def _events(decision: Decision, run: Run) -> list[Event]:
+def _events(decision: Decision, run: Run, outcome: Outcome) -> list[Event]:
     counters, memory, row = run.counters, run.memory, decision.row
     events: list[Event] = [
         TransitionTaken(
@@ -244,6 +245,7 @@ def _events(decision: Decision, run: Run) -> list[Event]:
             counters.tokens_in + counters.tokens_out,
             detail_of(decision, run),
             decision.change.intent.arguments if decision.change.intent else None,
+            outcome.answer.actor if isinstance(outcome, Answered) else None,
         )
     ]
     if row.trigger == "observe":

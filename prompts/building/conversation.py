@@ -148,7 +148,7 @@ def _line(text: str) -> str:
 def _result(message: Message, *, labels: bool) -> str:
     """Return what a call came to, as its model is told."""
     if not message.success:
-        return f"Error: {message.told_error or message.summary}"
+        return f"Error: {message.error.removeprefix('tool_error: ') or message.summary}"
     text = message.output or message.summary
     if labels and message.label:
         place = f"docList:{message.label}"

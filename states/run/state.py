@@ -133,6 +133,7 @@ class Memory(Struct, frozen=True, gc=False):
         selection ... plan, flow: The slots of `Change`; `message` goes to `history`, `turn` to `turns`.
         history: The last `HISTORY_MESSAGES` actions, oldest first.
         window: Duplicate keys of the last executed calls, oldest first.
+        window_steps: The step of each of them, as history numbers steps.
         labels: Labels of documents that later actions may use: number of the first document, and how many.
         outputs: Per duplicate key of a call that succeeded, the payload of its last output; None if it had none.
         turns: The last `HISTORY_MESSAGES` turns of the dialogue with a planner, oldest first.
@@ -158,6 +159,7 @@ class Memory(Struct, frozen=True, gc=False):
     flow: FlowState | None = None
     history: tuple[Message, ...] = ()
     window: tuple[str, ...] = ()
+    window_steps: tuple[int, ...] = ()
     labels: HashTrieMap[str, tuple[int, int]] = HashTrieMap()
     outputs: HashTrieMap[str, StoredText | None] = HashTrieMap()
     turns: tuple[Turn, ...] = ()

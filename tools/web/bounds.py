@@ -1,7 +1,7 @@
 """
 What bounds a request of the web tools: its deadline, what is refused, and how long a name may take to resolve.
 
-Free of httpx, so that the tools can be described and their names imported without the extra ``web``.
+Free of httpx2, so that the tools can be described and their names imported without the extra ``web``.
 """
 
 from __future__ import annotations

@@ -16,13 +16,15 @@ from .robots import ROBOTS_BYTES, Cache, Pace, RobotsRules, robots_url, rules_of
 from .settings import WebSettings
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx2
 
 _ACCEPT = "text/html,application/xhtml+xml,text/*;q=0.9,application/pdf;q=0.8,*/*;q=0.5"
 _TYPES = ("text/", "application/json", "application/xml", "application/xhtml+xml", "application/pdf")
 _OFFICE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _UNSURE = ("", "application/octet-stream", "binary/octet-stream")
 """Types of servers that do not know; the content decides."""
+
+NO_URL = "the server redirects to something that is no URL"
 
 _GZIP = b"\x1f\x8b"
 """How another part of a page in several parts begins. Source: RFC 1952, section 2.2."""
@@ -88,7 +90,7 @@ class Fetcher:
 
     def _follow(self, url: str, policy: Policy, deadline: Deadline, *, rules: bool = False) -> Fetched:
         """Return the answer at *url* or where it redirects to; *rules*: it is a robots.txt, asked for at once."""
-        import httpx
+        import httpx2
 
         from .transport import TROUBLE, CheckedBackend, CheckedTransport, fault_words
 
@@ -98,12 +100,12 @@ class Fetcher:
             "Accept": _ACCEPT,
             "Accept-Encoding": "gzip, deflate",
         }
-        limits = httpx.Timeout(self.settings.request_s)
+        limits = httpx2.Timeout(self.settings.request_s)
         try:
-            with httpx.Client(
+            with httpx2.Client(
                 transport=CheckedTransport(backend), headers=headers, timeout=limits, trust_env=False
             ) as client:
-                request: httpx.Request | None = client.build_request("GET", url)
+                request: httpx2.Request | None = client.build_request("GET", url)
                 for _ in range(self.settings.redirects + 1):
                     assert request is not None
                     self._permit(str(request.url), policy, deadline, rules=rules)
@@ -115,17 +117,19 @@ class Fetcher:
             deadline.check()  # of two reasons the one that says how long it took
             raise ToolError(fault_words(error)) from None
         except (ValueError, UnicodeError):  # of a redirect that names no URL
-            raise ToolError("the server redirects to something that is no URL") from None
+            raise ToolError(NO_URL) from None
         raise ToolError(f"more than {self.settings.redirects} redirects")
 
     def _answer(
-        self, client: httpx.Client, request: httpx.Request, deadline: Deadline, *, rules: bool
-    ) -> Fetched | httpx.Request:
+        self, client: httpx2.Client, request: httpx2.Request, deadline: Deadline, *, rules: bool
+    ) -> Fetched | httpx2.Request:
         """Return the answer to *request*, or the request that it redirects to."""
         response = client.send(request, stream=True, follow_redirects=False)
         try:
             if response.next_request is not None:
                 return response.next_request
+            if response.has_redirect_location:
+                raise ToolError(NO_URL)
             mime = response.headers.get("content-type", "")
             if response.status_code != 200:
                 return Fetched(str(response.url), response.status_code, mime, b"")
@@ -182,7 +186,7 @@ def _check_type(mime: str) -> None:
         raise ToolError(f"is {kind[:60]!a}, which is not read")
 
 
-def _body(response: httpx.Response, limit: int, deadline: Deadline, *, cut: bool) -> bytes:
+def _body(response: httpx2.Response, limit: int, deadline: Deadline, *, cut: bool) -> bytes:
     """
     Return the unpacked body within *limit* bytes, packed and unpacked alike.
 
@@ -204,7 +208,7 @@ def _body(response: httpx.Response, limit: int, deadline: Deadline, *, cut: bool
     return b"".join(parts)[:limit]
 
 
-def _unpack(response: httpx.Response, limit: int, deadline: Deadline) -> Iterator[bytes]:
+def _unpack(response: httpx2.Response, limit: int, deadline: Deadline) -> Iterator[bytes]:
     """Yield the body in parts of at most *limit* + 1 bytes; stop with an error after *limit* packed bytes."""
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):

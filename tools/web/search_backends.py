@@ -68,7 +68,7 @@ class TavilySearch:
         if not (self._key.isascii() and self._key.isprintable()):
             raise UsageError("tavily: the key holds characters that no key has")
         self._url, _ = _address(base_url or os.environ.get("TAVILY_BASE_URL") or _TAVILY, "tavily")
-        missing_extra("httpx")
+        missing_extra("httpx2")
 
     def search(self, query: SearchQuery) -> SearchReply:
         """Return what the server finds; see `SearchBackend`."""
@@ -112,7 +112,7 @@ class SearxngSearch:
         if not address:
             raise UsageError("searxng: no address; set SEARXNG_URL, or use another search")
         self._url, self._auth = _address(address, "searxng")
-        missing_extra("httpx")
+        missing_extra("httpx2")
 
     def search(self, query: SearchQuery) -> SearchReply:
         """Return what the server finds; see `SearchBackend`."""
@@ -208,12 +208,12 @@ def _ask_server(
     Raises:
         ToolError: It does not answer, refuses, or answers something else; in our words, not in the server's.
     """
-    import httpx
+    import httpx2
 
     deadline, body = Deadline(query.timeout_s), bytearray()
     try:
         with (
-            httpx.Client(timeout=query.timeout_s, follow_redirects=False) as client,
+            httpx2.Client(timeout=query.timeout_s, follow_redirects=False) as client,
             client.stream(method, url, **options) as response,
         ):
             if response.status_code != 200:
@@ -224,9 +224,9 @@ def _ask_server(
                 body += chunk
                 if len(body) > REPLY_BYTES:
                     raise ToolError(f"{name} answered more than {REPLY_BYTES:,} bytes")
-    except httpx.TimeoutException:
+    except httpx2.TimeoutException:
         raise ToolError(f"{name} did not answer in time") from None
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise ToolError(f"{name} cannot be reached ({type(error).__name__})") from None
     text = body.decode("utf-8", "replace")
     try:

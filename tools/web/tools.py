@@ -56,7 +56,7 @@ def web_tools(
         MissingExtra: The extra ``web`` is not installed.
         UsageError: An unknown search, or one without its key or address.
     """
-    missing_extra("httpx", "httpcore", "trafilatura", "protego", "lxml_html_clean")
+    missing_extra("httpx2", "httpcore2", "trafilatura", "protego", "lxml_html_clean")
     if not (isinstance(enrich, bool) or callable(enrich)):
         raise UsageError("web_tools: enrich is True, False or a function of a query and pages")
     hook = (enriched_by_words if enrich else None) if isinstance(enrich, bool) else enrich

@@ -6,7 +6,7 @@ those by number. So a name server that answers differently the second time (DNS 
 checks the certificate against the name. Proxies of the environment are not used: they would resolve names again.
 Everything is bounded by a `Deadline`, also a server that sends one byte now and then.
 
-Imported with the first request: its classes derive from those of httpx and httpcore, which the extra ``web`` installs.
+Imported with the first request: its classes derive from those of httpx2 and httpcore2, which the extra ``web`` installs.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import httpcore
-import httpx
+import httpcore2
+import httpx2
 
 from ...states.settings.policy import Policy
 from ..policy import unsafe_address
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import ssl
 
 
-class CheckedBackend(httpcore.NetworkBackend):
+class CheckedBackend(httpcore2.NetworkBackend):
     """
     Connects to checked addresses only.
 
@@ -40,7 +40,7 @@ class CheckedBackend(httpcore.NetworkBackend):
         self._policy = policy
         self._deadline = deadline
         self._resolver = resolver
-        self._sockets = httpcore.SyncBackend()
+        self._sockets = httpcore2.SyncBackend()
 
     def connect_tcp(
         self,
@@ -49,7 +49,7 @@ class CheckedBackend(httpcore.NetworkBackend):
         timeout: float | None = None,
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.NetworkStream:
+    ) -> httpcore2.NetworkStream:
         """
         Connect to the first address of *host* that answers.
 
@@ -65,17 +65,17 @@ class CheckedBackend(httpcore.NetworkBackend):
                 stream = self._sockets.connect_tcp(
                     address, port, self._deadline.timeout(timeout), local_address, socket_options
                 )
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as failed:
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as failed:
                 error = error or failed
                 continue
             return _Stream(stream, self._deadline)
-        raise error or httpcore.ConnectError("no address")
+        raise error or httpcore2.ConnectError("no address")
 
 
-class _Stream(httpcore.NetworkStream):
+class _Stream(httpcore2.NetworkStream):
     """A connection on which no operation outlives the deadline."""
 
-    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
+    def __init__(self, stream: httpcore2.NetworkStream, deadline: Deadline) -> None:
         self._stream = stream
         self._deadline = deadline
 
@@ -90,7 +90,7 @@ class _Stream(httpcore.NetworkStream):
 
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.NetworkStream:
+    ) -> httpcore2.NetworkStream:
         limit = self._deadline.timeout(timeout)
         return _Stream(self._stream.start_tls(ssl_context, server_hostname, limit), self._deadline)
 
@@ -98,7 +98,7 @@ class _Stream(httpcore.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
-class _Body(httpx.SyncByteStream):
+class _Body(httpx2.SyncByteStream):
     """The body of a response on its way from one library to the other."""
 
     def __init__(self, stream: Any) -> None:
@@ -111,21 +111,21 @@ class _Body(httpx.SyncByteStream):
         self._stream.close()
 
 
-class CheckedTransport(httpx.BaseTransport):
-    """An httpx transport over a `CheckedBackend`; errors of httpcore come through as they are."""
+class CheckedTransport(httpx2.BaseTransport):
+    """An httpx2 transport over a `CheckedBackend`; errors of httpcore2 come through as they are."""
 
     def __init__(self, backend: CheckedBackend) -> None:
-        self._pool = httpcore.ConnectionPool(
+        self._pool = httpcore2.ConnectionPool(
             ssl_context=_certificates(), max_connections=2, keepalive_expiry=5.0, network_backend=backend
         )
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request."""
         url = request.url
         response = self._pool.handle_request(
-            httpcore.Request(
+            httpcore2.Request(
                 method=request.method,
-                url=httpcore.URL(
+                url=httpcore2.URL(
                     scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
                 ),
                 headers=request.headers.raw,
@@ -133,7 +133,7 @@ class CheckedTransport(httpx.BaseTransport):
                 extensions=request.extensions,
             )
         )
-        return httpx.Response(
+        return httpx2.Response(
             response.status,
             headers=response.headers,
             stream=_Body(response.stream),
@@ -148,28 +148,28 @@ class CheckedTransport(httpx.BaseTransport):
 @lru_cache(maxsize=1)
 def _certificates() -> ssl.SSLContext:
     """Return the trusted certificates; read once, since that takes tens of milliseconds."""
-    return httpx.create_ssl_context()
+    return httpx2.create_ssl_context()
 
 
 TROUBLE = (
-    httpx.HTTPError,
-    httpx.InvalidURL,
-    httpx.CookieConflict,
-    httpcore.TimeoutException,
-    httpcore.NetworkError,
-    httpcore.ProtocolError,
-    httpcore.UnsupportedProtocol,
+    httpx2.HTTPError,
+    httpx2.InvalidURL,
+    httpx2.CookieConflict,
+    httpcore2.TimeoutException,
+    httpcore2.NetworkError,
+    httpcore2.ProtocolError,
+    httpcore2.UnsupportedProtocol,
 )
 """What a request over `CheckedTransport` can end with."""
 
 
 def fault_words(error: Exception) -> str:
     """Return what went wrong with a request in a few words, without anything that a server said."""
-    if isinstance(error, httpx.TimeoutException | httpcore.TimeoutException):
+    if isinstance(error, httpx2.TimeoutException | httpcore2.TimeoutException):
         return "the server did not answer in time"
-    if isinstance(error, httpx.ConnectError | httpcore.ConnectError):
+    if isinstance(error, httpx2.ConnectError | httpcore2.ConnectError):
         tls = "certificate" in str(error).lower() or "ssl" in str(error).lower()
         return "the server's certificate is not valid" if tls else "no connection to the server"
-    if isinstance(error, httpx.InvalidURL):
+    if isinstance(error, httpx2.InvalidURL):
         return "is not a valid URL"
     return f"the server's answer was cut or is not HTTP ({type(error).__name__})"
