@@ -143,6 +143,15 @@ def test_a_review_that_fails_or_asks_for_more_needs_no_output(tmp_path: Path) ->
         assert (result.state, result.answer, result.output) == ("Failed", "It is not known.", None)
 
 
+def test_a_draft_in_words_is_no_output(tmp_path: Path) -> None:
+    """Without a type it would stand against a review that can name nothing that is missing."""
+    replies = [*READ_PAGE(1), REFINE("stop", answer="Paid."), REVIEW("failed", answer="It is not known.")]
+    with engine(tmp_path, replies, limits=Limits(completion_review="model")) as own:
+        assert own.run("Is R-1 paid?").answer == "Paid."
+        result = own.run("Is R-1 paid?", output_type=Invoice)
+        assert (result.state, result.answer, result.output) == ("Failed", "It is not known.", None)
+
+
 @pytest.mark.parametrize("choice", ["auto", "model", "rules"])
 def test_the_model_is_asked_for_the_output_whoever_judges(
     tmp_path: Path, choice: Literal["auto", "model", "rules"]
