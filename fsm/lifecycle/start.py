@@ -19,6 +19,7 @@ from ...states.run.state import label_of
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...states.settings.profile import Profile
+from ...tools.documents.builtin import check_documents
 from ...tools.documents.reports import check_report_format
 from ...tools.documents.tools import generate_report
 from ...tools.tool import Document, Tool
@@ -121,6 +122,8 @@ def new_run(
     inputs = documents_of(documents, size_max=limits.document_bytes)
     names = options.pop("tools", None)
     offered = offered_tools(settings.tools, names)
+    if position is None or whole:  # a task has the documents of its workflow
+        check_documents(inputs, offered)
     spec = spec_of(
         objective,
         success_criteria,
