@@ -208,6 +208,7 @@ class Engine:
 
         Raises:
             UsageError: A bad argument; nothing was started.
+            MissingExtra: A library that a document needs is not installed; nothing was started.
             KeyConflict: The key names a run that was started otherwise; nothing was started.
             LeaseHeld: The key names a run that another driver has.
             JournalError: The journal could not be written; the run can be resumed.

@@ -17,6 +17,7 @@ from paor.fsm.results.events import Event
 
 from .test_cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
     APP,
+    APPS,
     DONE,
     STOP,
     SUCCESS,
@@ -63,12 +64,42 @@ def test_a_declined_approval_goes_on_without_the_call(shell: Shell, shop: str) -
     assert [item["outcome"] for item in shell("show", "--steps", "--json").json] == ["ok", "refused"]
 
 
+@pytest.mark.parametrize(
+    ("word", "outcome"),
+    [("yes", "ok"), ("Approve", "ok"), (" YES ", "ok"), ("no", "refused"), ("DENY", "refused")],
+)
+def test_a_word_answers_an_approval(shell: Shell, shop: str, word: str, outcome: str) -> None:
+    shell("run", "Buy tea", "--app", f"{shop}:engine")
+    said = shell("resume", "last", "--answer", word, "--app", f"{shop}:engine")
+    assert said.code == 0, said
+    assert [item["outcome"] for item in shell("show", "--steps", "--json").json] == ["ok", outcome]
+
+
+def test_a_fork_takes_the_same_answers(shell: Shell, shop: str) -> None:
+    """To the question at its row."""
+    shell("run", "Buy tea", "--app", f"{shop}:engine")
+    row = (
+        "fork",
+        "last",
+        "--at",
+        str(shell("show", "--json").json["transitions"][-1]["seq"]),
+        "--app",
+        f"{shop}:engine",
+    )
+    shell(*row, "--answer", "maybe").refused("it takes --answer yes")
+    assert shell(*row, "--answer", "yes").code == 0
+    assert [item["outcome"] for item in shell("show", "last", "--steps", "--json").json] == ["ok", "ok"]
+
+
 def test_an_answer_that_does_not_fit_leaves_the_run_waiting(shell: Shell, shop: str) -> None:
     shell("run", "Buy tea", "--app", f"{shop}:engine")
     app = ("--app", f"{shop}:engine")
     shell("resume", "last", "--answer", '"yes"', *app).refused('{"approve": true}')
+    shell("resume", "last", "--answer", "maybe", *app).refused(
+        "--answer maybe: an approval is answered with", "it takes --answer yes, --answer approve, --answer no"
+    )
     shell("resume", "last", "--outcome", "done", *app).refused("waits for an answer")
-    shell("resume", "last", "--answer", "{", *app).refused("--answer: is not JSON")
+    shell("resume", "last", "--answer", "{", *app).refused("--answer: is not JSON", "--answer yes")
     shell("resume", "last", "--answer", "null", *app).refused("decline", lines=2)
     shell("resume", "last", "--answer", "1", "--outcome", "done").refused("exclude each other", lines=2)
     shell("resume", "last", "--result", "1").refused("--outcome", lines=2)
@@ -274,9 +305,103 @@ def test_output_of_a_waiting_run_is_named_in_the_next_command(shell: Shell, shop
 
 # -- questions of other kinds ------------------------------------------------------------------------------------
 
+ASKING = """
+from paor import Engine, ScriptedModel, ToolContext, tool
+from paor.errors import AnswerNeeded
+
+@tool("shop.where", effect="read")
+def where(context: ToolContext) -> str:
+    "Say where."
+    if context.resumption is None:
+        raise AnswerNeeded("Which city?", SCHEMA)
+    return f"It goes to {context.resumption.content!r}."
+
+REPLIES = [
+    {"action": "shop.where", "actionObjective": "ask"},
+    {"decision": "stop", "reason": "asked", "answer": "Told."},
+    {"status": "success", "improvements": [], "answer": "Told."},
+]
+
+def engine(journal):
+    return Engine(ScriptedModel(REPLIES), [where], journal)
+"""
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+TEXT = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "recorded"),
+    [
+        (TEXT, "Leeds", "Leeds"),
+        (TEXT, '"Leeds"', "Leeds"),
+        (TEXT, "12", "12"),
+        (TEXT, "true", "true"),
+        ({}, "to Leeds, by rail", "to Leeds, by rail"),
+        ({}, "12", 12),
+        ({"enum": ["York", "Leeds"]}, "Leeds", "Leeds"),
+        ({"type": "integer"}, "12", 12),
+        (CITY, '{"city": "Leeds"}', {"city": "Leeds"}),
+    ],
+)
+def test_a_text_answers_a_question_that_takes_one(
+    shell: Shell, schema: dict[str, Any], text: str, recorded: Any
+) -> None:
+    """As it stands, unless it is JSON that fits."""
+    name = f"asking{next(APPS)}"
+    shell.write(f"{name}.py", ASKING.replace("SCHEMA", repr(schema)))
+    app = ("--app", f"{name}:engine")
+    assert shell("run", "Send it", *app).code == 5
+    said = shell("resume", "last", "--answer", text, *app)
+    assert said.code == 0, said
+    assert f"It goes to {recorded!r}." in shell("show", "--content", "0").out
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "told", "form"),
+    [
+        (CITY, "Leeds", "the answer does not fit", '--answer \'{"city": "..."}\''),
+        (CITY, '{"city": 1}', "the answer does not fit", '--answer \'{"city": "..."}\''),
+        (CITY, '{"city": "Leeds"', "--answer: is not JSON", '--answer \'{"city": "..."}\''),
+        (TEXT, '["Leeds"]', "the answer does not fit", "--answer ..."),
+        ({"enum": ["York", "Leeds"]}, "Hull", "the answer does not fit", "--answer York"),
+        ({"type": "integer"}, "twelve", "the answer does not fit", "--answer 1"),
+        ({}, "null", "answers nothing", "decline"),
+        ({}, '{"city"', "--answer: is not JSON", '{"action": "decline"}'),
+    ],
+)
+def test_an_answer_in_no_form_is_told_which_there_are(
+    shell: Shell, schema: dict[str, Any], text: str, told: str, form: str
+) -> None:
+    """In one line, and the question stays open."""
+    name = f"asking{next(APPS)}"
+    shell.write(f"{name}.py", ASKING.replace("SCHEMA", repr(schema)))
+    app = ("--app", f"{name}:engine")
+    assert shell("run", "Send it", *app).code == 5
+    shell("resume", "last", "--answer", text, *app).refused(told, form)
+    assert shell("resume", "last", *app).code == 5
+
+
+def test_a_word_is_no_answer_to_another_question(shell: Shell, shop: str) -> None:
+    """One that is named and not open, or none at all: the engine says what is so."""
+    shell("run", "Buy tea", "--app", f"{shop}:engine")
+    app = ("--app", f"{shop}:engine")
+    shell("resume", "last", "--answer", "yes", "--question", "1-" + "0" * 24, *app).refused("does not ask")
+    assert shell("resume", "last", "--answer", "no", *app).code == 0
+    shell("resume", "last", "--answer", "yes", *app).refused("takes no answer")
+
+
+def test_an_effect_in_doubt_takes_no_answer(shell: Shell, shop: str) -> None:
+    """The line says what it takes."""
+    shell.write("doubt.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
+    killed(shell, "run", "Look", "--app", "doubt:plain")
+    assert shell("resume", "last", "--app", "doubt:plain").code == 5
+    shell("resume", "last", "--answer", "done", "--app", "doubt:plain").refused(
+        "--outcome done", "--outcome fail"
+    )
+
 
 def test_example_answers_fit_the_schema_of_a_question() -> None:
-    from paor.cli.support.outcome import answers_to
+    from paor.cli.support.json_input import answers_to
     from paor.states.records.questions import Question, QuestionRecord
 
     properties: dict[str, Any] = {

@@ -195,6 +195,8 @@ NEEDS = {
     "tools --mcp ./server.py": "mcp",
     "fuzz": "fuzz",
     "run x --model offline --output report.docx": "documents",
+    "run x --model offline --document a.txt --document a.pdf": "documents",
+    "run x --model offline --document page": "documents",
 }
 
 
@@ -202,6 +204,9 @@ def test_what_needs_an_extra_says_so_in_one_line(tmp_path: Path) -> None:
     """With the command that installs it; nothing is written."""
     (tmp_path / "flow.yaml").write_text("init: {n: '${1 + 1}'}\n")
     (tmp_path / "flow.json").write_text(json.dumps({"init": {"n": "${1 + 1}"}}))
+    (tmp_path / "a.txt").write_text("A text.")
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-1.4")
+    (tmp_path / "page").write_text("<html><p>A page.</p></html>")
     for (line, extra), (code, out, err) in zip(NEEDS.items(), paor_lean(tmp_path, *NEEDS), strict=True):
         assert (code, out, err.count("\n")) == (2, "", 1), (line, err)
         assert f'pip install "paor[{extra}]"' in err, (line, err)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import importlib.util
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,10 +18,12 @@ from typing import Any
 import pytest
 
 from paor import Document, Engine, Journal, ScriptedModel, Tool, diagram, diff, replay, tool, why
-from paor.errors import JournalError, ModelUnavailable, UnknownRun, UsageError
+from paor.errors import JournalError, MissingExtra, ModelUnavailable, UnknownRun, UsageError
 from paor.fsm.lifecycle.arguments import ForkOptions, ResumeOptions, RunOptions
+from paor.tools.documents.convert import registry
 
 from .cases import short
+from .test_dependencies import imported
 from .worlds import STOP, SUCCESS
 
 ANSWERED = [{"action": None, "answer": "8 o'clock"}, SUCCESS]
@@ -286,3 +290,88 @@ def test_an_object_with_an_async_call_is_awaited() -> None:
 
     assert Tool(name="a.b", run=Client()).is_async
     assert called(Client()) == (True, "awaited")
+
+
+# -- documents whose library is not installed ------------------------------------------------------------------------
+
+LIBRARY_NEEDED: dict[str, tuple[str | bytes, str]] = {
+    "a.pdf": (b"%PDF-1.4", "pypdfium2"),
+    "renamed.txt": (b"%PDF-1.4", "pypdfium2"),
+    "a.html": ("<p>A page.", "bs4, markdownify"),
+    "a.docx": (b"PK\x03\x04", "mammoth, bs4, markdownify"),
+    "a.xlsx": (b"PK\x03\x04", "openpyxl"),
+    "a.pptx": (b"PK\x03\x04", "pptx"),
+    "a.epub": (b"PK\x03\x04", "bs4, markdownify"),
+    "a.rtf": (b"{\\rtf1 x}", "striprtf"),
+}
+NO_LIBRARY_NEEDED: dict[str, str | bytes] = {
+    "a.txt": b"A text.",
+    "a.md": "# A text",
+    "a.csv": b"a,b\n1,2\n",
+    "a.json": b"{}",
+    "a.xml": b"<a>1</a>",
+    "a.odt": b"PK\x03\x04",
+    "a.eml": b"From: a@example.org\nSubject: x\n\nA text.\n",
+    "page.txt": "<html>is a text here</html>",
+}
+
+
+@pytest.fixture
+def without_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a Python of this one in which no library of the extra ``documents`` is found."""
+    found, hidden = (
+        importlib.util.find_spec,
+        {name for names in registry.LIBRARIES.values() for name in names},
+    )
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name in hidden else found(name, *more)
+    )
+
+
+@pytest.mark.parametrize("name", LIBRARY_NEEDED)
+def test_a_document_that_nothing_here_can_read_starts_no_run(name: str, without_extra: None) -> None:
+    """By its content; one line names the document, the library and what to install, and the journal stays empty."""
+    data, needed = LIBRARY_NEEDED[name]
+    with made() as engine:
+        for start in (engine.run, lambda *given, **more: next(iter(engine.stream(*given, **more)))):
+            with pytest.raises(MissingExtra) as error:
+                start("x", documents=[("a.txt", "A text."), (name, data)])
+            told = f"'{name}' cannot be read without {needed}: pip install \"paor[documents]\""
+            assert str(error.value) == told
+        assert engine.journal.runs() == []
+
+
+@pytest.mark.parametrize("name", NO_LIBRARY_NEEDED)
+def test_a_document_that_needs_no_library_is_taken(name: str, without_extra: None) -> None:
+    """Whatever is installed."""
+    with made() as engine:
+        assert engine.run("x", documents=[(name, NO_LIBRARY_NEEDED[name])]).state == "Done"
+
+
+def test_a_host_that_reads_its_documents_itself_needs_no_library(without_extra: None) -> None:
+    """None of the built-in tools is offered in its runs, or in this one."""
+
+    @tool("own.read", effect="read")
+    def read() -> str:
+        """Read."""
+        return "read"
+
+    given: Any = {"documents": [("a.pdf", b"%PDF-1.4")]}
+    with made(tools=[read], builtins=False) as engine:
+        assert engine.run("x", **given).state == "Done"
+    with made(tools=[read]) as engine:
+        assert engine.run("x", tools=["own.read"], **given).state == "Done"
+        with pytest.raises(MissingExtra, match="pypdfium2"):
+            engine.run("x", **given)
+
+
+def test_the_table_of_libraries_has_what_the_readers_import() -> None:
+    """All of it, and nothing else."""
+    folder = Path(registry.__file__).parent / "formats"
+    used = {
+        module
+        for path in folder.glob("*.py")
+        for module, first in imported(path)
+        if not first and module not in sys.stdlib_module_names
+    }
+    assert used == {name for names in registry.LIBRARIES.values() for name in names}

@@ -19,6 +19,7 @@ from ...states.run.state import label_of
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...states.settings.profile import Profile
+from ...tools.documents.builtin import check_documents
 from ...tools.documents.reports import check_report_format
 from ...tools.documents.tools import generate_report
 from ...tools.tool import Document, Tool
@@ -129,6 +130,8 @@ def new_run(
     if deps is None:
         deps = settings.deps
     check_deps(offered, deps)
+    if position is None or whole:  # a task has the documents of its workflow
+        check_documents(inputs, offered)
     spec = spec_of(
         objective,
         success_criteria,

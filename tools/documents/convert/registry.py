@@ -8,6 +8,7 @@ The libraries for all but plain formats (``paor[documents]``) are loaded only wh
 Not covered: recognition of text in pictures (OCR), and the old binary ``.doc``, ``.xls``, ``.ppt`` and ``.msg``.
 """
 
+import importlib.util
 import io
 import re
 import zipfile
@@ -112,6 +113,18 @@ _READERS: dict[str, Reader] = {
 
 _PLAIN = (read_plain, read_markdown, read_csv, read_json)
 
+_PAGES = ("bs4", "markdownify")
+LIBRARIES: dict[str, tuple[str, ...]] = {
+    "application/pdf": ("pypdfium2",),
+    DOCX: ("mammoth", *_PAGES),
+    SHEETS: ("openpyxl",),
+    SLIDES: ("pptx",),
+    BOOK: _PAGES,
+    RTF: ("striprtf",),
+    "text/html": _PAGES,
+}
+"""By kind, the modules of other projects that its reader imports. A mail needs what its parts need, and is read without them."""
+
 
 def sniff_mime(name: str, data: bytes) -> str:
     """
@@ -212,6 +225,15 @@ def _convert(name: str, data: bytes, *, mime: str | None = None, size_max: int, 
     if not converted.text.strip():
         raise ConversionError("empty", f"{shown(name)} holds no text")
     return converted
+
+
+def absent_libraries(name: str, data: bytes) -> tuple[str, ...]:
+    """Return the modules without which `convert` cannot read a document, and that are not installed; imports nothing."""
+    absent = {
+        name for names in LIBRARIES.values() for name in names if importlib.util.find_spec(name) is None
+    }
+    needed = LIBRARIES.get(_kind(name, data, None)[0], ()) if absent else ()
+    return tuple(name for name in needed if name in absent)
 
 
 def is_plain(name: str, data: bytes, mime: str | None = None) -> bool:

@@ -12,7 +12,7 @@ from ...fsm.lifecycle.fork import calls_after, fork_point
 from ...prompts.model import Model
 from ..support.app import EngineOptions, engine_options
 from ..support.journals import command_line, find_run
-from ..support.json_input import text_file
+from ..support.json_input import answer_value, text_file
 from ..support.options import command, option
 from ..support.progress import Watch
 from ..support.streams import OK, say_either, tell
@@ -24,7 +24,7 @@ from .run import driven, engine_of_run, recorded_model, recorded_run_options
     "fork",
     "paor fork last --at 4",
     "paor fork 0199d2b4-6f1e --at 7 --max-steps 9 --model script:other.json",
-    "paor fork last --at 3 --answer '{\"approve\": false}'",
+    "paor fork last --at 3 --answer no",
     "paor fork last --at 4 --no-run",
 )
 @click.argument("name", metavar="RUN")
@@ -66,7 +66,9 @@ def fork(
     given |= {"current": current, "model": model}
     with options.looking() as opened:
         row = find_run(opened, name)
-        fork_point(opened.reader, row.run_id, at_seq)
+        point = fork_point(opened.reader, row.run_id, at_seq)
+        if given["answer"] is not None:
+            given["answer"] = answer_value(given["answer"], point.run.waiting_for)
         again = calls_after(opened.reader, row.run_id, at_seq)
     watch = Watch(quiet=quiet)
     with engine_of_run(options, row, model, watch, "--current") as engine:

@@ -28,6 +28,7 @@ from ...fsm.results.result import Result
 from ...fsm.runtime.ports import SystemClock
 from ...prompts.model import Model
 from ...states.base.errors import MissingExtra, PaorError, RunChanged, UsageError
+from ...states.records.questions import Question
 from ...states.run.phase_names import EXECUTING
 from ...states.run.spec import TASK_TOOL
 from ...tools.documents.builtin import builtin_tools
@@ -35,7 +36,7 @@ from ...tools.tool import Tool
 from ..support.app import EngineOptions, engine_options
 from ..support.inputs import RunInput, run_input
 from ..support.journals import command_line, find_run
-from ..support.json_input import json_value
+from ..support.json_input import answer_value, json_value
 from ..support.options import METADATA, QUIET, app_option, command, option
 from ..support.outcome import check_output, end
 from ..support.progress import Watch
@@ -241,7 +242,11 @@ def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
         option(
             "--actor", "NAME", "Who answers; kept with the answer in the journal. Default: your login name."
         ),
-        option("--answer", "JSON", "The answer to the run's question."),
+        option(
+            "--answer",
+            "ANSWER",
+            "The answer to the run's question: JSON, a text, or for an approval yes or no.",
+        ),
     ):
         added(with_options)
     return with_options
@@ -250,22 +255,24 @@ def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
 def _given_answer(
     answer: str | None, outcome: str | None, returned: str | None, actor: str | None
 ) -> dict[str, Any]:
-    """Return the answer as `Engine.resume` takes it; raise `UsageError` when its options do not fit, or are not JSON."""
+    """
+    Return the answer as `Engine.resume` takes it, but a text for `answer_value`, which needs the question.
+
+    Raises:
+        UsageError: Its options do not fit, or are not JSON.
+    """
     if answer is not None and outcome is not None:
         raise click.UsageError(
             "--answer and --outcome exclude each other: one is for a question, one for an effect"
         )
     if returned is not None and outcome is None:
         raise click.UsageError("--result comes with --outcome")
-    value = json_value(answer, "--answer") if answer is not None else None
-    if answer is not None and value is None:
-        raise click.UsageError('--answer null answers nothing; decline with {"action": "decline"}')
     result = json_value(returned, "--result") if returned is not None else None
     if answer is None and outcome is None:
         if actor is not None:
             raise click.UsageError("--actor comes with --answer or --outcome")
         return {"answer": None, "outcome": None, "result": None}
-    return {"answer": value, "outcome": outcome, "result": result, "actor": actor or login_name()}
+    return {"answer": answer, "outcome": outcome, "result": result, "actor": actor or login_name()}
 
 
 def login_name() -> str | None:
@@ -308,7 +315,7 @@ def engine_of_run(
 @command(
     "resume",
     "paor resume last",
-    "paor resume 0199d2b4-6f1e --answer '{\"approve\": true}'",
+    "paor resume 0199d2b4-6f1e --answer yes",
     'paor resume last --outcome done --result \'"sent"\' --reason "in the outbox" --app shop:engine',
 )
 @click.argument("name", metavar="RUN")
@@ -338,7 +345,8 @@ def resume(
     RUN is an id, an unambiguous start of one, or "last". For a finished run the result is printed again; for a
     waiting run without an answer, the question. In both cases nothing is written.
 
-    An answer counts once: one to a question that is settled is refused and changes nothing.
+    An answer is JSON, or a text where that fits the question; an approval also takes yes, no, approve and deny. It
+    counts once: one to a question that is settled is refused and changes nothing.
 
     If prompts, tools, policy or decision rules of the run have changed since, it is refused. A line for each
     changed part says which rows have used it and whether later ones may. --accept-changes continues and journals
@@ -354,8 +362,14 @@ def resume(
         row = find_run(opened, name)
         asked = asking(opened, row)  # of a workflow its waiting task; one whose task waits no more goes on
         settled = row.task == 0 and asked is row
+        waits = open_question(opened, asked) if answered else None
+        if waits is not None and question == waits.id.partition("-")[0]:
+            question = waits.id
         if question is not None:
-            given["question"] = _full_question(opened, asked, question)
+            given["question"] = question
+        if given["answer"] is not None:
+            meant = waits if waits is not None and question in (None, waits.id) else None
+            given["answer"] = answer_value(given["answer"], meant)
         idle = row.status == "waiting" and not answered and not settled and not _overdue(opened, asked.run_id)
         ended = row.status in ("done", "failed") and not is_owed(
             opened.reader, restore_run(opened.reader, row.run_id)[0]
@@ -372,10 +386,9 @@ def resume(
         return driven(engine, drive, watch, options, report, as_json=as_json, required=required)
 
 
-def _full_question(opened: Journal, asked: RunRow, name: str) -> str:
-    """Return the id of the open question, if *name* is that or the number it begins with; else *name*."""
-    waits = restore_run(opened.reader, asked.run_id)[0].waiting_for if asked.status == "waiting" else None
-    return waits.id if waits is not None and waits.id.partition("-")[0] == name else name
+def open_question(opened: Journal, asked: RunRow) -> Question | None:
+    """Return what a run waits for, None for nothing."""
+    return restore_run(opened.reader, asked.run_id)[0].waiting_for if asked.status == "waiting" else None
 
 
 def recorded_model(

@@ -26,6 +26,7 @@ from ...fsm.lifecycle.start import FORMATS
 from ...fsm.lifecycle.workflow_start import given_workflow
 from ...states.base.errors import UsageError
 from ...states.settings.limits import Limits, merged_limits
+from ...tools.documents.builtin import check_documents
 from ...tools.documents.convert.converter import Converter
 from ...tools.documents.convert.formats.conversion import ConversionError
 from ...tools.documents.convert.registry import DOCX
@@ -219,5 +220,6 @@ def _check(given: RunInput) -> None:
     if given.app is None or given.web:
         tools = toolbox(asked_tools(given.app, web=given.web), builtins=True)
         offered = offered_tools(tools, arguments["tools"])
+        check_documents(arguments["documents"], offered)
         if arguments["workflow"] is not None:
             arguments["workflow"].tools_of_workflow(tools, offered)

@@ -1,15 +1,20 @@
-"""What comes in as JSON or text: standard input, files, ``--input`` and its fields."""
+"""What comes in as JSON or text: standard input, files, ``--input`` and its fields, answers to a run's question."""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ...fsm.lifecycle.arguments import text_of_file
-from ...states.base.errors import UsageError
+from ...fsm.lifecycle.resume import answer_of
+from ...states.base.errors import InvalidAnswer, UsageError
+from ...states.records.questions import Question
+from .text import one_line
 
 _SAME = {
     "document": "documents",
@@ -115,3 +120,90 @@ def _check_field(where: str, key: str, name: str, value: Any) -> Any:
     if not good:
         raise UsageError(f"{where}: {key} must be {kind}")
     return value
+
+
+APPROVALS = {"yes": True, "approve": True, "no": False, "deny": False}
+"""Words that answer an approval, in any case."""
+
+
+def answer_value(text: str, question: Question | None) -> Any:
+    """
+    Return what ``--answer`` says to *question*, as `Engine.resume` takes it.
+
+    For an approval that is one of the words of `APPROVALS`. Anything else is read as JSON, and where that does not fit,
+    or it is none, as the text that it is; but what begins like JSON is nothing else, since an answer counts once.
+
+    Args:
+        text: As it was given.
+        question: That it is for; None where nothing like it is open, and the engine will say so.
+
+    Raises:
+        UsageError: It fits in no form; the message shows those that do.
+    """
+    approves = APPROVALS.get(text.strip().lower())
+    if question is not None and question.kind == "approval" and approves is not None:
+        return {"approve": approves}
+    begins = text.lstrip().startswith(("{", "[", '"'))
+    try:
+        forms = [json_value(text, "--answer")]
+    except UsageError as error:
+        if begins:
+            raise UsageError(f"{error}{_forms(question)}") from None
+        forms = []
+    if forms == [None]:
+        raise UsageError('--answer null answers nothing; decline with {"action": "decline"}')
+    forms += [] if begins else [text]
+    if question is None:
+        return forms[0]
+    wrong: list[str] = []
+    for value in forms:
+        try:
+            answer_of(question, value, None, None)
+        except InvalidAnswer as error:
+            wrong.append(str(error))
+        else:
+            return value
+    raise UsageError(f"--answer {one_line(text)[:80]}: {wrong[0].rstrip('.')}{_forms(question)}")
+
+
+def _forms(question: Question | None) -> str:
+    """Return what answers *question*, to be said after why something does not."""
+    if question is None:
+        return ""
+    words = [f"--answer {word}" for word in APPROVALS] if question.kind == "approval" else []
+    return f"; it takes {', '.join([*words, *_answers_to(question)])}"
+
+
+def answers_to(question: Question) -> list[str]:
+    """Return the options of ``paor resume`` that answer *question*, ready for a shell; each names it."""
+    return [f"--question {question.id} {words}" for words in _answers_to(question)]
+
+
+def _answers_to(question: Question) -> list[str]:
+    if question.kind == "in_doubt":
+        return ["--outcome done --result '\"what it returned\"'", "--outcome retry", "--outcome fail"]
+    if question.kind == "approval":
+        return ["--answer '{\"approve\": true}'", "--answer '{\"approve\": false}'"]
+    return [f"--answer {_example_answer(question.schema)}", '--answer \'{"action": "decline"}\'']
+
+
+def _example_answer(schema: Mapping[str, Any]) -> str:
+    """Return an answer of the form that *schema* asks for, quoted for a shell: a text as it is, anything else as JSON."""
+    properties = schema.get("properties")
+    example = (
+        {name: _example(part) for name, part in properties.items()}
+        if isinstance(properties, dict)
+        else _example(schema)
+    )
+    return shlex.quote(example if isinstance(example, str) else json.dumps(example, ensure_ascii=False))
+
+
+def _example(schema: Any) -> Any:
+    """Return a value in the place of a property, of the right type where that is simple."""
+    if not isinstance(schema, dict):
+        return "..."
+    if schema.get("enum"):
+        return schema["enum"][0]
+    return {"boolean": True, "integer": 1, "number": 1, "array": [], "object": {}}.get(
+        str(schema.get("type")), "..."
+    )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
 
 import click
 from rich.cells import cell_len
@@ -21,6 +19,7 @@ from ...states.run.reasons import LIMIT_REASONS
 from ...tools.documents.reports import MIMES, check_report_format, render_report
 from .app import EngineOptions
 from .journals import command_line
+from .json_input import answers_to
 from .run_summary import call_lines
 from .streams import (
     LIMIT,
@@ -192,29 +191,3 @@ def _next(result: Result, journal: Journal, options: EngineOptions, output: Path
 def answer_lines(answer: str) -> list[str]:
     """Return an answer as it is printed: wrapped on a terminal, else line by line as it is."""
     return folded(answer) if sys.stdout.isatty() else harmless(answer.rstrip("\n")).split("\n")
-
-
-def answers_to(question: Question) -> list[str]:
-    """Return the options of ``paor resume`` that answer *question*, ready for a shell; each names it."""
-    return [f"--question {question.id} {words}" for words in _answers_to(question)]
-
-
-def _answers_to(question: Question) -> list[str]:
-    if question.kind == "in_doubt":
-        return ["--outcome done --result '\"what it returned\"'", "--outcome retry", "--outcome fail"]
-    if question.kind == "approval":
-        return ["--answer '{\"approve\": true}'", "--answer '{\"approve\": false}'"]
-    values = {name: _example(schema) for name, schema in (question.schema.get("properties") or {}).items()}
-    example = shlex.quote(json.dumps(values, ensure_ascii=False))
-    return [f"--answer {example}", '--answer \'{"action": "decline"}\'']
-
-
-def _example(schema: Any) -> Any:
-    """Return a value in the place of a property, of the right type where that is simple."""
-    if not isinstance(schema, dict):
-        return "..."
-    if schema.get("enum"):
-        return schema["enum"][0]
-    return {"boolean": True, "integer": 1, "number": 1, "array": [], "object": {}}.get(
-        str(schema.get("type")), "..."
-    )
