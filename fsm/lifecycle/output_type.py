@@ -6,6 +6,7 @@ A run is held to the schema alone, since that is in its spec, so the same answer
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -45,6 +46,8 @@ def output_schema_of(output_type: Any) -> dict[str, Any] | None:
 
 def _schema_of_type(output_type: Any) -> dict[str, Any]:
     try:
+        if inspect.isroutine(output_type):
+            raise TypeError("it is a function")  # pydantic would take its arguments for the type
         return TypeAdapter(output_type).json_schema(schema_generator=UntitledSchema)
     except (PydanticUserError, TypeError, NameError) as error:
         words = str(error).partition("\n")[0]
