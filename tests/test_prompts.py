@@ -22,12 +22,16 @@ from paor.prompts.building.fencing import fence, inert
 from paor.prompts.building.history import OMITTED, SHORTENED, history_text, message_text
 from paor.prompts.building.templates import DIVIDER, NAMES, default_templates, parse_template
 from paor.prompts.model import estimated_usage
-from paor.states.records.actions import Selection
-from paor.states.records.observations import Message
+from paor.states.records.actions import DocumentRef, Selection
+from paor.states.records.observations import Message, Observation
+from paor.states.records.plans import TranscriptMessage
+from paor.states.records.reviews import Refinement
 from paor.states.run.phase_names import PLANNING, REVIEWING, SPECIFYING
 from paor.states.run.spec import Spec, ToolSpec
+from paor.states.run.state import Run
+from paor.states.settings.profile import NAMED, Profile
 
-from .cases import run_in, short, spec
+from .cases import PLACE, run_in, short, spec
 from .recording import World, observation, sections, text_of, user_text
 from .worlds import CONTINUE, PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS, TOOLS, engine
 
@@ -440,6 +444,10 @@ def test_a_run_that_fails_for_a_denied_action_says_so(tmp_path: Path) -> None:
         ("selection", "OBSERVATION"),
         ("review", "HINT"),
         ("answer", "STEPS"),
+        ("turn", "REPLY"),
+        ("turn", "NOBODY_KNOWS"),
+        ("plan", "WORKFLOW_HISTORY"),
+        ("text", "REPLY"),
     ],
 )
 def test_a_template_with_a_placeholder_that_is_never_filled_is_refused(
@@ -448,6 +456,52 @@ def test_a_template_with_a_placeholder_that_is_never_filled_is_refused(
     """When the engine is made: it would stay empty in every prompt."""
     with pytest.raises(UsageError, match=f"prompt {name}: nothing is ever put in place of '{key}'"):
         World(tmp_path, [], prompts={name: f"{{{{KEY:{key}}}}}"})
+
+
+def everything(name: str) -> tuple[Spec, Run]:
+    """Return a run in which nothing that the template *name* can show is empty, and whose template shows all of it."""
+    keys = sorted(PLACEHOLDERS[name])
+    shown = "\n\n".join(f"{key}: {{{{KEY:{key}}}}}" for key in keys)
+    of = spec(
+        mode="planner" if name in ("plan", "task_plan") else "react",
+        profile=Profile(**NAMED["native" if name == "turn" else "lenient"]),
+        templates=default_templates() | {name: shown},
+        policy={"deny": ("notes.send",)},
+        rules=("be kind",),
+        success_criteria=("c",),
+        connections=("mail",),
+        context="be quick",
+        language="de",
+        final_format="md",
+        documents=(DocumentRef(0, "label0", 0, "a.txt", "text/plain", PLACE),),
+        transcript=(TranscriptMessage(role="user", content="before"),),
+        history=(message(1, round=1),),
+    )
+    made: dict[str, Any] = {
+        "selection": Selection(tool="notes.read", objective="read", context="of May", fields=()),
+        "observation": Observation(True, "label1", 1),
+        "refinement": Refinement(decision="stop", reason="enough"),
+        "history": (message(1), message(2)),
+        "improvements": ("shorter",),
+        "feedback": "no JSON",
+        "hint": "page 2",
+        "answer": "a draft",
+    }
+    if name == "parameters_full":
+        made["selection"] = Selection(tool="notes.read", documents=("docList:label1",), fields=None)
+    counters = {"criteria": "0", "documents": 1, "step": 1, "stop": "max_steps"}
+    return of, run_in(PLANNING, of, counters=counters, **made)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "text"])
+def test_whatever_a_template_may_name_is_put_in_its_place(name: str) -> None:
+    """What it may not is refused; so no block of a host's template vanishes in every prompt."""
+    of, run = everything(name)
+    kind: Any = "parameters" if name == "parameters_full" else name
+    told = "\n\n".join(part.text for part in RunResources(of).messages(kind, run))
+    # a bare choice says nothing of its purpose, though the shipped template has a place for it
+    keys = PLACEHOLDERS[name] - ({"ACTION_OBJECTIVE"} if name == "parameters_full" else set())
+    assert [key for key in sorted(keys) if not re.search(rf"(?m)^{key}: \s*\S", told)] == []
 
 
 # -- data stays data -----------------------------------------------------------------------------------------------
