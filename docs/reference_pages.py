@@ -45,7 +45,7 @@ GROUPS = {
         (
             *("Engine", "Result", "ResultDocument", "CriterionResult", "Question", "Recovery", "Usage"),
             *("Limits", "ReplyTokens", "Policy", "ApprovalRule", "Profile", "Task", "Workflow"),
-            *("load_workflow", "validate", "__version__"),
+            *("load_workflow", "validate", "RunOptions", "ResumeOptions", "ForkOptions", "__version__"),
         ),
         ("paor.states.settings.policy:Condition",),
     ),

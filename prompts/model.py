@@ -243,7 +243,12 @@ class AsyncModel(Protocol):
         ...
 
     async def aask(self, call: ModelCall) -> Reply:
-        """Do the same as `SyncModel.ask` without blocking the event loop."""
+        """
+        Do the same as `SyncModel.ask` without blocking the event loop.
+
+        Args:
+            call: As there.
+        """
         ...
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
 import pickle  # pure: errors cross process borders pickled, see test_every_error_survives_pickling
 import re
 import subprocess
 import sys
 import tomllib
+import typing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -166,3 +170,56 @@ def test_what_a_host_touches_is_imported_by_nothing_below() -> None:
         if faces.search(path.read_text(encoding="utf-8")) and path.parent.name != "fuzz"
     }
     assert found == {"fsm/engine.py", "fsm/check/checker.py"}  # `paor check` takes a whole engine
+
+
+TAKEN = {
+    *(
+        "Catalog",
+        "JournalReader",
+        "Readable",
+        "Row",
+        "Rules",
+        "Run",
+        "SpecSource",
+        "TakenRow",
+        "TypedRunOptions",
+    ),
+    *("TypedResumeOptions", "FlowTask", "Plan", "Spec", "ToolSpec"),
+}
+"""What calls take beside public types, and the records of a spec, a plan and a workflow file: docs/journal-format.md has these."""
+
+
+def test_every_type_that_a_host_receives_has_a_public_name() -> None:
+    """In signatures and fields of public names, however deep in a list or a union."""
+    homes = [paor, *(importlib.import_module(f"paor.{name}") for name in paor._FURTHER)]
+    public = {name: getattr(home, name) for home in homes for name in home.__all__}
+    known = {id(value) for value in public.values()}
+    found: dict[str, str] = {}
+
+    def look(hint: Any, where: str) -> None:
+        for part in typing.get_args(hint):
+            look(part, where)
+        kind = typing.get_origin(hint) or hint
+        if inspect.isclass(kind) and kind.__module__.startswith("paor.") and id(kind) not in known:
+            found[kind.__name__] = where
+
+    for name, value in public.items():
+        members = [(name, value)]
+        if inspect.isclass(value):
+            members += [
+                (f"{name}.{key}", item) for key, item in vars(value).items() if not key.startswith("_")
+            ]
+        for where, member in members:
+            member = getattr(member, "fget", None) or member
+            if inspect.isclass(member) or inspect.isfunction(member):
+                lazy = {
+                    "Any": Any,
+                    "WorkflowLike": Any,
+                    "Database": Any,
+                    "Others": Any,
+                    "JournalReader": Any,
+                    **public,
+                }
+                for key, hint in typing.get_type_hints(member, localns=lazy).items():
+                    look(hint, f"{where}.{key}" if not key.startswith("_") else "")
+    assert {kind: where for kind, where in found.items() if where and kind not in TAKEN} == {}

@@ -95,7 +95,13 @@ class TakenRow(Protocol):
 
 
 class GuardCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How often a guard was seen true and false where its row was tried."""
+    """
+    How often a guard was seen where its row was tried.
+
+    Attributes:
+        guard: Its name.
+        true, false: How often it held, and did not.
+    """
 
     guard: str
     true: Count = 0
@@ -132,7 +138,13 @@ class RowCoverage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ForeignStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A step that the table does not have, or not with these guards, and how often it was recorded."""
+    """
+    A step that the table does not have, or not with these guards.
+
+    Attributes:
+        source, trigger, dest: As recorded.
+        count: How often.
+    """
 
     source: str
     trigger: str

@@ -41,7 +41,12 @@ class Payload(NamedTuple):
     body: str | bytes | None
 
     def fits(self, digest: str | None = None) -> bool:
-        """Return whether it is what its digest says, and *digest* (hex) if one is given; an erased body says nothing."""
+        """
+        Return whether it is what its digest says; an erased body says nothing.
+
+        Args:
+            digest: Hex; its digest must be this one, too.
+        """
         if digest is not None and digest != self.digest.hex():
             return False
         if self.body is None:

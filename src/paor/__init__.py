@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .fsm.explain.why import why, why_not
     from .fsm.host.recover import Recovery
     from .fsm.journal_api import Journal
+    from .fsm.lifecycle.arguments import ForkOptions, ResumeOptions, RunOptions
     from .fsm.lifecycle.subruns import Task
     from .fsm.replay.replay import replay
     from .fsm.results.events import Event
@@ -57,6 +58,7 @@ __all__ = [
     "Document",
     "Engine",
     "Event",
+    "ForkOptions",
     "FunctionTool",
     "Journal",
     "Limits",
@@ -74,7 +76,9 @@ __all__ = [
     "ReplyTokens",
     "Result",
     "ResultDocument",
+    "ResumeOptions",
     "Resumption",
+    "RunOptions",
     "ScriptedModel",
     "Task",
     "Tool",
@@ -100,6 +104,7 @@ __all__ = [
 ]
 
 _PLACES = {
+    ".fsm.lifecycle.arguments": ("ForkOptions", "ResumeOptions", "RunOptions"),
     ".fsm.check.checker": ("check",),
     ".fsm.diagrams.overlays": ("diagram",),
     ".fsm.engine": ("Engine",),

@@ -8,32 +8,48 @@ The functions themselves, such as `paor.replay` and `paor.why`, are names of `pa
 
 from __future__ import annotations
 
-from .fsm.check.findings import Check, Finding
+from .fsm.check.findings import Check, Explored, Finding, Path, PathStep
 from .fsm.erasure.execute import ErasureResult
 from .fsm.explain.calls import Decided, RunCall
-from .fsm.explain.coverage import Coverage
+from .fsm.explain.coverage import Coverage, ForeignStep, GuardCount, GuardOutcome, RowCoverage
 from .fsm.explain.diff import RunDiff, Side
-from .fsm.explain.why import Candidate, Why, WhyNot
+from .fsm.explain.why import Candidate, Checked, Why, WhyNot
 from .fsm.journal.erasure_log import Erasure
+from .fsm.journal.payloads import Payload
 from .fsm.journal.rows import RunRow, StoredDocument, Transition
 from .fsm.replay.replay import Divergence, Replay, Unchecked
 from .fsm.transfer.importer import Imported
 from .fsm.transfer.redaction import Redaction
+from .fsm.verify.heads import Head
 from .fsm.versioning.changes import ChangedPart
+from .fsm.workflow.defects import FileDefect
+from .fsm.workflow.validate import Report
 
 __all__ = [
     "Candidate",
     "ChangedPart",
     "Check",
+    "Checked",
     "Coverage",
     "Decided",
     "Divergence",
     "Erasure",
     "ErasureResult",
+    "Explored",
+    "FileDefect",
     "Finding",
+    "ForeignStep",
+    "GuardCount",
+    "GuardOutcome",
+    "Head",
     "Imported",
+    "Path",
+    "PathStep",
+    "Payload",
     "Redaction",
     "Replay",
+    "Report",
+    "RowCoverage",
     "RunCall",
     "RunDiff",
     "RunRow",

@@ -8,14 +8,26 @@ How to write one: docs/howto/model.md.
 
 from __future__ import annotations
 
-from .prompts.model import Model, ModelCall, Notice, OfferedTool, PromptMessage, Reply, ToolCall
+from .prompts.model import (
+    AsyncModel,
+    Model,
+    ModelCall,
+    Notice,
+    OfferedTool,
+    PromptMessage,
+    Reply,
+    SyncModel,
+    ToolCall,
+)
 
 __all__ = [
+    "AsyncModel",
     "Model",
     "ModelCall",
     "Notice",
     "OfferedTool",
     "PromptMessage",
     "Reply",
+    "SyncModel",
     "ToolCall",
 ]
