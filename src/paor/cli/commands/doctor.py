@@ -105,7 +105,7 @@ def _extras() -> Iterator[DoctorFinding]:
         yield DoctorFinding("extras", "missing", why)
         return
     needs = [_requirement(line) for line in about.get_all("Requires-Dist") or ()]
-    for extra in sorted(set(about.get_all("Provides-Extra") or ()) - {"all", "dev"}):
+    for extra in sorted(set(about.get_all("Provides-Extra") or ()) - {"all", "dev", "docs"}):
         versions = {name: _version(name) for name, marker in needs if marker == extra}
         name, text = f"paor[{extra}]", ", ".join(f"{name} {version}" for name, version in versions.items())
         if lacking := ", ".join(package for package, version in versions.items() if version is None):
