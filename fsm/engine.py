@@ -274,8 +274,8 @@ class Engine:
         variables: Mapping[str, Any] | None = None,
         key: str | None = None,
         metadata: Mapping[str, Any] | None = None,
-        output_type: Any = None,
         deps: Any = None,
+        output_type: Any = None,
     ) -> Iterator[Event]:
         """
         Run an objective and yield its events as they become durable; the last one is `RunEnded`.

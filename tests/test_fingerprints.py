@@ -179,6 +179,7 @@ LEFT = {
     "RESOLVED",
     "SAME",
     "Sets",
+    "T",
     "Transition",
     "Update",
     "Values",

@@ -19,7 +19,7 @@ import pytest
 
 from paor import Document, Engine, Journal, ScriptedModel, Tool, diagram, diff, replay, tool, why
 from paor.errors import JournalError, MissingExtra, ModelUnavailable, UnknownRun, UsageError
-from paor.fsm.lifecycle.arguments import ForkOptions, ResumeOptions, RunOptions
+from paor.fsm.lifecycle.arguments import ForkOptions, TypedResumeOptions, TypedRunOptions
 from paor.tools.documents.convert import registry
 
 from .cases import short
@@ -183,10 +183,12 @@ def test_documents_are_the_third_argument_of_every_way_to_run() -> None:
             "success_criteria",
             "documents",
         ]
-    assert list(inspect.signature(Engine.stream).parameters)[4:] == list(RunOptions.__annotations__)
+    assert list(inspect.signature(Engine.stream).parameters)[4:] == list(TypedRunOptions.__annotations__)
 
 
-@pytest.mark.parametrize(("way", "options"), [(Engine.resume, ResumeOptions), (Engine.fork, ForkOptions)])
+@pytest.mark.parametrize(
+    ("way", "options"), [(Engine.resume, TypedResumeOptions), (Engine.fork, ForkOptions)]
+)
 def test_what_the_async_form_takes_by_name_is_what_the_signature_says(way: Any, options: Any) -> None:
     """It is in the signature for people and in a TypedDict for the async form; neither may have more or other types."""
     parameters = inspect.signature(way).parameters.values()

@@ -476,6 +476,8 @@ def everything(name: str) -> tuple[Spec, Run]:
         documents=(DocumentRef(0, "label0", 0, "a.txt", "text/plain", PLACE),),
         transcript=(TranscriptMessage(role="user", content="before"),),
         history=(message(1, round=1),),
+        output_schema={"type": "object"} if name in ("review", "output") else None,
+        limits={"completion_review": "rules" if name == "output" else "auto"},
     )
     made: dict[str, Any] = {
         "selection": Selection(tool="notes.read", objective="read", context="of May", fields=()),
@@ -490,6 +492,8 @@ def everything(name: str) -> tuple[Spec, Run]:
     if name == "parameters_full":
         made["selection"] = Selection(tool="notes.read", documents=("docList:label1",), fields=None)
     counters = {"criteria": "0", "documents": 1, "step": 1, "stop": "max_steps"}
+    if name == "output":  # code has judged the run
+        counters |= {"criteria": "1", "stop": "criteria_met", "concluded": 1}
     return of, run_in(PLANNING, of, counters=counters, **made)
 
 
@@ -497,7 +501,7 @@ def everything(name: str) -> tuple[Spec, Run]:
 def test_whatever_a_template_may_name_is_put_in_its_place(name: str) -> None:
     """What it may not is refused; so no block of a host's template vanishes in every prompt."""
     of, run = everything(name)
-    kind: Any = "parameters" if name == "parameters_full" else name
+    kind: Any = {"parameters_full": "parameters", "output": "review"}.get(name, name)
     told = "\n\n".join(part.text for part in RunResources(of).messages(kind, run))
     # a bare choice says nothing of its purpose, though the shipped template has a place for it
     keys = PLACEHOLDERS[name] - ({"ACTION_OBJECTIVE"} if name == "parameters_full" else set())

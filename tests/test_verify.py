@@ -139,7 +139,7 @@ def test_an_empty_journal_holds(tmp_path: Path) -> None:
 def test_verifying_while_another_process_writes(tmp_path: Path) -> None:
     """Both see one moment, whatever is committed meanwhile."""
     program = (
-        "import sys; from pathlib import Path; from tests.worlds import *; from paor import RandomIds\n"
+        "import sys; from pathlib import Path; from tests.worlds import *; from paor.testing import RandomIds\n"
         "with engine(Path(sys.argv[1]), [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS], ids=RandomIds()) as scripted:\n"
         "    while not Path(sys.argv[1], 'stop').exists():\n"
         "        scripted.run('Read')\n"
