@@ -34,7 +34,8 @@ from paor.fsm.check.bounded_specs import worlds_of
 from paor.fsm.check.checker import default_limits, prove
 from paor.fsm.check.inputs import outcome_of
 from paor.fsm.check.state_space import NOW, StateWalker
-from paor.fsm.machine.machine import Rules, decide
+from paor.fsm.machine.decide import decide
+from paor.fsm.machine.machine import Machine
 
 Row = tuple[str, str, str]
 """What was measured, the figure, and the target."""
@@ -349,7 +350,7 @@ def checking(folder: Path, less: int) -> list[Row]:
         if less > 1 and world.full:
             continue
         started = time.process_time()
-        found = prove(Rules(), [world])
+        found = prove(Machine(), [world])
         seconds = time.process_time() - started
         assert all(item.code == "row_never_taken" for item in found.findings), "the machine is proven"
         told = f"check {world.name}: {found.states:,} states, {found.edges:,} edges"
@@ -360,7 +361,7 @@ def checking(folder: Path, less: int) -> list[Row]:
 
 def _decision_s(count: int) -> float:
     """Return the processor seconds of one decision, the mean of *count*, by the rules that are checked."""
-    walker = StateWalker(worlds_of(default_limits())[0], Rules())
+    walker = StateWalker(worlds_of(default_limits())[0], Machine())
     run = walker.start()
     outcome = outcome_of(next(walker.moves(run)), run)
     started = time.process_time()

@@ -15,7 +15,7 @@ from msgspec.structs import replace as changed
 
 from paor.fsm.decision.case import Case
 from paor.fsm.machine.guards import GUARDS
-from paor.fsm.machine.machine import Rules
+from paor.fsm.machine.machine import Machine
 from paor.fsm.machine.table import TABLE, WAITING, Row
 from paor.fsm.machine.updates import CHANGES
 from paor.states.run.phase_names import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
@@ -34,7 +34,7 @@ class Defect:
     """
 
     name: str
-    rules: Rules
+    rules: Machine
     code: str
     world: str = "react"
 
@@ -44,30 +44,30 @@ def rows_of(source: str, trigger: str) -> list[Row]:
     return [row for row in TABLE + WAITING if (row.source, row.trigger) == (source, trigger)]
 
 
-def edited(source: str, trigger: str, number: int = 0, **fields: Any) -> Rules:
+def edited(source: str, trigger: str, number: int = 0, **fields: Any) -> Machine:
     """Return the rules with one row changed."""
     wanted = rows_of(source, trigger)[number]
     table, waiting = (
         tuple(replace(row, **fields) if row is wanted else row for row in rows) for rows in (TABLE, WAITING)
     )
-    return Rules(table, waiting)
+    return Machine(table, waiting)
 
 
-def dropped(source: str, trigger: str, number: int = 0) -> Rules:
+def dropped(source: str, trigger: str, number: int = 0) -> Machine:
     """Return the rules without one row."""
     wanted = rows_of(source, trigger)[number]
     table, waiting = (tuple(row for row in rows if row is not wanted) for rows in (TABLE, WAITING))
-    return Rules(table, waiting)
+    return Machine(table, waiting)
 
 
-def without(source: str, trigger: str, guard: str, number: int = 0) -> Rules:
+def without(source: str, trigger: str, guard: str, number: int = 0) -> Machine:
     """Return the rules with one guard of a row removed."""
     row = rows_of(source, trigger)[number]
     assert guard in row.guards
     return edited(source, trigger, number, guards=tuple(name for name in row.guards if name != guard))
 
 
-def negated(source: str, trigger: str, guard: str, number: int = 0) -> Rules:
+def negated(source: str, trigger: str, guard: str, number: int = 0) -> Machine:
     """Return the rules with one guard of a row turned round."""
     row = rows_of(source, trigger)[number]
     assert guard in row.guards
@@ -77,28 +77,28 @@ def negated(source: str, trigger: str, guard: str, number: int = 0) -> Rules:
     )
 
 
-def swapped(source: str, first: tuple[str, int], second: tuple[str, int]) -> Rules:
+def swapped(source: str, first: tuple[str, int], second: tuple[str, int]) -> Machine:
     """Return the rules with two rows of a phase in each other's place."""
     one, two = rows_of(source, first[0])[first[1]], rows_of(source, second[0])[second[1]]
     places = {id(one): two, id(two): one}
-    return Rules(tuple(places.get(id(row), row) for row in TABLE))
+    return Machine(tuple(places.get(id(row), row) for row in TABLE))
 
 
-def added(row: Row, *, before: tuple[str, str] | None = None) -> Rules:
+def added(row: Row, *, before: tuple[str, str] | None = None) -> Machine:
     """Return the rules with one more row, before another or at the end."""
     if before is None:
-        return Rules((*TABLE, row))
+        return Machine((*TABLE, row))
     at = TABLE.index(rows_of(*before)[0])
-    return Rules((*TABLE[:at], row, *TABLE[at:]))
+    return Machine((*TABLE[:at], row, *TABLE[at:]))
 
 
-def guarded(name: str, guard: Callable[[Case], bool]) -> Rules:
+def guarded(name: str, guard: Callable[[Case], bool]) -> Machine:
     """Return the rules with another function as a guard."""
     assert name in GUARDS
-    return Rules(guards={**GUARDS, name: guard})
+    return Machine(guards={**GUARDS, name: guard})
 
 
-def setting(source: str, trigger: str, **counters: Callable[[Case], Any]) -> Rules:
+def setting(source: str, trigger: str, **counters: Callable[[Case], Any]) -> Machine:
     """Return the rules with a row that sets some counters otherwise."""
     own = CHANGES[source, trigger]
 
@@ -106,7 +106,7 @@ def setting(source: str, trigger: str, **counters: Callable[[Case], Any]) -> Rul
         change, after = own(case)
         return change, changed(after, **{name: value(case) for name, value in counters.items()})
 
-    return Rules(changes={**CHANGES, (source, trigger): effect})
+    return Machine(changes={**CHANGES, (source, trigger): effect})
 
 
 def same(counter: str) -> Callable[[Case], int]:
@@ -114,7 +114,7 @@ def same(counter: str) -> Callable[[Case], int]:
     return lambda case: int(getattr(case.run.counters, counter))
 
 
-def forgetting(source: str, trigger: str, **slots: Any) -> Rules:
+def forgetting(source: str, trigger: str, **slots: Any) -> Machine:
     """Return the rules with a row that sets some slots of the memory otherwise."""
     own = CHANGES[source, trigger]
 
@@ -122,7 +122,7 @@ def forgetting(source: str, trigger: str, **slots: Any) -> Rules:
         change, after = own(case)
         return changed(change, **slots), after
 
-    return Rules(changes={**CHANGES, (source, trigger): effect})
+    return Machine(changes={**CHANGES, (source, trigger): effect})
 
 
 def _always(case: Case) -> bool:
@@ -142,11 +142,11 @@ def _refund(case: Case) -> int:
     return max(0, case.run.counters.step - 1)
 
 
-def steps_without_end() -> Rules:
+def steps_without_end() -> Machine:
     """Return the rules in which no row looks at the steps; either row alone is enough to hold them."""
     one = without(PLANNING, "select", "steps_left")
     row = rows_of(REVIEWING, "retry")[0]
-    return Rules(
+    return Machine(
         tuple(
             replace(row, guards=("review_retry", "retries_left")) if item is row else item
             for item in one.table

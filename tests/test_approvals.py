@@ -14,7 +14,7 @@ from paor import ApprovalRule, Limits, Policy, replay, tool
 from paor.errors import InvalidAnswer, UsageError
 from paor.events import Event, TransitionTaken
 from paor.fsm.decision.run_resources import RunResources
-from paor.fsm.machine.machine import Moment, decide
+from paor.fsm.machine.decide import Moment, decide
 from paor.fsm.replay.restore import restore_run
 from paor.states.records.outcomes import NoOutcome
 from paor.testing import SeededIds, SteppingClock

@@ -23,7 +23,7 @@ from paor.fsm.check.findings import CODES, Finding
 from paor.fsm.check.inputs import outcome_of
 from paor.fsm.check.invariants import PROMISES
 from paor.fsm.check.state_space import explore
-from paor.fsm.machine.machine import Rules
+from paor.fsm.machine.machine import Machine
 from paor.fsm.machine.table import TABLE, WAITING
 from paor.states.run.phase_names import REVIEWING
 
@@ -44,7 +44,7 @@ def found(defect: Defect, states_max: int = 50_000) -> list[Finding]:
     return [item for item in check.findings if item.code == defect.code]
 
 
-def holds(finding: Finding, rules: Rules) -> bool:
+def holds(finding: Finding, rules: Machine) -> bool:
     """Return whether a finding's walk is a real one: taken again, it takes the rows that it tells."""
     assert finding.path is not None
     told = [(step.phase, step.trigger, step.dest) for step in finding.path.steps]
@@ -55,7 +55,7 @@ def holds(finding: Finding, rules: Rules) -> bool:
 
 
 def test_nothing_is_wrong_with_the_shipped_machine_in_react_mode() -> None:
-    check = prove(Rules(), worlds_of({"react": Limits()})[:1])
+    check = prove(Machine(), worlds_of({"react": Limits()})[:1])
     wrong = [item for item in check.findings if item.code != "row_never_taken"]
     assert wrong == [] and check.states > 1_000 and check.edges > 4 * check.states
 
@@ -142,7 +142,7 @@ def test_a_walk_survives_json() -> None:
 def test_a_walk_to_every_row_is_a_run_of_the_real_engine(tmp_path: Path) -> None:
     """The replies of a walk, given by a scripted model, make the engine take the very same rows."""
     world = replace(WORLDS["react"], limits=WORLDS["react"].limits)
-    graph = explore(world, Rules(), states_max=FEW)
+    graph = explore(world, Machine(), states_max=FEW)
     seen, walked = set[str](), 0
     for edge in graph.edges:
         way = [*graph.way(edge.source), edge]
@@ -151,7 +151,7 @@ def test_a_walk_to_every_row_is_a_run_of_the_real_engine(tmp_path: Path) -> None
         if edge.row.dest not in ("Done", "Failed") or not plain or edge.move["move"] in seen:
             continue
         seen.add(edge.move["move"])
-        path = path_of(graph, way, Rules())
+        path = path_of(graph, way, Machine())
         tries = [item.move for item in way if item.move["kind"] == "result"]
 
         def call(text: str, url: str = "", tries: list[Any] = tries) -> str:
@@ -179,7 +179,7 @@ def test_a_walk_to_every_row_is_a_run_of_the_real_engine(tmp_path: Path) -> None
 def test_every_move_is_an_outcome_that_a_row_takes() -> None:
     """In a part of each world; `nothing is wrong` says it of the whole."""
     for world in worlds_of(default_limits()):
-        graph = explore(world, Rules(), states_max=60)
+        graph = explore(world, Machine(), states_max=60)
         assert not graph.stuck and not graph.full
         for edge in graph.edges:
             assert outcome_of(edge.move, graph.runs[edge.source]).kind == edge.move["kind"]

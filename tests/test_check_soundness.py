@@ -26,8 +26,9 @@ from paor.fsm.check.inputs import outcome_of
 from paor.fsm.check.state_key import COUNTERS, State, state_of
 from paor.fsm.check.state_space import LATE, NOW, StateGraph, StateWalker, explore
 from paor.fsm.check.termination import endless_walk, unbounded_parts
+from paor.fsm.machine.decide import decide
 from paor.fsm.machine.guards import GUARDS
-from paor.fsm.machine.machine import Rules, decide
+from paor.fsm.machine.machine import Machine
 from paor.fsm.machine.table import Row
 from paor.states.run.budgets import tools_withheld
 from paor.states.run.state import Run
@@ -60,7 +61,7 @@ CUT = {world.name: world for world in worlds_of({"react": OWN, "planner": OWN, "
 @lru_cache(maxsize=4)
 def explored(name: str) -> tuple[StateGraph, dict[State, int], set[tuple[int, str, str, int]]]:
     """Return the graph of a cut world, its states by what they are, and its edges."""
-    graph = explore(CUT[name], Rules())
+    graph = explore(CUT[name], Machine())
     numbers = {state_of(run): number for number, run in enumerate(graph.runs)}
     edges = {(edge.source, edge.row.trigger, edge.row.dest, edge.dest) for edge in graph.edges}
     return graph, numbers, edges
@@ -93,7 +94,7 @@ def cut_run(run: Run, cut: BoundedSpec) -> Run:
 def test_every_step_of_a_run_with_larger_limits_is_an_edge(name: str, data: st.DataObject) -> None:
     """The graph of a world with limits of one holds the runs of a world with limits of three and more."""
     _, numbers, edges = explored(name)
-    walker = StateWalker(large_world(name), Rules())
+    walker = StateWalker(large_world(name), Machine())
     run = walker.start()
     for _ in range(60):
         if run.final:
@@ -152,7 +153,7 @@ def watched(name: str, value: int) -> Watched:
 def test_a_counter_is_compared_with_its_limit_and_with_nothing_else(name: str) -> None:
     """What saturation rests on: below its limit, one value of a counter is as good as another."""
     graph, _, _ = explored(name)
-    walker = StateWalker(CUT[name], Rules())
+    walker = StateWalker(CUT[name], Machine())
     Watched.seen.clear()
     for run in graph.runs[:1500]:
         if run.final:

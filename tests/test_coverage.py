@@ -25,7 +25,7 @@ from paor.fsm.explain.coverage import (
     coverage,
     possible_outcomes,
 )
-from paor.fsm.machine.machine import Rules
+from paor.fsm.machine.machine import Machine
 from paor.fsm.machine.table import ROWS, Row, rows_of
 from paor.fuzz.oracles.reachable_rows import never
 
@@ -182,7 +182,7 @@ def test_of_the_shipped_table_the_machine_comes_to_everything_else() -> None:
     modes = {
         world.mode: [
             Taken(1, edge.row.source, edge.row.trigger, edge.row.dest, edge.guards)
-            for edge in explore(world, Rules()).edges
+            for edge in explore(world, Machine()).edges
         ]
         for world in worlds_of(default_limits())
         if world.full

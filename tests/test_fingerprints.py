@@ -14,6 +14,7 @@ import pytest
 from paor import Policy
 from paor.fsm.machine import machine
 from paor.fsm.machine.guards import GUARDS
+from paor.fsm.machine.machine import Machine
 from paor.fsm.machine.table import ROWS
 from paor.fsm.versioning import fingerprints
 from paor.fsm.versioning.fingerprints import (
@@ -204,19 +205,7 @@ def test_guards_and_changes_that_somebody_replaced_are_seen(
     monkeypatch: pytest.MonkeyPatch, plain: dict[str, str]
 ) -> None:
     """Also when the files are as they were."""
-    compiled = dict(machine._COMPILED)
-    key = ("Reviewing", False)
-    compiled[key] = [
-        (
-            row,
-            tuple(
-                (name, wanted, (lambda case: True) if name == "retries_left" else guard)
-                for name, wanted, guard in needed
-            ),
-        )
-        for row, needed in compiled[key]
-    ]
-    monkeypatch.setattr(machine, "_COMPILED", compiled)
+    monkeypatch.setattr(machine, "MACHINE", Machine(guards={**GUARDS, "retries_left": lambda case: True}))
     found = code_fingerprints()
     assert {part for part in found if found[part] != plain[part]} == {"guard.retries_left"}
 

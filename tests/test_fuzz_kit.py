@@ -15,11 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import paor.fsm.machine.decide
 import paor.fsm.machine.machine
 from paor import Engine, Journal, Policy, Usage
 from paor.cli.commands.fuzz import _coverage_lines
 from paor.errors import UsageError
 from paor.fsm.explain.coverage import Coverage
+from paor.fsm.machine.guards import GUARDS
+from paor.fsm.machine.machine import Machine
 from paor.fsm.machine.stop_rules import STOP_REACHED, first_stop
 from paor.fsm.machine.table import TABLE
 from paor.fsm.runtime.effects import Returned
@@ -338,15 +341,11 @@ def broken(script: list[dict[str, Any]], make: Callable[[Journal], Engine] = sam
 def guard(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Have a guard always say the same, in the deciding machine."""
 
+    guards = dict(GUARDS)
+
     def says(name: str, value: bool) -> None:
-        compiled = {
-            place: [
-                (row, tuple((g, wanted, (lambda case: value) if g == name else f) for g, wanted, f in needed))
-                for row, needed in rows
-            ]
-            for place, rows in paor.fsm.machine.machine._COMPILED.items()
-        }
-        monkeypatch.setattr(paor.fsm.machine.machine, "_COMPILED", compiled)
+        guards[name] = lambda case: value
+        monkeypatch.setattr(paor.fsm.machine.machine, "MACHINE", Machine(guards=guards))
 
     return says
 
@@ -534,10 +533,10 @@ def test_questions_beyond_their_bound_are_found(guard: Callable[..., None]) -> N
 
 def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens that are not counted, an end without words, an engine that raises."""
-    counted = paor.fsm.machine.machine._add_usage
+    counted = paor.fsm.machine.decide._add_usage
     with monkeypatch.context() as patch:
         patch.setattr(
-            paor.fsm.machine.machine,
+            paor.fsm.machine.decide,
             "_add_usage",
             lambda counters, usage, moment: counted(counters, NO_USAGE, moment),
         )
@@ -550,7 +549,7 @@ def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatc
         patch.setattr("paor.fsm.machine.updates.final_answer", lambda *args, **more: "  ")
         assert broken(SCRIPTS["whole"]) == "every_end_says_why"
     with monkeypatch.context() as patch:
-        patch.setattr(paor.fsm.machine.machine, "_add_usage", lambda *args: 1 / 0)
+        patch.setattr(paor.fsm.machine.decide, "_add_usage", lambda *args: 1 / 0)
         assert broken([start(), choose()]) == "raises_nothing"
     assert Usage(1, 1, 1) != NO_USAGE
 
@@ -625,7 +624,7 @@ def test_invariants_of_the_journal_fail(monkeypatch: pytest.MonkeyPatch) -> None
         world.play([*SCRIPTS["whole"]])
     world.close()
     state = {"live": True}
-    decide = paor.fsm.machine.machine.decide
+    decide = paor.fsm.machine.decide.decide
     with monkeypatch.context() as patch:
 
         def other(*args: Any, **more: Any) -> Any:

@@ -178,7 +178,7 @@ TAKEN = {
         "JournalReader",
         "Readable",
         "Row",
-        "Rules",
+        "Machine",
         "Run",
         "SpecSource",
         "TakenRow",

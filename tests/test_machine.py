@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections import Counter
+from dataclasses import replace as replaced
 from itertools import product
 from types import FrameType
 from typing import Any
@@ -14,14 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
-from transitions import EventData, Machine, MachineError
+from transitions import EventData, MachineError, Transition
 
 from paor.errors import IllegalEvent, InternalError
+from paor.fsm.decision.case import Case
 from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.journal.record import canonical
 from paor.fsm.machine import guards as guards_module
+from paor.fsm.machine.decide import Decision, Moment, decide, request_of
 from paor.fsm.machine.guards import GUARDS
-from paor.fsm.machine.machine import MACHINE, Decision, Moment, Rules, Walker, decide, request_of
+from paor.fsm.machine.machine import DECIDE, MACHINE, Machine, Walker
 from paor.fsm.machine.stop_rules import read_case
 from paor.fsm.machine.table import ROWS, TABLE, Row, rows_of
 from paor.fsm.machine.updates import CHANGES
@@ -237,73 +240,115 @@ def test_every_guard_of_every_row_tried_is_evaluated_once_and_recorded(situation
     assert first_fit(rows, decision.guards) is decision.row
 
 
+def walker_of(row: Row, values: dict[str, bool]) -> Walker:
+    """Return a walker in the row's source of which every guard has been evaluated already."""
+    run = run_in(row.source, question=QUESTION if row.answers else None)
+    walker = Walker(Case(run, NoOutcome()))
+    walker.guards.update(values)
+    return walker
+
+
+def earlier_rows(row: Row) -> list[Row]:
+    """Return the rows that are tried before *row*."""
+    tried = rows_of(row.source, waiting=row.answers)
+    return list(tried[: tried.index(row)])
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.source}-{row.trigger}-{row.dest}")
-def test_the_machine_refuses_a_trigger_whose_guards_do_not_hold(row: Row) -> None:
-    """`transitions` looks the recorded values up; any single wrong one, and it does not move."""
-    others = [
-        other
-        for other in ROWS
-        if (other.source, other.trigger) == (row.source, row.trigger) and other is not row
-    ]
-    values = {name: True for name in row.conditions} | dict.fromkeys(row.unless, False)
-    values = dict.fromkeys((name for other in others for name in other.conditions), False) | values
-    walker = Walker(row.source, dict(values))
-    assert MACHINE.events[row.trigger].trigger(walker)
+def test_transitions_takes_the_first_row_whose_guards_hold(row: Row) -> None:
+    """`transitions` chooses: with the row's own values and no earlier row's it is taken, with any single other value it is not."""
+    values = dict.fromkeys(GUARDS, False) | dict.fromkeys(row.conditions, True)
+    for other in earlier_rows(row):  # of an earlier row one guard is to be wrong, and none of this row's own
+        if all(values[name] for name in other.conditions) and not any(values[name] for name in other.unless):
+            name = next(
+                name
+                for name in (*other.unless, *other.conditions)
+                if name not in (*row.unless, *row.conditions)
+            )
+            values[name] = name in other.unless
+    walker = walker_of(row, values)
+    assert MACHINE.events[DECIDE].trigger(walker)
+    assert walker.row is row
     assert walker.state == row.dest
-    if any(not other.guards for other in others):
-        return
     for name in (*row.conditions, *row.unless):
-        walker = Walker(row.source, values | {name: not values[name]})
-        assert not MACHINE.events[row.trigger].trigger(walker)
-        assert walker.state == row.source
+        walker = walker_of(row, values | {name: not values[name]})
+        moved = MACHINE.events[DECIDE].trigger(walker)
+        assert not moved or walker.row is not row
+        assert moved or walker.state == row.source
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.source}-{row.trigger}-{row.dest}")
-def test_conditions_are_looked_up_as_the_library_itself_checks_them(row: Row) -> None:
-    """For all values of a row's guards: what `transitions` says of each condition is what the machine goes by."""
+def test_a_transition_goes_by_what_the_library_itself_says_of_its_conditions(row: Row) -> None:
+    """For all values of a row's guards: `transitions`' own check of each condition, and its own `execute`, come to the same."""
     names = (*row.conditions, *row.unless)
-    transitions = MACHINE.events[row.trigger].transitions[row.source]
-    (transition,) = (
-        item
-        for item in transitions
-        if {(getattr(one.func, "__name__", ""), one.target) for one in item.conditions}
-        == {*((name, True) for name in row.conditions), *((name, False) for name in row.unless)}
-        and item.dest == row.dest
-    )
+    event: Any = MACHINE.events[DECIDE]
+    (transition,) = (item for item in event.transitions[row.source] if item.row is row)
     for values in product((True, False), repeat=len(names)):
-        walker = Walker(row.source, dict(zip(names, values, strict=True)))
-        event = EventData(MACHINE.states[row.source], MACHINE.events[row.trigger], MACHINE, walker, (), {})
-        allowed = all(condition.check(event) for condition in transition.conditions)
-        assert transition.execute(event) is allowed
+        walker, other = (walker_of(row, dict(zip(names, values, strict=True))) for _ in range(2))
+        data = EventData(MACHINE.states[row.source], event, MACHINE, walker, (), {})
+        allowed = all(condition.check(data) for condition in transition.conditions)
+        assert transition.execute(data) is allowed
         assert walker.state == (row.dest if allowed else row.source)
+        data = EventData(MACHINE.states[row.source], event, MACHINE, other, (), {})
+        assert Transition.execute(transition, data) is allowed
+        assert other.state == walker.state
 
 
-@pytest.mark.parametrize("phase", PHASES)
-def test_the_machine_knows_no_trigger_beyond_the_table(phase: str) -> None:
-    """A trigger that the table does not have in this phase raises and moves nothing."""
-    allowed = {row.trigger for row in ROWS if row.source == phase}
-    for trigger in {row.trigger for row in ROWS} - allowed:
-        walker = Walker(phase, dict.fromkeys(GUARDS, True))
-        with pytest.raises(MachineError):
-            MACHINE.events[trigger].trigger(walker)
-        assert walker.state == phase
+@pytest.mark.parametrize("guard", sorted(GUARDS))
+def test_a_condition_is_evaluated_once_whoever_asks(guard: str) -> None:
+    """The library's check of a condition evaluates the guard, and what it evaluated is recorded."""
+    asked = []
 
+    def says(case: Case) -> bool:
+        asked.append(case)
+        return True
 
-def test_a_guard_that_was_not_evaluated_is_an_error_not_a_default() -> None:
-    """The executor never fills in a value that nobody decided."""
-    with pytest.raises(KeyError):
-        MACHINE.events["conclude"].trigger(Walker(REVIEWING, {}))
-
-
-def test_a_machine_that_disagrees_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If table and machine ever differed, nothing would be journaled: it is an internal error."""
-    other = Machine(
-        model=None, states=list(PHASES), initial=PLANNING, auto_transitions=False, send_event=True
+    machine = Machine(guards={**GUARDS, guard: says})
+    event: Any = machine.events[DECIDE]
+    transitions: list[Any] = machine.get_transitions(DECIDE)
+    row, condition = next(
+        (item.row, one)
+        for item in transitions
+        for one in item.conditions
+        if getattr(one.func, "__name__", "") == guard
     )
-    other.add_transition("reselect", PLANNING, FAILED)
+    walker = walker_of(row, {})
+    data = EventData(machine.states[row.source], event, machine, walker, (), {})
+    assert [condition.check(data) for _ in range(3)] == [condition.target] * 3
+    assert walker.guards == {guard: True}
+    assert asked == [walker.case]
+
+
+@pytest.mark.parametrize("phase", sorted(FINAL))
+def test_no_transition_leads_on_from_an_end(phase: str) -> None:
+    """The event raises there and moves nothing."""
+    walker = Walker(Case(run_in(phase), NoOutcome()))
+    with pytest.raises(MachineError):
+        MACHINE.events[DECIDE].trigger(walker)
+    assert walker.state == phase
+
+
+def test_a_guard_that_is_not_there_is_an_error_not_a_default() -> None:
+    """A machine whose row names an unknown guard can be examined; a decision that needs the guard is refused."""
+    machine = Machine(tuple(replaced(row, guards=("no_such_guard",)) for row in TABLE))
+    run = run_in(PLANNING)
+    with pytest.raises(InternalError, match="a guard that is not there"):
+        decide(run, replied("nothing"), MOMENT, RunResources(run.spec), machine=machine)
+
+
+def test_what_the_library_takes_is_what_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no second chooser: a machine of the library that tries its rows in another order decides otherwise."""
+    run, outcome = run_in(PLANNING), replied("nothing")
+    assert decided(run, outcome).row.trigger == "reselect"
+    other = Machine()
+    event: Any = other.events[DECIDE]
+    event.transitions[PLANNING].reverse()
     monkeypatch.setattr("paor.fsm.machine.machine.MACHINE", other)
-    with pytest.raises(InternalError, match="reselect"):
-        decided(run_in(PLANNING), replied("nothing"))
+    assert (decided(run, outcome).row.trigger, decided(run, outcome).row.guards) == ("fail", ())
+    event.transitions[PLANNING].clear()
+    monkeypatch.setattr("paor.fsm.machine.machine.MACHINE", Machine(()))
+    with pytest.raises((IllegalEvent, MachineError)):
+        decided(run, outcome)
 
 
 def test_every_row_has_a_change() -> None:
@@ -474,8 +519,8 @@ def test_a_replys_cost_stands_in_its_row() -> None:
 def test_an_edited_table_decides_by_its_own_rows() -> None:
     """Whoever examines a copy of the table sees what the copy decides; paor's own is left as it is."""
     run, outcome = run_in(PLANNING), replied("no JSON")
-    edited = Rules(table=tuple(row for row in TABLE if row.trigger != "reselect"))
+    edited = Machine(tuple(row for row in TABLE if row.trigger != "reselect"))
     kit = RunResources(run.spec)
-    assert decide(run, outcome, MOMENT, kit, rules=edited).row.trigger == "fail"
-    assert decide(run, outcome, MOMENT, kit, rules=Rules()).row.trigger == "reselect"
+    assert decide(run, outcome, MOMENT, kit, machine=edited).row.trigger == "fail"
+    assert decide(run, outcome, MOMENT, kit, machine=Machine()).row.trigger == "reselect"
     assert decide(run, outcome, MOMENT, kit).row.trigger == "reselect"

@@ -284,6 +284,7 @@ def test_which_files_must_be_pure() -> None:
         "prompts/offline/model.py",
         "tools/schema/parameters.py",
         "fsm/machine/machine.py",
+        "fsm/machine/decide.py",
         "fsm/replay/replay.py",
     ):
         assert whats("import time", name) == ["import time"]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from paor.fsm.decision.run_resources import RunResources
-from paor.fsm.machine.machine import Moment, decide
+from paor.fsm.machine.decide import Moment, decide
 from paor.fsm.machine.stop_rules import read_case
 from paor.fuzz.strategies.json_schema import arguments
 from paor.prompts.building.templates import default_templates, single_stage_templates

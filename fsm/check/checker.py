@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ...states.run.budgets import limit_reached
 from ...states.run.phase_names import DONE, FINAL, PHASES, PLANNING, REVIEWING
 from ...states.settings.limits import Limits
-from ..machine.machine import Rules, guards_in_force
+from ..machine.machine import Machine, guards_in_force
 from ..machine.table import Row, rows_of
 from ..machine.updates import CHANGES
 from .bounded_specs import FORMS, BoundedSpec, Form, worlds_of
@@ -40,13 +40,13 @@ FORCED = frozenset(("cancelled", "fault", "unaffordable"))
 """Outcomes that end a run from outside; an end must be reachable without them."""
 
 
-def check(engine: Engine, rules: Rules | None = None, *, modes: Iterable[Form] = MODES) -> Check:
+def check(engine: Engine, machine: Machine | None = None, *, modes: Iterable[Form] = MODES) -> Check:
     """
     Prove that every run of an engine ends well or for a reason, and report what is wrong. Nothing is run.
 
     Args:
         engine: Its policy, tools and limits are examined.
-        rules: Instead of paor's own table, guards and effects, an edited copy.
+        machine: Instead of paor's own, one with an edited table, guards or effects.
         modes: Modes of a run that are explored, and ``native`` for the profile; default all four.
 
     Returns:
@@ -54,16 +54,16 @@ def check(engine: Engine, rules: Rules | None = None, *, modes: Iterable[Form] =
     """
     worlds = worlds_of({mode: engine.limits_of("react" if mode == "native" else mode) for mode in modes})
     policy = policy_findings(engine.policy, [tool.spec() for tool in engine.tools])
-    machine = _proven(worlds, _in_force()) if rules is None else prove(rules, worlds, _others())
+    proof = _proven(worlds, _in_force()) if machine is None else prove(machine, worlds, _others())
     notes = tuple(item for item in policy if item.code in NOTED)
-    findings = (*(item for item in policy if item.code not in NOTED), *machine.findings)
-    return Check(findings, machine.states, machine.edges, machine.worlds, machine.unused, notes)
+    findings = (*(item for item in policy if item.code not in NOTED), *proof.findings)
+    return Check(findings, proof.states, proof.edges, proof.worlds, proof.unused, notes)
 
 
 @lru_cache(maxsize=32)
 def _proven(worlds: tuple[BoundedSpec, ...], in_force: tuple[object, ...]) -> Check:
-    """Return what is wrong with paor's own rules; the same for all engines with the same limits."""
-    return prove(Rules(), worlds, _others())
+    """Return what is wrong with paor's own machine; the same for all engines with the same limits."""
+    return prove(Machine(), worlds, _others())
 
 
 def _in_force() -> tuple[object, ...]:
@@ -76,43 +76,43 @@ def _others() -> tuple[BoundedSpec, ...]:
 
 
 def prove(
-    rules: Rules,
+    machine: Machine,
     worlds: Sequence[BoundedSpec],
     others: Sequence[BoundedSpec] = (),
     *,
     states_max: int = STATES_MAX,
 ) -> Check:
     """
-    Return what is wrong with *rules* in *worlds*.
+    Return what is wrong with *machine* in *worlds*.
 
     Args:
-        rules: What decides.
+        machine: What decides.
         worlds: To explore, as `fsm.check.bounded_specs.worlds_of` gives them.
         others: Where rows are looked for that are never taken in *worlds*, before that is a finding; the limits or the
             mode can be why. Nothing else is examined there.
         states_max: Of each world; what is found in a part of it is found in the whole.
     """
-    findings = list(_table_findings(rules))
+    findings = list(_table_findings(machine))
     if any(item.code == "unknown_name" for item in findings):
         return Check(tuple(findings), 0, 0)
-    rows = rules.table + rules.waiting
+    rows = machine.table + machine.waiting
     explored, phases = [], set[str]()
     for world in worlds:
-        graph, found = _explore_world(rules, world, states_max)
-        findings = [_with_walk(item, graph, rules) for item in findings]
+        graph, found = _explore_world(machine, world, states_max)
+        findings = [_with_walk(item, graph, machine) for item in findings]
         findings += [item for item in found if item not in findings]
         phases |= {run.state for run in graph.runs}
-        explored.append(_figures(graph, rules))
+        explored.append(_figures(graph, machine))
     taken = {number for item in explored for number in item.rows}
     useless = {item.place for item in findings if item.code in ("shadowed_row", "duplicate_row")}
-    places = [_places(rules)[id(row)] for row in rows]
+    places = [_places(machine)[id(row)] for row in rows]
     never = {number for number, place in enumerate(places) if place not in useless} - taken
     left = set(never)
     for world in others:
         if left and world not in worlds:
-            graph = explore(world, rules)
+            graph = explore(world, machine)
             phases |= {run.state for run in graph.runs}
-            left.difference_update(_figures(graph, rules).rows)
+            left.difference_update(_figures(graph, machine).rows)
     findings += [
         Finding("row_never_taken", places[number], "no run comes to take this row") for number in sorted(left)
     ]
@@ -126,11 +126,11 @@ def prove(
     return Check(tuple(findings), states, edges, tuple(explored), unused)
 
 
-def _places(rules: Rules) -> dict[int, str]:
+def _places(machine: Machine) -> dict[int, str]:
     """Return by a row's id how a finding names it: ``Planning.select``, and which one where there are several."""
     found: dict[int, str] = {}
-    for row in rules.table + rules.waiting:
-        same = [id(other) for other in rules.table + rules.waiting if _key(other) == _key(row)]
+    for row in machine.table + machine.waiting:
+        same = [id(other) for other in machine.table + machine.waiting if _key(other) == _key(row)]
         number = f"[{same.index(id(row))}]" if len(same) > 1 else ""
         found[id(row)] = f"{row.source}.{row.trigger}{number}"
     return found
@@ -140,9 +140,9 @@ def _key(row: Row) -> tuple[str, str]:
     return row.source, row.trigger
 
 
-def _figures(graph: StateGraph, rules: Rules) -> Explored:
+def _figures(graph: StateGraph, machine: Machine) -> Explored:
     taken = {id(edge.row) for edge in graph.edges}
-    numbers = (number for number, row in enumerate(rules.table + rules.waiting) if id(row) in taken)
+    numbers = (number for number, row in enumerate(machine.table + machine.waiting) if id(row) in taken)
     world = graph.world
     return Explored(world.name, len(graph.runs), len(graph.edges), tuple(numbers), dict(world.beyond))
 
@@ -150,20 +150,20 @@ def _figures(graph: StateGraph, rules: Rules) -> Explored:
 # -- the table as it is ------------------------------------------------------------------------------------------
 
 
-def _table_findings(rules: Rules) -> Iterator[Finding]:
-    rows, places = rules.table + rules.waiting, _places(rules)
+def _table_findings(machine: Machine) -> Iterator[Finding]:
+    rows, places = machine.table + machine.waiting, _places(machine)
     for row in rows:
-        yield from _row_findings(row, places[id(row)], rules)
-    for source, trigger in rules.changes:
+        yield from _row_findings(row, places[id(row)], machine)
+    for source, trigger in machine.changes:
         if (source, trigger) not in map(_key, rows):
             yield Finding("missing_row", f"{source}.{trigger}", "the table has no such row")
     named = {name for row in rows for name in (*row.conditions, *row.unless)}
-    for name in rules.guards:
+    for name in machine.guards:
         if name not in named:
             yield Finding("unused_guard", name, "no row looks at this guard")
     for phase in PHASES:
         for waits in (False, True):
-            tried = rows_of(phase, waiting=waits, table=rules.table, answers=rules.waiting)
+            tried = rows_of(phase, waiting=waits, table=machine.table, answers=machine.waiting)
             for number in find_shadowed(tried):
                 row = tried[number]
                 if waits and row.guards == ("hard_stop",):
@@ -179,14 +179,14 @@ def _table_findings(rules: Rules) -> Iterator[Finding]:
                     yield Finding("shadowed_row", places[id(row)], words)
 
 
-def _row_findings(row: Row, place: str, rules: Rules) -> Iterator[Finding]:
+def _row_findings(row: Row, place: str, machine: Machine) -> Iterator[Finding]:
     for phase in (row.source, row.dest):
         if phase not in PHASES:
             yield Finding("unknown_name", place, f"there is no phase {phase!a}")
     for name in (*row.conditions, *row.unless):
-        if name not in rules.guards:
+        if name not in machine.guards:
             yield Finding("unknown_name", place, f"there is no guard {name!a}")
-    if _key(row) not in rules.changes:
+    if _key(row) not in machine.changes:
         yield Finding("no_effect", place, "nothing says what this row sets")
     if row.source in FINAL:
         yield Finding("final_row", place, f"{row.source} is final, and this row leads out of it")
@@ -194,10 +194,10 @@ def _row_findings(row: Row, place: str, rules: Rules) -> Iterator[Finding]:
         yield Finding("done_elsewhere", place, f"it leads to Done from {row.source}")
 
 
-def _with_walk(finding: Finding, graph: StateGraph, rules: Rules) -> Finding:
+def _with_walk(finding: Finding, graph: StateGraph, machine: Machine) -> Finding:
     """Return what is wrong with a row with a walk that shows it: it is taken, or another one in its place."""
-    places = _places(rules)
-    row = next((row for row in rules.table + rules.waiting if places[id(row)] == finding.place), None)
+    places = _places(machine)
+    row = next((row for row in machine.table + machine.waiting if places[id(row)] == finding.place), None)
     if finding.path is not None or row is None:
         return finding
     if row.source in FINAL:
@@ -207,7 +207,7 @@ def _with_walk(finding: Finding, graph: StateGraph, rules: Rules) -> Finding:
         own = (edge for edge in graph.edges if edge.row is row)
         edge = next(own, next((edge for edge in graph.edges if _instead(edge, row)), None))
         way = [*graph.way(edge.source), edge] if edge is not None else None
-    return finding if way is None else replace(finding, path=path_of(graph, way, rules))
+    return finding if way is None else replace(finding, path=path_of(graph, way, machine))
 
 
 def _instead(edge: StateEdge, row: Row) -> bool:
@@ -221,29 +221,29 @@ def _instead(edge: StateEdge, row: Row) -> bool:
 # -- the machine ---------------------------------------------------------------------------------------------------
 
 
-def _explore_world(rules: Rules, world: BoundedSpec, states_max: int) -> tuple[StateGraph, list[Finding]]:
+def _explore_world(machine: Machine, world: BoundedSpec, states_max: int) -> tuple[StateGraph, list[Finding]]:
     """Return an explored world, and what is wrong in it."""
-    places = _places(rules)
+    places = _places(machine)
     broken: dict[tuple[str, str], tuple[str, int, PathStep]] = {}
 
     def watch(taken: AppliedDecision, number: int, step: PathStep) -> None:
         for code, told in broken_promises(taken):
             broken.setdefault((code, places[id(taken.row)]), (told, number, step))
 
-    graph = explore(world, rules, watch, states_max=states_max)
+    graph = explore(world, machine, watch, states_max=states_max)
     findings = [
-        Finding(code, place, told, path_of(graph, graph.way(number), rules, last=step))
+        Finding(code, place, told, path_of(graph, graph.way(number), machine, last=step))
         for (code, place), (told, number, step) in broken.items()
     ]
-    findings += _stuck_findings(graph, rules)
-    findings += _end_findings(graph, rules)
-    findings += _loop_findings(graph, rules)
+    findings += _stuck_findings(graph, machine)
+    findings += _end_findings(graph, machine)
+    findings += _loop_findings(graph, machine)
     if not graph.full:
         findings.append(Finding("too_large", world.name, f"more than {len(graph.runs) - 1:,} states"))
     return graph, findings
 
 
-def _stuck_findings(graph: StateGraph, rules: Rules) -> Iterator[Finding]:
+def _stuck_findings(graph: StateGraph, machine: Machine) -> Iterator[Finding]:
     seen = set[tuple[str, str]]()
     for stuck in graph.stuck:
         move, phase = stuck.step.move["move"], stuck.step.phase
@@ -252,11 +252,11 @@ def _stuck_findings(graph: StateGraph, rules: Rules) -> Iterator[Finding]:
             code, told = "broken_effect", f"after {move!a}: {ascii(stuck.error)[1:-1][:120]}"
         if (code, phase) not in seen:
             seen.add((code, phase))
-            path = path_of(graph, graph.way(stuck.source), rules, last=stuck.step)
+            path = path_of(graph, graph.way(stuck.source), machine, last=stuck.step)
             yield Finding(code, phase, told, path)
 
 
-def _end_findings(graph: StateGraph, rules: Rules) -> Iterator[Finding]:
+def _end_findings(graph: StateGraph, machine: Machine) -> Iterator[Finding]:
     """Yield the first state of each phase that no end, or no success, can be reached from."""
     if not graph.full:
         return
@@ -266,13 +266,13 @@ def _end_findings(graph: StateGraph, rules: Rules) -> Iterator[Finding]:
     for number, run in enumerate(graph.runs):
         if number not in ended and run.state not in seen:
             seen.add(run.state)
-            path = path_of(graph, graph.way(number), rules)
+            path = path_of(graph, graph.way(number), machine)
             yield Finding("dead_end", run.state, "no end can be reached from here", path)
     done = _reaching(graph, [number for number in ends if graph.runs[number].state == DONE])
     for number, run in enumerate(graph.runs):
         free = run.state == PLANNING and run.waiting_for is None and not limit_reached(run)
         if free and number not in done:
-            path = path_of(graph, graph.way(number), rules)
+            path = path_of(graph, graph.way(number), machine)
             yield Finding(
                 "done_unreachable", PLANNING, "nothing stops the run, and Done cannot be reached", path
             )
@@ -294,7 +294,7 @@ def _reaching(graph: StateGraph, ends: Iterable[int]) -> set[int]:
     return found
 
 
-def _loop_findings(graph: StateGraph, rules: Rules) -> Iterator[Finding]:
+def _loop_findings(graph: StateGraph, machine: Machine) -> Iterator[Finding]:
     seen = set[str]()
     for part in unbounded_parts(graph.edges, outside=_is_asked_again):
         loop = endless_walk(part)
@@ -302,7 +302,7 @@ def _loop_findings(graph: StateGraph, rules: Rules) -> Iterator[Finding]:
         if place not in seen:
             seen.add(place)
             way = graph.way(loop[0].source)
-            path = path_of(graph, [*way, *loop], rules, loop=len(way))
+            path = path_of(graph, [*way, *loop], machine, loop=len(way))
             yield Finding("endless_loop", place, f"{len(loop)} steps that no bound ends", path)
 
 

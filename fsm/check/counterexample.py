@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...states.base.errors import IllegalEvent
-from ..machine.machine import Rules
+from ..machine.machine import Machine
 from .bounded_specs import BOUNDS, BoundedSpec, world_of
 from .findings import Path, PathStep
 from .state_space import StateEdge, StateGraph, StateWalker
@@ -15,7 +15,7 @@ from .state_space import StateEdge, StateGraph, StateWalker
 def path_of(
     graph: StateGraph,
     edges: Sequence[StateEdge],
-    rules: Rules,
+    machine: Machine,
     last: PathStep | None = None,
     loop: int | None = None,
 ) -> Path:
@@ -25,14 +25,14 @@ def path_of(
     Args:
         graph: What was explored.
         edges: From the start.
-        rules: That were examined.
+        machine: That were examined.
         last: A step behind them that leads nowhere.
         loop: Number of the edge at which a loop begins.
     """
     steps = tuple(edge.step for edge in edges) + ((last,) if last is not None else ())
     world = _widen_limits(graph.world, edges)
     path = Path(world.wire(), steps, loop)
-    return path if not any(edge.kept for edge in edges) else _path_in(world, path, rules)
+    return path if not any(edge.kept for edge in edges) else _path_in(world, path, machine)
 
 
 def _widen_limits(world: BoundedSpec, edges: Sequence[StateEdge]) -> BoundedSpec:
@@ -54,9 +54,9 @@ def _widen_limits(world: BoundedSpec, edges: Sequence[StateEdge]) -> BoundedSpec
     return replace(world, limits=world.limits.model_copy(update=limits), step_retries=retries)
 
 
-def _path_in(world: BoundedSpec, path: Path, rules: Rules) -> Path:
+def _path_in(world: BoundedSpec, path: Path, machine: Machine) -> Path:
     """Return *path* with the moves as *world* has them: an argument that must be new may have another number."""
-    walker = StateWalker(world, rules)
+    walker = StateWalker(world, machine)
     run, steps = walker.start(), []
     for step in path.steps:
         named = {move["move"]: move for move in walker.moves(run)}
@@ -74,19 +74,19 @@ def _path_in(world: BoundedSpec, path: Path, rules: Rules) -> Path:
     return replace(path, steps=tuple(steps))
 
 
-def rerun(path: Path, rules: Rules | None = None) -> list[tuple[str, str, str]]:
+def rerun(path: Path, machine: Machine | None = None) -> list[tuple[str, str, str]]:
     """
     Walk a path again, by the real decision, and return the rows that were taken: phase, trigger, destination.
 
     Args:
         path: As a finding holds it.
-        rules: The same that were examined; paor's own when not given.
+        machine: The same that were examined; paor's own when not given.
 
     Returns:
         The rows; where no row takes the last move the trigger is empty, where its effect cannot be ``!``.
     """
     world = world_of(path.world)
-    walker = StateWalker(world, rules if rules is not None else Rules())
+    walker = StateWalker(world, machine if machine is not None else Machine())
     run = walker.start()
     found: list[tuple[str, str, str]] = []
     for step in path.steps:

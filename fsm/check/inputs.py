@@ -2,7 +2,7 @@
 Moves: every kind of outcome that a request of a world's run can come to, as plain data, and the outcome of one. Pure.
 
 What is left out of a move is what no guard and no effect of a row looks at: the words of an answer, the number of a
-document, the name of an error. `outcome_of` gives the real outcome, which `fsm.machine.machine.decide` reads like any other.
+document, the name of an error. `outcome_of` gives the real outcome, which `fsm.machine.decide.decide` reads like any other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 The exhaustive exploration of a world: every state that a run can come to, every edge between two of them. Pure.
 
-A state is examined by one real run that is in it, decided by the real `fsm.machine.machine.decide` with the rules that are
+A state is examined by one real run that is in it, decided by the real `fsm.machine.decide.decide` with the machine that are
 examined. Where the engine's own limit is larger than the world's, a counter that is at 0 stands for *at least as
 far from its limit as the world's is*: an edge that raises it leads to two states, with the counter raised and with the
 counter as it was. So a world holds every behaviour of the larger limits, and perhaps some that they do not have; of
@@ -23,8 +23,9 @@ from ...states.base.errors import IllegalEvent
 from ...states.run.state import Counters, Run, initial_run
 from ..decision.case import Case
 from ..decision.run_resources import RunResources
+from ..machine.decide import Decision, Moment, decide, request_of
 from ..machine.fold import apply
-from ..machine.machine import Decision, Moment, Rules, decide, request_of
+from ..machine.machine import Machine
 from ..machine.table import Row
 from .bounded_specs import BOUNDS, BoundedSpec, kit_of_world
 from .findings import Move, PathStep
@@ -133,21 +134,20 @@ class StateGraph:
 
 class StateWalker:
     """
-    Decides moves of a world by given rules.
+    Decides moves of a world by given machine.
 
     Args:
         world: Whose spec is used.
-        rules: That decide.
+        machine: That decide.
     """
 
-    def __init__(self, world: BoundedSpec, rules: Rules) -> None:
+    def __init__(self, world: BoundedSpec, machine: Machine) -> None:
         self.world = world
         self.kit: RunResources = kit_of_world(world)
         self._case: Case | None = None
-        self._rules = Rules(rules.table, rules.waiting, rules.guards)
-        self._rules.compiled, self._rules.machine = rules.compiled, rules.machine
-        self._own = rules.changes
-        self._rules.changes = {place: self._noting(change) for place, change in rules.changes.items()}
+        self._own = machine.changes
+        noting = {place: self._noting(change) for place, change in machine.changes.items()}
+        self._machine = Machine(machine.table, machine.waiting, machine.guards, noting)
 
     def _noting(self, change: Any) -> Any:
         def noted(case: Case) -> Any:
@@ -173,7 +173,7 @@ class StateWalker:
             Exception: What the row sets cannot be.
         """
         moment = LATE if move.get("late") else NOW
-        decision = decide(run, outcome_of(move, run), moment, self.kit, rules=self._rules)
+        decision = decide(run, outcome_of(move, run), moment, self.kit, machine=self._machine)
         after = apply(
             run,
             at=moment.at_us,
@@ -204,18 +204,18 @@ class StateWalker:
 
 
 def explore(
-    world: BoundedSpec, rules: Rules, watch: Any = None, *, states_max: int = STATES_MAX
+    world: BoundedSpec, machine: Machine, watch: Any = None, *, states_max: int = STATES_MAX
 ) -> StateGraph:
     """
     Return every state and edge of *world*.
 
     Args:
         world: What to explore.
-        rules: By which it is decided.
+        machine: By which it is decided.
         watch: Called with every `AppliedDecision`, and with the number of its state and the move's `PathStep`.
         states_max: Exploration ends there, with `StateGraph.full` False.
     """
-    walker, graph = StateWalker(world, rules), StateGraph(world)
+    walker, graph = StateWalker(world, machine), StateGraph(world)
     limits = {counter: getattr(world.limits, limit) for counter, limit in BOUNDS.items()}
     limits["step_retries"] = max(world.step_retries, PLANNED_RETRIES)
     larger = {"step_retries"} | {name for name, limit in BOUNDS.items() if limit in dict(world.beyond)}

@@ -19,7 +19,7 @@ from ...states.run.spec import Spec
 from ...states.run.state import Run, initial_run
 from ..decision.run_resources import RunResources
 from ..journal.rows import Transition
-from ..machine.machine import Moment, decide, request_of
+from ..machine.decide import Moment, decide, request_of
 from ..versioning.fingerprints import given_fingerprints
 
 CAUSES: dict[str, str] = {

@@ -26,8 +26,8 @@ from ..journal.file import damage_told
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import RunRow, Transition
+from ..machine.decide import request_of
 from ..machine.guards import GUARDS, doubt_words, words_of
-from ..machine.machine import request_of
 from ..machine.stop_rules import read_case
 from ..machine.table import Row, rows_of
 from ..replay.comparison import request_facts

@@ -1,7 +1,7 @@
 """
 The guards: named pure functions of a case, one fact each; and beside each what it looked at, in words.
 
-Every guard of a row that is tried is evaluated once, by `fsm.machine.machine.decide`, and recorded; `transitions` only
+Every guard of a row that is tried is evaluated once, by `fsm.machine.decide.decide`, and recorded; `transitions` only
 looks the values up. A guard never raises and never looks beyond the case.
 
 The words are for `fsm.explain.why`. They are given the guard's own value, ``holds``, so they compare nothing a second time: they say

@@ -1,42 +1,36 @@
 """
-The machine: a `transitions.Machine` derived from the table, and the pure decision.
+The machine: a `transitions.Machine` derived from the table, which decides what an outcome leads to.
 
-`decide` is the centre of paor: run and outcome in, the next run and everything the journal needs out. It has no
-clock, no randomness, no I/O. `transitions` executes what was decided: its conditions only look up the guard values
-that `decide` evaluated, so it would refuse a trigger that the table does not allow.
+All rows of a phase are transitions of one event, `DECIDE`, in the table's order. The library's event tries them from top to
+bottom; each transition evaluates its conditions, the named guards, once a decision, and the first whose conditions all hold is
+taken. What was evaluated and what was taken is what the journal records: `Walker.guards` and `Walker.row`. There is no other chooser.
+
+The classes here extend the library where it allows that. They leave out what this machine must not have: callbacks within a
+decision, a queue, and the logging of each try.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import replace
-from transitions import EventData, Machine, MachineError, Transition
+from transitions import EventData, MachineError, Transition
+from transitions import Machine as LibraryMachine
 from transitions.core import Event
 
-from ...states.base.errors import IllegalEvent, InternalError
+from ...states.base.errors import InternalError
 from ...states.done import Done
 from ...states.executing import Executing
 from ...states.failed import Failed
 from ...states.observing import Observing
 from ...states.phase import Phase
 from ...states.planning import Planning
-from ...states.records.outcomes import NO_USAGE, Outcome, Usage
-from ...states.records.requests import NOTHING, ModelRequest, Nothing, Recall, Request, ToolRequest
 from ...states.reviewing import Reviewing
-from ...states.run.phase_names import EXECUTING, FINAL
-from ...states.run.state import Change, Counters, Run
 from ...states.specifying import Specifying
 from ..decision.case import Case
-from ..decision.run_resources import RunResources
 from .guards import GUARDS, Guard
-from .row_facts import facts_of
-from .stop_rules import read_case
-from .table import INITIAL, ROWS, TABLE, WAITING, Row, rows_of
-from .updates import CHANGES, Update, workflow_update
+from .table import INITIAL, TABLE, WAITING, Row
+from .updates import CHANGES, Update
 
 PHASE_STATES: tuple[Phase, ...] = (
     Planning(),
@@ -47,80 +41,129 @@ PHASE_STATES: tuple[Phase, ...] = (
     Done(),
     Failed(),
 )
-_PHASE: dict[str, Phase] = {phase.name: phase for phase in PHASE_STATES}
+
+DECIDE = "decide"
+"""The one event: an outcome came in. Which transition that is, its row's trigger tells."""
 
 
 class Walker:
     """
-    The `transitions` model of one step: a phase and the guard values that were evaluated for it.
+    The `transitions` model of one decision.
 
     Attributes:
         state: Name of the phase; `transitions` sets it.
-        guards: Values by guard name.
+        case: What the guards look at.
+        waits: Whether the run waits for an answer, so that only a hard stop and the answer's rows are tried.
+        guards: Every guard that was evaluated, with its value.
+        row: The row that was taken; unset before.
     """
 
-    __slots__ = ("guards", "state")
+    __slots__ = ("case", "guards", "row", "state", "waits")
 
-    def __init__(self, state: str, guards: dict[str, bool]) -> None:
-        self.state = state
-        self.guards = guards
+    def __init__(self, case: Case) -> None:
+        self.state = case.run.state
+        self.case = case
+        self.waits = case.run.memory.question is not None
+        self.guards: dict[str, bool] = {}
+        self.row: Row
 
 
-class Lookup:
-    """A condition that looks a guard's value up; it evaluates nothing."""
+class Evaluation:
+    """
+    A condition as `transitions` calls it: a guard, evaluated the first time that a decision needs it.
 
-    __slots__ = ("__name__",)
+    Args:
+        name: Of the guard, in tables, journals and diagrams.
+        guard: The function.
+    """
 
-    def __init__(self, name: str) -> None:
+    __slots__ = ("__name__", "guard")
+
+    def __init__(self, name: str, guard: Guard) -> None:
         self.__name__ = name
+        self.guard = guard
 
     def __call__(self, event: EventData) -> bool:
+        """Return the guard's value for the event's model, a `Walker`."""
         walker = event.model
-        assert isinstance(walker, Walker), "the machine of the table walks Walkers"
+        assert isinstance(walker, Walker), "the machine walks Walkers"
+        if self.__name__ not in walker.guards:
+            walker.guards[self.__name__] = self.guard(walker.case)
         return walker.guards[self.__name__]
 
 
 class GuardedTransition(Transition):
-    """A transition of a machine without callbacks: its conditions hold, then the state changes."""
+    """
+    One row of the table: when all of its guards hold, the walker is in its destination.
 
-    @cached_property
-    def looked_up(self) -> tuple[tuple[str, bool], ...]:
-        """Names of the guards that its conditions look up, and what each must be."""
-        named = []
-        for condition in self.conditions:
-            assert isinstance(condition.func, Lookup), "conditions of the table look guards up"
-            named.append((condition.func.__name__, condition.target))
-        return tuple(named)
+    Attributes:
+        row: The row.
+        label: Its trigger; diagrams of `transitions` show it in place of the event's name.
+        needed: Name of each guard, what it must be, and the function.
+    """
+
+    def __init__(self, source: str, dest: str, *args: Any, row: Row, **kwargs: Any) -> None:
+        super().__init__(source, dest, *args, **kwargs)
+        self.row, self.label = row, row.trigger
+        self.needed: tuple[tuple[str, bool, Guard], ...] = tuple(
+            (condition.func.__name__, condition.target, condition.func.guard)
+            for condition in self.conditions
+            if isinstance(condition.func, Evaluation)
+        )
 
     def execute(self, event_data: EventData) -> bool:
-        """Return whether the conditions hold; if so, the model is in the destination afterwards."""
-        walker = event_data.model
-        assert isinstance(walker, Walker), "the machine of the table walks Walkers"
-        guards = walker.guards
-        for name, target in self.looked_up:
-            if guards[name] is not target:
-                return False
-        assert self.dest is not None, "every row of the table has a destination"
-        walker.state = self.dest
-        return True
+        """
+        Return whether the guards hold; if so the walker has taken the row.
+
+        The same as the library's own `execute` with these conditions and no callbacks, but for one thing: a guard that does not
+        hold does not end the evaluation, so that a journal tells of each row that was tried why it was not taken.
+        """
+        walker: Walker = event_data.model  # type: ignore[assignment]  # the library's type is `object`; checked when it is triggered
+        guards, case, fits = walker.guards, walker.case, True
+        for name, wanted, guard in self.needed:
+            value = guards.get(name)
+            if value is None:
+                value = guards[name] = guard(case)
+            if value is not wanted:
+                fits = False
+        if fits:
+            walker.state, walker.row = self.row.dest, self.row
+        return fits
 
 
-class GuardedEvent(Event):
-    """An event of a machine without callbacks and without a queue: its transitions are tried in the table's order."""
+class OrderedEvent(Event):
+    """The event of a machine without callbacks and without a queue: a phase's transitions are tried in order."""
+
+    def __init__(self, name: str, machine: LibraryMachine) -> None:
+        super().__init__(name, machine)
+        self._tried: dict[tuple[str, bool], tuple[GuardedTransition, ...]] = {}
+
+    def add_transition(self, transition: Transition) -> None:
+        """Take a transition in, as the last one of its phase."""
+        super().add_transition(transition)
+        self._tried.clear()
+
+    def tried(self, state: str, *, waits: bool) -> tuple[GuardedTransition, ...]:
+        """Return the transitions that are tried in a phase, in order; while it waits a hard stop and the answer."""
+        if (state, waits) not in self._tried:
+            self._tried[state, waits] = tuple(
+                transition
+                for transition in self.transitions.get(state, ())
+                if isinstance(transition, GuardedTransition) and transition.row.is_tried(waits=waits)
+            )
+        return self._tried[state, waits]
 
     def trigger(self, model: Any, *args: Any, **kwargs: Any) -> bool:
         """
-        Return whether a transition was taken.
+        Return whether a transition was taken by *model*, a `Walker`.
 
         Raises:
-            MachineError: No transition of this name leads from the model's state.
+            MachineError: No transition leads on from the model's state.
         """
-        source = self.machine.states[model.state]
-        transitions = self.transitions.get(model.state)
-        if transitions is None:
+        if model.state not in self.transitions:
             raise MachineError(f"Can't trigger event {self.name} from state {model.state}!")
-        data = EventData(source, self, self.machine, model, args, kwargs)
-        for transition in transitions:
+        data = EventData(self.machine.states[model.state], self, self.machine, model, args, kwargs)
+        for transition in self.tried(model.state, waits=model.waits):
             data.transition = transition
             if transition.execute(data):
                 data.result = True
@@ -128,180 +171,9 @@ class GuardedEvent(Event):
         return False
 
 
-class TableMachine(Machine):
-    """The `transitions` machine of paor; effects never hang on a transition, so no callbacks are looked for."""
-
-    transition_cls = GuardedTransition
-    event_cls = GuardedEvent
-
-
-def build_machine(rows: Iterable[Row] = ROWS) -> Machine:
-    """Return the machine of a table, paor's own unless another is given; nothing in it is written down twice."""
-    machine = TableMachine(
-        model=None,
-        states=list(PHASE_STATES),
-        initial=INITIAL,
-        auto_transitions=False,
-        send_event=True,
-        ignore_invalid_triggers=False,
-        queued=False,
-    )
-    for row in rows:
-        machine.add_transition(
-            row.trigger,
-            row.source,
-            row.dest,
-            conditions=[Lookup(name) for name in row.conditions],
-            unless=[Lookup(name) for name in row.unless],
-        )
-    return machine
-
-
-MACHINE = build_machine()
-
-
-class Moment(Struct, frozen=True, gc=False):
+class Machine(LibraryMachine):
     """
-    When an outcome came in, as the ports told it.
-
-    Attributes:
-        at_us: Microseconds since the epoch.
-        active_us: Active time since the transition before, in microseconds, never negative.
-    """
-
-    at_us: int
-    active_us: int
-
-
-class Decision(Struct, frozen=True, gc=False):
-    """
-    What an outcome means for a run.
-
-    Attributes:
-        row: The table's row that is taken.
-        guards: Every guard of the rows that were tried, with its value.
-        change: What the run's memory gets.
-        counters: After the transition, usage and time included; payloads are counted by whoever stores them.
-        facts: What the row records of the outcome beyond its payload references.
-    """
-
-    row: Row
-    guards: dict[str, bool]
-    change: Change
-    counters: Counters
-    facts: dict[str, Any]
-
-
-def request_of(run: Run) -> Request:
-    """Return what *run* needs from the outside before its next transition."""
-    if run.state in FINAL or run.memory.question is not None:
-        return NOTHING
-    return _PHASE[run.state].request(run)
-
-
-def decide(
-    run: Run,
-    outcome: Outcome,
-    moment: Moment,
-    kit: RunResources,
-    request: Request | None = None,
-    rules: Rules | None = None,
-) -> Decision:
-    """
-    Return what *outcome* means for *run*; touch nothing.
-
-    Args:
-        run: Between two transitions.
-        outcome: What its request came to, or what somebody asked of it.
-        moment: When.
-        kit: The run's catalog and prompts.
-        request: As `request_of` gave it for *run*, if the caller knows it still.
-        rules: Instead of paor's own, for whoever examines an edited copy of them (`fsm.check.checker`).
-
-    Returns:
-        The row to take, with every evaluated guard, the change and the counters after it.
-
-    Raises:
-        IllegalEvent: No row allows this; *run* stays as it was.
-    """
-    guards: dict[str, bool] = {}
-    row = None
-    if _can_come(run, outcome.kind, request):
-        case = read_case(run, outcome, kit, moment.at_us)
-        row = _first_fit(case, guards, _COMPILED if rules is None else rules.compiled)
-    if row is None:
-        waiting = " while it waits" if run.waiting_for is not None else ""
-        raise IllegalEvent(
-            f"run {run.run_id}: no row of the table takes {outcome.kind!r} in {run.state}{waiting}"
-        )
-    _walk(run, row, guards, MACHINE if rules is None else rules.machine)
-    change, counters = (CHANGES if rules is None else rules.changes)[row.source, row.trigger](case)
-    if run.memory.flow is not None:
-        change, counters = workflow_update(case, row.source, row.trigger, change, counters)
-    counters = _add_usage(counters, outcome.usage, moment)
-    return Decision(row, guards, change, counters, facts_of(case, row, outcome))
-
-
-_COMES_TO: dict[type[Request], tuple[str, ...]] = {
-    ModelRequest: ("reply", "fault", "unaffordable"),
-    ToolRequest: ("result", "in_doubt", "asked"),
-    Recall: ("recalled",),
-    Nothing: ("none",),
-}
-
-
-def _can_come(run: Run, kind: str, request: Request | None) -> bool:
-    """Return whether a *kind* of outcome is what the run's request can come to; anything may be cancelled."""
-    if run.state in FINAL or run.memory.question is not None:
-        return run.state not in FINAL and kind in ("answer", "cancelled")
-    request = request if request is not None else request_of(run)
-    if request is NOTHING and run.state == EXECUTING:  # a reconciliation has said how the call ended
-        return kind in ("result", "cancelled")
-    return kind in _COMES_TO[type(request)] or kind == "cancelled"
-
-
-def _first_fit(case: Case, guards: dict[str, bool], compiled: Compiled) -> Row | None:
-    """Return the first row whose guards hold; every guard of every row tried goes into *guards*, once."""
-    run = case.run
-    for row, needed in compiled[run.state, run.memory.question is not None]:
-        fits = True
-        for name, wanted, guard in needed:
-            if name not in guards:
-                guards[name] = guard(case)
-            if guards[name] is not wanted:
-                fits = False
-        if fits:
-            return row
-    return None
-
-
-Compiled = dict[tuple[str, bool], list[tuple[Row, tuple[tuple[str, bool, Callable[[Case], bool]], ...]]]]
-"""Per phase, and whether the run waits, the rows that are tried, each with its guards and what they must be."""
-
-
-def _compile(table: tuple[Row, ...], waiting: tuple[Row, ...], guards: Mapping[str, Guard]) -> Compiled:
-    return {
-        (phase.name, waits): [
-            (
-                row,
-                (
-                    *((name, True, guards[name]) for name in row.conditions),
-                    *((name, False, guards[name]) for name in row.unless),
-                ),
-            )
-            for row in rows_of(phase.name, waiting=waits, table=table, answers=waiting)
-        ]
-        for phase in PHASE_STATES
-        for waits in (False, True)
-    }
-
-
-_COMPILED = _compile(TABLE, WAITING, GUARDS)
-
-
-class Rules:
-    """
-    A table with the guards and effects that go with it: what `decide` decides by.
+    The machine of a table, for any number of runs and threads at once: it holds no run.
 
     Args:
         table: Rows of the phases, in the order in which they are tried.
@@ -309,9 +181,11 @@ class Rules:
         guards: Functions of the guards that the rows name.
         changes: Functions of what each row sets, by source and trigger.
 
-    Raises:
-        KeyError: A row names a guard that is not there.
+    A row may name a guard that is not there: `fsm.check.checker` finds it, and a decision that needs it is refused.
     """
+
+    transition_cls = GuardedTransition
+    event_cls = OrderedEvent
 
     def __init__(
         self,
@@ -321,47 +195,42 @@ class Rules:
         changes: Mapping[tuple[str, str], Callable[[Case], Update]] = CHANGES,
     ) -> None:
         self.table, self.waiting, self.guards, self.changes = table, waiting, guards, changes
-
-    @cached_property
-    def compiled(self) -> Compiled:
-        """The rows as `decide` tries them; of paor's own what this process decides by."""
-        if (self.table, self.waiting) == (TABLE, WAITING) and self.guards is GUARDS:
-            return _COMPILED
-        return _compile(self.table, self.waiting, self.guards)
-
-    @cached_property
-    def machine(self) -> Machine:
-        """The `transitions` machine of the rows."""
-        return build_machine(self.table + self.waiting)
-
-
-def guards_in_force() -> dict[str, Callable[[Case], bool]]:
-    """Return the guards that `decide` evaluates, by name."""
-    return {name: guard for rows in _COMPILED.values() for _, needed in rows for name, _, guard in needed}
-
-
-def _walk(run: Run, row: Row, guards: dict[str, bool], machine: Machine) -> None:
-    """Have `transitions` take the row; it must agree."""
-    walker = Walker(run.state, guards)
-    if not machine.events[row.trigger].trigger(walker) or walker.state != row.dest:
-        raise InternalError(
-            f"run {run.run_id}: the machine did not take {row.trigger} from {run.state} to {row.dest}"
+        super().__init__(
+            model=None,
+            states=list(PHASE_STATES),
+            initial=INITIAL,
+            auto_transitions=False,
+            send_event=True,
+            ignore_invalid_triggers=False,
+            queued=False,
         )
+        for row in (*table, *waiting):
+            self.add_transition(
+                DECIDE,
+                row.source,
+                row.dest,
+                conditions=[Evaluation(name, guards.get(name, _absent)) for name in row.conditions],
+                unless=[Evaluation(name, guards.get(name, _absent)) for name in row.unless],
+                row=row,
+            )
 
 
-def _add_usage(counters: Counters, usage: Usage, moment: Moment) -> Counters:
-    """Return *counters* with time and usage added."""
-    time_us = counters.time_us + moment.active_us
-    if usage is NO_USAGE:
-        return replace(counters, time_us=time_us)
-    return replace(
-        counters,
-        tokens_in=counters.tokens_in + usage.tokens_in,
-        tokens_out=counters.tokens_out + usage.tokens_out,
-        cost_micro=counters.cost_micro + usage.cost_micro,
-        time_us=time_us,
-        calls=counters.calls + usage.calls,
-    )
+def _absent(case: Case) -> bool:
+    raise InternalError(f"run {case.run.run_id}: a row in {case.run.state} names a guard that is not there")
 
 
-__all__ = ["MACHINE", "PHASE_STATES", "Decision", "Moment", "build_machine", "decide", "request_of"]
+MACHINE = Machine()
+"""The standard machine."""
+
+
+def guards_in_force() -> dict[str, Guard]:
+    """Return the guards that the standard machine evaluates in this process, by name."""
+    return {
+        name: guard
+        for transition in MACHINE.get_transitions(DECIDE)
+        if isinstance(transition, GuardedTransition)
+        for name, _, guard in transition.needed
+    }
+
+
+__all__ = ["DECIDE", "MACHINE", "PHASE_STATES", "Machine", "Walker", "guards_in_force"]

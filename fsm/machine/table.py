@@ -34,6 +34,7 @@ class Row:
         dest: Phase it leads to.
         guards: Names of guards, ``not NAME`` for one that must not hold; none: the row always fits.
         meaning: One line for people.
+        answers: Whether it takes an answer: tried while the run waits, and only then.
     """
 
     source: str
@@ -41,6 +42,7 @@ class Row:
     dest: str
     guards: tuple[str, ...]
     meaning: str
+    answers: bool = False
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -51,6 +53,10 @@ class Row:
     def unless(self) -> tuple[str, ...]:
         """Guards that must not hold, without the ``not``."""
         return tuple(guard[4:] for guard in self.guards if guard.startswith("not "))
+
+    def is_tried(self, *, waits: bool) -> bool:
+        """Return whether a run in its source tries it; one that waits tries only hard stops and what takes the answer."""
+        return self.answers or self.guards == ("hard_stop",) if waits else not self.answers
 
 
 TABLE: tuple[Row, ...] = (
@@ -388,9 +394,11 @@ STOPS: tuple[Stop, ...] = (
 
 
 WAITING: tuple[Row, ...] = (
-    Row(PLANNING, "provide", PLANNING, ("answer_valid",), "the user's answer"),
-    Row(SPECIFYING, "provide", SPECIFYING, ("answer_valid",), "the approval or argument"),
-    Row(EXECUTING, "provide", EXECUTING, ("answer_valid",), "the outcome of the effect in doubt"),
+    Row(PLANNING, "provide", PLANNING, ("answer_valid",), "the user's answer", answers=True),
+    Row(SPECIFYING, "provide", SPECIFYING, ("answer_valid",), "the approval or argument", answers=True),
+    Row(
+        EXECUTING, "provide", EXECUTING, ("answer_valid",), "the outcome of the effect in doubt", answers=True
+    ),
 )
 """Rows of a phase that waits; any process can take them. Tried after the phase's own ``hard_stop`` row."""
 

@@ -40,7 +40,7 @@ from ..decision.progress import stale_after
 from .stop_rules import ANSWER, LAST_FAIL, first_stop
 
 Update = tuple[Change, Counters]
-"""What a transition sets, and the counters after it; time and usage are added by `fsm.machine.machine.decide`."""
+"""What a transition sets, and the counters after it; time and usage are added by `fsm.machine.decide.decide`."""
 
 APPROVAL_SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -27,7 +27,7 @@ from ..journal.payloads import Payload
 from ..journal.reader import JournalReader
 from ..journal.record import canonical
 from ..journal.rows import RunRow, Transition
-from ..machine.machine import Decision
+from ..machine.decide import Decision
 from ..versioning.fingerprints import given_fingerprints
 from .payload_window import PayloadWindow
 

@@ -28,8 +28,8 @@ from ..journal.lineage import SharedPart
 from ..journal.reader import JournalReader
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import Transition
+from ..machine.decide import Decision, Moment, decide, request_of
 from ..machine.fold import apply
-from ..machine.machine import Decision, Moment, decide, request_of
 from ..versioning.amendments import amend_spec
 from ..versioning.changes import ChangedPart
 from .comparison import (

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
-from ..machine.machine import Decision
+from ..machine.decide import Decision
 
 LOGGER = logging.getLogger("paor")
 LOGGER.addHandler(logging.NullHandler())

@@ -43,8 +43,8 @@ from ..journal.group_commit import Entry
 from ..journal.payloads import JSON
 from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row
+from ..machine.decide import Decision, Moment, decide, request_of
 from ..machine.fold import apply
-from ..machine.machine import Decision, Moment, decide, request_of
 from ..results.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from .effects import AskModel, Commit, Effect, Emit
 from .logs import log_transition

@@ -73,7 +73,9 @@ CORE: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         ("states", "reservation refusal allowance"),
     ),
-    "decide": (("fsm", "decide Moment Decision apply restore Rules"),),
+    "decide": (
+        ("fsm", "decide Moment Decision apply restore Machine Walker GuardedTransition OrderedEvent"),
+    ),
     "prompts": (
         ("fsm", "RunResources"),
         ("prompts", "PromptBuilder TextTask PlanInput tool_text parse_template default_templates"),

@@ -21,7 +21,7 @@ from ...fsm.lifecycle.runner import Acquisition
 from ...fsm.lifecycle.start import new_run
 from ...fsm.lifecycle.subrun_runner import new_workflow
 from ...fsm.lifecycle.subruns import task_to_answer, waiting_task
-from ...fsm.machine.machine import request_of
+from ...fsm.machine.decide import request_of
 from ...fsm.replay.restore import restore_run
 from ...fsm.results.events import TransitionTaken
 from ...fsm.runtime.loop import Steps
