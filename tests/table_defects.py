@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace as changed
 
-from paor.fsm.decision.case import Case
+from paor.fsm.decision.guard_context import GuardContext
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.machine import Machine
 from paor.fsm.machine.table import TABLE, WAITING, Row
@@ -92,24 +92,24 @@ def added(row: Row, *, before: tuple[str, str] | None = None) -> Machine:
     return Machine((*TABLE[:at], row, *TABLE[at:]))
 
 
-def guarded(name: str, guard: Callable[[Case], bool]) -> Machine:
+def guarded(name: str, guard: Callable[[GuardContext], bool]) -> Machine:
     """Return the rules with another function as a guard."""
     assert name in GUARDS
     return Machine(guards={**GUARDS, name: guard})
 
 
-def setting(source: str, trigger: str, **counters: Callable[[Case], Any]) -> Machine:
+def setting(source: str, trigger: str, **counters: Callable[[GuardContext], Any]) -> Machine:
     """Return the rules with a row that sets some counters otherwise."""
     own = CHANGES[source, trigger]
 
-    def effect(case: Case) -> Any:
+    def effect(case: GuardContext) -> Any:
         change, after = own(case)
         return change, changed(after, **{name: value(case) for name, value in counters.items()})
 
     return Machine(changes={**CHANGES, (source, trigger): effect})
 
 
-def same(counter: str) -> Callable[[Case], int]:
+def same(counter: str) -> Callable[[GuardContext], int]:
     """Return what leaves a counter as it was."""
     return lambda case: int(getattr(case.run.counters, counter))
 
@@ -118,27 +118,27 @@ def forgetting(source: str, trigger: str, **slots: Any) -> Machine:
     """Return the rules with a row that sets some slots of the memory otherwise."""
     own = CHANGES[source, trigger]
 
-    def effect(case: Case) -> Any:
+    def effect(case: GuardContext) -> Any:
         change, after = own(case)
         return changed(change, **slots), after
 
     return Machine(changes={**CHANGES, (source, trigger): effect})
 
 
-def _always(case: Case) -> bool:
+def _always(case: GuardContext) -> bool:
     return True
 
 
-def _never(case: Case) -> bool:
+def _never(case: GuardContext) -> bool:
     return False
 
 
-def _up_to(counter: str, limit: str) -> Callable[[Case], bool]:
+def _up_to(counter: str, limit: str) -> Callable[[GuardContext], bool]:
     """Return a guard that is off by one."""
     return lambda case: bool(getattr(case.run.counters, counter) <= getattr(case.run.spec.limits, limit))
 
 
-def _refund(case: Case) -> int:
+def _refund(case: GuardContext) -> int:
     return max(0, case.run.counters.step - 1)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor.fsm.decision.case import Case
+from paor.fsm.decision.guard_context import GuardContext
 from paor.fsm.decision.progress import folded_text, progress, stale_after
 from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.stop_rules import STOP_REACHED, first_stop, read_case
@@ -42,7 +42,7 @@ def refined(decision: Any = "continue", **keys: Any) -> Refinement:
     return Refinement(decision=decision, reason="r", **keys)
 
 
-def case_of(run: Any, outcome: Any) -> Case:
+def case_of(run: Any, outcome: Any) -> GuardContext:
     """Read a case with a kit of its own."""
     return read_case(run, outcome, RunResources(run.spec))
 
@@ -117,7 +117,7 @@ def test_D4_reasons_to_stop_have_one_order(
     if criteria in ("1", "11"):
         expected = "criteria_met"
     refinement = refined(decision, score=None if score is None else float(score))
-    case = Case(run, replied("{}"), refinement=refinement, criteria=criteria)
+    case = GuardContext(run, replied("{}"), refinement=refinement, criteria=criteria)
     assert first_stop(case, STOP_REACHED) == expected
 
 

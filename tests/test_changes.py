@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from msgspec.structs import replace as structs_replace
 
 from paor import Journal
-from paor.fsm.decision.case import Case
+from paor.fsm.decision.guard_context import GuardContext
 from paor.fsm.machine.fold import SETS, apply, restore, sets_of
 from paor.fsm.machine.updates import CHANGES
 from paor.fuzz import EngineMachine, search
@@ -131,7 +131,7 @@ def test_a_change_that_is_edited_does_not_come_into_a_journal(monkeypatch: pytes
     """The walk of a run ends at the first transition that sets what it does not declare."""
     own = CHANGES[PLANNING, "select"]
 
-    def forgetful(case: Case) -> Any:
+    def forgetful(case: GuardContext) -> Any:
         change, counters = own(case)
         return structs_replace(change, feedback=UNSET), counters
 
@@ -253,7 +253,7 @@ def test_a_review_that_fails_keeps_its_criteria_and_answer() -> None:
 def test_a_failure_without_a_cause_is_never_given_a_made_up_one(state: str, memory: dict[str, Any]) -> None:
     """It cannot happen; if it did, the reason would say so."""
     run = run_in(state, **{name: value for name, value in memory.items() if value is not None})
-    change, counters = CHANGES[state, "fail"](Case(run, NoOutcome()))
+    change, counters = CHANGES[state, "fail"](GuardContext(run, NoOutcome()))
     assert counters.stop == ("selection_invalid" if state == PLANNING else "internal_error")
     assert change.answer
 

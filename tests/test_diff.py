@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from paor import Engine, Journal, Limits, Policy, Reply, ScriptedModel, Tool, Usage, diff, tool
 from paor.audit import RunDiff
 from paor.errors import ModelUnavailable, ToolError, UnknownRun, UsageError
-from paor.fsm.decision.case import Case
+from paor.fsm.decision.guard_context import GuardContext
 from paor.fsm.explain.divergence import CAUSES
 from paor.fsm.machine.stop_rules import STOP_REACHED, first_stop
 from paor.prompts.building.templates import default_templates
@@ -208,7 +208,7 @@ def test_prompt(name: str, tmp_path: Path) -> None:
     assert found.decision_seq is None and found.same_end
 
 
-def stops_always(case: Case, guard: str) -> str | None:
+def stops_always(case: GuardContext, guard: str) -> str | None:
     """Read the table of stops as one that ends a run after every action."""
     return "model_stop" if guard == STOP_REACHED else first_stop(case, guard)
 

@@ -117,7 +117,7 @@ def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> N
 DECIDING = (
     *(
         "fsm/machine/guards.py",
-        "fsm/decision/case.py",
+        "fsm/decision/guard_context.py",
         "fsm/machine/updates.py",
         "fsm/decision/progress.py",
         "fsm/machine/stop_rules.py",

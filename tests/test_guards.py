@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from paor.fsm.decision.case import Case
+from paor.fsm.decision.guard_context import GuardContext
 from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.stop_rules import read_case
@@ -45,7 +45,7 @@ def holds(
     """Return what *guard* says of a case with these counters, slots of memory and fields."""
     run = run_in(state, of or spec(limits=LIMITS), counters=counters, **(memory or {}))
     outcome = values.pop("outcome", NoOutcome())
-    return GUARDS[guard](Case(run, outcome, **values))
+    return GUARDS[guard](GuardContext(run, outcome, **values))
 
 
 @pytest.mark.parametrize("kind", OUTCOMES)

@@ -18,7 +18,7 @@ from msgspec.structs import astuple, replace
 from transitions import EventData, MachineError, Transition
 
 from paor.errors import IllegalEvent, InternalError
-from paor.fsm.decision.case import Case
+from paor.fsm.decision.guard_context import GuardContext
 from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.journal.record import canonical
 from paor.fsm.machine import guards as guards_module
@@ -243,7 +243,7 @@ def test_every_guard_of_every_row_tried_is_evaluated_once_and_recorded(situation
 def walker_of(row: Row, values: dict[str, bool]) -> Walker:
     """Return a walker in the row's source of which every guard has been evaluated already."""
     run = run_in(row.source, question=QUESTION if row.answers else None)
-    walker = Walker(Case(run, NoOutcome()))
+    walker = Walker(GuardContext(run, NoOutcome()))
     walker.guards.update(values)
     return walker
 
@@ -299,7 +299,7 @@ def test_a_condition_is_evaluated_once_whoever_asks(guard: str) -> None:
     """The library's check of a condition evaluates the guard, and what it evaluated is recorded."""
     asked = []
 
-    def says(case: Case) -> bool:
+    def says(case: GuardContext) -> bool:
         asked.append(case)
         return True
 
@@ -322,7 +322,7 @@ def test_a_condition_is_evaluated_once_whoever_asks(guard: str) -> None:
 @pytest.mark.parametrize("phase", sorted(FINAL))
 def test_no_transition_leads_on_from_an_end(phase: str) -> None:
     """The event raises there and moves nothing."""
-    walker = Walker(Case(run_in(phase), NoOutcome()))
+    walker = Walker(GuardContext(run_in(phase), NoOutcome()))
     with pytest.raises(MachineError):
         MACHINE.events[DECIDE].trigger(walker)
     assert walker.state == phase

@@ -397,7 +397,7 @@ def test_a_guard_that_says_the_opposite_is_seen(name: str) -> None:
 
 
 A, B, D, O, S = (
-    "fsm/decision/case.py",
+    "fsm/decision/guard_context.py",
     "states/run/budgets.py",
     "fsm/decision/duplicate_calls.py",
     "fsm/decision/observation.py",

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor.fsm.decision.case import Case
+from paor.fsm.decision.guard_context import GuardContext
 from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.stop_rules import (
     ANSWER,
@@ -132,7 +132,7 @@ def test_of_several_hard_stops_the_first_of_the_table_is_the_reason(
         counters |= HARD[name][2]
     outcome: Outcome = values.pop("outcome", NoOutcome())
     run = run_in(phase, spec(limits=BUDGETS), counters=counters)
-    assert first_stop(Case(run, outcome, **values), HARD_STOP) == (held[0].strip() if held else None)
+    assert first_stop(GuardContext(run, outcome, **values), HARD_STOP) == (held[0].strip() if held else None)
 
 
 REACHED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -159,7 +159,7 @@ def test_of_several_stops_after_an_action_the_first_of_the_table_is_the_reason(
         counters |= REACHED[name][1]
     criteria = says.pop("criteria", "10")
     run = run_in(REVIEWING, spec(limits=BUDGETS), counters={"criteria": criteria, **counters})
-    case = Case(run, replied("{}"), refinement=Refinement(**says), criteria=criteria)
+    case = GuardContext(run, replied("{}"), refinement=Refinement(**says), criteria=criteria)
     assert first_stop(case, STOP_REACHED) == holding[0]
 
 
@@ -167,7 +167,7 @@ def test_a_plan_that_is_done_stops_for_its_plans_before_its_steps() -> None:
     """A planner whose plans and steps are used up needs another plan first."""
     for counters, reason in (({"plans": 50}, "max_plans"), ({"plans": 50, "step": 5}, "max_steps")):
         run = run_in(REVIEWING, spec(mode="planner"), counters=counters)
-        assert first_stop(Case(run, NoOutcome()), STOP_REACHED) == reason
+        assert first_stop(GuardContext(run, NoOutcome()), STOP_REACHED) == reason
 
 
 @given(
@@ -190,7 +190,7 @@ def test_a_request_is_left_out_exactly_when_the_table_would_end_the_run(
 ) -> None:
     """Phases ask `limit_reached` whether a request is worth making; it must say what the table of stops says."""
     run = run_in(phase, spec(limits=BUDGETS), counters=counters)
-    assert limit_reached(run) is (first_stop(Case(run, NoOutcome()), HARD_STOP) is not None)
+    assert limit_reached(run) is (first_stop(GuardContext(run, NoOutcome()), HARD_STOP) is not None)
 
 
 @given(
@@ -215,7 +215,7 @@ def test_the_table_is_passed_over_only_where_no_hard_stop_holds(
     counters: dict[str, Any], phase: str, outcome: Outcome, flags: dict[str, Any]
 ) -> None:
     """`nothing_stops` spares most transitions the table; a stop that it overlooked would never end a run."""
-    case = Case(run_in(phase, spec(limits=BUDGETS), counters=counters), outcome, **flags)
+    case = GuardContext(run_in(phase, spec(limits=BUDGETS), counters=counters), outcome, **flags)
     assert not nothing_stops(case) or first_stop(case, HARD_STOP) is None
 
 
@@ -223,17 +223,17 @@ def test_a_budget_that_is_too_small_is_one_that_is_used_up() -> None:
     """The request that does not fit names the budget; with every criterion met Reviewing concludes with it."""
     for reason in ("token_budget", "cost_budget"):
         outcome = Unaffordable(reason)
-        assert first_stop(Case(run_in(PLANNING), outcome), HARD_STOP) == reason
-        met = Case(run_in(REVIEWING, counters={"criteria": "11"}), outcome, criteria="11")
+        assert first_stop(GuardContext(run_in(PLANNING), outcome), HARD_STOP) == reason
+        met = GuardContext(run_in(REVIEWING, counters={"criteria": "11"}), outcome, criteria="11")
         assert (first_stop(met, HARD_STOP), first_stop(met, STOP_REACHED)) == (None, reason)
-        half = Case(run_in(REVIEWING, counters={"criteria": "10"}), outcome, criteria="10")
+        half = GuardContext(run_in(REVIEWING, counters={"criteria": "10"}), outcome, criteria="10")
         assert first_stop(half, HARD_STOP) == reason
 
 
 def test_observing_is_not_interrupted() -> None:
     """What a tool did is recorded, whoever has cancelled meanwhile and whatever is used up."""
     run = run_in(OBSERVING, spec(limits=BUDGETS), counters={"blocked": 9, "tokens_in": 99})
-    assert first_stop(Case(run, Cancelled(), aborted=True), HARD_STOP) is None
+    assert first_stop(GuardContext(run, Cancelled(), aborted=True), HARD_STOP) is None
 
 
 FAILS: dict[str, tuple[str, dict[str, int | str], dict[str, Any], str]] = {
@@ -267,7 +267,9 @@ FAILS: dict[str, tuple[str, dict[str, int | str], dict[str, Any], str]] = {
 def test_the_last_fail_of_a_phase_says_why(name: str) -> None:
     """No other row has fitted: which bound or which review it was."""
     phase, counters, values, reason = FAILS[name]
-    assert first_stop(Case(run_in(phase, counters=counters), NoOutcome(), **values), LAST_FAIL) == reason
+    assert (
+        first_stop(GuardContext(run_in(phase, counters=counters), NoOutcome(), **values), LAST_FAIL) == reason
+    )
 
 
 def test_a_refinement_that_cannot_be_read_stops_once_it_may_not_be_asked_again() -> None:
@@ -284,7 +286,7 @@ def test_a_stop_that_was_recorded_is_not_asked_for_again() -> None:
         case = read_case(run, replied("no JSON"), RunResources(run.spec))
         assert case.stop_reason is None
     run = run_in(REVIEWING, counters={"step": 99})
-    refined = Case(run, replied("{}"), refinement=Refinement(decision="continue", reason="r"))
+    refined = GuardContext(run, replied("{}"), refinement=Refinement(decision="continue", reason="r"))
     assert first_stop(refined, STOP_REACHED) == "max_steps"
 
 

@@ -14,7 +14,7 @@ import pytest
 from paor import Journal, Limits, Policy, Tool, why, why_not
 from paor.audit import Why
 from paor.errors import EffectUnknown, JournalDamaged, UnknownRun, UsageError
-from paor.fsm.decision.case import Case, Moved
+from paor.fsm.decision.guard_context import GuardContext, Moved
 from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.guards import GUARDS, WORDS, words_of
 from paor.fsm.machine.stop_rules import read_case
@@ -329,6 +329,6 @@ def test_the_words_of_a_workflows_next_action(tool: str | None, told: str) -> No
     """`plan_has_steps` looks at the workflow first, where there is one."""
     selection = None if tool is None else Selection(tool=tool, objective="x")
     moved = Moved(FlowState(at=1, kind="tool", variables={}), None, None, selection)
-    case = Case(run_in(REVIEWING), NoOutcome(), moved=moved)
+    case = GuardContext(run_in(REVIEWING), NoOutcome(), moved=moved)
     assert words_of(GUARDS["plan_has_steps"], case) == told
     assert GUARDS["plan_has_steps"](case) is (tool is not None)

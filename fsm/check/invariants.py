@@ -17,7 +17,7 @@ from ...states.run.budgets import plans_left, steps_left, tools_withheld
 from ...states.run.completion import decided_by_rules
 from ...states.run.phase_names import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import Run
-from ..decision.case import Case
+from ..decision.guard_context import GuardContext
 from ..decision.plan_mode import step_of
 from ..machine import guards as own
 from .bounded_specs import BOUNDS
@@ -101,7 +101,7 @@ def _selection(taken: AppliedDecision) -> str | None:
     return None if own.steps_left(case) else "no step or no plan is left"
 
 
-def _is_known(case: Case) -> bool:
+def _is_known(case: GuardContext) -> bool:
     """Whether a call only repeats what the run has read, so that the answer is asked for in its place."""
     return own.result_known(case) and own.action_allowed(case) and own.tools_offered(case)
 

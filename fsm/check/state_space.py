@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ...states.base.errors import IllegalEvent
 from ...states.run.state import Counters, Run, initial_run
-from ..decision.case import Case
+from ..decision.guard_context import GuardContext
 from ..decision.run_resources import RunResources
 from ..machine.decide import Decision, Moment, decide, request_of
 from ..machine.fold import apply
@@ -79,7 +79,7 @@ class AppliedDecision:
         lowered: Counters that it lowers, also where only a larger value than this run's shows it.
     """
 
-    case: Case
+    case: GuardContext
     row: Row
     before: Run
     after: Run
@@ -144,13 +144,13 @@ class StateWalker:
     def __init__(self, world: BoundedSpec, machine: Machine) -> None:
         self.world = world
         self.kit: RunResources = kit_of_world(world)
-        self._case: Case | None = None
+        self._case: GuardContext | None = None
         self._own = machine.changes
         noting = {place: self._noting(change) for place, change in machine.changes.items()}
         self._machine = Machine(machine.table, machine.waiting, machine.guards, noting)
 
     def _noting(self, change: Any) -> Any:
-        def noted(case: Case) -> Any:
+        def noted(case: GuardContext) -> Any:
             self._case = case
             return change(case)
 
@@ -187,7 +187,9 @@ class StateWalker:
         lowered = self._counters_lowered_by(self._case, decision, after.counters)
         return AppliedDecision(self._case, decision.row, run, after, lowered), decision
 
-    def _counters_lowered_by(self, case: Case, decision: Decision, after: Counters) -> tuple[str, ...]:
+    def _counters_lowered_by(
+        self, case: GuardContext, decision: Decision, after: Counters
+    ) -> tuple[str, ...]:
         """
         Return the counters that a row lowers, whatever they were.
 

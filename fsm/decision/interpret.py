@@ -1,5 +1,5 @@
 """
-How an outcome is read: one reader for each phase, from run and outcome to a `Case`. Pure.
+How an outcome is read: one reader for each phase, from run and outcome to a `GuardContext`. Pure.
 
 Everything that needs understanding (parsing a reply, resolving references, validating arguments, asking the policy) happens
 here and in the modules of the two modes, which only this one imports: `fsm.decision.plan_mode` for plans, `fsm.decision.workflow_mode` for workflow
@@ -34,8 +34,8 @@ from ...tools.approvals import approval_id, approval_needed
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from ...tools.defaults import fill_defaults
 from ...tools.policy import denial, matches, unsafe
-from .case import Case
 from .duplicate_calls import duplicate_key, limits_for, rule_broken
+from .guard_context import GuardContext
 from .native_mode import call_arguments, read_native
 from .observation import TURN_CHARS, cut, line
 from .offered_tools import connection_lacks, connection_meant
@@ -52,19 +52,19 @@ from .progress import progress
 from .run_resources import RunResources
 
 
-def read_phase(case: Case, kit: RunResources) -> None:
+def read_phase(case: GuardContext, kit: RunResources) -> None:
     """Fill *case* with what its outcome means in the run's phase; total for every outcome that a request can have."""
     _READERS[case.run.state](case, kit)
 
 
-def read_workflow(case: Case, kit: RunResources) -> None:
+def read_workflow(case: GuardContext, kit: RunResources) -> None:
     """Fill *case* with where its outcome leads the workflow; after `read_phase`, and not for a run that must stop."""
     from .workflow_mode import read_flow  # a run without a workflow file never loads what reads one
 
     read_flow(case, kit)
 
 
-def _read_planning(case: Case, kit: RunResources) -> None:
+def _read_planning(case: GuardContext, kit: RunResources) -> None:
     if case.run.spec.native:
         read_native(case, kit)
         return
@@ -93,7 +93,7 @@ def _read_planning(case: Case, kit: RunResources) -> None:
         _check_selection(case, read, kit)
 
 
-def _check_selection(case: Case, selection: Selection, kit: RunResources) -> None:
+def _check_selection(case: GuardContext, selection: Selection, kit: RunResources) -> None:
     """
     Resolve the tool's name and the references, and settle whether Stage 2 has anything to set.
 
@@ -161,7 +161,7 @@ def _reference_problem(run: Run, reference: str) -> str | None:
     return None
 
 
-def _read_specifying(case: Case, kit: RunResources) -> None:
+def _read_specifying(case: GuardContext, kit: RunResources) -> None:
     """
     Settle the call of the selected action, each check on what the one before it has let through.
 
@@ -202,7 +202,7 @@ def _read_specifying(case: Case, kit: RunResources) -> None:
         _propose(case, kit)
 
 
-def _check_allowed(case: Case, selection: Selection, kit: RunResources) -> None:
+def _check_allowed(case: GuardContext, selection: Selection, kit: RunResources) -> None:
     """Note why the policy, or the workflow's own list, denies the action."""
     run = case.run
     case.denied = denial(kit.spec.policy, run.spec.task_type, selection.tool)
@@ -215,7 +215,7 @@ def _check_allowed(case: Case, selection: Selection, kit: RunResources) -> None:
         case.denied = None
 
 
-def _check_arguments(case: Case, arguments: dict[str, Any], kit: RunResources) -> None:
+def _check_arguments(case: GuardContext, arguments: dict[str, Any], kit: RunResources) -> None:
     """Note what is wrong with complete arguments; what a plan's step merely lacks, the user is asked for."""
     assert case.selection is not None
     tool, step = kit.tool(case.selection), step_of(case.run)
@@ -230,7 +230,7 @@ def _check_arguments(case: Case, arguments: dict[str, Any], kit: RunResources) -
     case.invalid = case.invalid or unknown_documents(arguments, case.run, _reference_problem)
 
 
-def _parameter_values(case: Case, selection: Selection, kit: RunResources) -> dict[str, Any] | None:
+def _parameter_values(case: GuardContext, selection: Selection, kit: RunResources) -> dict[str, Any] | None:
     """Return the values that Stage 2, the plan or an approved intent settles, or None with the reason in *case*."""
     if case.run.memory.intent is not None:
         return dict(case.run.memory.intent.arguments)
@@ -260,7 +260,7 @@ def _parameter_values(case: Case, selection: Selection, kit: RunResources) -> di
     return schema.without_nulls(read.values)
 
 
-def _propose(case: Case, kit: RunResources) -> None:
+def _propose(case: GuardContext, kit: RunResources) -> None:
     """
     Build the intent, and ask the duplicate guard and the approval rules about it.
 
@@ -300,7 +300,7 @@ def _propose(case: Case, kit: RunResources) -> None:
             case.unaskable = True  # and without a yes the call must not be made
 
 
-def _awaits_approval(case: Case, valid_s: float) -> bool:
+def _awaits_approval(case: GuardContext, valid_s: float) -> bool:
     """
     Whether this very call still waits for its approval; anything but a typed yes to it denies it.
 
@@ -319,7 +319,7 @@ def _awaits_approval(case: Case, valid_s: float) -> bool:
     return case.at_us - (reply.at or 0) > valid_s * 1_000_000
 
 
-def _read_executing(case: Case, kit: RunResources) -> None:
+def _read_executing(case: GuardContext, kit: RunResources) -> None:
     if isinstance(case.outcome, Ended):
         case.result = case.outcome.result
     case.intent = case.run.memory.intent
@@ -332,13 +332,13 @@ def _read_executing(case: Case, kit: RunResources) -> None:
         )
 
 
-def _read_observing(case: Case, kit: RunResources) -> None:
+def _read_observing(case: GuardContext, kit: RunResources) -> None:
     if isinstance(case.outcome, Recalled):
         case.recalled = case.outcome.texts
     case.result = case.run.memory.result
 
 
-def _read_reviewing(case: Case, kit: RunResources) -> None:
+def _read_reviewing(case: GuardContext, kit: RunResources) -> None:
     run, outcome, limits = case.run, case.outcome, case.run.spec.limits
     if run.counters.formatted:
         case.review = run.memory.review
@@ -390,7 +390,7 @@ def _without_nulls(value: Any) -> Any:
     return {name: _without_nulls(item) for name, item in value.items() if item is not None}
 
 
-_READERS: dict[str, Callable[[Case, RunResources], None]] = {
+_READERS: dict[str, Callable[[GuardContext, RunResources], None]] = {
     PLANNING: _read_planning,
     SPECIFYING: _read_specifying,
     EXECUTING: _read_executing,

@@ -18,7 +18,7 @@ from ...states.run.budgets import may_call
 from ...states.run.spec import ToolSpec
 from ...states.run.state import Run
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST, Catalog
-from .case import Case
+from .guard_context import GuardContext
 from .observation import TURN_CHARS, clean, cut
 from .offered_tools import connection_lacks, connection_meant
 from .plan_mode import plan_id, selection_of
@@ -27,7 +27,7 @@ from .run_resources import RunResources
 # -- Planning ----------------------------------------------------------------------------------------------------
 
 
-def read_native(case: Case, kit: RunResources) -> None:
+def read_native(case: GuardContext, kit: RunResources) -> None:
     """Read a turn into *case*: its calls as a plan with its first step, an answer, or a problem."""
     outcome, run = case.outcome, case.run
     if not isinstance(outcome, Replied):
@@ -94,7 +94,9 @@ def _named(step: Step, run: Run, kit: RunResources) -> Step:
 # -- Specifying --------------------------------------------------------------------------------------------------
 
 
-def call_arguments(case: Case, step: Step, tool: ToolSpec | None, catalog: Catalog) -> dict[str, Any] | None:
+def call_arguments(
+    case: GuardContext, step: Step, tool: ToolSpec | None, catalog: Catalog
+) -> dict[str, Any] | None:
     """
     Return the arguments of a call, or None with the reason in *case*.
 

@@ -33,7 +33,7 @@ from ..workflow.step_references import (
     placeholder_defects,
     resolve_arguments,
 )
-from .case import Case
+from .guard_context import GuardContext
 from .run_resources import RunResources
 
 _PLAN_IDS = uuid.UUID("6c6d4c1e-2f0b-5c9f-9d43-0a5a8f6f7a11")
@@ -76,7 +76,7 @@ def selection_of(step: Step, run: Run) -> Selection:
 # -- Planning ----------------------------------------------------------------------------------------------------
 
 
-def read_planned(case: Case, kit: RunResources) -> None:
+def read_planned(case: GuardContext, kit: RunResources) -> None:
     """Read a planner's reply into *case*: an accepted plan with its first step, an answer, a question, a problem."""
     outcome, run = case.outcome, case.run
     limits = run.spec.limits
@@ -105,7 +105,7 @@ def read_planned(case: Case, kit: RunResources) -> None:
         _accept(case, read, kit)
 
 
-def _accept(case: Case, plan: Plan, kit: RunResources) -> None:
+def _accept(case: GuardContext, plan: Plan, kit: RunResources) -> None:
     """
     Check every step before the first is taken; one that can never be executed makes the plan invalid.
 
@@ -135,7 +135,7 @@ def _accept(case: Case, plan: Plan, kit: RunResources) -> None:
     case.selection = selection_of(plan.steps[0], run)
 
 
-def _read_tasks(case: Case) -> None:
+def _read_tasks(case: GuardContext) -> None:
     """Read a workflow's tasks into *case*: each is a step that calls the tool which drives it."""
     outcome, spec = case.outcome, case.run.spec
     overview, language = "", spec.language
@@ -165,7 +165,7 @@ def plan_id(run: Run) -> str:
     return str(uuid.uuid5(_PLAN_IDS, f"{run.run_id}:{run.counters.calls}:{run.counters.step}"))
 
 
-def ask(case: Case, question: QuestionRecord) -> None:
+def ask(case: GuardContext, question: QuestionRecord) -> None:
     """Let the run wait for the user; when nobody may be asked any more, it cannot go on."""
     if questions_left(case.run):
         case.question = question
@@ -184,7 +184,7 @@ def question_of(
 # -- Specifying --------------------------------------------------------------------------------------------------
 
 
-def step_arguments(case: Case, step: Step) -> dict[str, Any] | None:
+def step_arguments(case: GuardContext, step: Step) -> dict[str, Any] | None:
     """Return the arguments of a plan's tool step, placeholders resolved, or None with the reason in *case*."""
     run = case.run
     if step.fault is not None:
@@ -204,7 +204,7 @@ def step_arguments(case: Case, step: Step) -> dict[str, Any] | None:
     return given
 
 
-def _outputs(case: Case) -> list[StepOutput | None]:
+def _outputs(case: GuardContext) -> list[StepOutput | None]:
     """Return what the steps before this one left, as far as it refers to them."""
     run, selection = case.run, case.selection
     assert run.memory.plan is not None and selection is not None, "a step belongs to a plan"
@@ -226,7 +226,7 @@ def _outputs(case: Case) -> list[StepOutput | None]:
     return outputs
 
 
-def read_other_step(case: Case, step: Step) -> None:
+def read_other_step(case: GuardContext, step: Step) -> None:
     """Read a step that is no tool: an abort ends the run, a question waits for its answer, a noop does nothing."""
     if step.type == "abort":
         case.aborted = True
@@ -235,7 +235,7 @@ def read_other_step(case: Case, step: Step) -> None:
         ask(case, question_of(asked, "elicitation"))
 
 
-def ask_for_missing(case: Case, step: Step, missing: list[str], tool: ToolSpec) -> None:
+def ask_for_missing(case: GuardContext, step: Step, missing: list[str], tool: ToolSpec) -> None:
     """Ask the user for the arguments that a step lacks, once; a decline leaves the call invalid."""
     if case.run.memory.reply is not None or case.run.spec.mode != "planner":
         return

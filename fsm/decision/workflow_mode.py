@@ -42,7 +42,7 @@ from ..workflow.variables import (
     state_at,
     value_of,
 )
-from .case import Case, Moved
+from .guard_context import GuardContext, Moved
 from .observation import TURN_CHARS, clean, cut
 from .plan_mode import ask, question_of, selection_of, steps_left_in_plan
 from .run_resources import RunResources
@@ -53,7 +53,7 @@ NO_FAILURE = frozenset(("duplicate_call_blocked", "declined"))
 """Errors after which no hook is called: the planner, or the user, is told, and nothing has failed."""
 
 
-def read_flow(case: Case, kit: RunResources) -> None:
+def read_flow(case: GuardContext, kit: RunResources) -> None:
     """Read what the outcome means for the workflow; one that cannot be followed any further ends the run."""
     run = case.run
     if case.stop is not None or kit.flow is None:
@@ -67,7 +67,7 @@ def read_flow(case: Case, kit: RunResources) -> None:
         fail(case, error)
 
 
-def fail(case: Case, error: UsageError) -> None:
+def fail(case: GuardContext, error: UsageError) -> None:
     """End the run since its workflow cannot be followed; *error* is in the final message."""
     case.lost, case.trouble = True, cut(clean(f"The workflow: {error}"), 500)
 
@@ -75,7 +75,7 @@ def fail(case: Case, error: UsageError) -> None:
 # -- Planning ----------------------------------------------------------------------------------------------------
 
 
-def _read_planning(case: Case, flow: Flow, kit: RunResources) -> None:
+def _read_planning(case: GuardContext, flow: Flow, kit: RunResources) -> None:
     run, outcome = case.run, case.outcome
     state = run.memory.flow
     assert state is not None, "a run with a workflow stands in it"
@@ -91,7 +91,7 @@ def _read_planning(case: Case, flow: Flow, kit: RunResources) -> None:
         _enter(case, flow, cursor, task, run.memory.plan)
 
 
-def _after_answer(case: Case, answer: Answer, flow: Flow, state: FlowState, cursor: Cursor) -> None:
+def _after_answer(case: GuardContext, answer: Answer, flow: Flow, state: FlowState, cursor: Cursor) -> None:
     """Go on after the answer to a task's question; one of the planner's leaves the workflow where it is."""
     memory = case.run.memory
     if state.kind != "ask":
@@ -104,7 +104,7 @@ def _after_answer(case: Case, answer: Answer, flow: Flow, state: FlowState, curs
     case.moved = _move_to(case, flow, cursor, task, memory.plan)
 
 
-def _after_reply(case: Case, text: str, flow: Flow, cursor: Cursor) -> None:
+def _after_reply(case: GuardContext, text: str, flow: Flow, cursor: Cursor) -> None:
     """Go on after the planner's reply: with its plan, its answer, or its question."""
     memory, state = case.run.memory, case.run.memory.flow
     assert state is not None, "a run with a workflow stands in it"
@@ -180,7 +180,7 @@ def _unlisted_tools(plan: Plan, flow: Flow, cursor: Cursor, run: Run) -> Invalid
     return None
 
 
-def _enter(case: Case, flow: Flow, cursor: Cursor, task: FlowTask | None, plan: Plan | None) -> None:
+def _enter(case: GuardContext, flow: Flow, cursor: Cursor, task: FlowTask | None, plan: Plan | None) -> None:
     """Let Planning go on with *task*: an action, a question, or nothing more to do."""
     case.answer, case.selection = None, None
     _checked_abort(case, cursor)
@@ -203,7 +203,7 @@ def _enter(case: Case, flow: Flow, cursor: Cursor, task: FlowTask | None, plan: 
         case.selection = moved.selection
 
 
-def _checked_abort(case: Case, cursor: Cursor) -> None:
+def _checked_abort(case: GuardContext, cursor: Cursor) -> None:
     if cursor.aborted:
         case.aborted, case.trouble = True, f"The workflow ended in its task {cursor.aborted}."
 
@@ -211,7 +211,7 @@ def _checked_abort(case: Case, cursor: Cursor) -> None:
 # -- Reviewing ---------------------------------------------------------------------------------------------------
 
 
-def _read_reviewing(case: Case, flow: Flow) -> None:
+def _read_reviewing(case: GuardContext, flow: Flow) -> None:
     run = case.run
     if run.counters.concluded:
         if case.review is not None and case.review.status == "retry":
@@ -224,7 +224,7 @@ def _read_reviewing(case: Case, flow: Flow) -> None:
     case.moved = _after_action(case, flow)
 
 
-def _after_action(case: Case, flow: Flow) -> Moved:
+def _after_action(case: GuardContext, flow: Flow) -> Moved:
     """Return where the workflow goes after the action that was just observed."""
     run = case.run
     state, selection, plan = _with_result(run), run.memory.selection, run.memory.plan
@@ -266,7 +266,7 @@ def _action_failed(run: Run) -> bool:
     return result is not None and not result.ok and result.error_code not in NO_FAILURE
 
 
-def _outputs(case: Case, cursor: Cursor, task: FlowTask) -> dict[str, Any]:
+def _outputs(case: GuardContext, cursor: Cursor, task: FlowTask) -> dict[str, Any]:
     """Return a task's outputs: the executor's, or of a tool what it returned, ``result``, and ``error``."""
     if task.action == EXEC_ACTION:
         return executed(cursor)
@@ -285,7 +285,7 @@ def _outputs(case: Case, cursor: Cursor, task: FlowTask) -> dict[str, Any]:
 
 
 def _move_to(
-    case: Case,
+    case: GuardContext,
     flow: Flow,
     cursor: Cursor,
     task: FlowTask | None,
@@ -325,7 +325,7 @@ def _tool_of(
     return Selection(tool=name, objective=what, arguments={}, origin=origin, needs=needs)
 
 
-def flow_arguments(case: Case, kit: RunResources, selection: Selection) -> dict[str, Any] | None:
+def flow_arguments(case: GuardContext, kit: RunResources, selection: Selection) -> dict[str, Any] | None:
     """Return the input of a task or hook, its templates filled; None when the run must end, with the reason."""
     run, flow, outcome = case.run, kit.flow, case.outcome
     assert flow is not None, "the workflow has selected this action"
@@ -344,7 +344,7 @@ def flow_arguments(case: Case, kit: RunResources, selection: Selection) -> dict[
         return None
 
 
-def check_listed(case: Case, kit: RunResources, selection: Selection) -> None:
+def check_listed(case: GuardContext, kit: RunResources, selection: Selection) -> None:
     """Deny the call of a plan's step that the task's own list of tools does not allow."""
     assert kit.flow is not None, "a plan's step belongs to a task of the workflow"
     try:

@@ -20,7 +20,7 @@ from ...states.records.questions import Answer, Question
 from ...states.records.requests import ModelRequest
 from ...states.run.phase_names import FINAL, PHASES, PLANNING
 from ...states.run.state import Run
-from ..decision.case import Case
+from ..decision.guard_context import GuardContext
 from ..decision.run_resources import RunResources
 from ..journal.file import damage_told
 from ..journal.reader import JournalReader, Readable, reader_of
@@ -196,12 +196,14 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
         )
 
 
-def _case(journal: JournalReader, row: RunRow, seq: int, taken: Transition | None) -> tuple[Case | None, str]:
+def _case(
+    journal: JournalReader, row: RunRow, seq: int, taken: Transition | None
+) -> tuple[GuardContext | None, str]:
     """Return the case of a row as the machine reads it now, or why it cannot be read."""
     try:
         run = run_before(journal, row.run_id, seq)
         if taken is None:
-            return Case(run, NoOutcome()), ""
+            return GuardContext(run, NoOutcome()), ""
         return read_case(run, recorded_outcome(journal, run, taken), RunResources(run.spec), taken.at), ""
     except (Erased, JournalDamaged) as error:
         if isinstance(error, Erased) or "erased" in str(error):
@@ -221,7 +223,7 @@ def _open_question(journal: JournalReader, row: RunRow, seq: int) -> Question | 
     return None
 
 
-def _repeats(rows: Sequence[Transition], case: Case | None) -> str:
+def _repeats(rows: Sequence[Transition], case: GuardContext | None) -> str:
     """Return which earlier calls a call repeats that was blocked or held back for that, as ``action 2 (row 4)``; empty for none."""
     if case is None or case.intent is None or (case.duplicate is None and not case.repeated):
         return ""
@@ -233,7 +235,7 @@ def _repeats(rows: Sequence[Transition], case: Case | None) -> str:
 
 
 def _candidates(
-    rows: tuple[Row, ...], taken: Transition | None, case: Case | None, repeats: str = ""
+    rows: tuple[Row, ...], taken: Transition | None, case: GuardContext | None, repeats: str = ""
 ) -> tuple[Candidate, ...]:
     values = taken.guards if taken is not None else {}
     found: list[Candidate] = []
@@ -253,7 +255,7 @@ def _candidates(
     return tuple(found)
 
 
-def _fact(guard: str, case: Case | None, repeats: str) -> str:
+def _fact(guard: str, case: GuardContext | None, repeats: str) -> str:
     if case is not None:
         told = " ".join(words_of(GUARDS[guard], case).split())
         blocks = guard in ("duplicate", "result_known") and GUARDS[guard](case)
@@ -261,7 +263,7 @@ def _fact(guard: str, case: Case | None, repeats: str) -> str:
     return " ".join((GUARDS[guard].__doc__ or "").split("\n\n")[0].split())
 
 
-def _words(taken: Transition | None, case: Case | None) -> tuple[str, str]:
+def _words(taken: Transition | None, case: GuardContext | None) -> tuple[str, str]:
     """Return what was asked for and what came back, in a few words."""
     if taken is None:
         return _needs(case.run if case is not None else None), ""

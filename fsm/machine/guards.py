@@ -15,12 +15,12 @@ from collections.abc import Callable
 from ...states.records.outcomes import DOUBTS, Answered, Asked, InDoubt, ModelFault, Unaffordable
 from ...states.run import budgets
 from ...states.run.state import Run
-from ..decision.case import Case
+from ..decision.guard_context import GuardContext
 from ..decision.plan_mode import step_of, steps_left_in_plan
 from .table import ROWS
 
-Guard = Callable[[Case], bool]
-Words = Callable[[Case, bool], str]
+Guard = Callable[[GuardContext], bool]
+Words = Callable[[GuardContext, bool], str]
 
 WORDS: dict[str, Words] = {}
 """For each guard of the table what it looked at, in plain words; total for every case."""
@@ -36,7 +36,7 @@ def words(guard: Guard) -> Callable[[Words], Words]:
     return registered
 
 
-def words_of(guard: Guard, case: Case) -> str:
+def words_of(guard: Guard, case: GuardContext) -> str:
     """Return what *guard* looked at in *case*, in plain words."""
     return WORDS[guard.__name__](case, guard(case))
 
@@ -77,13 +77,13 @@ _STOPS = {
 """Reasons of `stop_reached` in words; of limits and budgets the numbers are told instead."""
 
 
-def hard_stop(case: Case) -> bool:
+def hard_stop(case: GuardContext) -> bool:
     """Cancelled, a model fault, stuck, or a budget used up where that ends the run."""
     return case.stop is not None
 
 
 @words(hard_stop)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     run = case.run
     if isinstance(case.outcome, ModelFault):
         return f"the model failed: {case.outcome.code}"
@@ -101,47 +101,47 @@ def _(case: Case, holds: bool) -> str:
     return f"{case.stop}: {told.get(case.stop or '', case.trouble or 'the workflow ends the run')}"
 
 
-def elicitation_requested(case: Case) -> bool:
+def elicitation_requested(case: GuardContext) -> bool:
     """The planner asks the user something before it can plan."""
     return case.question is not None
 
 
 @words(elicitation_requested)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     return (
         f"it asks: {case.question.message}" if case.question is not None else "nothing is asked of the user"
     )
 
 
-def elicitations_left(case: Case) -> bool:
+def elicitations_left(case: GuardContext) -> bool:
     """Another question may be asked in this run."""
     return budgets.questions_left(case.run)
 
 
 @words(elicitations_left)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     return _usage_words(case.run, "elicitations", "max_elicitations", "questions asked")
 
 
-def answer_present(case: Case) -> bool:
+def answer_present(case: GuardContext) -> bool:
     """Stage 1 chose no action and answered."""
     return case.answer is not None
 
 
 @words(answer_present)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     if not holds:
         return "the reply is no answer"
     return "the reply answers and names no action" if case.answer else "the plan is empty, which is an answer"
 
 
-def selection_valid(case: Case) -> bool:
+def selection_valid(case: GuardContext) -> bool:
     """The reply names one known action with references that resolve."""
     return case.selection is not None and case.problem is None
 
 
 @words(selection_valid)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     if case.problem is not None:
         return f"{case.problem.code}: {case.problem.message}"
     if case.selection is None:
@@ -149,26 +149,26 @@ def _(case: Case, holds: bool) -> str:
     return f"action {case.selection.tool} is in the catalog and what it refers to exists"
 
 
-def action_allowed(case: Case) -> bool:
+def action_allowed(case: GuardContext) -> bool:
     """Policy and task type permit the action."""
     return case.denied is None
 
 
 @words(action_allowed)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     if case.denied is not None:
         return case.denied
     name = case.selection.tool if case.selection is not None else None
     return f"policy and task type permit {name}" if name else "there is no action to permit"
 
 
-def steps_left(case: Case) -> bool:
+def steps_left(case: GuardContext) -> bool:
     """Another action may be started and, if a planner is asked, another plan made."""
     return budgets.steps_left(case.run) and budgets.plans_left(case.run)
 
 
 @words(steps_left)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     told = _usage_words(case.run, "step", "max_steps", "step")
     return (
         told
@@ -177,46 +177,46 @@ def _(case: Case, holds: bool) -> str:
     )
 
 
-def selection_ok(case: Case) -> bool:
+def selection_ok(case: GuardContext) -> bool:
     """The selection is valid and allowed."""
     return selection_valid(case) and action_allowed(case)
 
 
 @words(selection_ok)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     return f"{words_of(selection_valid, case)}; {words_of(action_allowed, case)}"
 
 
-def selection_retries_left(case: Case) -> bool:
+def selection_retries_left(case: GuardContext) -> bool:
     """The selection may be asked again in this step."""
     return budgets.selection_retries_left(case.run)
 
 
 @words(selection_retries_left)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     return _usage_words(case.run, "selection_retries", "selection_retries", "asked again")
 
 
-def approval_needed(case: Case) -> bool:
+def approval_needed(case: GuardContext) -> bool:
     """A person must approve this call and has not yet been asked."""
     return case.approval
 
 
 @words(approval_needed)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     tool = case.intent.tool if case.intent is not None else None
     if holds:
         return f"{tool} needs an approval and nobody has given it yet"
     return f"{tool} needs none now" if tool else "there is no complete call to approve"
 
 
-def argument_missing(case: Case) -> bool:
+def argument_missing(case: GuardContext) -> bool:
     """The plan's step asks the user, or lacks an argument that only the user can give."""
     return case.question is not None
 
 
 @words(argument_missing)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     return (
         f"it asks: {case.question.message}"
         if case.question is not None
@@ -224,45 +224,45 @@ def _(case: Case, holds: bool) -> str:
     )
 
 
-def parameters_valid(case: Case) -> bool:
+def parameters_valid(case: GuardContext) -> bool:
     """The complete arguments satisfy the tool's schema."""
     return case.arguments is not None
 
 
 @words(parameters_valid)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     if case.invalid is not None:
         return case.invalid
     return "the arguments satisfy the tool's schema" if holds else "there are no arguments"
 
 
-def parameters_safe(case: Case) -> bool:
+def parameters_safe(case: GuardContext) -> bool:
     """No argument holds a value that must not reach a tool."""
     return case.unsafe is None
 
 
 @words(parameters_safe)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     return case.unsafe or "no argument holds a value that must not reach a tool"
 
 
-def parameters_ok(case: Case) -> bool:
+def parameters_ok(case: GuardContext) -> bool:
     """The arguments are valid and safe."""
     return parameters_valid(case) and parameters_safe(case)
 
 
 @words(parameters_ok)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     return f"{words_of(parameters_valid, case)}; {words_of(parameters_safe, case)}"
 
 
-def duplicate(case: Case) -> bool:
+def duplicate(case: GuardContext) -> bool:
     """The duplicate guard blocks this call."""
     return case.duplicate is not None
 
 
 @words(duplicate)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     if holds:
         return f"the {case.duplicate} rule blocks it"
     window = case.run.memory.window
@@ -270,45 +270,45 @@ def _(case: Case, holds: bool) -> str:
     return f"the same call stands {made:,} times among the last {len(window):,}"
 
 
-def result_known(case: Case) -> bool:
+def result_known(case: GuardContext) -> bool:
     """The call repeats one whose result the run has: it only reads, or ends a turn of the profile `native`."""
     return case.repeated
 
 
 @words(result_known)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     if holds:
         return "the same call stands in the history with its result"
     return "no result of the same call is known, or it may be made again"
 
 
-def tools_offered(case: Case) -> bool:
+def tools_offered(case: GuardContext) -> bool:
     """The tools have not been withheld in this attempt."""
     return not budgets.tools_withheld(case.run)
 
 
 @words(tools_offered)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     return "the tools were not withheld before" if holds else "the tools were withheld once in this attempt"
 
 
-def parameter_retries_left(case: Case) -> bool:
+def parameter_retries_left(case: GuardContext) -> bool:
     """The parameters may be asked again in this step; those that code has set cannot."""
     return not _is_settled_by_code(case) and budgets.parameter_retries_left(case.run)
 
 
-def _is_settled_by_code(case: Case) -> bool:
+def _is_settled_by_code(case: GuardContext) -> bool:
     return case.selection is not None and case.selection.arguments is not None
 
 
 @words(parameter_retries_left)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     if _is_settled_by_code(case):
         return "the arguments were settled by code, so nobody is asked again"
     return _usage_words(case.run, "parameter_retries", "parameter_retries", "asked again")
 
 
-def in_doubt(case: Case) -> bool:
+def in_doubt(case: GuardContext) -> bool:
     """A once effect was begun, and nobody knows whether it happened."""
     return isinstance(case.outcome, InDoubt)
 
@@ -319,28 +319,28 @@ def doubt_words(why: str) -> str:
 
 
 @words(in_doubt)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     if isinstance(case.outcome, InDoubt):
         return f"a once effect was {doubt_words(case.outcome.why)}"
     return "the call has ended" if case.result is not None else "no effect is in doubt"
 
 
-def input_required(case: Case) -> bool:
+def input_required(case: GuardContext) -> bool:
     """The tool needs an answer before it can continue."""
     return isinstance(case.outcome, Asked)
 
 
 @words(input_required)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     return "the tool asks for an answer" if holds else "the tool asks for nothing"
 
 
-def step_retries_left(case: Case) -> bool:
+def step_retries_left(case: GuardContext) -> bool:
     """The step's own retries are not used up."""
     return case.intent is not None and budgets.step_retries_left(case.run, _step_retries(case))
 
 
-def _step_retries(case: Case) -> int:
+def _step_retries(case: GuardContext) -> int:
     """Return how often the call may be tried again: what its tool allows, or the plan's step."""
     intent, step = case.intent, step_of(case.run)
     own = next((tool.step_retries for tool in case.run.spec.tools if intent and tool.name == intent.tool), 0)
@@ -348,12 +348,12 @@ def _step_retries(case: Case) -> int:
 
 
 @words(step_retries_left)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     used = case.run.counters.step_retries
     return f"tried again {used:,} of retries of the step {_step_retries(case):,}"
 
 
-def retryable(case: Case) -> bool:
+def retryable(case: GuardContext) -> bool:
     """
     The call failed in a way that may be tried again; a once effect only if it certainly did not begin.
 
@@ -367,7 +367,7 @@ def retryable(case: Case) -> bool:
 
 
 @words(retryable)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     result = case.result
     if result is None:
         return "the call has no result"
@@ -376,13 +376,13 @@ def _(case: Case, holds: bool) -> str:
     return f"it failed in a way that {'may' if holds else 'may not'} be tried again: {result.error}"
 
 
-def reply_invalid(case: Case) -> bool:
+def reply_invalid(case: GuardContext) -> bool:
     """The refinement or completion review could not be read."""
     return case.problem is not None
 
 
 @words(reply_invalid)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     if case.problem is not None:
         return f"{case.problem.code}: {case.problem.message}"
     if case.review is not None:
@@ -392,23 +392,23 @@ def _(case: Case, holds: bool) -> str:
     return "no reply was needed"
 
 
-def review_retries_left(case: Case) -> bool:
+def review_retries_left(case: GuardContext) -> bool:
     """The refinement or completion review may be asked again in this iteration."""
     return budgets.review_retries_left(case.run)
 
 
 @words(review_retries_left)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     return _usage_words(case.run, "review_retries", "review_retries", "asked again")
 
 
-def stop_reached(case: Case) -> bool:
+def stop_reached(case: GuardContext) -> bool:
     """There is a reason to stop: criteria met, the model's decision, no improvement, a limit."""
     return case.stop_reason is not None
 
 
 @words(stop_reached)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     if not holds:
         said = f"the model says {case.refinement.decision}; " if case.refinement is not None else ""
         return f"{said}{words_of(steps_left, case)}; {words_of(criteria_met, case)}"
@@ -418,23 +418,23 @@ def _(case: Case, holds: bool) -> str:
     return f"{reason}: {_STOPS.get(reason) or _budgets(case.run)}"
 
 
-def concluded(case: Case) -> bool:
+def concluded(case: GuardContext) -> bool:
     """The stop is already decided; only the completion review is left."""
     return bool(case.run.counters.concluded)
 
 
 @words(concluded)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     return f"the stop was decided before: {case.run.counters.stop}" if holds else "no stop was decided before"
 
 
-def review_success(case: Case) -> bool:
+def review_success(case: GuardContext) -> bool:
     """The completion review says that the task is done."""
     return case.review is not None and case.review.status == "success"
 
 
 @words(review_success)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     if case.review is None:
         return "there is no completion review yet"
     if case.overruled:
@@ -444,7 +444,7 @@ def _(case: Case, holds: bool) -> str:
     return f"the completion review says {case.review.status}"
 
 
-def final_action_pending(case: Case) -> bool:
+def final_action_pending(case: GuardContext) -> bool:
     """A final formatting action is wanted and has not been taken."""
     spec = case.run.spec
     wanted = spec.final_format is not None and spec.formatter is not None
@@ -452,7 +452,7 @@ def final_action_pending(case: Case) -> bool:
 
 
 @words(final_action_pending)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     if case.run.spec.final_format is None:
         return "no final format is wanted"
     return (
@@ -460,7 +460,7 @@ def _(case: Case, holds: bool) -> str:
     )
 
 
-def budget_used_up(case: Case) -> bool:
+def budget_used_up(case: GuardContext) -> bool:
     """A token, time or cost budget is used up, or what is left of it is too little for the next request."""
     return isinstance(case.outcome, Unaffordable) or (
         budgets.exhausted_budget(case.run.spec.limits, case.run.counters) is not None
@@ -468,52 +468,52 @@ def budget_used_up(case: Case) -> bool:
 
 
 @words(budget_used_up)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     return _budgets(case.run)
 
 
-def criteria_met(case: Case) -> bool:
+def criteria_met(case: GuardContext) -> bool:
     """There is at least one success criterion, and all are met."""
     return budgets.all_met(case.criteria)
 
 
 @words(criteria_met)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     if not case.criteria:
         return "there are no success criteria"
     return f"{case.criteria.count('1'):,} of {len(case.criteria):,} criteria met"
 
 
-def review_retry(case: Case) -> bool:
+def review_retry(case: GuardContext) -> bool:
     """The completion review asks for another attempt."""
     return case.review is not None and case.review.status == "retry"
 
 
 @words(review_retry)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     return words_of(review_success, case)
 
 
-def retries_left(case: Case) -> bool:
+def retries_left(case: GuardContext) -> bool:
     """Another attempt is allowed: not after no_improvement, and at most `Limits.max_retries` times."""
     return budgets.retries_left(case.run)
 
 
 @words(retries_left)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     told = _usage_words(case.run, "retries", "max_retries", "reviews that said retry")
     barred = case.run.counters.stop == "no_improvement"
     return told + (", after no_improvement none is allowed" if barred else "")
 
 
-def should_continue(case: Case) -> bool:
+def should_continue(case: GuardContext) -> bool:
     """The iteration was reviewed (a plan's steps are not), nothing stops the run, and the model continues."""
     reviewed = case.refinement is not None or (case.run.spec.plans and not concluded(case))
     return reviewed and case.stop_reason is None
 
 
 @words(should_continue)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     if case.stop_reason is not None:
         return f"it stops: {case.stop_reason}"
     if case.refinement is not None:
@@ -521,7 +521,7 @@ def _(case: Case, holds: bool) -> str:
     return "a plan's steps need no refinement" if case.run.spec.plans else "no refinement was read"
 
 
-def plan_has_steps(case: Case) -> bool:
+def plan_has_steps(case: GuardContext) -> bool:
     """The plan has steps that were not taken yet, or the workflow names an action (not in the two-stage forms)."""
     if case.moved is not None:
         return case.moved.selection is not None
@@ -531,7 +531,7 @@ def plan_has_steps(case: Case) -> bool:
 
 
 @words(plan_has_steps)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     if case.moved is not None:
         action = case.moved.selection
         return f"the workflow names {action.tool}" if action is not None else "the workflow names no action"
@@ -545,7 +545,7 @@ def _(case: Case, holds: bool) -> str:
     )
 
 
-def answer_valid(case: Case) -> bool:
+def answer_valid(case: GuardContext) -> bool:
     """The answer fits what the run waits for."""
     question = case.run.memory.question
     if question is None or not isinstance(case.outcome, Answered):
@@ -555,7 +555,7 @@ def answer_valid(case: Case) -> bool:
 
 
 @words(answer_valid)
-def _(case: Case, holds: bool) -> str:
+def _(case: GuardContext, holds: bool) -> str:
     question = case.run.memory.question
     if question is None or not isinstance(case.outcome, Answered):
         return "nobody has answered"

@@ -27,7 +27,7 @@ from ...states.phase import Phase
 from ...states.planning import Planning
 from ...states.reviewing import Reviewing
 from ...states.specifying import Specifying
-from ..decision.case import Case
+from ..decision.guard_context import GuardContext
 from .guards import GUARDS, Guard
 from .table import INITIAL, TABLE, WAITING, Row
 from .updates import CHANGES, Update
@@ -60,7 +60,7 @@ class Walker:
 
     __slots__ = ("case", "guards", "row", "state", "waits")
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: GuardContext) -> None:
         self.state = case.run.state
         self.case = case
         self.waits = case.run.memory.question is not None
@@ -192,7 +192,7 @@ class Machine(LibraryMachine):
         table: tuple[Row, ...] = TABLE,
         waiting: tuple[Row, ...] = WAITING,
         guards: Mapping[str, Guard] = GUARDS,
-        changes: Mapping[tuple[str, str], Callable[[Case], Update]] = CHANGES,
+        changes: Mapping[tuple[str, str], Callable[[GuardContext], Update]] = CHANGES,
     ) -> None:
         self.table, self.waiting, self.guards, self.changes = table, waiting, guards, changes
         super().__init__(
@@ -215,7 +215,7 @@ class Machine(LibraryMachine):
             )
 
 
-def _absent(case: Case) -> bool:
+def _absent(case: GuardContext) -> bool:
     raise InternalError(f"run {case.run.run_id}: a row in {case.run.state} names a guard that is not there")
 
 

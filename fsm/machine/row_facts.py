@@ -18,12 +18,12 @@ from ...states.records.outcomes import (
     Replied,
     Unaffordable,
 )
-from ..decision.case import Case
+from ..decision.guard_context import GuardContext
 from ..decision.plan_mode import step_of, steps_left_in_plan
 from .table import Row
 
 
-def facts_of(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
+def facts_of(case: GuardContext, row: Row, outcome: Outcome) -> dict[str, Any]:
     """Return what the row says of its outcome: kinds, codes, digests and whole numbers; no foreign text."""
     kind = outcome.kind
     facts: dict[str, Any] = {"kind": kind}
@@ -40,7 +40,7 @@ def facts_of(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
     return facts
 
 
-def _reply_facts(case: Case, outcome: Replied) -> dict[str, Any]:
+def _reply_facts(case: GuardContext, outcome: Replied) -> dict[str, Any]:
     usage = outcome.usage
     facts = {"reply": outcome.payload.wire(), "tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out}
     if outcome.finish != "stop":
@@ -59,7 +59,7 @@ def _reply_facts(case: Case, outcome: Replied) -> dict[str, Any]:
     return facts
 
 
-def _fault_facts(case: Case, outcome: ModelFault) -> dict[str, Any]:
+def _fault_facts(case: GuardContext, outcome: ModelFault) -> dict[str, Any]:
     facts = {"code": outcome.code, "message": outcome.payload.wire()}
     facts |= {name: value for name, value in asdict(outcome.usage).items() if value}
     if outcome.request_id is not None:
@@ -67,13 +67,13 @@ def _fault_facts(case: Case, outcome: ModelFault) -> dict[str, Any]:
     return facts
 
 
-def _doubt_facts(case: Case, outcome: InDoubt) -> dict[str, Any]:
+def _doubt_facts(case: GuardContext, outcome: InDoubt) -> dict[str, Any]:
     facts: dict[str, Any] = {"why": outcome.why} if outcome.why else {}
     facts |= {"message": outcome.payload.wire()} if outcome.payload is not None else {}
     return facts | ({"left": 1} if outcome.left else {})
 
 
-def _ended_facts(case: Case, outcome: Ended) -> dict[str, Any]:
+def _ended_facts(case: GuardContext, outcome: Ended) -> dict[str, Any]:
     facts = _used_facts(outcome)
     if outcome.result.error_code is not None:
         facts["error"] = outcome.result.error_code
@@ -100,7 +100,7 @@ def _used_facts(outcome: Ended | Cancelled) -> dict[str, Any]:
     return facts
 
 
-_FACTS: dict[str, Callable[[Case, Any], dict[str, Any]]] = {
+_FACTS: dict[str, Callable[[GuardContext, Any], dict[str, Any]]] = {
     Replied.kind: _reply_facts,
     ModelFault.kind: _fault_facts,
     Answered.kind: lambda case, outcome: {
@@ -118,7 +118,7 @@ _FACTS: dict[str, Callable[[Case, Any], dict[str, Any]]] = {
 """What a row says of each kind of outcome; of the others their kind alone."""
 
 
-def _call_facts(case: Case) -> dict[str, Any]:
+def _call_facts(case: GuardContext) -> dict[str, Any]:
     """Return what later rows need of an executed call: key, label, number of documents, its output."""
     result, intent = case.result, case.run.memory.intent
     assert result is not None and intent is not None, "Executing ends with a result of its intent"

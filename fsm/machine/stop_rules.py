@@ -24,7 +24,7 @@ from ...states.records.outcomes import (
 from ...states.run import budgets
 from ...states.run.phase_names import OBSERVING, PHASES, REVIEWING
 from ...states.run.state import Run
-from ..decision.case import Case
+from ..decision.guard_context import GuardContext
 from ..decision.interpret import read_phase, read_workflow
 from ..decision.plan_mode import steps_left_in_plan
 from ..decision.progress import stale_after
@@ -32,15 +32,15 @@ from ..decision.run_resources import RunResources
 from .guards import reply_invalid, review_retry
 from .table import CONCLUDED, STOPS, Stop
 
-Predicate = Callable[[Case], bool]
+Predicate = Callable[[GuardContext], bool]
 
 HARD_STOP, STOP_REACHED, ANSWER, LAST_FAIL = "hard_stop", "stop_reached", "answer_present", ""
 """When a reason is read: the guard that it makes hold, of the last ``fail`` of a phase none."""
 
 
-def read_case(run: Run, outcome: Outcome, kit: RunResources, at_us: int = 0) -> Case:
+def read_case(run: Run, outcome: Outcome, kit: RunResources, at_us: int = 0) -> GuardContext:
     """Return the case of *run* and *outcome*; pure, and total for every outcome that a request can have."""
-    case = Case(run, outcome, criteria=run.counters.criteria, at_us=at_us)
+    case = GuardContext(run, outcome, criteria=run.counters.criteria, at_us=at_us)
     if run.memory.question is None:
         read_phase(case, kit)
     if run.state == OBSERVING:
@@ -59,14 +59,14 @@ _ORDINARY = frozenset({Replied.kind, Ended.kind, Recalled.kind, NoOutcome.kind})
 """Kinds of outcome that stop no run by themselves."""
 
 
-def nothing_stops(case: Case) -> bool:
+def nothing_stops(case: GuardContext) -> bool:
     """Return whether no hard stop can hold, without asking the table: three of four transitions are like this."""
     if case.outcome.kind not in _ORDINARY or case.unaskable or case.lost or case.aborted:
         return False
     return not budgets.limit_reached(case.run)
 
 
-def first_stop(case: Case, guard: str) -> str | None:
+def first_stop(case: GuardContext, guard: str) -> str | None:
     """
     Return the reason of the first stop of the table that holds in the case's phase, or None.
 
@@ -86,17 +86,17 @@ def first_stop(case: Case, guard: str) -> str | None:
 # -- hard stops --------------------------------------------------------------------------------------------------
 
 
-def unaskable(case: Case) -> bool:
+def unaskable(case: GuardContext) -> bool:
     """A question has to be asked, and the run may ask no more."""
     return case.unaskable
 
 
-def workflow_lost(case: Case) -> bool:
+def workflow_lost(case: GuardContext) -> bool:
     """The workflow file cannot be followed any further."""
     return case.lost
 
 
-def cancelled(case: Case) -> bool:
+def cancelled(case: GuardContext) -> bool:
     """Somebody cancelled the run, or answered its question with a cancellation."""
     outcome = case.outcome
     return isinstance(outcome, Cancelled) or (
@@ -104,56 +104,56 @@ def cancelled(case: Case) -> bool:
     )
 
 
-def model_failed(case: Case) -> bool:
+def model_failed(case: GuardContext) -> bool:
     """The model could not be reached, or answered with an error."""
     return isinstance(case.outcome, ModelFault)
 
 
-def calls_refused(case: Case) -> bool:
+def calls_refused(case: GuardContext) -> bool:
     """Calls were blocked as duplicates, or refused for their parameters in a row, too often."""
     return budgets.calls_refused(case.run)
 
 
-def errors_in_a_row(case: Case) -> bool:
+def errors_in_a_row(case: GuardContext) -> bool:
     """Too many calls in a row have failed."""
     return budgets.errors_in_a_row(case.run)
 
 
-def tokens_used_up(case: Case) -> bool:
+def tokens_used_up(case: GuardContext) -> bool:
     """The token budget is used up, or what is left is too little for the next request."""
     if isinstance(case.outcome, Unaffordable) and case.outcome.reason == "token_budget":
         return True
     return budgets.token_budget_used_up(case.run.spec.limits, case.run.counters)
 
 
-def time_used_up(case: Case) -> bool:
+def time_used_up(case: GuardContext) -> bool:
     """The time budget is used up."""
     return budgets.time_budget_used_up(case.run.spec.limits, case.run.counters)
 
 
-def cost_used_up(case: Case) -> bool:
+def cost_used_up(case: GuardContext) -> bool:
     """The cost budget is used up, or what is left is too little for the next request."""
     if isinstance(case.outcome, Unaffordable) and case.outcome.reason == "cost_budget":
         return True
     return budgets.cost_budget_used_up(case.run.spec.limits, case.run.counters)
 
 
-def formatting(case: Case) -> bool:
+def formatting(case: GuardContext) -> bool:
     """Only the final formatting is left, to which no limit applies."""
     return bool(case.run.counters.formatted)
 
 
-def waiting(case: Case) -> bool:
+def waiting(case: GuardContext) -> bool:
     """The run waits for an answer, and makes no request to a model."""
     return case.run.memory.question is not None
 
 
-def all_met_in_review(case: Case) -> bool:
+def all_met_in_review(case: GuardContext) -> bool:
     """The run is in Reviewing, with every criterion met before."""
     return case.run.state == REVIEWING and budgets.all_met(case.run.counters.criteria)
 
 
-def aborted(case: Case) -> bool:
+def aborted(case: GuardContext) -> bool:
     """A step of the plan, or the workflow, says abort."""
     return case.aborted
 
@@ -161,34 +161,34 @@ def aborted(case: Case) -> bool:
 # -- after an action ---------------------------------------------------------------------------------------------
 
 
-def refined(case: Case) -> bool:
+def refined(case: GuardContext) -> bool:
     """The model has judged the action."""
     return case.refinement is not None
 
 
-def all_met(case: Case) -> bool:
+def all_met(case: GuardContext) -> bool:
     """There is at least one criterion, and all are met after this outcome."""
     return budgets.all_met(case.criteria)
 
 
-def model_stops(case: Case) -> bool:
+def model_stops(case: GuardContext) -> bool:
     """The model's refinement decides to stop."""
     return case.refinement is not None and case.refinement.decision == "stop"
 
 
-def refinement_unreadable(case: Case) -> bool:
+def refinement_unreadable(case: GuardContext) -> bool:
     """The refinement could not be read, and may not be asked again."""
     return case.problem is not None and not budgets.review_retries_left(case.run)
 
 
-def plan_is_done(case: Case) -> bool:
+def plan_is_done(case: GuardContext) -> bool:
     """A batch has no steps left in its plan, or the workflow has ended."""
     if case.moved is not None:
         return case.moved.state.kind == "end"
     return _between_steps(case) and case.run.spec.mode == "batch" and not steps_left_in_plan(case.run)
 
 
-def plan_wanted(case: Case) -> bool:
+def plan_wanted(case: GuardContext) -> bool:
     """A planner's plan has no steps left, but the run has, so it would plan again."""
     run = case.run
     if not _between_steps(case) or run.spec.mode != "planner" or steps_left_in_plan(run):
@@ -196,17 +196,17 @@ def plan_wanted(case: Case) -> bool:
     return budgets.steps_left(run)
 
 
-def no_plan_left(case: Case) -> bool:
+def no_plan_left(case: GuardContext) -> bool:
     """No other plan may be made."""
     return not budgets.plans_left(case.run)
 
 
-def stale(case: Case) -> bool:
+def stale(case: GuardContext) -> bool:
     """The scores have not risen for as many refinements in a row as `Limits.no_improvement_limit` says."""
     return budgets.improvement_failed(case.run, stale_after(case.run, case.refinement)[0])
 
 
-def step_wanted(case: Case) -> bool:
+def step_wanted(case: GuardContext) -> bool:
     """
     The run would start another action that counts as a step.
 
@@ -223,12 +223,12 @@ def step_wanted(case: Case) -> bool:
     return _between_steps(case) and (run.spec.mode == "planner" or steps_left_in_plan(run) > 0)
 
 
-def no_step_left(case: Case) -> bool:
+def no_step_left(case: GuardContext) -> bool:
     """No other action may be started."""
     return not budgets.steps_left(case.run)
 
 
-def _between_steps(case: Case) -> bool:
+def _between_steps(case: GuardContext) -> bool:
     """Whether Reviewing goes on by code, without a reply."""
     return case.run.spec.plans and not isinstance(case.outcome, Replied)
 
@@ -236,17 +236,17 @@ def _between_steps(case: Case) -> bool:
 # -- the last fail of a phase; with the guards `review_retry` and `reply_invalid` ------------------------------
 
 
-def improved_nothing(case: Case) -> bool:
+def improved_nothing(case: GuardContext) -> bool:
     """The run concluded because its scores no longer rose."""
     return case.run.counters.stop == "no_improvement"
 
 
-def reviewed(case: Case) -> bool:
+def reviewed(case: GuardContext) -> bool:
     """There is a completion review."""
     return case.review is not None
 
 
-def stop_recorded(case: Case) -> bool:
+def stop_recorded(case: GuardContext) -> bool:
     """A reason was recorded when the run concluded."""
     return bool(case.run.counters.stop)
 

@@ -23,8 +23,8 @@ from ...states.run.reasons import REASONS
 from ...states.run.spec import TASK_TOOL
 from ...states.run.state import Change, Counters, Run
 from ...tools.catalog import DOCUMENT_LIST
-from ..decision.case import Case
 from ..decision.duplicate_calls import repeated_step
+from ..decision.guard_context import GuardContext
 from ..decision.observation import (
     TURN_CHARS,
     answer_text,
@@ -57,7 +57,7 @@ APPROVAL_SCHEMA: dict[str, Any] = {
 # -- Planning -----------------------------------------------------------------------------------------------------
 
 
-def _select(case: Case) -> Update:
+def _select(case: GuardContext) -> Update:
     counters = case.run.counters
     planned: dict[str, Any] = {}
     if case.plan is not None or case.moved is not None:
@@ -82,21 +82,21 @@ def _select(case: Case) -> Update:
     )
 
 
-def _reselect(case: Case) -> Update:
+def _reselect(case: GuardContext) -> Update:
     counters = case.run.counters
     return Change(feedback=_problem(case)), replace(
         counters, selection_retries=counters.selection_retries + 1
     )
 
 
-def _problem(case: Case) -> str:
+def _problem(case: GuardContext) -> str:
     """Why the reply could not be used, for the next prompt."""
     if case.problem is not None:
         return case.problem.message
     return case.denied or case.invalid or case.unsafe or "the reply could not be used"
 
 
-def _answer(case: Case) -> Update:
+def _answer(case: GuardContext) -> Update:
     planned: dict[str, Any] = {"turn": _turn_of(case), "selection": None} if case.run.spec.plans else {}
     change = Change(answer=case.answer or None, feedback=None, **planned)
     return change, replace(
@@ -107,27 +107,27 @@ def _answer(case: Case) -> Update:
 # -- Specifying ---------------------------------------------------------------------------------------------------
 
 
-def _specify(case: Case) -> Update:
+def _specify(case: GuardContext) -> Update:
     counters = case.run.counters
     change = Change(intent=case.intent, feedback=None, reply=None)
     return change, replace(counters, action=counters.action + 1, parameter_retries=0, refused=0)
 
 
-def _withhold(case: Case) -> Update:
+def _withhold(case: GuardContext) -> Update:
     """The answer is asked for instead of the same call again; the attempt is noted, so that it happens once in each."""
     counters = case.run.counters
     change = Change(selection=None, intent=None, feedback=None, reply=None)
     return change, replace(counters, withheld=counters.retries + 1, parameter_retries=0)
 
 
-def _respecify(case: Case) -> Update:
+def _respecify(case: GuardContext) -> Update:
     counters = case.run.counters
     return Change(feedback=_problem(case)), replace(
         counters, parameter_retries=counters.parameter_retries + 1
     )
 
 
-def _refuse(case: Case) -> Update:
+def _refuse(case: GuardContext) -> Update:
     """The call is not executed: an error result in its place says why."""
     run, selection, counters = case.run, case.selection, case.run.counters
     assert selection is not None, "Specifying is entered with a selection"
@@ -170,7 +170,7 @@ def _refuse(case: Case) -> Update:
     )
 
 
-def _other_result(case: Case, step: Step) -> ToolResult:
+def _other_result(case: GuardContext, step: Step) -> ToolResult:
     """Return what a plan's step that is no tool came to: the user's answer, or nothing."""
     if step.type == "noop":
         return ToolResult("noop", ok=True, notes=(step.reason.strip() or "nothing was done",))
@@ -185,12 +185,12 @@ def _other_result(case: Case, step: Step) -> ToolResult:
 # -- Executing ----------------------------------------------------------------------------------------------------
 
 
-def _retry_step(case: Case) -> Update:
+def _retry_step(case: GuardContext) -> Update:
     counters = case.run.counters
     return Change(result=case.result, reply=None), replace(counters, step_retries=counters.step_retries + 1)
 
 
-def _execute(case: Case) -> Update:
+def _execute(case: GuardContext) -> Update:
     run, counters, result, intent = case.run, case.run.counters, case.result, case.run.memory.intent
     assert result is not None and intent is not None, "Executing ends with a result of its intent"
     window = run.memory.window
@@ -203,7 +203,7 @@ def _execute(case: Case) -> Update:
     )
 
 
-def _failures_in_row(case: Case, count: int, *, failed: bool) -> int:
+def _failures_in_row(case: GuardContext, count: int, *, failed: bool) -> int:
     """Return how many failed in a row; the call of a hook is none of them."""
     selection = case.run.memory.selection
     if selection is not None and selection.origin == "hook":
@@ -214,7 +214,7 @@ def _failures_in_row(case: Case, count: int, *, failed: bool) -> int:
 # -- Observing and Reviewing --------------------------------------------------------------------------------------
 
 
-def _observe(case: Case) -> Update:
+def _observe(case: GuardContext) -> Update:
     result = case.result
     assert result is not None, "Observing is entered with a result"
     observation = observation_of(case.run, result, case.recalled)
@@ -226,12 +226,12 @@ def _observe(case: Case) -> Update:
     return change, replace(case.run.counters, review_retries=0)
 
 
-def _reassess(case: Case) -> Update:
+def _reassess(case: GuardContext) -> Update:
     counters = case.run.counters
     return Change(feedback=_problem(case)), replace(counters, review_retries=counters.review_retries + 1)
 
 
-def _conclude(case: Case) -> Update:
+def _conclude(case: GuardContext) -> Update:
     counters = case.run.counters
     stale, best = stale_after(case.run, case.refinement)
     change = Change(refinement=case.refinement, feedback=None)
@@ -246,7 +246,7 @@ def _conclude(case: Case) -> Update:
     )
 
 
-def _format(case: Case) -> Update:
+def _format(case: GuardContext) -> Update:
     run = case.run
     last = next((item for item in reversed(run.memory.history) if _reportable(item)), None)
     references = (f"docList:{last.label}",) if last is not None else ()
@@ -270,7 +270,7 @@ def _reportable(message: Message) -> bool:
     return message.success and message.documents_count > 0 and message.tool != "document.extract"
 
 
-def _finish(case: Case) -> Update:
+def _finish(case: GuardContext) -> Update:
     counters = case.run.counters
     answer = final_answer(case, counters.stop, done=True)
     if (
@@ -282,7 +282,7 @@ def _finish(case: Case) -> Update:
     return Change(answer=answer, review=case.review, question=None), replace(counters, criteria=case.criteria)
 
 
-def _retry(case: Case) -> Update:
+def _retry(case: GuardContext) -> Update:
     counters, review = case.run.counters, case.review
     assert review is not None, "a retry is the completion review's word"
     planned: dict[str, Any] = {"plan": None} if case.run.spec.plans else {}
@@ -306,7 +306,7 @@ def _retry(case: Case) -> Update:
     )
 
 
-def _next_step(case: Case) -> Update:
+def _next_step(case: GuardContext) -> Update:
     """The plan's next step, or an action of the workflow, without asking the model again."""
     run, plan = case.run, case.run.memory.plan
     number, counts = run.counters.plan_step + 1, 1
@@ -327,7 +327,7 @@ def _next_step(case: Case) -> Update:
     )
 
 
-def _proceed(case: Case) -> Update:
+def _proceed(case: GuardContext) -> Update:
     counters, refinement, check = case.run.counters, case.refinement, case.run.memory.check
     stale, best = stale_after(case.run, refinement)
     planned: dict[str, Any] = {"plan": None} if case.run.spec.plans else {}
@@ -350,7 +350,7 @@ def _proceed(case: Case) -> Update:
 # -- asking a person, and taking in the answer --------------------------------------------------------------------
 
 
-def _wait_planning(case: Case) -> Update:
+def _wait_planning(case: GuardContext) -> Update:
     """A planner's question stops the run until somebody answers."""
     assert case.question is not None, "a planner waits for an answer"
     counters = case.run.counters
@@ -358,7 +358,7 @@ def _wait_planning(case: Case) -> Update:
     return change, replace(counters, elicitations=counters.elicitations + 1, selection_retries=0)
 
 
-def _wait_specifying(case: Case) -> Update:
+def _wait_specifying(case: GuardContext) -> Update:
     """A call waits for its approval, or a plan's step for an argument that nobody has given."""
     intent, question = case.intent, case.question
     if question is None:
@@ -376,7 +376,7 @@ def _wait_specifying(case: Case) -> Update:
     return change, replace(counters, elicitations=counters.elicitations + 1)
 
 
-def _wait_executing(case: Case) -> Update:
+def _wait_executing(case: GuardContext) -> Update:
     """A call waits for what its tool has asked, or for the outcome that nobody knows."""
     intent, outcome = case.run.memory.intent, case.outcome
     if isinstance(outcome, Asked):
@@ -412,7 +412,7 @@ def _wait_executing(case: Case) -> Update:
     return Change(question=question, reply=None), case.run.counters
 
 
-def _asking(case: Case, outcome: Asked) -> Update:
+def _asking(case: GuardContext, outcome: Asked) -> Update:
     """The tool's own question; what it wants back with the answer stays in the payload of the outcome."""
     intent, counters = case.run.memory.intent, case.run.counters
     assert intent is not None, "Executing is entered with an intent"
@@ -426,7 +426,7 @@ def _asking(case: Case, outcome: Asked) -> Update:
     return Change(question=question, reply=None), replace(counters, elicitations=counters.elicitations + 1)
 
 
-def _provide(case: Case) -> Update:
+def _provide(case: GuardContext) -> Update:
     """An answer settles the question; one to an approval is for that question's call alone."""
     outcome = case.outcome
     assert isinstance(outcome, Answered), "only an answer is valid here"
@@ -449,7 +449,7 @@ def _words(answer: Answer) -> str:
     return answer_text(answer.content) or "(an empty answer)"
 
 
-def _turn_of(case: Case) -> Turn | None:
+def _turn_of(case: GuardContext) -> Turn | None:
     """Return what a planner has said, or what a workflow asks, as a turn of the dialogue; nothing when code decides."""
     outcome = case.outcome
     if not isinstance(outcome, Replied):
@@ -460,27 +460,27 @@ def _turn_of(case: Case) -> Turn | None:
 # -- the end: every way to end has a final message ----------------------------------------------------------------
 
 
-def _fail(case: Case) -> Update:
+def _fail(case: GuardContext) -> Update:
     """A run fails: for its hard stop, else for the reason that the table of stops has for the phase's last ``fail``."""
     if case.stop is not None:
         return _fail_stopped(case)
     return _fail_update(case, first_stop(case, LAST_FAIL) or "internal_error")
 
 
-def _fail_reviewing(case: Case) -> Update:
+def _fail_reviewing(case: GuardContext) -> Update:
     """In Reviewing the criteria that were just found to be met are kept, too."""
     change, counters = _fail(case)
     return change, replace(counters, criteria=case.criteria)
 
 
-def _fail_update(case: Case, reason: str) -> Update:
+def _fail_update(case: GuardContext, reason: str) -> Update:
     answer = final_answer(case, reason, done=False)
     if trouble := case.trouble or (case.denied if case.run.state == PLANNING else None):
         answer = f"{answer}\n\n{trouble}"
     return Change(answer=answer, question=None), replace(case.run.counters, stop=reason)
 
 
-def _fail_stopped(case: Case) -> Update:
+def _fail_stopped(case: GuardContext) -> Update:
     change, counters = _fail_update(case, case.stop or "internal_error")
     if isinstance(case.outcome, ModelFault) and case.outcome.message.strip():
         told = f"{change.answer}\n\nThe model: {cut(line(case.outcome.message), TURN_CHARS)}"
@@ -495,7 +495,7 @@ def _fail_stopped(case: Case) -> Update:
     return change, counters
 
 
-def final_answer(case: Case, reason: str, *, done: bool) -> str:
+def final_answer(case: GuardContext, reason: str, *, done: bool) -> str:
     """
     Return the review's answer, else the draft, else the refinement's, else one composed from the results.
 
@@ -542,7 +542,9 @@ _MOVERS = frozenset(
 """Rows that move a workflow; each of them always says where it stands afterwards."""
 
 
-def workflow_update(case: Case, source: str, trigger: str, change: Change, counters: Counters) -> Update:
+def workflow_update(
+    case: GuardContext, source: str, trigger: str, change: Change, counters: Counters
+) -> Update:
     """Return what a row sets in a run with a workflow, beside what it sets in any run."""
     moved = case.moved
     if moved is None or (source, trigger) not in _MOVERS:
@@ -560,7 +562,7 @@ def workflow_update(case: Case, source: str, trigger: str, change: Change, count
     return change, counters
 
 
-CHANGES: dict[tuple[str, str], Callable[[Case], Update]] = {
+CHANGES: dict[tuple[str, str], Callable[[GuardContext], Update]] = {
     (PLANNING, "fail"): _fail,
     (PLANNING, "answer"): _answer,
     (PLANNING, "wait"): _wait_planning,

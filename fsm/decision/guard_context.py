@@ -41,7 +41,7 @@ class Moved(Struct, frozen=True, gc=False):
     counts: bool = True
 
 
-class Case(Struct):
+class GuardContext(Struct):
     """
     What the guards look at: filled by the readers of the phase and by the table of stops, then left alone.
 
