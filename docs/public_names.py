@@ -24,6 +24,10 @@ INNER = {
     "Redaction": frozenset(("found_in", "plan")),
     "EngineMachine": frozenset(("begin", "move", "teardown")),
     "WebFact": frozenset(("of", "read")),
+    "Phase": frozenset(("enter", "exit", "request")),
+    "Machine": frozenset(
+        ("add_model", "add_states", "add_transition", "remove_transition", "rows", "rows_of")
+    ),
 }
 """Methods that paor itself calls; they may change without notice, so the reference leaves them out."""
 

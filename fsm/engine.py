@@ -23,6 +23,7 @@ from ..states.settings.limits import Limits
 from ..states.settings.policy import Policy
 from ..states.settings.profile import Profile, Stage
 from ..tools.tool import Tool
+from .host.callbacks import callbacks_of
 from .host.cancel import acancel, cancel
 from .host.keyed_start import begin
 from .host.look import result_now, waiting_results
@@ -57,9 +58,11 @@ from .lifecycle.settings import EngineSettings, settings_of
 from .lifecycle.start import NewRun, new_run
 from .lifecycle.subrun_runner import SubrunDriver, new_round, new_workflow
 from .lifecycle.subruns import Task, task_options
+from .machine.machine import MACHINE, Machine
 from .results.events import Event
 from .results.result import Result
 from .runtime.ports import Clock, Ids, RandomIds, SystemClock
+from .runtime.values import ValuesPort
 
 if TYPE_CHECKING:
     from .journal.rows import RunRow
@@ -86,9 +89,13 @@ class Engine:
         clock, ids: Sources of time, ids and salts; by default the system's clocks and random ids.
         builtins: Whether the built-in tools are offered.
         deps: What tools get as `ToolContext.deps` in runs that bring none, such as a pool of connections; never journaled.
+        machine: The machine that runs walk, with the host's own guards, phases and rows; by default the standard one. Runs of
+            workflow files walk the standard one in any case, and so does the run of a workflow; its tasks walk this one.
+        values: Called with a run's id and its phase where the machine's `ask_values` says so; gives values for guards, which are
+            journaled. A coroutine function is awaited. What it raises ends the drive, not the run: a resume asks again.
 
     Raises:
-        UsageError: An unusable model, tool, template, or schema.
+        UsageError: An unusable model, tool, template, schema, or machine, with everything that is wrong with it.
     """
 
     def __init__(
@@ -106,9 +113,22 @@ class Engine:
         builtins: bool = True,
         rules: Sequence[str] | None = None,
         deps: Any = None,
+        machine: Machine | None = None,
+        values: ValuesPort | None = None,
     ) -> None:
-        settings = settings_of(model, tools, limits, policy, prompts, rules, builtins=builtins, deps=deps)
-        catalogs, listeners = compile_catalogs(settings), hooks_of(hooks)
+        settings = settings_of(
+            model,
+            tools,
+            limits,
+            policy,
+            prompts,
+            rules,
+            builtins=builtins,
+            deps=deps,
+            machine=machine,
+            values=values,
+        )
+        catalogs, listeners = compile_catalogs(settings), (*hooks_of(hooks), *callbacks_of(settings.machine))
         # the journal is opened last: an argument that cannot be used leaves no file and no connection behind
         self.journal = journal if isinstance(journal, Journal) else Journal(journal or "paor.db")
         self._runner = Runner(
@@ -143,6 +163,11 @@ class Engine:
     def limits(self) -> Limits:
         """The limits of every run in react mode that is started without its own; see `limits_of`."""
         return self._runner.settings.limits
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that runs walk."""
+        return self._runner.settings.machine or MACHINE
 
     @property
     def policy(self) -> Policy:
@@ -274,6 +299,7 @@ class Engine:
         variables: Mapping[str, Any] | None = None,
         key: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        values: Mapping[str, Any] | None = None,
         deps: Any = None,
         output_type: Any = None,
     ) -> Iterator[Event]:
@@ -316,6 +342,8 @@ class Engine:
                 nothing twice, whichever process it is in.
             metadata: What to find the run by, as JSON data of at most 4,096 bytes, such as ``{"tenant": "acme"}``. It decides
                 nothing and is in no prompt; `Journal.runs` searches it, and erasing the run erases it.
+            values: What guards of the host's own machine may look at (`GuardContext.values`), as JSON data of at most 65,536 bytes,
+                such as ``{"credit": 500}``; journaled with the run, so that a replay sees the same.
             output_type: Type of the answer: a pydantic model, dataclass, TypedDict, ``list[str]`` and the like, or a JSON Schema
                 as a mapping. The completion review is then always asked of the model; it gives the value, which is held to the
                 type's JSON Schema and asked for again, `Limits.review_retries` times, where it does not fit; after that the run
@@ -712,6 +740,10 @@ class Engine:
     async def acancel(self, run_id: str) -> Result:
         """Do the same as `cancel` on the running event loop."""
         return await acancel(self._runner, run_id)
+
+    def machine_for(self, spec: Spec) -> Machine | None:
+        """Return the machine that a run with *spec* walks, with this engine's functions; None for the standard one."""
+        return self._runner.settings.machine_for(spec)
 
     def current_spec(self, spec: Spec) -> Spec:
         """

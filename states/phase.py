@@ -1,5 +1,5 @@
 """
-The class that the seven phases are instances of.
+The class that every phase is an instance of: the seven of paor, and those that a host adds.
 
 A phase is a `transitions.State`; it answers one question, purely: what does a run in this phase need from the
 outside before it can be decided? It never touches anything itself.
@@ -7,20 +7,85 @@ outside before it can be decided? It never touches anything itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from transitions import State
 
-if TYPE_CHECKING:
-    from .records.requests import Request
-    from .run.state import Run
+from .base.errors import UsageError
+from .records.requests import NOTHING, ModelRequest, Request
+from .run.budgets import limit_reached
+from .run.state import Run
+
+Arguments = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
+"""Of a phase's call: values, or a pure function from the guard context to values."""
+
+Words = str | Callable[[Any], str]
+"""Of a phase's question: a text, or a pure function from the guard context to a text."""
+
+
+class NoCallbacks(list[Any]):
+    """The callbacks within a decision: none, and an attempt to add one says what is used instead."""
+
+    def append(self, callback: object) -> None:
+        """Refuse."""
+        raise UsageError(
+            "a callback within the decision would not be journaled; machine.on_enter, on_exit and after call yours after the commit"
+        )
+
+    extend = insert = __iadd__ = append  # type: ignore[assignment]
+
+
+WITHIN_NOTHING = NoCallbacks()
 
 
 class Phase(State):
-    """One phase of a run: a state of the machine that knows what it needs next."""
+    """
+    One phase of a run: a state of the machine that knows what it needs next.
 
-    def __init__(self, name: str, *, final: bool = False) -> None:
+    A host's own phase asks for one thing at most: a model's reply (*prompt* and *reply*), a call of a tool (*tool* and
+    *arguments*) or a person's answer (*question*). `Machine.phase` adds it to a machine, with the rows that asking takes.
+
+    Args:
+        name: One word, such as ``Verifying``; not one of the seven.
+        final: Whether nothing leads on from it; only `Done` and `Failed` are.
+        prompt: Template of a model request, with the placeholders of ``docs/howto/machine.md``.
+        reply: JSON Schema of the model's reply, an object; a reply that does not fit is asked for again, `Limits.review_retries` times.
+        model: Which model is asked; None for the run's own.
+        chooses: Whether the reply's ``mode`` and ``limits`` are those of the run from then on; no limit rises. Only in the machine's
+            first phase.
+        tool: Name of the tool that is called, one of the engine's.
+        arguments: Its arguments: values, or a pure function of the guard context. The call goes through Specifying, Executing and
+            Observing like any other, with its policy, approval, intent row and doubt, and comes back here; it is no step of the run.
+        question: What a person is asked: a text, or a pure function of the guard context that gives one.
+        answer: JSON Schema of the answer; None for any.
+        on_enter, on_exit: Called with the `TransitionTaken` event once a row that leads to the phase, or on from it, is durable.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        final: bool = False,
+        prompt: str | None = None,
+        reply: Mapping[str, Any] | None = None,
+        model: Any = None,
+        chooses: bool = False,
+        tool: str | None = None,
+        arguments: Arguments | None = None,
+        question: Words | None = None,
+        answer: Mapping[str, Any] | None = None,
+        on_enter: Callable[[Any], object] | None = None,
+        on_exit: Callable[[Any], object] | None = None,
+    ) -> None:
         super().__init__(name, final=final, ignore_invalid_triggers=False)
+        self.prompt, self.reply, self.model, self.chooses = prompt, reply, model, chooses
+        self.tool, self.arguments = tool, arguments
+        self.question, self.answer = question, answer
+        given = (("on_enter", on_enter), ("on_exit", on_exit))
+        self.callbacks = tuple((kind, name, callback) for kind, callback in given if callback is not None)
+        # lists that the library would call within the decision: there is nothing in them, and nothing can be put there
+        self.on_enter = self.on_exit = WITHIN_NOTHING
 
     def enter(self, event_data: object) -> None:
         """Do nothing: no effect hangs on entering a phase, so there are no callbacks to look for."""
@@ -30,4 +95,6 @@ class Phase(State):
 
     def request(self, run: Run) -> Request:
         """Return what *run*, which is in this phase, needs from the outside; touch nothing."""
-        raise NotImplementedError(self.name)
+        if self.prompt is None or limit_reached(run):
+            return NOTHING
+        return ModelRequest("phase", run.counters.review_retries)

@@ -97,6 +97,9 @@ class Present:
         """Return a recorded spec with the edit."""
         return spec.model_copy(update=EDITS[self.mutant.kind](spec, self.mutant))
 
+    def machine_for(self, spec: Any) -> None:
+        """Return nothing: the standard machine."""
+
 
 def _template(spec: Any, mutant: Mutant) -> dict[str, Any]:
     name, single = mutant.place, spec.profile.stage == "single"

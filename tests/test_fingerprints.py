@@ -173,8 +173,10 @@ def test_every_definition_that_decides_belongs_to_a_part() -> None:
 
 
 LEFT = {
+    "Callback",
     "Compiled",
     "Guard",
+    "Needed",
     "Predicate",
     "R",
     "RESOLVED",

@@ -178,12 +178,12 @@ TAKEN = {
         "JournalReader",
         "Readable",
         "Row",
-        "Machine",
         "Run",
         "SpecSource",
         "TakenRow",
         "TypedRunOptions",
     ),
+    *("Nothing", "ModelRequest", "ToolRequest", "Recall", "Moved", "Given", "Invalid", "QuestionRecord"),
     *("TypedResumeOptions", "FlowTask", "Plan", "Spec", "ToolSpec"),
 }
 """What calls take beside public types, and the records of a spec, a plan and a workflow file: docs/journal-format.md has these."""

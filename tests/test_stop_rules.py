@@ -24,7 +24,7 @@ from paor.fsm.machine.stop_rules import (
     nothing_stops,
     read_case,
 )
-from paor.fsm.machine.table import CONCLUDED, ROWS, STOPS, TABLE, Stop, rows_of
+from paor.fsm.machine.table import CONCLUDED, OWN, ROWS, STOPS, TABLE, Stop, rows_of
 from paor.prompts.parsing.replies import Invalid
 from paor.states.records.outcomes import Cancelled, NoOutcome, Outcome, Unaffordable
 from paor.states.records.reviews import Refinement, Review
@@ -54,7 +54,11 @@ def test_a_stop_leads_somewhere_in_every_phase_where_it_is_read(stop: Stop) -> N
     """The guard it makes hold is one of a row of that phase; without a guard the phase ends in a `fail` without guards."""
     assert stop.guard in (HARD_STOP, STOP_REACHED, ANSWER, LAST_FAIL)
     for phase in stop.phases:
-        if stop.guard:
+        if (
+            phase == OWN
+        ):  # phases of a host's own: each brings a row for a hard stop; see test_host_machine.py
+            assert stop.guard in (HARD_STOP, LAST_FAIL)
+        elif stop.guard:
             assert any(row.guards[:1] == (stop.guard,) for row in rows_of(phase))
         else:
             assert any(row.trigger == "fail" for row in rows_of(phase))

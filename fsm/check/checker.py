@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 from ...states.run.budgets import limit_reached
 from ...states.run.phase_names import DONE, FINAL, PHASES, PLANNING, REVIEWING
 from ...states.settings.limits import Limits
+from ..machine.guard_logic import find_shadowed, wanted_of
 from ..machine.machine import Machine, guards_in_force
 from ..machine.table import Row, rows_of
 from ..machine.updates import CHANGES
 from .bounded_specs import FORMS, BoundedSpec, Form, worlds_of
 from .counterexample import path_of
 from .findings import Check, Explored, Finding, PathStep
-from .guard_logic import find_shadowed, wanted_of
 from .invariants import broken_promises
 from .policy_lint import policy_findings
 from .state_space import STATES_MAX, AppliedDecision, StateEdge, StateGraph, explore

@@ -6,18 +6,24 @@ The readers of `fsm.decision.interpret` fill it, once and purely; `fsm.machine.s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
+from rpds import HashTrieMap
 
 from ...prompts.parsing.replies import Invalid
+from ...states.phase import Phase
 from ...states.records.actions import Intent, Selection, ToolResult
 from ...states.records.outcomes import Outcome
 from ...states.records.plans import Plan
 from ...states.records.questions import QuestionRecord
 from ...states.records.reviews import Refinement, Review
-from ...states.run.state import Run
+from ...states.records.visits import Visit
+from ...states.run.state import Change, Counters, Run
 from ...states.run.workflow_position import FlowState
+from ...states.settings.limits import Limits
 
 
 class Moved(Struct, frozen=True, gc=False):
@@ -39,6 +45,23 @@ class Moved(Struct, frozen=True, gc=False):
     selection: Selection | None = None
     plan_step: int = 0
     counts: bool = True
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NO_VALUES: Mapping[str, Any] = HashTrieMap()
+
+
+class Given(Struct, frozen=True):
+    """
+    What a row has recorded, for a replay without the host's code.
+
+    Attributes:
+        guards: Values of the guards.
+        change: What the row set.
+    """
+
+    guards: Mapping[str, bool]
+    change: Change
 
 
 class GuardContext(Struct):
@@ -76,6 +99,11 @@ class GuardContext(Struct):
         aborted: Whether a step of the plan or the workflow says abort.
         lost: Whether the workflow file cannot be followed any further.
         trouble: Why the workflow ends the run, for the final message.
+        phase: The host's own phase that the run is in, None in one of the seven.
+        visit: What that phase came to so far; None while it has come to nothing.
+        vetoes: What the host's own guards have refused on the way to the row that is taken, a sentence each.
+        given: What a replay goes by where the host's code is not there; None where it is.
+        fresh: Values from the engine's ``values`` port for this decision, over those of the run.
     """
 
     run: Run
@@ -109,3 +137,56 @@ class GuardContext(Struct):
     aborted: bool = False
     lost: bool = False
     trouble: str = ""
+    phase: Phase | None = None
+    visit: Visit | None = None
+    vetoes: tuple[str, ...] = ()
+    given: Given | None = None
+    fresh: Mapping[str, Any] = NO_VALUES
+
+    # -- what a host's own guards need most, by short names; all of the above is theirs, too --
+
+    @property
+    def tool(self) -> str | None:
+        """Name of the tool that is being chosen, specified or called; None where there is none."""
+        call = self.intent or self.run.memory.intent or self.selection or self.run.memory.selection
+        return call.tool if call is not None else None
+
+    @property
+    def call(self) -> Intent | None:
+        """The complete call as it would be executed, or as it was; None while it is not complete."""
+        return self.intent or self.run.memory.intent
+
+    @property
+    def now(self) -> datetime:
+        """When the outcome came in, in UTC: the time that the row records, so that a replay sees the same."""
+        return EPOCH + timedelta(microseconds=self.at_us)
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The host's own values: those of ``run(values=...)``, and over them those of the ``values`` port."""
+        return {**self.run.spec.values, **self.fresh} if self.fresh else self.run.spec.values
+
+    @property
+    def counters(self) -> Counters:
+        """Every number of the run, such as ``step``, ``errors``, ``retries`` and ``own``."""
+        return self.run.counters
+
+    @property
+    def limits(self) -> Limits:
+        """The run's limits."""
+        return self.run.spec.limits
+
+    def visited(self, phase: str) -> Visit | None:
+        """
+        Return what the last stay in one of the host's own phases came to, None before the first.
+
+        A stay that was about a call counts for this very call, its arguments and its number alone.
+        """
+        visit = (
+            self.visit
+            if self.phase is not None and self.phase.name == phase
+            else self.run.memory.visits.get(phase)
+        )
+        if visit is None or not visit.call:
+            return visit
+        return visit if self.call is not None and visit.call == self.call.idempotency_key else None

@@ -36,6 +36,7 @@ from ...tools.defaults import fill_defaults
 from ...tools.policy import denial, matches, unsafe
 from .duplicate_calls import duplicate_key, limits_for, rule_broken
 from .guard_context import GuardContext
+from .host_phases import read_host_phase
 from .native_mode import call_arguments, read_native
 from .observation import TURN_CHARS, cut, line
 from .offered_tools import connection_lacks, connection_meant
@@ -54,7 +55,7 @@ from .run_resources import RunResources
 
 def read_phase(case: GuardContext, kit: RunResources) -> None:
     """Fill *case* with what its outcome means in the run's phase; total for every outcome that a request can have."""
-    _READERS[case.run.state](case, kit)
+    _READERS.get(case.run.state, read_host_phase)(case, kit)
 
 
 def read_workflow(case: GuardContext, kit: RunResources) -> None:
@@ -210,8 +211,8 @@ def _check_allowed(case: GuardContext, selection: Selection, kit: RunResources) 
         from .workflow_mode import check_listed
 
         check_listed(case, kit, selection)
-    # The last formatting is paor's own action: a list of allowed tools does not name it, a ban of it holds.
-    if selection.origin == "format" and not matches(selection.tool, kit.spec.policy.deny):
+    # The last formatting is paor's own action, a phase's call the host's: a list of allowed tools names neither, a ban of it holds.
+    if selection.origin in ("format", "phase") and not matches(selection.tool, kit.spec.policy.deny):
         case.denied = None
 
 
@@ -271,7 +272,7 @@ def _propose(case: GuardContext, kit: RunResources) -> None:
     tool = kit.tool(selection)
     key = duplicate_key(run.spec.key_salt, tool.name, arguments)
     action = run.counters.action + 1
-    if selection.origin != "format" and not tool.repeat_allowed:
+    if selection.origin not in ("format", "phase") and not tool.repeat_allowed:
         limits, counters = limits_for(run.spec.limits, tool.duplicate_limits), run.counters
         if run.spec.native and not tool.duplicate_limits:
             # a turn that repeats a call has nothing else to say

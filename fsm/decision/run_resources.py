@@ -15,6 +15,7 @@ from ...prompts.parsing.reply_forms import (
     answer_form,
     output_form,
     parameters_form,
+    phase_form,
     plan_form,
     refinement_form,
     review_form,
@@ -22,6 +23,7 @@ from ...prompts.parsing.reply_forms import (
     task_plan_form,
 )
 from ...states.base.errors import InternalError, UsageError
+from ...states.phase import Phase
 from ...states.records.actions import Selection
 from ...states.records.requests import RequestKind
 from ...states.run.budgets import may_call
@@ -32,6 +34,7 @@ from ...tools.catalog import CONNECTION, DOCUMENT_LIST, Catalog
 from ...tools.defaults import settled_by_code
 from ...tools.policy import denial
 from ...tools.schema.parameters import ParameterSchema
+from .host_machine import recorded_phases
 from .offered_tools import offered_tools, references_of, takes_documents
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ class RunResources:
     Args:
         spec: What the run was started with (or, to compare, what an engine would start it with now).
         catalog: The spec's tools, if somebody has compiled them already.
+        machine: The host's own machine with its functions, of which the spec has the data; None where nobody has it.
 
     Attributes:
         spec: The same.
@@ -52,10 +56,15 @@ class RunResources:
         allowed: Those that the policy allows; a model is told of no others.
         prompts: Builder of the run's prompts.
         flow: The workflow file, None without one.
+        machine: The same.
+        phases: The host's own phases by name, as data.
     """
 
-    def __init__(self, spec: Spec, catalog: Catalog | None = None) -> None:
-        self.spec = spec
+    def __init__(self, spec: Spec, catalog: Catalog | None = None, machine: object = None) -> None:
+        self.spec, self.machine = spec, machine
+        self.phases: Mapping[str, Phase] = recorded_phases(spec.host_machine)
+        self._phase_tools = {tool.name: tool for tool in spec.phase_tools}
+        self._own_schemas: dict[str, ParameterSchema] = {}
         self.catalog = catalog if catalog is not None else Catalog(spec.tools)
         self.allowed = tuple(
             tool for tool in self.catalog if denial(spec.policy, spec.task_type, tool.name) is None
@@ -68,7 +77,6 @@ class RunResources:
         self.flow = _flow_of(spec) if spec.workflow is not None else None
         names = wire_names(tool.name for tool in self.catalog) if spec.native else {}
         self._wire = {wire: self.catalog.find(name) for name, wire in names.items()}
-        self._formatter_schema: ParameterSchema | None = None
         self._forms: dict[object, Form] = {}
         self._output: ParameterSchema | None = None
 
@@ -102,6 +110,8 @@ class RunResources:
         """Return the tool of an accepted selection; the final formatting action has its own."""
         if selection.origin == "format" and self.spec.formatter is not None:
             return self.spec.formatter
+        if selection.origin == "phase":
+            return self._phase_tools[selection.tool]
         tool = self.catalog.find(selection.tool)
         if tool is None:
             raise InternalError(f"the accepted action {selection.tool} is not in the catalog")
@@ -125,6 +135,8 @@ class RunResources:
             key = kind, "output"
         elif kind == "parameters" and run.memory.selection is not None:
             key = run.memory.selection.tool
+        elif kind == "phase":
+            key = kind, run.state
         if key not in self._forms:
             if len(self._forms) > _FORMS_KEPT:
                 self._forms.clear()
@@ -146,6 +158,8 @@ class RunResources:
             return review_form(spec.success_criteria, spec.output_schema)
         if kind == "plan":
             return plan_form([tool.name for tool in self.allowed])
+        if kind == "phase":
+            return phase_form(self.phases[run.state].reply or {})
         return task_plan_form() if kind == "task_plan" else answer_form()
 
     def offer(self, run: Run) -> Offer:
@@ -178,11 +192,19 @@ class RunResources:
 
     def schema(self, tool: ToolSpec) -> ParameterSchema:
         """Return the compiled parameter schema of *tool*."""
-        if tool is not self.spec.formatter:
-            return self.catalog.schema(tool)
-        if self._formatter_schema is None:
-            self._formatter_schema = ParameterSchema(tool.parameters)
-        return self._formatter_schema
+        if tool is self.spec.formatter or self._phase_tools.get(tool.name) is tool:
+            return self._own_schema(f"tool {tool.name}", tool.parameters)
+        return self.catalog.schema(tool)
+
+    def phase_schema(self, phase: Phase) -> ParameterSchema:
+        """Return the compiled schema of the reply to one of the host's own phases."""
+        return self._own_schema(f"phase {phase.name}", phase.reply or {})
+
+    def _own_schema(self, name: str, schema: Mapping[str, Any]) -> ParameterSchema:
+        """Return a schema that is in no catalog, compiled once."""
+        if name not in self._own_schemas:
+            self._own_schemas[name] = ParameterSchema(schema)
+        return self._own_schemas[name]
 
     def output_problems(self, output: object) -> str | None:
         """Return what of *output* the run's `output_schema` does not allow, None for nothing."""

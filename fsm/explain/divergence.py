@@ -149,7 +149,7 @@ def _exchange_part(run: Run, part: ComparedPart) -> Run:
     if not part.spec:
         return run
     spec = run.spec.model_copy(update=part.spec)
-    return replace(run, spec=spec) if run.seq else initial_run(run.run_id, run.number, spec)
+    return run.under(spec) if run.seq else initial_run(run.run_id, run.number, spec)
 
 
 def causes_of(

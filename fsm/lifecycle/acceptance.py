@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from ...states.base.errors import RunChanged
 from ...states.base.version import VERSION
 from ...states.run.spec import Spec
 from ...states.run.state import Run
-from ..decision.run_resources import RunResources
 from ..journal.payloads import JSON
 from ..machine.table import fingerprint
 from ..replay.restore import restore_run
@@ -33,15 +30,15 @@ def refusal(
     )
 
 
-def accept(drive: RunContext, present: Spec) -> None:
+def accept(runner: Runner, drive: RunContext, present: Spec) -> None:
     """Let *present* be in force in a run from its next row on, which will say so."""
     spec = drive.run.spec
     present = present.model_copy(
         update={"fingerprints": fingerprints_of(present), "engine": VERSION, "machine": fingerprint()}
     )
     drive.amended = drive.stager.stage(amendment(spec, present), JSON)
-    drive.run = replace(drive.run, spec=present)
-    drive.kit = RunResources(present)
+    drive.run = drive.run.under(present)
+    drive.kit = runner.resources(drive.run.spec)
 
 
 def changes_now(runner: Runner, run: Run | str) -> tuple[ChangedPart, ...]:
@@ -61,7 +58,7 @@ def check_unchanged(runner: Runner, drive: RunContext, *, accept_changes: bool) 
     run, drive.accepting = drive.run, accept_changes
     changes = changes_now(runner, run)
     if changes and accept_changes:
-        accept(drive, runner.settings.current_spec(run.spec))
+        accept(runner, drive, runner.settings.current_spec(run.spec))
     elif any(change.relevant for change in changes):
         raise refusal(run.run_id, changes)
     # the tasks too, before the workflow goes on: else it would be refused in the middle of one of its steps

@@ -71,6 +71,7 @@ class RunOptions(TypedDict, total=False):
     variables: Mapping[str, Any] | None
     key: str | None
     metadata: Mapping[str, Any] | None
+    values: Mapping[str, Any] | None
     deps: Any
 
 

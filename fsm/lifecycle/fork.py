@@ -24,7 +24,6 @@ from ...states.run.spec import Spec
 from ...states.run.state import Run
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
-from ..decision.run_resources import RunResources
 from ..journal.lineage import part_with
 from ..journal.payloads import JSON, Stager
 from ..journal.reader import JournalReader
@@ -247,9 +246,9 @@ def _create_fork(runner: Runner, point: ForkPoint, run_id: str, spec: Spec | Non
     )
     # it exists and its lease is held: a fault from here on gives that back, so that a resume can go on with the fork
     try:
-        run = replace(parent, run_id=run_id, number=number, spec=journal.reader.spec(run_id))
+        run = replace(parent, run_id=run_id, number=number).under(journal.reader.spec(run_id))
         stager = stager_of(journal.reader, number, runner.ids.salt)
-        drive = runner.hold(run, root, fence, RunResources(run.spec), runner.settings.model, stager, {})
+        drive = runner.hold(run, root, fence, runner.resources(run.spec), runner.settings.model, stager, {})
     except BaseException:
         journal.leases.release(number, fence)
         raise

@@ -13,7 +13,6 @@ from ...states.records.questions import QUESTION_ID, Answer, Question
 from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema, SchemaError
 from ...tools.tool import Tool
-from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
@@ -184,7 +183,7 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
         run, head = restore_run(journal.reader, row.run_id)
         if _timeout_answer(runner, run) is None:
             stager = Stager(journal.reader.next_payload(row.run), runner.ids.salt)
-            return runner.hold(run, head, 0, RunResources(run.spec), chosen, stager, connections), None
+            return runner.hold(run, head, 0, runner.resources(run.spec), chosen, stager, connections), None
     drive = runner.take(row.run_id)
     drive.connections.update(connections)
     drive.model, drive.deps = chosen, deps

@@ -130,14 +130,15 @@ class Runner:
             documents=references,
         )
         run = initial_run(run_id, number, spec)
-        kit = RunResources(spec)
-        if spec.task:
-            kit = RunResources(
-                spec, self._catalog(offered_tools(self.settings.tools, [tool.name for tool in spec.tools]))
-            )
+        offered = offered_tools(self.settings.tools, [tool.name for tool in spec.tools]) if spec.task else ()
+        kit = self.resources(spec, self._catalog(offered) if spec.task else None)
         drive = self.hold(run, root, fence, kit, new.model, stager, new.connections)
         drive.deps = new.deps
         return drive
+
+    def resources(self, spec: Spec, catalog: Catalog | None = None) -> RunResources:
+        """Return what a run with *spec* is decided with, the host's own machine with its functions among it."""
+        return RunResources(spec, catalog, self.settings.machine_for(spec))
 
     def _catalog(self, tools: tuple[Tool, ...]) -> Catalog:
         """Return the compiled catalog of *tools*; compiled once for each selection of tools."""
@@ -165,7 +166,7 @@ class Runner:
         try:
             run, head = restore_run(self.journal.reader, row.run_id)
             stager = stager_of(self.journal.reader, row.run, self.ids.salt)
-            drive = self.hold(run, head, fence, RunResources(run.spec), self.settings.model, stager, {})
+            drive = self.hold(run, head, fence, self.resources(run.spec), self.settings.model, stager, {})
             # an effect whose intent is recorded and whose end is not was begun by a driver that is gone
             drive.resumed = run.state == EXECUTING
             drive.may_be_made = self.journal.leases.may_be_made(row.run, fence, run.seq - 1)
@@ -202,6 +203,7 @@ class Runner:
             clock=self.clock,
             mark_us=self.clock.active_us(),
             first=run.seq,
+            values=self.settings.values,
         )
         drive.load = lambda first, count: self._documents(run.number, first, count)
         if run.spec.task == 0:

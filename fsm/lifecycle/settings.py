@@ -9,13 +9,18 @@ from typing import Any
 
 from ...prompts.model import Model
 from ...states.base.errors import UsageError
-from ...states.run.spec import Mode, Spec
+from ...states.run.host_machine import machine_data
+from ...states.run.spec import Mode, Spec, ToolSpec
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...tools.catalog import fold_name
 from ...tools.documents.tools import generate_report
 from ...tools.policy_typos import find_typos
 from ...tools.tool import Tool
+from ..machine.machine import MACHINE, Machine
+from ..machine.soundness import defects_of
+from ..runtime.values import ValuesPort
+from ..versioning.host_code import host_text
 from .arguments import model_of, rules_of, templates_of, toolbox
 
 PLANNER_STEPS = 1000
@@ -34,6 +39,9 @@ class EngineSettings:
         prompts: Templates by name that replace the shipped ones.
         rules: Instead of the shipped ones; none for those.
         deps: What the host hands to its tools in runs that bring none.
+        machine: The host's own; None for the standard one.
+        host_machine: The same as a spec records it.
+        values: The port for values from the host; None for none.
     """
 
     model: Model
@@ -43,6 +51,9 @@ class EngineSettings:
     prompts: Mapping[str, str]
     rules: tuple[str, ...]
     deps: Any = None
+    machine: Machine | None = None
+    host_machine: str = ""
+    values: ValuesPort | None = None
 
     @property
     def limits(self) -> Limits:
@@ -53,6 +64,21 @@ class EngineSettings:
     def policy(self) -> Policy:
         """What runs may do."""
         return self.given_policy if self.given_policy is not None else Policy()
+
+    @property
+    def phase_tools(self) -> tuple[ToolSpec, ...]:
+        """What the phases of the host's own machine call."""
+        phases = self.machine.host.phases.values() if self.machine is not None else ()
+        names = dict.fromkeys(phase.tool for phase in phases if phase.tool is not None)
+        return tuple(self.tools[name].spec() for name in names)
+
+    def machine_for(self, spec: Spec) -> Machine | None:
+        """Return the machine that a run with *spec* walks, with this engine's functions; None for the standard one."""
+        if not spec.host_machine:
+            return None
+        if spec.host_machine == self.host_machine:
+            return self.machine
+        return Machine.from_dict(machine_data(spec.host_machine), self.machine)
 
     def limits_of(self, mode: Mode) -> Limits:
         """Return the limits of a run that is started without its own: the defaults of its mode with the engine's."""
@@ -83,6 +109,9 @@ class EngineSettings:
         own["formatter"] = generate_report.spec() if spec.formatter is not None else None
         own["policy"] = self.given_policy if self.given_policy is not None else spec.policy
         own["rules"] = self.rules or spec.rules
+        if spec.host_machine or (spec.workflow is None and self.host_machine):
+            own |= {"host_machine": self.host_machine, "phase_tools": self.phase_tools}
+            own["templates"] |= phase_templates(self.machine)
         return spec.model_copy(update=own)
 
 
@@ -96,6 +125,8 @@ def settings_of(
     *,
     builtins: bool,
     deps: Any = None,
+    machine: Machine | None = None,
+    values: ValuesPort | None = None,
 ) -> EngineSettings:
     """
     Return what an engine was given, checked; the arguments are those of `fsm.engine.Engine`.
@@ -110,4 +141,45 @@ def settings_of(
         for problem in find_typos(policy, offered.keys()):
             warnings.warn(problem, stacklevel=3)  # at the line that makes the engine
     templates_of(prompts)
-    return EngineSettings(chosen, offered, limits, policy, dict(prompts or {}), rules_of(rules), deps)
+    own = usable_machine(machine, offered)
+    if values is not None and not callable(values):
+        raise UsageError("values must be a function of the run's id and its phase that gives a mapping")
+    return EngineSettings(
+        chosen,
+        offered,
+        limits,
+        policy,
+        dict(prompts or {}),
+        rules_of(rules),
+        deps,
+        own,
+        host_text(own),
+        values,
+    )
+
+
+def usable_machine(machine: Machine | None, tools: Mapping[str, Tool]) -> Machine | None:
+    """
+    Return a host's own machine, checked; None for the standard one.
+
+    Raises:
+        UsageError: It is none, it may not end, or one of its phases calls a tool that the engine does not have.
+    """
+    if machine is None or machine is MACHINE:
+        return None
+    if not isinstance(machine, Machine):
+        raise UsageError("machine must be a paor.Machine: begin with Machine.standard()")
+    problems = defects_of(machine)
+    if problems:
+        told = "".join(f"\n  {problem}" for problem in problems)
+        raise UsageError(f"the machine cannot be used:{told}")
+    for phase in machine.host.phases.values():
+        if phase.tool is not None and phase.tool not in tools:
+            raise UsageError(f"{phase.name} calls {phase.tool!a:.60}, which is no tool of this engine")
+    return machine
+
+
+def phase_templates(machine: Machine | None) -> dict[str, str]:
+    """Return the templates of the phases of a host's own machine, by the phases' names."""
+    phases = machine.host.phases if machine is not None else {}
+    return {name: phase.prompt for name, phase in phases.items() if phase.prompt is not None}

@@ -13,8 +13,8 @@ from ...states.base.errors import UsageError
 from ...states.base.version import VERSION
 from ...states.records.actions import DocumentRef
 from ...states.records.plans import TranscriptMessage
-from ...states.run.labels import key_of, metadata_of
-from ...states.run.spec import TASK_TOOL, Mode, Spec
+from ...states.run.labels import key_of, metadata_of, values_of
+from ...states.run.spec import TASK_TOOL, Mode, Spec, ToolSpec
 from ...states.run.state import label_of
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
@@ -42,7 +42,7 @@ from .arguments import (
 )
 from .fallback import fallback_of, warn_of_legacy
 from .position import WorkflowPosition
-from .settings import EngineSettings
+from .settings import EngineSettings, phase_templates
 
 if TYPE_CHECKING:
     from .workflow_start import GivenWorkflow, WorkflowLike
@@ -140,13 +140,15 @@ def new_run(
         policy=settings.policy if not whole else Policy(),
         model=chosen,
         offered=() if whole else offered if flow is None else flow.tools_of_workflow(settings.tools, offered),
-        templates=templates_of(settings.prompts, template, mode=mode, stage=profile.stage),
+        templates=templates_of(settings.prompts, template, mode=mode, stage=profile.stage)
+        | ({} if whole else phase_templates(settings.machine)),
         profile=profile,
         rules=settings.rules,
         own_templates=(planning_template(mode, profile.stage),) if template else (),
         host_templates=tuple(sorted(settings.prompts)),
         connections=tuple(connections or ()),
         key_salt=salt().hex(),
+        **_own_machine(settings, workflow=flow is not None, whole=whole),
         **options,
     )
     if flow is not None:
@@ -157,6 +159,17 @@ def new_run(
         detect = whole and not (options.get("language") or options.get("user_language"))
         spec = spec_at(spec, position, detect=detect)
     return NewRun(spec, inputs, chosen, dict(connections or {}), deps, given)
+
+
+def _own_machine(settings: EngineSettings, *, workflow: bool, whole: bool) -> dict[str, Any]:
+    """Return what a spec has of the host's own machine; the run of a workflow walks the standard one, its tasks the host's."""
+    if whole or not settings.host_machine:
+        return {}
+    if workflow:
+        raise UsageError(
+            "a run that follows a workflow file walks the standard machine; this engine has another one: use an engine without it"
+        )
+    return {"host_machine": settings.host_machine, "phase_tools": settings.phase_tools}
 
 
 def _output_schema(options: dict[str, Any], model: Model) -> dict[str, Any] | None:
@@ -227,16 +240,20 @@ def spec_of(
     output_schema: dict[str, Any] | None = None,
     key: str | None = None,
     metadata: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any] | None = None,
+    host_machine: str = "",
+    phase_tools: tuple[ToolSpec, ...] = (),
 ) -> Spec:
     """
     Return the spec of a run, still without documents and ids.
 
     Args:
-        objective, success_criteria, language, user_language, task_type, mode, context, final_format, fallback, transcript, key, metadata: See `fsm.engine.Engine.stream`.
+        objective, success_criteria, language, user_language, task_type, mode, context, final_format, fallback, transcript, key, metadata, values: See `fsm.engine.Engine.stream`.
         limits, policy, model, offered, templates, own_templates, host_templates, profile, rules: What the engine and the run's options come to.
         connections: Labels only.
         output_schema: JSON Schema of the answer, None for a text.
         key_salt: Hex salt of the run's keys.
+        host_machine, phase_tools: The host's own machine, and what its phases call.
 
     Raises:
         UsageError: An argument that cannot be used.
@@ -279,6 +296,9 @@ def spec_of(
         transcript=turns_of(transcript),
         key=key_of(key),
         metadata=metadata_of(metadata),
+        values=values_of(values),
+        host_machine=host_machine,
+        phase_tools=phase_tools,
         key_salt=key_salt,
         engine=VERSION,
         machine=fingerprint(),

@@ -7,6 +7,8 @@ The pure decision: run and outcome in, the next run and everything the journal n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -15,8 +17,11 @@ from msgspec.structs import replace
 from ...states.base.errors import IllegalEvent
 from ...states.records.outcomes import NO_USAGE, Outcome, Usage
 from ...states.records.requests import NOTHING, ModelRequest, Nothing, Recall, Request, ToolRequest
+from ...states.run.host_machine import machine_data
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Change, Counters, Run
+from ..decision.guard_context import NO_VALUES, Given
+from ..decision.host_machine import recorded_phases
 from ..decision.run_resources import RunResources
 from . import machine as in_force
 from .machine import DECIDE, PHASE_STATES, Machine, Walker
@@ -64,7 +69,8 @@ def request_of(run: Run) -> Request:
     """Return what *run* needs from the outside before its next transition."""
     if run.state in FINAL or run.memory.question is not None:
         return NOTHING
-    return _PHASE[run.state].request(run)
+    phase = _PHASE.get(run.state) or recorded_phases(run.spec.host_machine)[run.state]
+    return phase.request(run)
 
 
 def decide(
@@ -74,6 +80,9 @@ def decide(
     kit: RunResources,
     request: Request | None = None,
     machine: Machine | None = None,
+    *,
+    given: Given | None = None,
+    fresh: Mapping[str, Any] = NO_VALUES,
 ) -> Decision:
     """
     Return what *outcome* means for *run*; touch nothing.
@@ -85,27 +94,59 @@ def decide(
         kit: The run's catalog and prompts.
         request: As `request_of` gave it for *run*, if the caller knows it still.
         machine: That decides; None: the run's own, which is the standard one unless its engine was given another.
+        given: For a replay what the row has recorded, by which it goes where the host's code is not there.
+        fresh: What the engine's ``values`` port has given for this decision.
 
     Returns:
         The row to take, with every evaluated guard, the change and the counters after it.
 
     Raises:
         IllegalEvent: No row allows this; *run* stays as it was.
+        HostFunctionError: A guard or another function of the host's own machine raised; *run* stays as it was.
     """
     if machine is None:
-        machine = in_force.MACHINE
+        machine = machine_of(run, kit)
     if not _can_come(run, outcome.kind, request):
         raise _illegal(run, outcome)
     case = read_case(run, outcome, kit, moment.at_us)
+    case.given, case.fresh = given, fresh
     walker = Walker(case)
     if not machine.events[DECIDE].trigger(walker):
         raise _illegal(run, outcome)
     row = walker.row
+    if machine.required:
+        case.vetoes = _vetoes(walker, machine)
     change, counters = machine.changes[row.source, row.trigger](case)
     if run.memory.flow is not None:
         change, counters = workflow_update(case, row.source, row.trigger, change, counters)
     counters = _add_usage(counters, outcome.usage, moment)
     return Decision(row, walker.guards, change, counters, facts_of(case, row, outcome))
+
+
+def machine_of(run: Run, kit: RunResources) -> Machine:
+    """Return the machine that *run* walks: its host's own with the functions that *kit* has, or the standard one."""
+    if run.spec.host_machine and isinstance(kit.machine, Machine):
+        return kit.machine
+    return machine_told(run.spec.host_machine)
+
+
+def machine_told(text: str) -> Machine:
+    """Return the machine that a spec's `host_machine` tells, without the host's functions; the standard one for an empty text."""
+    return _recorded(text) if text else in_force.MACHINE
+
+
+@lru_cache(maxsize=32)
+def _recorded(text: str) -> Machine:
+    return Machine.from_dict(machine_data(text))
+
+
+def _vetoes(walker: Walker, machine: Machine) -> tuple[str, ...]:
+    """Return what the guards that the host requires of paor's own rows have refused, a sentence each."""
+    return tuple(
+        str(machine.guards[name].__doc__)
+        for name, value in walker.guards.items()
+        if name in machine.required and not value
+    )
 
 
 def _illegal(run: Run, outcome: Outcome) -> IllegalEvent:

@@ -22,12 +22,32 @@ from ...states.base.errors import InternalError
 from ...states.records.actions import StoredText
 from ...states.run.counters import counters_of
 from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
-from ...states.run.state import HISTORY_MESSAGES, Change, Counters, Memory, Run
+from ...states.run.state import HISTORY_MESSAGES, Change, Counters, Memory, Run, chosen_spec
 from ..decision.duplicate_calls import extend_window
 from ..decision.plan_mode import output_place
 
 Transition = tuple[str, str]
 """Source and trigger."""
+
+OWN_SLOTS = frozenset(
+    [
+        "selection",
+        "intent",
+        "result",
+        "reply",
+        "question",
+        "feedback",
+        "hint",
+        "improvements",
+        "refinement",
+        "review",
+        "answer",
+        "plan",
+        "visit",
+        "choice",
+    ]
+)
+"""Slots of `Change` that every row of a host's own machine sets, also to what they are already (`fsm.machine.host_rows`)."""
 
 _EVERY: dict[Transition, str] = {
     (PLANNING, "fail"): "answer question",
@@ -94,6 +114,10 @@ SETS: dict[str, Sets] = {"react": _sets({}), "plans": _sets(_PLANS), "workflow":
 """By kind of run and transition, exactly the slots of `Change` that it sets: a slot that is set only at times is lost."""
 
 
+_TURNS = {place for sets in SETS.values() for place, slots in sets.items() if "turn" in slots}
+"""Transitions that add a turn in some kind of run: a host's own first phase may choose the run's mode on the way."""
+
+
 def sets_of(run: Run) -> Sets:
     """Return what each transition sets in a run like *run*."""
     if run.memory.flow is not None:
@@ -126,7 +150,7 @@ def apply(
         InternalError: *change* sets other slots than `SETS` declares, or a turn that `restore` would not look for.
     """
     place, slots = (run.state, trigger), change.slots()
-    if slots.keys() != sets_of(run).get(place):
+    if slots.keys() != sets_of(run).get(place, OWN_SLOTS):
         _refuse(run, place, slots.keys())
     if "turn" in slots and (slots["turn"] is not None) is not _adds_turn(place, outcome["kind"]):
         raise InternalError(f"run {run.run_id}: {trigger} in {run.state} says a turn at times only")
@@ -136,11 +160,12 @@ def apply(
         facts.add(place, outcome, counters.step)
         updates |= facts.updates()
     memory = replace(run.memory, **updates)
-    return Run(run.run_id, run.number, run.spec, dest, run.seq + 1, counters, memory, at)
+    spec = run.spec if updates.get("choice") is None else chosen_spec(run.spec, memory.choice)
+    return Run(run.run_id, run.number, spec, dest, run.seq + 1, counters, memory, at)
 
 
 def _refuse(run: Run, place: Transition, found: Iterable[str]) -> None:
-    declared = sets_of(run).get(place, frozenset())
+    declared = sets_of(run).get(place, OWN_SLOTS)
     wrong = ", ".join(sorted(declared ^ set(found))) or "nothing that is declared"
     raise InternalError(
         f"run {run.run_id}: {place[1]} in {place[0]} must set {', '.join(sorted(declared)) or 'nothing'}; "
@@ -149,7 +174,9 @@ def _refuse(run: Run, place: Transition, found: Iterable[str]) -> None:
 
 
 def _updates(memory: Memory, slots: dict[str, Any]) -> dict[str, Any]:
-    """Return what a change's *slots* set in *memory*; its message goes to the history, its turn to the turns."""
+    """Return what a change's *slots* set in *memory*; its message goes to the history, its turn to the turns, its visit to the visits."""
+    if "visit" in slots and (visit := slots.pop("visit")) is not None:
+        slots["visits"] = memory.visits.insert(visit.phase, visit)
     if "message" in slots and (message := slots.pop("message")) is not None:
         slots["history"] = (*memory.history, message)[-HISTORY_MESSAGES:]
     if "turn" in slots and (turn := slots.pop("turn")) is not None:
@@ -224,8 +251,11 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
         rows: All that follow, in order, in the order of the table.
         load: Returns the change that a row's ``change`` column refers to.
     """
-    sets = sets_of(run)
-    says = {place for place, slots in sets.items() if "turn" in slots}
+    says = (
+        _TURNS
+        if run.spec.host_machine
+        else {place for place, slots in sets_of(run).items() if "turn" in slots}
+    )
     last: dict[Transition, tuple[Any, ...]] = {}
     messages: deque[tuple[Any, ...]] = deque(maxlen=HISTORY_MESSAGES)
     turns: deque[tuple[Any, ...]] = deque(maxlen=HISTORY_MESSAGES)
@@ -248,4 +278,5 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
     for _, column in sorted({item[1]: item[9] for item in (*last.values(), *messages, *turns)}.items()):
         memory = replace(memory, **_updates(memory, load(column).slots()))
     memory = replace(memory, **facts.updates())
-    return replace(run, at=row[2], state=row[5], seq=row[1] + 1, counters=counters_of(row), memory=memory)
+    after = replace(run, at=row[2], state=row[5], seq=row[1] + 1, counters=counters_of(row), memory=memory)
+    return after.under(run.spec)

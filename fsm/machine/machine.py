@@ -11,25 +11,38 @@ decision, a queue, and the logging of each try.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
 
 from transitions import EventData, MachineError, Transition
 from transitions import Machine as LibraryMachine
 from transitions.core import Event
 
-from ...states.base.errors import InternalError
+from ...states.base.errors import InternalError, UsageError
 from ...states.done import Done
 from ...states.executing import Executing
 from ...states.failed import Failed
 from ...states.observing import Observing
-from ...states.phase import Phase
+from ...states.phase import WITHIN_NOTHING, Phase
 from ...states.planning import Planning
 from ...states.reviewing import Reviewing
 from ...states.specifying import Specifying
 from ..decision.guard_context import GuardContext
 from .guards import GUARDS, Guard
-from .table import INITIAL, TABLE, WAITING, Row
+from .host_checks import (
+    check_callback,
+    check_fresh,
+    check_phase,
+    check_required,
+    check_row,
+    host_guard,
+    place_of,
+)
+from .host_rows import NO_HOST, Host, HostGuard, Tell, host_changes, host_guards, phase_rows
+from .markup import bound, graph_data, machine_markup, read_markup
+from .table import TABLE, WAITING, Row
 from .updates import CHANGES, Update
 
 PHASE_STATES: tuple[Phase, ...] = (
@@ -92,6 +105,9 @@ class Evaluation:
         return walker.guards[self.__name__]
 
 
+Needed = tuple[tuple[str, bool, Guard], ...]
+
+
 class GuardedTransition(Transition):
     """
     One row of the table: when all of its guards hold, the walker is in its destination.
@@ -100,16 +116,22 @@ class GuardedTransition(Transition):
         row: The row.
         label: Its trigger; diagrams of `transitions` show it in place of the event's name.
         needed: Name of each guard, what it must be, and the function.
+        required: Likewise the guards of the host's own, which are asked only where all others hold.
     """
 
-    def __init__(self, source: str, dest: str, *args: Any, row: Row, **kwargs: Any) -> None:
+    def __init__(
+        self, source: str, dest: str, *args: Any, row: Row, own: Container[str] = (), **kwargs: Any
+    ) -> None:
         super().__init__(source, dest, *args, **kwargs)
+        self.before = self.after = self.prepare = WITHIN_NOTHING
         self.row, self.label = row, row.trigger
-        self.needed: tuple[tuple[str, bool, Guard], ...] = tuple(
+        needed = [
             (condition.func.__name__, condition.target, condition.func.guard)
             for condition in self.conditions
             if isinstance(condition.func, Evaluation)
-        )
+        ]
+        self.needed: Needed = tuple(item for item in needed if item[0] not in own)
+        self.required: Needed = tuple(item for item in needed if item[0] in own)
 
     def execute(self, event_data: EventData) -> bool:
         """
@@ -126,9 +148,20 @@ class GuardedTransition(Transition):
                 value = guards[name] = guard(case)
             if value is not wanted:
                 fits = False
+        if fits and self.required:
+            fits = self._holds(walker)
         if fits:
             walker.state, walker.row = self.row.dest, self.row
         return fits
+
+    def _holds(self, walker: Walker) -> bool:
+        """Return whether the guards of the host's own hold; the first that does not is the last that is asked."""
+        for name, wanted, guard in self.required:
+            if name not in walker.guards:
+                walker.guards[name] = guard(walker.case)
+            if walker.guards[name] is not wanted:
+                return False
+        return True
 
 
 class OrderedEvent(Event):
@@ -173,19 +206,24 @@ class OrderedEvent(Event):
 
 class Machine(LibraryMachine):
     """
-    The machine of a table, for any number of runs and threads at once: it holds no run.
+    The machine of a table, for any number of runs and threads at once: it holds no run, and it is never changed.
+
+    `Machine.standard()` is paor's own. `require`, `phase`, `row` and the others each return another machine that has more; an
+    engine walks it with ``Engine(machine=...)``.
 
     Args:
         table: Rows of the phases, in the order in which they are tried.
         waiting: Rows of the phases that wait.
-        guards: Functions of the guards that the rows name.
-        changes: Functions of what each row sets, by source and trigger.
+        guards: Functions of the guards that the rows of paor's own name.
+        changes: Functions of what each of those rows sets, by source and trigger.
+        host: What a host has added.
 
     A row may name a guard that is not there: `fsm.check.checker` finds it, and a decision that needs it is refused.
     """
 
     transition_cls = GuardedTransition
     event_cls = OrderedEvent
+    _made = False
 
     def __init__(
         self,
@@ -193,26 +231,335 @@ class Machine(LibraryMachine):
         waiting: tuple[Row, ...] = WAITING,
         guards: Mapping[str, Guard] = GUARDS,
         changes: Mapping[tuple[str, str], Callable[[GuardContext], Update]] = CHANGES,
+        host: Host = NO_HOST,
     ) -> None:
-        self.table, self.waiting, self.guards, self.changes = table, waiting, guards, changes
+        rows = (*table, *waiting)
+        self.table, self.waiting, self.host = table, waiting, host
+        self.guards, self.changes = guards, changes
+        if host is not NO_HOST:
+            self.guards = {**guards, **host_guards(rows, host)}
+            self.changes = {**changes, **host_changes(rows, host, changes)}
         super().__init__(
             model=None,
-            states=list(PHASE_STATES),
-            initial=INITIAL,
+            states=[*PHASE_STATES, *host.phases.values()],
+            initial=host.initial,
             auto_transitions=False,
             send_event=True,
             ignore_invalid_triggers=False,
             queued=False,
         )
-        for row in (*table, *waiting):
-            self.add_transition(
+        own = host.guards.keys()
+        self.required = frozenset(
+            name for row in rows if not row.host for name in row.conditions if name in own
+        )
+        for row in rows:
+            super().add_transition(
                 DECIDE,
                 row.source,
                 row.dest,
-                conditions=[Evaluation(name, guards.get(name, _absent)) for name in row.conditions],
-                unless=[Evaluation(name, guards.get(name, _absent)) for name in row.unless],
+                conditions=[Evaluation(name, self.guards.get(name, _absent)) for name in row.conditions],
+                unless=[Evaluation(name, self.guards.get(name, _absent)) for name in row.unless],
                 row=row,
+                own=own,
             )
+        for name in _CALLED_WITHIN:
+            setattr(self, f"_{name}", WITHIN_NOTHING)
+        self._made = True
+
+    @classmethod
+    def standard(cls) -> Machine:
+        """Return paor's own machine, for a host to begin with."""
+        return MACHINE
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """All rows: those of each phase in the order in which they are tried, then those that take answers."""
+        return (*self.table, *self.waiting)
+
+    def rows_of(self, phase: str, *, waiting: bool = False) -> tuple[Row, ...]:
+        """Return the rows that are tried in *phase*, in order; for a waiting run a hard stop and the answer's."""
+        return tuple(row for row in self.rows if row.source == phase and row.is_tried(waits=waiting))
+
+    # -- what a host adds ----------------------------------------------------------------------------------------------
+
+    def require(
+        self,
+        trigger: str,
+        guard: Guard,
+        *,
+        source: str | None = None,
+        tool: str | Sequence[str] | None = None,
+    ) -> Machine:
+        """
+        Return a machine whose rows of *trigger* are taken only where *guard* holds, too.
+
+        Where it does not, the rows that follow are tried, as where any other guard of the row does not hold: a call that is not specified
+        is refused, and the model reads why; an action that is not selected is asked for again.
+
+        Args:
+            trigger: Such as ``specify``, ``select``, ``finish``, ``proceed``, ``retry``.
+            guard: A pure function of the `GuardContext` that gives True or False. Its name is the guard's, the first sentence of its
+                docstring what people and the model read. It is asked only where the row's other guards hold.
+            source: Only the rows of this phase.
+            tool: Only calls of the tools that fit this pattern, such as ``bank.*``, or one of these.
+
+        Raises:
+            UsageError: There are no such rows, or none that may have a condition; or the guard is none.
+        """
+        named = host_guard(guard, tool)
+        if named.name in self.host.guards and self.host.guards[named.name] is not named:
+            self._check_same(named)
+        wanted = [row for row in self.table if row.trigger == trigger and source in (None, row.source)]
+        check_required(trigger, source, wanted)
+        table: list[Row] = []
+        for row in self.table:
+            if row not in wanted:
+                table.append(row)
+                continue
+            table.append(replace(row, guards=(*row.guards, named.name)))
+            if trigger == "select":
+                asks = ("selection_ok", "steps_left", "selection_retries_left", f"not {named.name}")
+                table.append(Row(row.source, "reselect", row.source, asks, "asked again", host=True))
+        return self._with(table=tuple(table), guards={**self.host.guards, named.name: named})
+
+    def phase(self, phase: Phase, *, initial: bool = False) -> Machine:
+        """
+        Return a machine that has *phase*, with the rows that asking takes; `row` leads to it and on from it.
+
+        Args:
+            phase: The phase.
+            initial: Whether every run begins there.
+
+        Raises:
+            UsageError: Its name is taken or no name, or what it asks for is not one thing.
+        """
+        check_phase(phase, initial=initial, taken=self.states)
+        own, back = phase_rows(phase)
+        table = [*self.table, *(row for row in own if not row.answers)]
+        at = next(place for place, row in enumerate(table) if row.trigger == "observe")
+        table[at:at] = back
+        waiting = (*self.waiting, *(row for row in own if row.answers))
+        phases = {**self.host.phases, phase.name: phase}
+        callbacks = (*self.host.callbacks, *phase.callbacks)
+        start = phase.name if initial else self.host.initial
+        return self._with(
+            table=tuple(table), waiting=waiting, phases=phases, callbacks=callbacks, initial=start
+        )
+
+    def row(
+        self,
+        source: str,
+        trigger: str,
+        dest: str,
+        when: str | Guard | Sequence[str | Guard] = (),
+        before: str | None = None,
+        *,
+        at_most: int | None = None,
+        tell: Tell | None = None,
+        after: Callback | None = None,
+        meaning: str = "",
+    ) -> Machine:
+        """
+        Return a machine that has one more row.
+
+        Args:
+            source: The phase that it leads from: Planning, Specifying, Reviewing, or one of the host's own.
+            trigger: Its name, one word.
+            dest: The phase that it leads to: Planning, Specifying, Reviewing, Done, Failed, or one of the host's own.
+            when: Guards that must hold: names, ``not NAME``, or functions of the host's own.
+            before: Trigger of the row of *source* before which it is tried. None: after all others but one without guards; in
+                Specifying before anybody is asked to approve.
+            at_most: How often a run may take it; then the guard ``TRIGGER_left`` no longer holds. A loop needs such a bound.
+            tell: For a row to Planning: a pure function of the guard context that gives what the next plan is told. By default
+                it is told what the phase came to.
+            after: Called after the row is durable, with its `TransitionTaken` event.
+            meaning: One line for people.
+
+        Raises:
+            UsageError: It cannot be, with the reason.
+        """
+        names, guards = dict(self.host.guards), []
+        for item in (when,) if isinstance(when, str) or callable(when) else when:
+            if callable(item):
+                named = host_guard(item, None)
+                if named.name in names:
+                    self._check_same(named)
+                names[named.name] = named
+                item = named.name
+            guards.append(item)
+        if at_most is not None:
+            guards.append(f"{trigger}_left")
+        new = Row(
+            source,
+            trigger,
+            dest,
+            tuple(guards),
+            meaning or f"{trigger}: the host's own",
+            host=True,
+            at_most=at_most or 0,
+        )
+        check_row(new, self.table, self.states, at_most=at_most, tell=tell)
+        place = place_of(new, self.table, before)
+        table = (*self.table[:place], new, *self.table[place:])
+        tells = self.host.tells if tell is None else {**self.host.tells, (source, trigger): tell}
+        machine = self._with(table=table, guards=names, tells=tells)
+        return machine if after is None else machine.after(trigger, after)
+
+    def guard(self, *guards: Guard) -> Machine:
+        """Return a machine that knows these guards of the host's own by name, so that rows can name them, also with ``not``."""
+        names = dict(self.host.guards)
+        for guard in guards:
+            named = host_guard(guard, None)
+            if named.name in names:
+                self._check_same(named)
+            names[named.name] = named
+        return self._with(guards=names)
+
+    def ask_values(self, trigger: str) -> Machine:
+        """
+        Return a machine that asks the engine's ``values`` port each time that rows of *trigger* may be tried, right before the decision.
+
+        What it gives is journaled with the row and stands in `GuardContext.values`, so that a replay sees the same.
+
+        Raises:
+            UsageError: There is no such row, or one where something that a tool has done could be lost.
+        """
+        check_fresh(trigger, self.table)
+        return self._with(fresh=(*self.host.fresh, trigger))
+
+    # -- callbacks that cannot hurt ------------------------------------------------------------------------------------
+
+    def on_enter(self, phase: str, callback: Callback) -> Machine:
+        """Return a machine that calls *callback* with the `TransitionTaken` event after a row that leads to *phase* is durable."""
+        return self._calling("on_enter", phase, callback, self.states)
+
+    def on_exit(self, phase: str, callback: Callback) -> Machine:
+        """Return a machine that calls *callback* likewise after a row that leads on from *phase*."""
+        return self._calling("on_exit", phase, callback, self.states)
+
+    def after(self, trigger: str, callback: Callback) -> Machine:
+        """Return a machine that calls *callback* likewise after a row of *trigger*."""
+        return self._calling("after", trigger, callback, {row.trigger for row in self.rows})
+
+    def _calling(self, kind: str, place: str, callback: Callback, known: Iterable[str]) -> Machine:
+        check_callback(kind, place, callback, known)
+        return self._with(callbacks=(*self.host.callbacks, (kind, place, callback)))
+
+    # -- as data -------------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Return the machine as JSON data, in the form that `transitions`' markup extension has; functions by their names.
+
+        ``GraphMachine(model=None, **machine.graph_data())`` of `transitions` draws it.
+        """
+        return machine_markup(self.rows, cast("Iterable[Phase]", self.states.values()), self.host)
+
+    def graph_data(self) -> dict[str, Any]:
+        """Return what `transitions.Machine` and its extensions take as keyword arguments."""
+        return graph_data(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], functions: Machine | None = None) -> Machine:
+        """
+        Return the machine that `to_dict` told.
+
+        Args:
+            data: As `to_dict` gives it.
+            functions: A machine with the host's guards and other functions. Without it the machine can be drawn, compared and checked,
+                and a replay goes by what was recorded.
+
+        Raises:
+            UsageError: It is no machine's data.
+        """
+        rows, host = read_markup(data)
+        host = host if functions is None else bound(host, functions.host)
+        return cls(
+            tuple(row for row in rows if not row.answers),
+            tuple(row for row in rows if row.answers),
+            host=host,
+        )
+
+    def _with(
+        self,
+        *,
+        table: tuple[Row, ...] | None = None,
+        waiting: tuple[Row, ...] | None = None,
+        **host: Any,
+    ) -> Machine:
+        return Machine(
+            self.table if table is None else table,
+            self.waiting if waiting is None else waiting,
+            host=replace(self.host, **host),
+        )
+
+    def _check_same(self, guard: HostGuard) -> None:
+        known = self.host.guards.get(guard.name)
+        if known is not None and (known.function is not guard.function or known.tools != guard.tools):
+            raise UsageError(
+                f"there is a guard {guard.name} already, of another function or for other tools: give this one a name of its own"
+            )
+
+    # -- what the library would let anybody change ---------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._made:
+            raise UsageError(f"{name} cannot be set: {_UNCHANGED}")
+        super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the library's shorthands ``on_enter_PHASE``, ``on_exit_PHASE`` and ``after_TRIGGER``, or say what is used instead."""
+        for kind in ("on_enter", "on_exit", "after"):
+            if name.startswith(f"{kind}_"):
+                return partial(getattr(self, kind), name.removeprefix(f"{kind}_"))
+        if name.startswith(("before_", "prepare_")):
+            raise UsageError(f"{name}: {_WITHIN}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def add_states(self, states: Any, *args: Any, **kwargs: Any) -> None:
+        """Refuse, once the machine is made: `phase` returns another machine that has the phase."""
+        if self._made:
+            raise UsageError(f"add_states: {_UNCHANGED}; machine = machine.phase(Phase('Verifying', ...))")
+        super().add_states(states, *args, **kwargs)
+
+    def add_transition(  # type: ignore[override]
+        self, trigger: str, source: Any, dest: Any, *args: Any, **kwargs: Any
+    ) -> None:
+        """Refuse: `row` returns another machine that has the row."""
+        raise UsageError(
+            f"add_transition: {_UNCHANGED}; machine = machine.row('Reviewing', 'verify', 'Verifying')"
+        )
+
+    def remove_transition(self, trigger: str, source: str = "*", dest: str = "*") -> None:
+        """Refuse: the rows of paor's own stay."""
+        raise UsageError(
+            f"remove_transition: {_UNCHANGED}; a row is kept from being taken by machine.require(...)"
+        )
+
+    def add_model(self, model: Any, initial: Any = None) -> None:
+        """Refuse: a run is the journal's, not an object that the machine holds."""
+        raise UsageError("add_model: a run is no model of the machine; Engine(machine=...).run(...) walks it")
+
+
+_CALLED_WITHIN = (
+    *(
+        "before_state_change",
+        "after_state_change",
+        "prepare_event",
+        "finalize_event",
+        "on_exception",
+        "on_final",
+    ),
+)
+"""Lists of callbacks that the library calls within the decision."""
+
+Callback = Callable[[Any], object]
+"""Called with a `paor.events.TransitionTaken` once its row is durable; what it raises is logged."""
+
+_UNCHANGED = (
+    "a machine is never changed, since runs share it and journals name it; its methods return another one"
+)
+_WITHIN = "a callback within the decision would not be journaled; machine.on_enter, on_exit and after call yours after the commit"
 
 
 def _absent(case: GuardContext) -> bool:

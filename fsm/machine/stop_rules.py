@@ -22,7 +22,7 @@ from ...states.records.outcomes import (
     Unaffordable,
 )
 from ...states.run import budgets
-from ...states.run.phase_names import OBSERVING, PHASES, REVIEWING
+from ...states.run.phase_names import OBSERVING, PHASES, REVIEWING, SPECIFYING
 from ...states.run.state import Run
 from ..decision.guard_context import GuardContext
 from ..decision.interpret import read_phase, read_workflow
@@ -30,7 +30,7 @@ from ..decision.plan_mode import steps_left_in_plan
 from ..decision.progress import stale_after
 from ..decision.run_resources import RunResources
 from .guards import reply_invalid, review_retry
-from .table import CONCLUDED, STOPS, Stop
+from .table import CONCLUDED, OWN, STOPS, Stop
 
 Predicate = Callable[[GuardContext], bool]
 
@@ -74,7 +74,8 @@ def first_stop(case: GuardContext, guard: str) -> str | None:
         case: As far as it is read.
         guard: Which stops are asked: those that make this guard hold, empty for the reason of the last ``fail``.
     """
-    for reason, needed in _COMPILED[guard, case.run.state]:
+    phase = case.run.state if case.run.state in PHASES else OWN
+    for reason, needed in _COMPILED[guard, phase]:
         for predicate, wanted in needed:
             if predicate(case) is not wanted:
                 break
@@ -138,9 +139,13 @@ def cost_used_up(case: GuardContext) -> bool:
     return budgets.cost_budget_used_up(case.run.spec.limits, case.run.counters)
 
 
-def formatting(case: GuardContext) -> bool:
-    """Only the final formatting is left, to which no limit applies."""
-    return bool(case.run.counters.formatted)
+def beyond_limits(case: GuardContext) -> bool:
+    """No limit applies: only the final formatting is left, or a phase of the host's own acts without a model."""
+    if case.run.counters.formatted:
+        return True
+    if case.phase is not None:
+        return case.phase.prompt is None
+    return case.run.state == SPECIFYING and case.selection is not None and case.selection.origin == "phase"
 
 
 def waiting(case: GuardContext) -> bool:
@@ -271,7 +276,7 @@ def _compile(stops: tuple[Stop, ...]) -> Compiled:
             (stop.reason, needed(stop)) for stop in stops if stop.guard == guard and phase in stop.phases
         )
         for guard in (HARD_STOP, STOP_REACHED, ANSWER, LAST_FAIL)
-        for phase in PHASES
+        for phase in (*PHASES, OWN)
     }
 
 

@@ -35,6 +35,8 @@ class Row:
         guards: Names of guards, ``not NAME`` for one that must not hold; none: the row always fits.
         meaning: One line for people.
         answers: Whether it takes an answer: tried while the run waits, and only then.
+        host: Whether it is one of a host's own machine.
+        at_most: How often it may be taken in a run; 0: as often as its guards let it.
     """
 
     source: str
@@ -43,6 +45,8 @@ class Row:
     guards: tuple[str, ...]
     meaning: str
     answers: bool = False
+    host: bool = False
+    at_most: int = 0
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -212,7 +216,10 @@ class Stop:
 CONCLUDED = ""
 """Instead of a reason: the one that was recorded by ``conclude``."""
 
-_ASKING = (PLANNING, SPECIFYING, REVIEWING)
+OWN = "*"
+"""Instead of a phase's name: every phase of a host's own machine."""
+
+_ASKING = (PLANNING, SPECIFYING, REVIEWING, OWN)
 
 STOPS: tuple[Stop, ...] = (
     # -- hard stops: read first in every phase but Observing, so that what a tool did is always recorded -------
@@ -220,7 +227,7 @@ STOPS: tuple[Stop, ...] = (
     Stop(
         "stuck",
         "hard_stop",
-        (PLANNING, SPECIFYING),
+        (PLANNING, SPECIFYING, OWN),
         ("unaskable",),
         meaning="a question, but no more may be asked",
     ),
@@ -237,21 +244,21 @@ STOPS: tuple[Stop, ...] = (
         ("model_failed",),
         meaning="the model could not be reached, or refused",
     ),
-    # Limits: before a request to the model, and at entry to Reviewing. The final formatting is beyond all of them,
-    # and an answer that somebody has given is taken in whatever is used up. Calls before budgets: a run that repeats
+    # Limits: before a request to the model, and at entry to Reviewing. The final formatting and what a host's own phase
+    # does without a model are beyond all of them, and an answer that somebody has given is taken in whatever is used up. Calls before budgets: a run that repeats
     # itself is told so, not that it has spent what it repeated itself with.
     Stop(
         "stuck",
         "hard_stop",
         _ASKING,
-        ("calls_refused", "not formatting", "not waiting"),
+        ("calls_refused", "not beyond_limits", "not waiting"),
         meaning="too many calls were blocked, or refused in a row",
     ),
     Stop(
         "consecutive_errors",
         "hard_stop",
         _ASKING,
-        ("errors_in_a_row", "not formatting", "not waiting"),
+        ("errors_in_a_row", "not beyond_limits", "not waiting"),
         meaning="too many tool errors in a row",
     ),
     # With every criterion met a used-up budget is no failure: Reviewing concludes with it, see below.
@@ -259,21 +266,21 @@ STOPS: tuple[Stop, ...] = (
         "token_budget",
         "hard_stop",
         _ASKING,
-        ("tokens_used_up", "not formatting", "not waiting", "not all_met_in_review"),
+        ("tokens_used_up", "not beyond_limits", "not waiting", "not all_met_in_review"),
         meaning="no tokens are left for the next request",
     ),
     Stop(
         "time_budget",
         "hard_stop",
         _ASKING,
-        ("time_used_up", "not formatting", "not waiting", "not all_met_in_review"),
+        ("time_used_up", "not beyond_limits", "not waiting", "not all_met_in_review"),
         meaning="no time is left for the next request",
     ),
     Stop(
         "cost_budget",
         "hard_stop",
         _ASKING,
-        ("cost_used_up", "not formatting", "not waiting", "not all_met_in_review"),
+        ("cost_used_up", "not beyond_limits", "not waiting", "not all_met_in_review"),
         meaning="no money is left for the next request",
     ),
     Stop(
@@ -382,6 +389,7 @@ STOPS: tuple[Stop, ...] = (
     Stop("review_failed", "", (REVIEWING,), ("reviewed",), meaning="the completion review says failed"),
     Stop("review_failed", "", (REVIEWING,), ("reply_invalid",), meaning="no completion review can be read"),
     Stop(CONCLUDED, "", (REVIEWING,), ("stop_recorded",), meaning="the reason that was recorded before"),
+    Stop("own_row", "", (OWN,), (), meaning="a row of the host's own machine ends the run"),
     Stop(
         "internal_error",
         "",

@@ -84,16 +84,17 @@ def _select(case: GuardContext) -> Update:
 
 def _reselect(case: GuardContext) -> Update:
     counters = case.run.counters
-    return Change(feedback=_problem(case)), replace(
+    return Change(feedback=problem_of(case)), replace(
         counters, selection_retries=counters.selection_retries + 1
     )
 
 
-def _problem(case: GuardContext) -> str:
+def problem_of(case: GuardContext) -> str:
     """Why the reply could not be used, for the next prompt."""
     if case.problem is not None:
         return case.problem.message
-    return case.denied or case.invalid or case.unsafe or "the reply could not be used"
+    vetoes = "; ".join(case.vetoes)
+    return case.denied or case.invalid or case.unsafe or vetoes or "the reply could not be used"
 
 
 def _answer(case: GuardContext) -> Update:
@@ -122,7 +123,7 @@ def _withhold(case: GuardContext) -> Update:
 
 def _respecify(case: GuardContext) -> Update:
     counters = case.run.counters
-    return Change(feedback=_problem(case)), replace(
+    return Change(feedback=problem_of(case)), replace(
         counters, parameter_retries=counters.parameter_retries + 1
     )
 
@@ -153,8 +154,10 @@ def _refuse(case: GuardContext) -> Update:
         echo = run.memory.outputs.get(case.intent.key)
     elif case.unsafe is not None:
         code, error = "unsafe_parameters", case.unsafe
+    elif case.vetoes and case.invalid is None and case.problem is None:
+        code, error = "denied", f"the host's own rules refuse it: {problem_of(case)}"
     else:
-        code, error = "invalid_parameters", _problem(case)
+        code, error = "invalid_parameters", problem_of(case)
     refused = code in ("invalid_parameters", "unsafe_parameters")
     change = Change(
         result=ToolResult(tool=selection.tool, ok=False, error=error, error_code=code, echo=echo),
@@ -204,9 +207,9 @@ def _execute(case: GuardContext) -> Update:
 
 
 def _failures_in_row(case: GuardContext, count: int, *, failed: bool) -> int:
-    """Return how many failed in a row; the call of a hook is none of them."""
+    """Return how many failed in a row; the call of a hook or of a host's own phase is none of them."""
     selection = case.run.memory.selection
-    if selection is not None and selection.origin == "hook":
+    if selection is not None and selection.origin in ("hook", "phase"):
         return count
     return count + 1 if failed else 0
 
@@ -228,7 +231,7 @@ def _observe(case: GuardContext) -> Update:
 
 def _reassess(case: GuardContext) -> Update:
     counters = case.run.counters
-    return Change(feedback=_problem(case)), replace(counters, review_retries=counters.review_retries + 1)
+    return Change(feedback=problem_of(case)), replace(counters, review_retries=counters.review_retries + 1)
 
 
 def _conclude(case: GuardContext) -> Update:
@@ -462,9 +465,7 @@ def _turn_of(case: GuardContext) -> Turn | None:
 
 def _fail(case: GuardContext) -> Update:
     """A run fails: for its hard stop, else for the reason that the table of stops has for the phase's last ``fail``."""
-    if case.stop is not None:
-        return _fail_stopped(case)
-    return _fail_update(case, first_stop(case, LAST_FAIL) or "internal_error")
+    return fail_update(case, "" if case.stop is not None else first_stop(case, LAST_FAIL) or "internal_error")
 
 
 def _fail_reviewing(case: GuardContext) -> Update:
@@ -473,15 +474,26 @@ def _fail_reviewing(case: GuardContext) -> Update:
     return change, replace(counters, criteria=case.criteria)
 
 
-def _fail_update(case: GuardContext, reason: str) -> Update:
+def fail_update(case: GuardContext, reason: str) -> Update:
+    """Return the end in Failed for *reason*, with what there is to say of it."""
+    if case.stop is not None:
+        return _fail_stopped(case)
+    return _failed(case, reason)
+
+
+def _failed(case: GuardContext, reason: str) -> Update:
     answer = final_answer(case, reason, done=False)
-    if trouble := case.trouble or (case.denied if case.run.state == PLANNING else None):
+    if (
+        trouble := case.trouble
+        or (case.denied if case.run.state == PLANNING else None)
+        or "; ".join(case.vetoes)
+    ):
         answer = f"{answer}\n\n{trouble}"
     return Change(answer=answer, question=None), replace(case.run.counters, stop=reason)
 
 
 def _fail_stopped(case: GuardContext) -> Update:
-    change, counters = _fail_update(case, case.stop or "internal_error")
+    change, counters = _failed(case, case.stop or "internal_error")
     if isinstance(case.outcome, ModelFault) and case.outcome.message.strip():
         told = f"{change.answer}\n\nThe model: {cut(line(case.outcome.message), TURN_CHARS)}"
         return Change(answer=told, question=None), counters

@@ -60,18 +60,20 @@ class Divergence:
 @dataclass(frozen=True, slots=True)
 class Unchecked:
     """
-    What a replay cannot say, because a text was erased.
+    What a replay cannot say, because a text was erased or the host's own code is not here.
 
     Attributes:
         seq: Row; -1 for the spec.
         field: As in `Divergence`.
+        why: In a few words.
     """
 
     seq: int
     field: str
+    why: str = "erased"
 
     def __str__(self) -> str:
-        return f"row {self.seq}, {self.field}: erased" if self.seq >= 0 else f"{self.field}: erased"
+        return f"row {self.seq}, {self.field}: {self.why}" if self.seq >= 0 else f"{self.field}: {self.why}"
 
 
 Difference: TypeAlias = Divergence | Unchecked
@@ -122,13 +124,14 @@ def compare_request(
         yield Divergence(row.seq, "request.kind", str(row.request.get("kind")), derived["kind"])
         return
     if not isinstance(request, ModelRequest):
-        if "spec" in row.request:
-            derived["spec"] = row.request["spec"]
+        derived |= {name: row.request[name] for name in ("spec", "values") if name in row.request}
         yield from _compare_maps(row.seq, "request", dict(row.request), derived)
         return
     if row.request.get("attempt", 0) != request.attempt:
         yield Divergence(row.seq, "request.attempt", str(row.request.get("attempt", 0)), str(request.attempt))
-    for name in sorted(row.request.keys() - {"kind", "model", "prompt", "attempt", "reserved", "spec"}):
+    for name in sorted(
+        row.request.keys() - {"kind", "model", "prompt", "attempt", "reserved", "spec", "values"}
+    ):
         yield Divergence(row.seq, f"request.{name}", short(str(row.request[name])), "(nothing)")
     messages = kit.messages(request.kind, run)
     size = prompt_bytes(messages, kit.offered(request.kind, run))

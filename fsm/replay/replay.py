@@ -9,8 +9,6 @@ record that is missing is a divergence.
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from ..journal.file import damage_told
 from ..journal.reader import Readable, reader_of
 from ..versioning.changes import ChangedPart, changes_of
@@ -51,7 +49,7 @@ def replay(journal: Readable, run_id: str, engine: SpecSource | None = None) -> 
         if run is not None and first is not None and not gone:
             walk.found.extend(compare_documents(journal, row, first, run, transitions))
             walk.found.extend(compare_head(row, run, transitions))
-            recorded = replace(run, spec=walk.recorded)
+            recorded = run.under(walk.recorded)
             changed = changes_of(journal, recorded, walk.spec, [tool.name for tool in walk.recorded.tools])
         found = tuple(sorted(dict.fromkeys(walk.found), key=_seq))
         unchecked = tuple(sorted(dict.fromkeys(walk.unchecked), key=_seq))

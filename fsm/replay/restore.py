@@ -83,7 +83,7 @@ def continue_with(run: Run | None, part: SharedPart, spec: Spec) -> Run:
     """Return the run that goes on with *part*: what it remembers stays, the spec and the name are the part's."""
     if run is None:
         return initial_run(part.run_id, part.run, spec)
-    return replace(run, run_id=part.run_id, number=part.run, spec=spec)
+    return replace(run, run_id=part.run_id, number=part.run).under(spec)
 
 
 def stager_of(journal: JournalReader, run: int, salt: Callable[[], bytes]) -> Stager:

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
+import orjson
 from msgspec.structs import asdict, replace
 from pydantic import ValidationError
 
@@ -23,12 +24,14 @@ from ...states.records.requests import NOTHING, Request
 from ...states.run.counters import COLUMN_COUNTERS as COLUMNS
 from ...states.run.spec import Spec
 from ...states.run.state import Change, Counters, Run
+from ..decision.guard_context import NO_VALUES, Given
+from ..decision.host_machine import Unbound, recorded_phases
 from ..decision.run_resources import RunResources
 from ..journal.lineage import SharedPart
 from ..journal.reader import JournalReader
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import Transition
-from ..machine.decide import Decision, Moment, decide, request_of
+from ..machine.decide import Decision, Moment, decide, machine_of, request_of
 from ..machine.fold import apply
 from ..versioning.amendments import amend_spec
 from ..versioning.changes import ChangedPart
@@ -82,6 +85,10 @@ class SpecSource(Protocol):
         """Return *spec* with this engine's templates, tools and policy."""
         ...
 
+    def machine_for(self, spec: Spec) -> object:
+        """Return the machine of a run with *spec*, with this engine's functions; None for the standard one."""
+        ...
+
 
 def spec_of_part(journal: JournalReader, run_id: str) -> Spec | None:
     """
@@ -102,6 +109,8 @@ def spec_of_part(journal: JournalReader, run_id: str) -> Spec | None:
 
 UNREADABLE = (PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
 """What reading a record can raise that is not as paor wrote it."""
+
+_NOT_HERE = "the host's code is not here"
 
 _WITHOUT_COLUMN = {name: value for name, value in asdict(Counters()).items() if name not in COLUMNS}
 """Counters that have no column, as they are where a row does not name them."""
@@ -171,7 +180,7 @@ class ReplayWalk:
         parts = sorted(part for part in {**before, **after} if before.get(part) != after.get(part))
         self.amended.append((row.seq, tuple(parts)))
         self._take_spec(spec, row.seq)
-        return replace(run, spec=self.spec)
+        return run.under(self.spec)
 
     def _take_spec(self, spec: Spec, seq: int) -> None:
         """Go on with *spec* after row *seq*; before the last amendment no engine of now has a say in what was decided."""
@@ -179,8 +188,11 @@ class ReplayWalk:
         self.found.extend(compare_fingerprints(seq, spec))
         amended = self.amended[-1][0] if self.amended else -1
         if self.engine and not any("spec" in row.request for row in self.transitions if row.seq > amended):
-            self.spec = self.engine.current_spec(spec)
-        self.kit = RunResources(self.spec)
+            self.spec = _with_machine(self.engine.current_spec(spec), spec)
+        self.kit = self._resources(self.spec)
+
+    def _resources(self, spec: Spec) -> RunResources:
+        return RunResources(spec, None, self.engine.machine_for(spec) if self.engine is not None else None)
 
     def _replay_row(self, run: Run, row: Transition) -> Run | None:
         """Compare one row; return the run after it as recorded, None where it cannot be read or a spec was erased."""
@@ -224,16 +236,21 @@ class ReplayWalk:
                 Divergence(row.seq, "place", f"{row.source} at {row.seq}", f"{run.state} at {run.seq}")
             )
             return None
+        if self.kit.spec is not run.spec:  # its first phase has chosen the mode or the limits
+            self.kit = self._resources(run.spec)
         with self._reading(row, "request", "request"):
             for item in compare_request(self.store, self.kit, run, row, request_at(run, row)):
                 self._tell(item)
         self.store.missed = False  # a prompt decides nothing
+        self._tell_unbound(run, row)
         decision, sure = None, False
         with self._reading(row, "outcome", "outcome"):
             outcome = recorded_outcome(self.store, run, row)
             sure = not self.store.missed
             moment = Moment(row.at, row.time_us - run.counters.time_us)
-            derived = decide(run, outcome, moment, self.kit)
+            derived = decide(
+                run, outcome, moment, self.kit, given=self._given(run, row), fresh=self._fresh(run, row)
+            )
             if isinstance(outcome, Ended):
                 for item in compare_result(self.store, self.kit, run, row, outcome):
                     self._tell(item, sure=sure)
@@ -245,6 +262,37 @@ class ReplayWalk:
                 self._tell(item, sure=sure)
             decision = derived
         return decision if sure and not self.adrift else None
+
+    def _given(self, run: Run, row: Transition) -> Given | None:
+        """Return what the row has recorded, for a machine of a host whose code may not be here."""
+        if not run.spec.host_machine:
+            return None
+        body = self.store.payload(run.number, row.change["n"]).body
+        return Given(dict(row.guards), Change.read(body) if body is not None else Change())
+
+    def _fresh(self, run: Run, row: Transition) -> Mapping[str, Any]:
+        """Return the host's values that were journaled with the row."""
+        if "values" not in row.request:
+            return NO_VALUES
+        body = self.store.payload(run.number, row.request["values"]["n"]).body
+        found: dict[str, Any] = orjson.loads(body) if body is not None else {}
+        return found
+
+    def _tell_unbound(self, run: Run, row: Transition) -> None:
+        """Note what of a row is the host's code alone to derive, and that code is not here."""
+        if not run.spec.host_machine:
+            return
+        host = machine_of(run, self.kit).host
+        for name in row.guards:
+            if name in host.guards and isinstance(host.guards[name].function, Unbound):
+                self._tell(Unchecked(row.seq, f"guards.{name}", _NOT_HERE))
+        phase = host.phases.get(row.source)
+        if phase is not None and row.trigger == "call" and isinstance(phase.arguments, Unbound):
+            self._tell(Unchecked(row.seq, "change.selection.arguments", _NOT_HERE))
+        if phase is not None and row.trigger == "wait" and isinstance(phase.question, Unbound):
+            self._tell(Unchecked(row.seq, "change.question.message", _NOT_HERE))
+        if isinstance(host.tells.get((row.source, row.trigger)), Unbound):
+            self._tell(Unchecked(row.seq, "change.improvements", _NOT_HERE))
 
     @contextmanager
     def _reading(self, row: Transition, field: str, what: str) -> Iterator[None]:
@@ -262,6 +310,16 @@ class ReplayWalk:
             self.found.append(item)
         else:
             self.unchecked.append(Unchecked(item.seq, item.field))
+
+
+def _with_machine(present: Spec, recorded: Spec) -> Spec:
+    """Return *present*, with the recorded machine where an engine has none of its own: its rows can be followed without any code."""
+    if present.host_machine or not recorded.host_machine:
+        return present
+    phases = recorded_phases(recorded.host_machine)
+    prompts = {name: recorded.templates[name] for name, phase in phases.items() if phase.prompt is not None}
+    kept = {"host_machine": recorded.host_machine, "phase_tools": recorded.phase_tools}
+    return present.model_copy(update=kept | {"templates": {**present.templates, **prompts}})
 
 
 def request_at(run: Run, row: Transition) -> Request:

@@ -26,10 +26,11 @@ from ..journal.cancel_requests import CancelWatch, Interrupted, breakable
 from ..journal.group_commit import Entry
 from ..journal.store import JournalStore
 from ..results.events import Event
-from .effects import AskModel, Commit, Emit, Reconcile, Returned, UseTool
+from .effects import AskModel, AskValues, Commit, Emit, Reconcile, Returned, UseTool
 from .loop import Steps
 from .streaming import StreamedCall, live, speaks
 from .timed_calls import OF_THE_CALL, aperform_timed, perform_timed
+from .values import is_awaitable
 
 
 def perform(steps: Steps, journal: JournalStore) -> Iterator[Event]:
@@ -51,6 +52,8 @@ def perform(steps: Steps, journal: JournalStore) -> Iterator[Event]:
             journal.append(effect.entry)
         elif isinstance(effect, Emit):
             yield effect.event
+        elif isinstance(effect, AskValues):
+            value = _host_values(effect)
         elif not isinstance(effect, Reconcile) and effect.place is not None and speaks(effect):
             value = yield from live(effect, partial(_perform_call, watch=watch))
         else:
@@ -101,6 +104,26 @@ def _in_new_loop(start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         return asyncio.run(start())
     with ThreadPoolExecutor(max_workers=1) as pool:
         return pool.submit(lambda: asyncio.run(start())).result()
+
+
+def _host_values(effect: AskValues) -> object:
+    try:
+        value = effect.port(effect.run_id, effect.phase)
+        return _in_new_loop(lambda: _awaited(value)) if is_awaitable(value) else value
+    except OF_THE_CALL as error:
+        return error
+
+
+async def _ahost_values(effect: AskValues) -> object:
+    try:
+        value = effect.port(effect.run_id, effect.phase)
+        return await _awaited(value) if is_awaitable(value) else value
+    except OF_THE_CALL as error:
+        return error
+
+
+async def _awaited(value: Any) -> object:
+    return await value
 
 
 class AsyncWriter:
@@ -179,6 +202,8 @@ async def aperform(steps: Steps, writer: AsyncWriter) -> AsyncIterator[Event]:
             await writer.append(effect.entry)
         elif isinstance(effect, Emit):
             yield effect.event
+        elif isinstance(effect, AskValues):
+            value = await _ahost_values(effect)
         elif (
             not isinstance(effect, Reconcile) and effect.place is not None and speaks(effect, in_thread=False)
         ):

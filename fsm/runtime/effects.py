@@ -20,6 +20,7 @@ from ...tools.tool import Tool
 from ..journal.group_commit import Entry
 from ..results.events import Event
 from .tool_context import CallContext
+from .values import ValuesPort
 
 
 class AskModel(Struct, frozen=True):
@@ -33,6 +34,14 @@ class AskModel(Struct, frozen=True):
     model: Model
     call: ModelCall
     place: tuple[str, int] | None = None
+
+
+class AskValues(Struct, frozen=True):
+    """Ask the host's *port* for values for the run *run_id* in *phase*; comes to them, or to the exception that it raised."""
+
+    port: ValuesPort
+    run_id: str
+    phase: str
 
 
 class Returned(Struct, frozen=True):
@@ -150,4 +159,4 @@ class Emit(Struct, frozen=True):
     event: Event
 
 
-Effect: TypeAlias = AskModel | UseTool | Reconcile | Commit | Emit
+Effect: TypeAlias = AskModel | AskValues | UseTool | Reconcile | Commit | Emit

@@ -7,12 +7,14 @@ they came to comes back. The order is the guarantee: a row is durable before any
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Any
 
+import orjson
 from msgspec.structs import replace
 
 from ...prompts.model import (
+    Model,
     ModelCall,
     ModelUnavailable,
     Reply,
@@ -38,19 +40,22 @@ from ...states.run.budgets import allowance, may_call, refusal, reply_limit, res
 from ...states.run.counters import counters_text
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
+from ..decision.guard_context import NO_VALUES
+from ..decision.run_resources import RunResources
 from ..journal.cancel_requests import Interrupted
 from ..journal.group_commit import Entry
 from ..journal.payloads import JSON
 from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row
-from ..machine.decide import Decision, Moment, decide, request_of
+from ..machine.decide import Decision, Moment, decide, machine_of, request_of
 from ..machine.fold import apply
 from ..results.events import Event, RunWaiting, StepCompleted, TransitionTaken
-from .effects import AskModel, Commit, Effect, Emit
+from .effects import AskModel, AskValues, Commit, Effect, Emit
 from .logs import log_transition
 from .run_context import RunContext, place_of_next, recall
 from .tool_calls import reconcile_outcome, use
 from .tool_results import message_of
+from .values import values_text
 
 Steps = Generator[Effect, Any, None]
 
@@ -95,10 +100,11 @@ def _known_outcome(drive: RunContext, request: Nothing | Recall) -> tuple[dict[s
 
 def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
     run, kind, stager = drive.run, request.kind, drive.stager
+    model = _model_of(drive)
     messages, tools = drive.kit.messages(kind, run), drive.kit.offered(kind, run)
     asked: dict[str, Any] = {
         "kind": kind,
-        "model": drive.model.name,
+        "model": model.name,
         "prompt": [
             stager.reference(
                 stager.stage_constant(message.body)
@@ -125,7 +131,7 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
         run.counters.calls,
         schema,
         time_left_s(run),
-        max_tokens=reply_limit(limits, kind, allowed.reply, reasoning_tokens(drive.model)),
+        max_tokens=reply_limit(limits, kind, allowed.reply, reasoning_tokens(model)),
         tokens_left=allowed.left,
         run_id=run.run_id,
         seq=run.seq,
@@ -133,7 +139,7 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
         tools=tools,
         may_call=may_call(run),
     )
-    answer = yield AskModel(run.number, drive.model, call, place_of_next(drive))
+    answer = yield AskModel(run.number, model, call, place_of_next(drive))
     if isinstance(answer, Interrupted):
         return asked, Cancelled()
     if isinstance(answer, Reply):
@@ -144,6 +150,15 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
         request_id = request_label(answer.request_id) if answer.request_id is not None else None
         return asked, Replied(answer.text, payload, answer.finish, usage, request_id, answer.attempts)
     return asked, _fault(drive, answer)
+
+
+def _model_of(drive: RunContext) -> Model:
+    """Return the model that the run's phase asks: the run's, or the phase's own."""
+    if not drive.run.spec.host_machine:
+        return drive.model
+    phase = machine_of(drive.run, drive.kit).host.phases.get(drive.run.state)
+    own: Model | None = phase.model if phase is not None and not isinstance(phase.model, str) else None
+    return own if own is not None else drive.model
 
 
 def _fault(drive: RunContext, error: object) -> ModelFault:
@@ -166,7 +181,10 @@ def transition(
     drive.mark_us = active
     if drive.amended is not None:
         asked, drive.amended = {**asked, "spec": drive.amended.wire()}, None
-    decision = _decide(drive, outcome, moment, request)
+    fresh: Mapping[str, Any] = NO_VALUES
+    if run.spec.host_machine:
+        asked, fresh = yield from _host_values(drive, asked)
+    decision = _decide(drive, outcome, moment, request, fresh)
     row, counters = decision.row, decision.counters
     # staged last: forks and `verify` take `change.n + 1` for the number of payloads up to this row, so one that was staged
     # after it would belong to no row, and a fork would give its number to a payload of its own
@@ -207,19 +225,40 @@ def transition(
     yield Commit(entry)
     drive.cancelled = drive.cancelled or entry.cancelled
     drive.run, drive.head = after, head
+    if after.spec is not run.spec:  # its first phase has chosen the mode or the limits
+        drive.kit = RunResources(after.spec, drive.kit.catalog, drive.kit.machine)
     log_transition(run, decision, after)
     if drive.listening:
         for event in _events(decision, after, outcome):
             yield Emit(event)
 
 
-def _decide(drive: RunContext, outcome: Outcome, moment: Moment, request: Request | None) -> Decision:
+def _host_values(
+    drive: RunContext, asked: dict[str, Any]
+) -> Generator[Effect, Any, tuple[dict[str, Any], Mapping[str, Any]]]:
+    """Return what the row says of its request, and the host's values where rows that may be tried here want them."""
+    run = drive.run
+    machine = machine_of(run, drive.kit)
+    tried = machine.rows_of(run.state, waiting=run.memory.question is not None)
+    if drive.values is None or not any(row.trigger in machine.host.fresh for row in tried):
+        return asked, NO_VALUES
+    text = values_text(run, (yield AskValues(drive.values, run.run_id, run.state)))
+    return {**asked, "values": drive.stager.stage(text, JSON).wire()}, orjson.loads(text)
+
+
+def _decide(
+    drive: RunContext,
+    outcome: Outcome,
+    moment: Moment,
+    request: Request | None,
+    fresh: Mapping[str, Any] = NO_VALUES,
+) -> Decision:
     """Return the decision; a cancel that was asked for before an end is written counts, with the last request's usage."""
     run = drive.run
-    decision = decide(run, outcome, moment, drive.kit, request)
+    decision = decide(run, outcome, moment, drive.kit, request, fresh=fresh)
     late = decision.row.dest in FINAL and not isinstance(outcome, Cancelled)
     if late and drive.journal.leases.watch.runs_to_cancel(run.number):
-        return decide(run, Cancelled(usage=outcome.usage), moment, drive.kit, request)
+        return decide(run, Cancelled(usage=outcome.usage), moment, drive.kit, request, fresh=fresh)
     return decision
 
 

@@ -14,6 +14,7 @@ from ..journal.payloads import Stager
 from ..journal.store import JournalStore
 from .ports import Clock
 from .tool_context import Loader
+from .values import ValuesPort
 
 
 @dataclass(slots=True)
@@ -36,6 +37,7 @@ class RunContext:
         amended: Payload that amends the run's spec, to be named by the next row.
         accepting: Whether what the engine has changed since is accepted, for the tasks of a workflow too.
         first: Number of the first row that this driver may write.
+        values: The port for values from the host; None for none.
     """
 
     run: Run
@@ -57,6 +59,7 @@ class RunContext:
     accepting: bool = False
     first: int = 0
     deps: Any = None
+    values: ValuesPort | None = None
     load: Loader = field(default=lambda first, count: [])
 
 

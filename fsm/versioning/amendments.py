@@ -18,7 +18,7 @@ from ...states.run.spec import Spec
 
 AMENDABLE = (
     *("templates", "host_templates", "tools", "formatter", "policy", "rules"),
-    *("fingerprints", "engine", "machine"),
+    *("fingerprints", "engine", "machine", "host_machine", "phase_tools"),
 )
 """Fields of a spec that an engine brings; what the caller of the run chose is never amended."""
 

@@ -22,7 +22,9 @@ from ...states.run.spec import TASK_TOOL, Spec
 from ...states.run.state import Run
 from ...tools.catalog import fold_name
 from ..journal.reader import JournalReader
-from ..machine.table import Row, rows_of
+from ..machine.decide import machine_told
+from ..machine.machine import Machine
+from ..machine.table import Row
 from .fingerprints import UNREADABLE, fingerprints_of, given_fingerprints, row_part
 
 _SHOWN = 6
@@ -96,7 +98,9 @@ def changes_of(
     if not differing:
         return ()
     rows = journal.rows(run.number)
-    past, ahead = [_Past(journal, run, rows, number) for number in range(len(rows))], _Ahead(run)
+    machines = (machine_told(run.spec.host_machine), machine_told(present.host_machine))
+    past = [_Past(journal, run, machines, rows, number) for number in range(len(rows))]
+    ahead = _Ahead(run, machines)
     found = []
     for part in differing:
         visited = tuple(row.seq for row in past if row.uses(part))
@@ -123,17 +127,24 @@ def _by_version(parts: dict[str, str], version: str) -> dict[str, str]:
 class _Use:
     """What transitions use: the one of a row, or all that may come."""
 
-    def __init__(self, run: Run, phases: set[str], kinds: set[str]) -> None:
+    def __init__(self, run: Run, machines: Sequence[Machine], phases: set[str], kinds: set[str]) -> None:
         self.run = run
+        self.machines = machines
         self.phases = phases
         self.kinds = kinds
+
+    def rows_of(self, phase: str, *, waiting: bool = False) -> tuple[Row, ...]:
+        """Return the rows that are tried in *phase* by the machine that the run was recorded with, then by the present one."""
+        return tuple(
+            dict.fromkeys(row for item in self.machines for row in item.rows_of(phase, waiting=waiting))
+        )
 
     def uses(self, part: str) -> bool:
         """Whether they use *part*; what is not known better counts as used."""
         kind, _, name = part.partition(".")
         match kind:
             case "phase":
-                return name in self.phases
+                return name.partition(".")[0] in self.phases
             case "policy":
                 return bool(self.phases & _CHOOSING)
             case "rules":
@@ -163,14 +174,19 @@ class _Past(_Use):
     """What one row of a run has used."""
 
     def __init__(
-        self, journal: JournalReader, run: Run, rows: Sequence[tuple[Any, ...]], number: int
+        self,
+        journal: JournalReader,
+        run: Run,
+        machines: Sequence[Machine],
+        rows: Sequence[tuple[Any, ...]],
+        number: int,
     ) -> None:
         self._journal = journal
         self._rows = rows
         self._row = rows[number]
         self.seq: int = self._row[1]
         self._request: Mapping[str, Any] = orjson.loads(self._row[7])
-        super().__init__(run, {self._row[4]}, {self._request.get("kind", "")})
+        super().__init__(run, machines, {self._row[4]}, {self._request.get("kind", "")})
 
     def own(self, kind: str, name: str) -> bool:
         """Whether it used a guard, a row of the table, a template, a tool or the formatter."""
@@ -186,7 +202,7 @@ class _Past(_Use):
             case "prompt" if name == "output":
                 return "review" in self.kinds and self.run.spec.output_schema is not None
             case "prompt":
-                return name in self.kinds
+                return name in self.kinds or (name in self.phases and "phase" in self.kinds)
             case "tool":
                 return self._request.get("tool") == name or self._chosen_tool() == name
             case "formatter":
@@ -195,7 +211,7 @@ class _Past(_Use):
 
     def _is_tried(self, part: str) -> bool:
         waited = self.seq > 0 and self._rows[self.seq - 1][3] == "wait"
-        for tried in rows_of(self._row[4], waiting=waited):
+        for tried in self.rows_of(self._row[4], waiting=waited):
             if row_part(tried.source, tried.trigger) == part:
                 return True
             if (tried.trigger, tried.dest) == (self._row[3], self._row[5]):
@@ -225,22 +241,22 @@ def _is_choice(row: tuple[Any, ...]) -> bool:
 class _Ahead(_Use):
     """What a run may still use: the phases that it can reach from where it is, and the rows tried there."""
 
-    def __init__(self, run: Run) -> None:
-        super().__init__(run, set(), set())
+    def __init__(self, run: Run, machines: Sequence[Machine]) -> None:
+        super().__init__(run, machines, set(), set())
         self.rows: list[Row] = []
         self._walk(run.state)
         if run.waiting_for is not None:
-            self.rows += rows_of(run.state, waiting=True)
+            self.rows += self.rows_of(run.state, waiting=True)
         self.kinds.update(self._kinds())
 
     def _walk(self, phase: str) -> None:
         self.phases.add(phase)
-        for row in rows_of(phase):
+        for row in self.rows_of(phase):
             self.rows.append(row)  # its guards are evaluated even where it cannot be taken
             if row.dest not in self.phases and self._possible(row):
                 self._walk(row.dest)
-        if any(row.trigger == "wait" for row in rows_of(phase)):
-            self.rows += rows_of(phase, waiting=True)
+        if any(row.trigger == "wait" for row in self.rows_of(phase)):
+            self.rows += self.rows_of(phase, waiting=True)
 
     def _possible(self, row: Row) -> bool:
         """Whether a row can still be taken; the counters that say no only grow."""
@@ -311,7 +327,7 @@ class _Ahead(_Use):
             case "prompt" if name == "output":
                 return "review" in self.kinds and self.run.spec.output_schema is not None
             case "prompt":
-                return name in self.kinds
+                return name in self.kinds or name in self.phases
             case "tool":
                 return self._is_callable(fold_name(name))
             case "formatter":
@@ -323,6 +339,11 @@ class _Ahead(_Use):
         """Whether a tool may be called: it may be chosen again, or what the run works on names it."""
         plan = self.run.memory.plan
         if PLANNING in self.phases or self.run.memory.flow is not None:
+            return True
+        if any(
+            self.machines[0].host.phases[name].tool
+            for name in self.phases & self.machines[0].host.phases.keys()
+        ):
             return True
         named = [*_at_work(self.run), *(step.name for step in (plan.steps if plan is not None else ()))]
         return bool(self.phases & {SPECIFYING, EXECUTING}) and tool in map(fold_name, named)

@@ -17,11 +17,10 @@ read and a digest of them; they are taken when these files are unchanged.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import orjson
@@ -47,13 +46,14 @@ from ..machine.machine import PHASE_STATES, guards_in_force
 from ..machine.stop_rules import PREDICATES
 from ..machine.table import ROWS
 from ..machine.updates import CHANGES
+from .foreign_code import foreign_digest
+from .host_code import host_fingerprints
 from .normal_form import Place
 from .source_digests import (
     Files,
     Package,
     UnknownDefinition,
     digest_of,
-    function_digest,
     short_digest,
 )
 
@@ -132,7 +132,7 @@ def fingerprints_of(spec: Spec) -> dict[str, str]:
 def given_fingerprints(spec: Spec) -> dict[str, str]:
     """Return the fingerprints of what a spec holds itself: templates, tools, policy, rules."""
     found = {f"prompt.{name}": _text_digest(text) for name, text in spec.templates.items()}
-    found |= {f"tool.{tool.name}": tool_fingerprint(tool) for tool in spec.tools}
+    found |= {f"tool.{tool.name}": tool_fingerprint(tool) for tool in (*spec.phase_tools, *spec.tools)}
     if spec.formatter is not None:
         found["formatter"] = tool_fingerprint(spec.formatter)
     found["policy"] = _data_digest(spec.policy.model_dump(mode="json"))
@@ -141,7 +141,7 @@ def given_fingerprints(spec: Spec) -> dict[str, str]:
     if limits["max_reply_tokens"] is None:  # as an earlier version has written it
         del limits["max_reply_tokens"]
     found["limits"] = _data_digest(limits)
-    return found
+    return found | host_fingerprints(spec.host_machine)
 
 
 def tool_fingerprint(tool: ToolSpec) -> str:
@@ -317,32 +317,10 @@ def _replacements() -> dict[str, str]:
     found: dict[str, str] = {}
     for name, guard in guards_in_force().items():
         if guard is not _GUARDS.get(name):
-            found[f"guard.{name}"] = _foreign_digest(guard)
+            found[f"guard.{name}"] = foreign_digest(guard)
     for (source, trigger), change in sorted(CHANGES.items()):
         if change is not _CHANGES.get((source, trigger)):
             part = f"phase.{source}"
             before = found.get(part, published_code().get(part))
-            found[part] = digest_of((f"{before}", trigger, _foreign_digest(change)))
+            found[part] = digest_of((f"{before}", trigger, foreign_digest(change)))
     return found
-
-
-def _foreign_digest(function: Any) -> str:
-    """Return the digest of a function that is none of paor's: of its source, else of its compiled form."""
-    import inspect
-
-    try:
-        return function_digest(inspect.getsource(function))
-    except (OSError, TypeError, SyntaxError):
-        code = getattr(function, "__code__", None)
-        return digest_of(_compiled_form(code) if isinstance(code, CodeType) else (repr(type(function)),))
-
-
-def _compiled_form(code: CodeType) -> Iterator[str]:
-    """Yield what a compiled function is, functions within it included."""
-    yield code.co_code.hex()
-    yield repr(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _compiled_form(constant)
-        else:
-            yield ascii(constant)

@@ -55,6 +55,7 @@ PLACEHOLDERS: dict[str, frozenset[str]] = {
         "task_plan": _TASK,
         "turn": f"{_EVERY} {_COMMON} WORKFLOW_HISTORY OWN_RULES",
         "text": "REQUEST INSTRUCTIONS LANGUAGE FORMAT DOCUMENTS",
+        "phase": f"{_TASK} HINT DRAFT_ANSWER OBSERVATION CALL VISITS VALUES STEPS",
     }.items()
 }
 """What can stand in each template: nothing else is ever given to it."""
@@ -144,6 +145,7 @@ class PromptBuilder:
             "task_plan": self._task_plan,
             "answer": self._task_plan,
             "turn": self._turn,
+            "phase": self._phase,
         }
 
     def build(self, kind: RequestKind, run: Run, reply: str = "") -> tuple[PromptMessage, ...]:
@@ -160,6 +162,8 @@ class PromptBuilder:
             name = "parameters_full"
         if kind == "review" and output_asked(run):
             name = "output"
+        if kind == "phase":
+            name = run.state
         static = self._static[run.counters.documents > 0]
         values = static | self._dynamic[kind](run) | {"REPLY": reply}
         if run.memory.feedback:
@@ -305,6 +309,23 @@ class PromptBuilder:
     def _task_plan(self, run: Run) -> dict[str, str]:
         return self._common(run) | {"WORKFLOW_HISTORY": self._history(run)}
 
+    def _phase(self, run: Run) -> dict[str, str]:
+        """What the template of a host's own phase may name: all of it is data, and fenced where it is foreign."""
+        memory, intent = run.memory, run.memory.intent
+        draft = (memory.review.answer if memory.review is not None else None) or memory.answer
+        call = {"tool": intent.tool, "arguments": intent.arguments} if intent is not None else None
+        visits = {
+            name: {"ok": visit.ok, "value": visit.value} for name, visit in sorted(memory.visits.items())
+        }
+        return self._selection(run) | {
+            "DRAFT_ANSWER": fence_draft(draft or ""),
+            "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",
+            "CALL": _data(call),
+            "VISITS": _data(visits),
+            "VALUES": _data(self._spec.values),
+            "STEPS": f"{run.counters.step} of at most {self._spec.limits.max_steps}",
+        }
+
     def _turn(self, run: Run) -> dict[str, str]:
         """What stands before the conversation; documents that the run has made are named where they were made."""
         given = {"DOCUMENTS_INDEX": self._inputs, "WORKFLOW_HISTORY": self._earlier_rounds()}
@@ -423,6 +444,11 @@ def _action_text(message: Message) -> str:
     arguments = arguments_text(message)
     told = f"{message.tool}: {inert(message.objective)}"
     return f"{told}\nArguments: {arguments}" if arguments else told
+
+
+def _data(value: Any) -> str:
+    """Return JSON data as one line of a prompt, nothing for nothing."""
+    return inert(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()) if value else ""
 
 
 def _line(text: str) -> str:

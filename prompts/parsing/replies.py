@@ -339,6 +339,11 @@ def read_review(text: str, *, chars_max: int) -> Review | Invalid:
     return _read(Review, text, chars_max)
 
 
+def read_host_reply(text: str, *, chars_max: int) -> dict[str, Any] | Invalid:
+    """Read the object that a phase of the host's own machine has asked for; its schema is checked by whoever knows it."""
+    return _object(text, chars_max)
+
+
 def read_output(text: str, *, chars_max: int) -> Review | Invalid:
     """Read ``{"output": ...}``, or the output itself where it is an object, as a successful review."""
     data = _object(text, chars_max)

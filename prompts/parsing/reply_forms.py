@@ -11,6 +11,7 @@ bound but the request's limit of tokens.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -302,6 +303,23 @@ def output_form(schema: Mapping[str, Any], place: str = "#") -> Form:
     """Return the form of the object that holds an output; *place* is where the object stands in the whole reply."""
     moved = moved_references(schema, "#", f"{place}/properties/output")
     return one(Part("output", "a value that the schema under Output allows", moved))
+
+
+def phase_form(schema: Mapping[str, Any]) -> Form:
+    """Return the form of the reply to a phase of the host's own: an object, by the host's JSON Schema."""
+    required = schema.get("required", ())
+    properties = schema.get("properties", {})
+    parts = [Part(name, _value_words(value), value, name in required) for name, value in properties.items()]
+    return one(*parts)
+
+
+def _value_words(schema: Mapping[str, Any]) -> str:
+    """Return a value as a prompt shows it: its choices, else its type and what it is for."""
+    if "enum" in schema:
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
+    kind = schema.get("type", "value")
+    about = f": {schema['description']}" if schema.get("description") else ""
+    return f"<{kind}{about}>"
 
 
 def review_form(criteria: Sequence[str] = (), output: Mapping[str, Any] | None = None) -> Form:

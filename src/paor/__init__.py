@@ -8,7 +8,7 @@ paor: LLM agent loops as an explicit finite state machine, journaled to SQLite.
     print(result.state, result.answer)
 
 The nouns of an agent and its runs are here. The rest of what is public: `paor.events`, `paor.errors`, `paor.audit` (what reading and
-checking a journal gives back), `paor.models` (for a model of your own), `paor.web`, `paor.testing`, `paor.fuzz`. The folders below are
+checking a journal gives back), `paor.models` (for a model of your own), `paor.machine` (for a machine of your own), `paor.web`, `paor.testing`, `paor.fuzz`. The folders below are
 described in docs/rooms.md. May import every room; nothing in a room may import it. Start with `fsm/engine.py`.
 """
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .fsm.journal_api import Journal
     from .fsm.lifecycle.arguments import ForkOptions, ResumeOptions, RunOptions
     from .fsm.lifecycle.subruns import Task
+    from .fsm.machine.machine import Machine
     from .fsm.replay.replay import replay
     from .fsm.results.events import Event
     from .fsm.results.result import CriterionResult, Result, ResultDocument
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from .prompts.scripted import ScriptedModel
     from .states.base.errors import PaorError
     from .states.base.version import VERSION as __version__
+    from .states.phase import Phase
     from .states.records.outcomes import Usage
     from .states.records.questions import Question
     from .states.records.workflow import Workflow
@@ -62,12 +64,14 @@ __all__ = [
     "FunctionTool",
     "Journal",
     "Limits",
+    "Machine",
     "McpServer",
     "Model",
     "ModelCall",
     "OfflineModel",
     "OpenAIModel",
     "PaorError",
+    "Phase",
     "Policy",
     "Profile",
     "Question",
@@ -117,6 +121,7 @@ _PLACES = {
     ".fsm.host.recover": ("Recovery",),
     ".fsm.journal_api": ("Journal",),
     ".fsm.lifecycle.subruns": ("Task",),
+    ".fsm.machine.machine": ("Machine",),
     ".fsm.replay.replay": ("replay",),
     ".fsm.results.events": ("Event",),
     ".fsm.results.result": (
@@ -136,6 +141,7 @@ _PLACES = {
     ".prompts.offline": ("OfflineModel",),
     ".prompts.scripted": ("ScriptedModel",),
     ".states.base.errors": ("PaorError",),
+    ".states.phase": ("Phase",),
     ".states.records.outcomes": ("Usage",),
     ".states.records.questions": ("Question",),
     ".states.records.workflow": ("Workflow",),
@@ -167,7 +173,7 @@ _PLACES = {
 }
 """Public names by module; one is imported when it is first asked for, so that ``import paor`` costs next to nothing."""
 
-_FURTHER = ("audit", "errors", "events", "models", "testing", "web")
+_FURTHER = ("audit", "errors", "events", "machine", "models", "testing", "web")
 """Modules with the other public names; each is imported when it is first asked for."""
 
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}

@@ -11,6 +11,7 @@ PaorError
         InvalidOutput           an answer that fits its schema, and that the caller's own type refuses
         KeyConflict             a key of a run that was started otherwise
         InvalidFork             a run that cannot be forked at this row
+        HostFunctionError       a function of the host's own machine raised, or gave what it must not
         RunChanged              what decides a run is not what it was recorded with
     ModelError                  a model's or its transport's; becomes a journaled outcome, never leaves `run`
         ScriptExhausted         a ScriptedModel was asked more often than it has replies
@@ -80,6 +81,14 @@ class KeyConflict(UsageError):
 
 class InvalidFork(UsageError):
     """The run cannot be forked at this row; nothing was created."""
+
+
+class HostFunctionError(UsageError):
+    """
+    A guard or another function of the host's own machine raised, or gave something else than it must.
+
+    Nothing was decided and nothing appended: the run stays where it is, and can be resumed once the function is mended.
+    """
 
 
 class RunChanged(UsageError):

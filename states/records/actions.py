@@ -65,9 +65,10 @@ class Selection(Wire):
         fields: Stage 1's ``parametersSchema.fields``; None when Stage 1 sent no schema.
         arguments: Business parameters that are settled already (a plan's step, the final formatting, no fields).
         origin: Who chose: the model, a plan, or code (``format``: the one last formatting action; ``workflow``: a task
-            of the workflow file, ``hook``: its ``onError``).
+            of the workflow file, ``hook``: its ``onError``; ``phase``: a phase of the host's own).
         needs: Numbers of the plan's steps whose outputs the arguments refer to; of a call that the workflow names not
             empty when its input reads the newest result.
+        caller: The host's own phase that the call was made for and goes back to; empty for any other.
     """
 
     tool: str
@@ -78,8 +79,9 @@ class Selection(Wire):
     context: str = ""
     fields: tuple[SchemaField, ...] | None = Field(default=None, strict=False)
     arguments: dict[str, Any] | None = None
-    origin: Literal["model", "plan", "format", "workflow", "hook"] = "model"
+    origin: Literal["model", "plan", "format", "workflow", "hook", "phase"] = "model"
     needs: tuple[int, ...] = Field(default=(), strict=False)
+    caller: str = ""
 
     @property
     def is_bare(self) -> bool:

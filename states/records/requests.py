@@ -9,7 +9,7 @@ from msgspec import Struct
 from .actions import Intent, StoredText
 
 RequestKind = Literal[
-    "selection", "parameters", "refinement", "review", "plan", "task_plan", "turn", "text", "answer"
+    "selection", "parameters", "refinement", "review", "plan", "task_plan", "turn", "text", "answer", "phase"
 ]
 """Kinds of model request, in the order a react iteration asks for them."""
 

@@ -236,7 +236,7 @@ def reply_limit(limits: Limits, kind: RequestKind, allowed: int | None, reasonin
     """
     if limits.max_reply_tokens is None:
         return allowed
-    own: int = getattr(limits.max_reply_tokens, kind) + reasoning
+    own: int = getattr(limits.max_reply_tokens, "review" if kind == "phase" else kind) + reasoning
     return own if allowed is None else min(own, allowed)
 
 

@@ -61,6 +61,31 @@ def metadata_of(given: object) -> dict[str, Any]:
     return data
 
 
+VALUES_BYTES = 65_536
+"""Most bytes of the host values of a run, or of one decision, as compact JSON."""
+
+
+def values_of(given: object) -> dict[str, Any]:
+    """
+    Return host values as plain JSON data, names in order; empty for none.
+
+    Raises:
+        UsageError: They are no mapping of texts to JSON values, or larger than `VALUES_BYTES`.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise UsageError("values must be a mapping of names to JSON values, such as {'open': True}")
+    try:
+        text = json.dumps(dict(given), allow_nan=False)
+        data: dict[str, Any] = orjson.loads(orjson.dumps(json.loads(text), option=orjson.OPT_SORT_KEYS))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"values: they have no JSON form: {str(error)[:120]}") from None
+    if len(text) > VALUES_BYTES:
+        raise UsageError(f"values: {len(text):,} bytes of JSON; at most {VALUES_BYTES:,} are kept")
+    return data
+
+
 def name_of(given: object) -> str:
     """
     Return a name of metadata.

@@ -109,6 +109,9 @@ class Spec(BaseModel):
         key_salt: Hex salt of this run's duplicate and idempotency keys.
         engine: Version of paor.
         machine: Fingerprint of the transition table.
+        host_machine: The host's own machine as JSON (`fsm.machine.markup`), its code by digests; empty for the standard one.
+        phase_tools: The tools that its phases call; a model is offered them only where they are among *tools*.
+        values: Values from the host that guards may look at, as JSON data.
         fingerprints: Digest of every part that decides the run, by its name (`fsm.versioning.fingerprints`).
     """
 
@@ -152,6 +155,9 @@ class Spec(BaseModel):
     key_salt: str = ""
     engine: str = ""
     machine: str = ""
+    host_machine: str = ""
+    phase_tools: tuple[ToolSpec, ...] = ()
+    values: dict[str, Any] = Field(default_factory=dict)
     fingerprints: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("limits", mode="before")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 from rpds import HashTrieMap
 
 from ..base.wire import Stored
@@ -19,6 +19,9 @@ from ..records.observations import Message, Observation, StepCheck, Turn
 from ..records.plans import Plan
 from ..records.questions import Answer, Question, QuestionRecord
 from ..records.reviews import Refinement, Review
+from ..records.visits import Choice, Visit
+from ..settings.limits import lowered_limits
+from .host_machine import machine_data
 from .phase_names import DONE, FAILED, FINAL, PLANNING
 from .spec import Spec
 from .workflow_position import FlowState
@@ -50,6 +53,7 @@ class Counters(Struct, frozen=True, gc=False):
         elicitations: Questions asked.
         errors: Tool errors in a row.
         formatted: 1 once the final formatting action has been selected.
+        own: How often each row of the host's own machine was taken that has a bound, by its trigger; not to be changed.
         parameter_retries, selection_retries, step_retries: Spent in this step.
         plan_step: Number of the current step within its plan, from 0.
         plans: Plans accepted so far.
@@ -77,6 +81,7 @@ class Counters(Struct, frozen=True, gc=False):
     elicitations: int = 0
     errors: int = 0
     formatted: int = 0
+    own: dict[str, int] = {}
     parameter_retries: int = 0
     plan_step: int = 0
     plans: int = 0
@@ -115,6 +120,8 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
     plan: Plan | UnsetType | None = UNSET
     turn: Turn | UnsetType | None = UNSET
     flow: FlowState | UnsetType | None = UNSET
+    visit: Visit | UnsetType | None = UNSET
+    choice: Choice | UnsetType | None = UNSET
 
     def slots(self) -> dict[str, Any]:
         """Return what is set, None where it is cleared."""
@@ -130,7 +137,7 @@ class Memory(Struct, frozen=True, gc=False):
     What a run remembers beside its counters; bounded.
 
     Attributes:
-        selection ... plan, flow: The slots of `Change`; `message` goes to `history`, `turn` to `turns`.
+        selection ... flow, choice: The slots of `Change`; `message` goes to `history`, `turn` to `turns`, `visit` to `visits`.
         history: The last `HISTORY_MESSAGES` actions, oldest first.
         window: Duplicate keys of the last executed calls, oldest first.
         window_steps: The step of each of them, as history numbers steps.
@@ -140,6 +147,7 @@ class Memory(Struct, frozen=True, gc=False):
         produced: Per step of the current plan that gave one, the payload of its output.
         asked: The payload of what the current call has asked last; None when it has asked nothing.
         answered: The payload of the answer to that, once there is one.
+        visits: What the last stay in each of the host's own phases came to, by the phase's name.
     """
 
     selection: Selection | None = None
@@ -157,6 +165,7 @@ class Memory(Struct, frozen=True, gc=False):
     reply: Answer | None = None
     plan: Plan | None = None
     flow: FlowState | None = None
+    choice: Choice | None = None
     history: tuple[Message, ...] = ()
     window: tuple[str, ...] = ()
     window_steps: tuple[int, ...] = ()
@@ -166,6 +175,7 @@ class Memory(Struct, frozen=True, gc=False):
     produced: HashTrieMap[int, StoredText] = HashTrieMap()
     asked: StoredText | None = None
     answered: StoredText | None = None
+    visits: HashTrieMap[str, Visit] = HashTrieMap()
 
 
 class Run(Struct, frozen=True, gc=False):
@@ -191,6 +201,10 @@ class Run(Struct, frozen=True, gc=False):
     counters: Counters = Counters()
     memory: Memory = Memory()
     at: int = 0
+
+    def under(self, spec: Spec) -> Run:
+        """Return the run with *spec*, but for what its first phase has chosen."""
+        return replace(self, spec=chosen_spec(spec, self.memory.choice))
 
     @property
     def final(self) -> bool:
@@ -232,6 +246,14 @@ def status_of(state: str, *, waiting: bool) -> str:
     return "waiting" if waiting else "running"
 
 
+def chosen_spec(spec: Spec, choice: Choice | None) -> Spec:
+    """Return *spec* with the mode and the limits that the run's first phase has chosen; no limit rises."""
+    if choice is None:
+        return spec
+    mode = choice.mode or spec.mode
+    return spec.model_copy(update={"mode": mode, "limits": lowered_limits(spec.limits, choice.limits)})
+
+
 def label_of(spec: Spec, action: int, name: str) -> str:
     """Return the deterministic label ``round{r}_task{t}_action{a}_{name}`` (document 000)."""
     return f"round{spec.round}_task{spec.task}_action{action}_{name}"
@@ -244,6 +266,6 @@ def initial_run(run_id: str, number: int, spec: Spec) -> Run:
         first, count = labels.get(document.label, (document.number, 0))
         labels[document.label] = (first, count + 1)
     counters = Counters(criteria="0" * len(spec.success_criteria), documents=len(spec.documents))
-    return Run(
-        run_id, number, spec, counters=counters, memory=Memory(labels=HashTrieMap(labels), flow=spec.flow)
-    )
+    memory = Memory(labels=HashTrieMap(labels), flow=spec.flow)
+    state = machine_data(spec.host_machine).get("initial", PLANNING)
+    return Run(run_id, number, spec, state, counters=counters, memory=memory)

@@ -28,7 +28,7 @@ class ReplyTokens(Settings):
         selection: The choice of an action, or the answer.
         parameters: The parameters of a call, which can be a whole text.
         refinement: The judgement after an action, with the answer when it stops.
-        review: The completion review with the run's answer.
+        review: The completion review with the run's answer; also the reply to a phase of the host's own machine.
         plan: All steps of a plan with their parameters.
         task_plan: The tasks of a workflow.
         turn: A turn of the profile `native`: calls with their parameters, or the answer.
@@ -181,6 +181,31 @@ def _merged(base: Settings, given: Settings | Mapping[str, Any] | None) -> dict[
             value = _merged(before, value)
         values[name] = value
     return values
+
+
+LOWERABLE = (
+    *(
+        "max_steps",
+        "max_plans",
+        "max_retries",
+        "max_elicitations",
+        "selection_retries",
+        "parameter_retries",
+        "review_retries",
+    ),
+    *("token_budget", "time_budget_s", "cost_budget"),
+)
+"""Limits that a run's own first phase may lower."""
+
+
+def lowered_limits(limits: Limits, wanted: Mapping[str, Any]) -> Limits:
+    """Return *limits* with those of *wanted* that are lower; the others stay, whatever is wanted."""
+    lower = {name: value for name, value in wanted.items() if _is_lower(value, getattr(limits, name))}
+    return limits.model_copy(update=lower) if lower else limits
+
+
+def _is_lower(value: Any, now: Any) -> bool:
+    return now is None or value < now
 
 
 def recorded_limits(data: Mapping[str, Any]) -> Limits:

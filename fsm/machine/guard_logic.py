@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..machine.table import Row
+from .table import Row
 
 Wanted = Mapping[str, bool]
 """Values of guards; those that are not named may be any."""

@@ -1,0 +1,192 @@
+"""
+What is wrong with a host's own machine as a whole, found before any run starts and without exploring one.
+
+This is what `paor.Engine` refuses a machine for: names that lead nowhere, rows that can never be taken, cases that no row takes, phases without
+an end, loops without a bound, code that a replay could not derive again. `fsm.check.checker` proves more, by exploring every state.
+
+A loop is bounded by a row in it that counts: `Machine.row(..., at_most=...)`, or one of paor's own with its limit (`COUNTED`). Rows of
+paor's own alone are proven elsewhere; here every loop counts that a row of the host's is part of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ...states.run.phase_names import FINAL, PHASES, SPECIFYING
+from .guard_code import impurities
+from .guard_logic import find_shadowed, left_open
+from .machine import MACHINE, Machine
+from .table import Row
+
+
+class Defect(NamedTuple):
+    """
+    One thing that is wrong with a machine.
+
+    Attributes:
+        code: Of the findings of `paor check`, such as ``endless_loop``.
+        place: Where, such as ``Verifying.rework``.
+        message: One line, with what to do.
+    """
+
+    code: str
+    place: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}"
+
+
+COUNTED = {
+    ("select", "steps_left"),
+    ("reselect", "selection_retries_left"),
+    ("wait", "elicitations_left"),
+    ("respecify", "parameter_retries_left"),
+    ("reassess", "review_retries_left"),
+    ("reask", "review_retries_left"),
+    ("retry", "retries_left"),
+    ("retry_step", "step_retries_left"),
+    ("withhold", "tools_offered"),
+    ("next_step", "plan_has_steps"),
+    ("call", "call_due"),
+}
+"""Rows, by trigger and guard, that each taking uses up something that nothing but another bounded row gives back."""
+
+
+def defects_of(machine: Machine) -> tuple[Defect, ...]:
+    """Return what is wrong with *machine*, in the order of the table; nothing for the standard one."""
+    if machine is MACHINE:
+        return ()
+    named = tuple(_unknown_names(machine))
+    if named:
+        return named
+    return (
+        *_impure_code(machine),
+        *_unfit_rows(machine),
+        *_uncovered_phases(machine),
+        *_lost_phases(machine),
+        *_unready_phases(machine),
+        *_endless_loops(machine),
+    )
+
+
+def place_of_row(row: Row) -> str:
+    """Return how a finding names a row."""
+    return f"{row.source}.{row.trigger}"
+
+
+def _unknown_names(machine: Machine) -> Iterator[Defect]:
+    for row in machine.rows:
+        for name in (*row.conditions, *row.unless):
+            if name not in machine.guards:
+                told = (
+                    f"there is no guard {name!a:.60}; give the function itself, or machine.guard(...) first"
+                )
+                yield Defect("unknown_name", place_of_row(row), told)
+
+
+def _impure_code(machine: Machine) -> Iterator[Defect]:
+    host = machine.host
+    functions: list[tuple[str, Callable[..., Any]]] = [
+        (f"guard {name}", guard.function) for name, guard in host.guards.items()
+    ]
+    functions += [
+        (f"{name}.{item}", function)
+        for name, phase in host.phases.items()
+        for item in ("arguments", "question")
+        if callable(function := getattr(phase, item))
+    ]
+    functions += [(f"{source}.{trigger}.tell", tell) for (source, trigger), tell in host.tells.items()]
+    for place, function in functions:
+        for told in impurities(function):
+            yield Defect("impure_guard", place, told)
+
+
+def _unfit_rows(machine: Machine) -> Iterator[Defect]:
+    for phase in machine.states:
+        rows = machine.rows_of(phase)
+        for number in find_shadowed(rows):
+            row = rows[number]
+            if is_replaced(rows, number):
+                continue
+            same = any(set(row.guards) == set(other.guards) for other in rows[:number])
+            told = (
+                "another row with the same guards stands before it"
+                if same
+                else "whenever its guards hold, an earlier row is taken; give it another place with before=..."
+            )
+            yield Defect("shadowed_row", place_of_row(row), told)
+
+
+def is_replaced(rows: Sequence[Row], number: int) -> bool:
+    """Return whether a row of paor's own gives way to the host's that was put right before it, which fits whenever it does."""
+    row, before = rows[number], rows[number - 1] if number else None
+    return before is not None and before.host and not row.host and find_shadowed((before, row)) == [1]
+
+
+def _uncovered_phases(machine: Machine) -> Iterator[Defect]:
+    for phase in machine.host.phases:
+        values = left_open(machine.rows_of(phase))
+        if values is not None:
+            told = ", ".join(f"{name} is {value}" for name, value in sorted(values.items()))
+            yield Defect(
+                "uncovered_case", phase, f"no row is taken where {told}; add a last row without guards"
+            )
+
+
+def _lost_phases(machine: Machine) -> Iterator[Defect]:
+    """Phases that no run comes to, and those that no end can be reached from."""
+    reached = _reachable(machine.rows, machine.host.initial)
+    for phase in machine.host.phases:
+        if phase not in reached:
+            yield Defect("unreachable_phase", phase, "no row leads to it from where a run begins")
+    for phase in machine.host.phases:
+        ahead = _reachable([row for row in machine.rows if row.guards != ("hard_stop",)], phase)
+        if not FINAL & ahead:
+            yield Defect("dead_end", phase, "no row leads on from it to an end")
+
+
+def _reachable(rows: Iterable[Row], start: str) -> set[str]:
+    """Return the phases that can be come to from *start*, itself included."""
+    ways = list(rows)
+    found, line = {start}, [start]
+    while line:
+        phase = line.pop()
+        for row in ways:
+            if row.source == phase and row.dest not in found:
+                found.add(row.dest)
+                line.append(row.dest)
+    return found
+
+
+def _unready_phases(machine: Machine) -> Iterator[Defect]:
+    """Rows back to Specifying from where no call may be at hand."""
+    phases = machine.host.phases
+    without = {
+        name for name, phase in phases.items() if phase.tool is not None or name == machine.host.initial
+    }
+    rows = [row for row in machine.rows if row.host and row.dest in phases and row.source != row.dest]
+    while more := {
+        row.dest
+        for row in rows
+        if row.dest not in without
+        and (row.source in without or (row.source in PHASES and row.source != SPECIFYING))
+    }:
+        without |= more
+    for row in machine.rows:
+        if row.host and row.dest == SPECIFYING and row.trigger != "call" and row.source in without:
+            told = f"{row.source} may be entered without a call that could go on in Specifying; lead to Planning instead"
+            yield Defect("unready_phase", place_of_row(row), told)
+
+
+def _endless_loops(machine: Machine) -> Iterator[Defect]:
+    free = [row for row in machine.rows if not _is_counted(row)]
+    for row in free:
+        if row.host and not row.answers and row.source in _reachable(free, row.dest):
+            told = "it is part of a loop that no bound ends; give the row at_most=..., or one that it always comes by"
+            yield Defect("endless_loop", place_of_row(row), told)
+
+
+def _is_counted(row: Row) -> bool:
+    return bool(row.at_most) or row.answers or any((row.trigger, guard) in COUNTED for guard in row.guards)

@@ -1,0 +1,69 @@
+"""A host's own machine as a spec records it: its data, and of every function of the host a digest, so that a changed one is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from ...states.run.host_machine import machine_data
+from ..machine.machine import MACHINE, Machine
+from .foreign_code import foreign_digest
+from .source_digests import digest_of, short_digest
+
+
+def host_text(machine: Machine | None) -> str:
+    """Return what a spec's `host_machine` is for *machine*, empty for the standard one."""
+    if machine is None or machine is MACHINE:
+        return ""
+    data = machine.to_dict()
+    data["code"] = {part: foreign_digest(function) for part, function in sorted(_functions(machine))}
+    return orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _functions(machine: Machine) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield every function of the host that decides, with the part of the fingerprints that it belongs to."""
+    host = machine.host
+    for name, guard in host.guards.items():
+        yield f"guard.{name}", guard.function
+    for name, phase in host.phases.items():
+        for item in ("arguments", "question"):
+            if callable(getattr(phase, item)):
+                yield f"phase.{name}.{item}", getattr(phase, item)
+    for (source, trigger), tell in host.tells.items():
+        yield f"row.{source}.{trigger}.tell", tell
+
+
+def host_fingerprints(text: str) -> dict[str, str]:
+    """Return the fingerprints of a host's own machine: its rows, phases and guards, by what the spec says of them."""
+    data = machine_data(text)
+    if not data:
+        return {}
+    code: Mapping[str, str] = data.get("code", {})
+    found: dict[str, str] = {}
+    earlier: dict[str, list[str]] = {}
+    for row in data["transitions"]:
+        part = f"row.{row['source']}.{row['trigger']}"
+        guards = [*row.get("conditions", ()), *(f"not {name}" for name in row.get("unless", ()))]
+        before = earlier.setdefault(row["source"], [])
+        told = [
+            found.get(part),
+            list(before),
+            row["dest"],
+            *guards,
+            row.get("at_most", 0),
+            code.get(f"{part}.tell"),
+        ]
+        found[part] = short_digest(orjson.dumps(told))
+        before.append(row["trigger"])
+    for phase in data["states"]:
+        if "asks" in phase:
+            functions = [code.get(f"phase.{phase['name']}.{item}") for item in ("arguments", "question")]
+            found[f"phase.{phase['name']}"] = short_digest(
+                orjson.dumps([phase, functions], option=orjson.OPT_SORT_KEYS)
+            )
+    for guard in data.get("guards", ()):
+        parts = (f"{code.get('guard.' + guard['name'])}", *guard.get("tools", ()))
+        found[f"guard.{guard['name']}"] = digest_of(parts)
+    return found

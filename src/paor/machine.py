@@ -1,0 +1,61 @@
+"""
+The machine, for hosts that extend it: guards, phases and rows of their own, and what their functions are given.
+
+`Machine` and `Phase` are at the top, too. ``docs/howto/machine.md`` shows how they are used. `guards` is the module of paor's own guards:
+each is a pure function of a `GuardContext`.
+"""
+
+from __future__ import annotations
+
+from .fsm.decision.going_on import should_continue
+from .fsm.decision.guard_context import GuardContext
+from .fsm.machine import guards
+from .fsm.machine.machine import Machine
+from .fsm.machine.soundness import Defect, defects_of
+from .states.phase import Phase
+from .states.records.actions import Intent, Selection, ToolResult
+from .states.records.observations import Observation, StepCheck
+from .states.records.outcomes import (
+    Answered,
+    Asked,
+    Cancelled,
+    Ended,
+    InDoubt,
+    ModelFault,
+    NoOutcome,
+    Recalled,
+    Replied,
+    Unaffordable,
+)
+from .states.records.reviews import Refinement, Review
+from .states.records.visits import Visit
+from .states.run.state import Counters
+
+__all__ = [
+    "Answered",
+    "Asked",
+    "Cancelled",
+    "Counters",
+    "Defect",
+    "Ended",
+    "GuardContext",
+    "InDoubt",
+    "Intent",
+    "Machine",
+    "ModelFault",
+    "NoOutcome",
+    "Observation",
+    "Phase",
+    "Recalled",
+    "Refinement",
+    "Replied",
+    "Review",
+    "Selection",
+    "StepCheck",
+    "ToolResult",
+    "Unaffordable",
+    "Visit",
+    "defects_of",
+    "guards",
+    "should_continue",
+]
