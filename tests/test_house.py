@@ -184,6 +184,7 @@ TAKEN = {
         "TypedRunOptions",
     ),
     *("Nothing", "ModelRequest", "ToolRequest", "Recall", "Moved", "Given", "Invalid", "QuestionRecord"),
+    *("Answer", "Asked", "CriterionCheck", "DocumentRef", "Preview", "SchemaField", "StoredText", "WebFact"),
     *("TypedResumeOptions", "FlowTask", "Plan", "Spec", "ToolSpec"),
 }
 """What calls take beside public types, and the records of a spec, a plan and a workflow file: docs/journal-format.md has these."""

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from ...prompts.parsing.replies import Invalid, after, read_host_reply
 from ...states.phase import Phase
 from ...states.records.outcomes import Replied
-from ...states.records.visits import Choice, Visit
+from ...states.records.visits import RunChoice, Visit
 from ...states.run.spec import Mode
 from ...states.run.state import Run
 from ...states.settings.limits import LOWERABLE
@@ -84,9 +84,9 @@ def _visit_of_answer(run: Run, phase: Phase) -> Visit | None:
 # -- what a first phase chooses -----------------------------------------------------------------------------------
 
 
-def choice_of(reply: Mapping[str, Any]) -> Choice:
+def choice_of(reply: Mapping[str, Any]) -> RunChoice:
     """Return the mode and the limits that a first phase's reply chooses."""
-    return Choice(reply.get("mode"), dict(reply.get("limits") or {}))
+    return RunChoice(reply.get("mode"), dict(reply.get("limits") or {}))
 
 
 def choice_problem(reply: Mapping[str, Any]) -> str | None:

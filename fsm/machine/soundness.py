@@ -20,7 +20,7 @@ from .machine import MACHINE, Machine
 from .table import Row
 
 
-class Defect(NamedTuple):
+class MachineDefect(NamedTuple):
     """
     One thing that is wrong with a machine.
 
@@ -54,7 +54,7 @@ COUNTED = {
 """Rows, by trigger and guard, that each taking uses up something that nothing but another bounded row gives back."""
 
 
-def defects_of(machine: Machine) -> tuple[Defect, ...]:
+def defects_of(machine: Machine) -> tuple[MachineDefect, ...]:
     """Return what is wrong with *machine*, in the order of the table; nothing for the standard one."""
     if machine is MACHINE:
         return ()
@@ -76,17 +76,17 @@ def place_of_row(row: Row) -> str:
     return f"{row.source}.{row.trigger}"
 
 
-def _unknown_names(machine: Machine) -> Iterator[Defect]:
+def _unknown_names(machine: Machine) -> Iterator[MachineDefect]:
     for row in machine.rows:
         for name in (*row.conditions, *row.unless):
             if name not in machine.guards:
                 told = (
                     f"there is no guard {name!a:.60}; give the function itself, or machine.guard(...) first"
                 )
-                yield Defect("unknown_name", place_of_row(row), told)
+                yield MachineDefect("unknown_name", place_of_row(row), told)
 
 
-def _impure_code(machine: Machine) -> Iterator[Defect]:
+def _impure_code(machine: Machine) -> Iterator[MachineDefect]:
     host = machine.host
     functions: list[tuple[str, Callable[..., Any]]] = [
         (f"guard {name}", guard.function) for name, guard in host.guards.items()
@@ -100,10 +100,10 @@ def _impure_code(machine: Machine) -> Iterator[Defect]:
     functions += [(f"{source}.{trigger}.tell", tell) for (source, trigger), tell in host.tells.items()]
     for place, function in functions:
         for told in impurities(function):
-            yield Defect("impure_guard", place, told)
+            yield MachineDefect("impure_guard", place, told)
 
 
-def _unfit_rows(machine: Machine) -> Iterator[Defect]:
+def _unfit_rows(machine: Machine) -> Iterator[MachineDefect]:
     for phase in machine.states:
         rows = machine.rows_of(phase)
         for number in find_shadowed(rows):
@@ -116,7 +116,7 @@ def _unfit_rows(machine: Machine) -> Iterator[Defect]:
                 if same
                 else "whenever its guards hold, an earlier row is taken; give it another place with before=..."
             )
-            yield Defect("shadowed_row", place_of_row(row), told)
+            yield MachineDefect("shadowed_row", place_of_row(row), told)
 
 
 def is_replaced(rows: Sequence[Row], number: int) -> bool:
@@ -125,26 +125,26 @@ def is_replaced(rows: Sequence[Row], number: int) -> bool:
     return before is not None and before.host and not row.host and find_shadowed((before, row)) == [1]
 
 
-def _uncovered_phases(machine: Machine) -> Iterator[Defect]:
+def _uncovered_phases(machine: Machine) -> Iterator[MachineDefect]:
     for phase in machine.host.phases:
         values = left_open(machine.rows_of(phase))
         if values is not None:
             told = ", ".join(f"{name} is {value}" for name, value in sorted(values.items()))
-            yield Defect(
+            yield MachineDefect(
                 "uncovered_case", phase, f"no row is taken where {told}; add a last row without guards"
             )
 
 
-def _lost_phases(machine: Machine) -> Iterator[Defect]:
+def _lost_phases(machine: Machine) -> Iterator[MachineDefect]:
     """Phases that no run comes to, and those that no end can be reached from."""
     reached = _reachable(machine.rows, machine.host.initial)
     for phase in machine.host.phases:
         if phase not in reached:
-            yield Defect("unreachable_phase", phase, "no row leads to it from where a run begins")
+            yield MachineDefect("unreachable_phase", phase, "no row leads to it from where a run begins")
     for phase in machine.host.phases:
         ahead = _reachable([row for row in machine.rows if row.guards != ("hard_stop",)], phase)
         if not FINAL & ahead:
-            yield Defect("dead_end", phase, "no row leads on from it to an end")
+            yield MachineDefect("dead_end", phase, "no row leads on from it to an end")
 
 
 def _reachable(rows: Iterable[Row], start: str) -> set[str]:
@@ -160,7 +160,7 @@ def _reachable(rows: Iterable[Row], start: str) -> set[str]:
     return found
 
 
-def _unready_phases(machine: Machine) -> Iterator[Defect]:
+def _unready_phases(machine: Machine) -> Iterator[MachineDefect]:
     """Rows back to Specifying from where no call may be at hand."""
     phases = machine.host.phases
     without = {
@@ -177,15 +177,15 @@ def _unready_phases(machine: Machine) -> Iterator[Defect]:
     for row in machine.rows:
         if row.host and row.dest == SPECIFYING and row.trigger != "call" and row.source in without:
             told = f"{row.source} may be entered without a call that could go on in Specifying; lead to Planning instead"
-            yield Defect("unready_phase", place_of_row(row), told)
+            yield MachineDefect("unready_phase", place_of_row(row), told)
 
 
-def _endless_loops(machine: Machine) -> Iterator[Defect]:
+def _endless_loops(machine: Machine) -> Iterator[MachineDefect]:
     free = [row for row in machine.rows if not _is_counted(row)]
     for row in free:
         if row.host and not row.answers and row.source in _reachable(free, row.dest):
             told = "it is part of a loop that no bound ends; give the row at_most=..., or one that it always comes by"
-            yield Defect("endless_loop", place_of_row(row), told)
+            yield MachineDefect("endless_loop", place_of_row(row), told)
 
 
 def _is_counted(row: Row) -> bool:

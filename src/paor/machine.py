@@ -11,13 +11,12 @@ from .fsm.decision.going_on import should_continue
 from .fsm.decision.guard_context import GuardContext
 from .fsm.machine import guards
 from .fsm.machine.machine import Machine
-from .fsm.machine.soundness import Defect, defects_of
+from .fsm.machine.soundness import MachineDefect, defects_of
 from .states.phase import Phase
 from .states.records.actions import Intent, Selection, ToolResult
 from .states.records.observations import Observation, StepCheck
 from .states.records.outcomes import (
     Answered,
-    Asked,
     Cancelled,
     Ended,
     InDoubt,
@@ -33,15 +32,14 @@ from .states.run.state import Counters
 
 __all__ = [
     "Answered",
-    "Asked",
     "Cancelled",
     "Counters",
-    "Defect",
     "Ended",
     "GuardContext",
     "InDoubt",
     "Intent",
     "Machine",
+    "MachineDefect",
     "ModelFault",
     "NoOutcome",
     "Observation",

@@ -31,7 +31,7 @@ class Visit(Stored, frozen=True, gc=False):
     seq: int = 0
 
 
-class Choice(Stored, frozen=True, gc=False):
+class RunChoice(Stored, frozen=True, gc=False):
     """
     What a first phase chose for its run.
 

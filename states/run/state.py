@@ -19,7 +19,7 @@ from ..records.observations import Message, Observation, StepCheck, Turn
 from ..records.plans import Plan
 from ..records.questions import Answer, Question, QuestionRecord
 from ..records.reviews import Refinement, Review
-from ..records.visits import Choice, Visit
+from ..records.visits import RunChoice, Visit
 from ..settings.limits import lowered_limits
 from .host_machine import machine_data
 from .phase_names import DONE, FAILED, FINAL, PLANNING
@@ -121,7 +121,7 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
     turn: Turn | UnsetType | None = UNSET
     flow: FlowState | UnsetType | None = UNSET
     visit: Visit | UnsetType | None = UNSET
-    choice: Choice | UnsetType | None = UNSET
+    choice: RunChoice | UnsetType | None = UNSET
 
     def slots(self) -> dict[str, Any]:
         """Return what is set, None where it is cleared."""
@@ -165,7 +165,7 @@ class Memory(Struct, frozen=True, gc=False):
     reply: Answer | None = None
     plan: Plan | None = None
     flow: FlowState | None = None
-    choice: Choice | None = None
+    choice: RunChoice | None = None
     history: tuple[Message, ...] = ()
     window: tuple[str, ...] = ()
     window_steps: tuple[int, ...] = ()
@@ -246,7 +246,7 @@ def status_of(state: str, *, waiting: bool) -> str:
     return "waiting" if waiting else "running"
 
 
-def chosen_spec(spec: Spec, choice: Choice | None) -> Spec:
+def chosen_spec(spec: Spec, choice: RunChoice | None) -> Spec:
     """Return *spec* with the mode and the limits that the run's first phase has chosen; no limit rises."""
     if choice is None:
         return spec
