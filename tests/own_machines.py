@@ -219,7 +219,7 @@ def engine(
         journal=str(path),
         machine=machine,
         clock=SteppingClock(),
-        ids=SeededIds(1),
+        ids=SeededIds("own"),
         **options,
     )
 

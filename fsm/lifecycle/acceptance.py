@@ -33,9 +33,12 @@ def refusal(
 def accept(runner: Runner, drive: RunContext, present: Spec) -> None:
     """Let *present* be in force in a run from its next row on, which will say so."""
     spec = drive.run.spec
-    present = present.model_copy(
-        update={"fingerprints": fingerprints_of(present), "engine": VERSION, "machine": fingerprint()}
-    )
+    parts = fingerprints_of(present)
+    if (
+        drive.run.memory.choice is not None
+    ):  # the spec that is amended has the limits that the run was started with
+        parts["limits"] = spec.fingerprints.get("limits", parts["limits"])
+    present = present.model_copy(update={"fingerprints": parts, "engine": VERSION, "machine": fingerprint()})
     drive.amended = drive.stager.stage(amendment(spec, present), JSON)
     drive.run = drive.run.under(present)
     drive.kit = runner.resources(drive.run.spec)

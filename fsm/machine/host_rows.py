@@ -165,6 +165,7 @@ def _attempt(tell: Tell | None, case: GuardContext, counters: Counters) -> Updat
         intent=None,
         result=None,
         answer=None,
+        review=None,
         feedback=None,
         reply=None,
         plan=None,

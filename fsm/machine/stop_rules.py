@@ -241,6 +241,11 @@ def _between_steps(case: GuardContext) -> bool:
 # -- the last fail of a phase; with the guards `review_retry` and `reply_invalid` ------------------------------
 
 
+def vetoed(case: GuardContext) -> bool:
+    """A guard that the host requires of a row of paor's own did not hold."""
+    return bool(case.vetoes)
+
+
 def improved_nothing(case: GuardContext) -> bool:
     """The run concluded because its scores no longer rose."""
     return case.run.counters.stop == "no_improvement"

@@ -365,6 +365,13 @@ STOPS: tuple[Stop, ...] = (
     Stop("max_plans", "", (PLANNING,), ("no_plan_left",), meaning="a plan was made, and none is left"),
     Stop("selection_invalid", "", (PLANNING,), (), meaning="no usable selection, also when asked again"),
     Stop(
+        "own_row",
+        "",
+        (REVIEWING,),
+        ("vetoed",),
+        meaning="a guard of the host's own refuses what would follow",
+    ),
+    Stop(
         "no_improvement",
         "",
         (REVIEWING,),

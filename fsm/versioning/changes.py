@@ -87,6 +87,8 @@ def changes_of(
     now = fingerprints_of(present)
     if UNREADABLE in (*recorded, *now):  # code cannot be compared: the same version counts as the same code
         recorded, now = _by_version(recorded, run.spec.engine), _by_version(now, VERSION)
+    if run.memory.choice is not None:  # its own first phase has lowered them; no engine brings others
+        now["limits"] = recorded.get("limits", now["limits"])
     there = {*map(fold_name, tools), TASK_TOOL.name}
     lacking = {f"tool.{tool.name}" for tool in run.spec.tools if fold_name(tool.name) not in there}
     offered = lacking - {f"tool.{name}" for name in _at_work(run)}

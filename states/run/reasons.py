@@ -20,7 +20,7 @@ REASONS = {
     "workflow_error": "the workflow file could not be followed",
     "cancelled": "the run was cancelled",
     "model_error": "the model could not be reached or answered with an error",
-    "own_row": "a row of the host's own machine ended the run",
+    "own_row": "the host's own machine ended the run",
     "internal_error": "an unexpected error in the engine or one of its parts",
 }
 
