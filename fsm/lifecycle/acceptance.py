@@ -7,6 +7,7 @@ from ...states.base.version import VERSION
 from ...states.run.spec import Spec
 from ...states.run.state import Run
 from ..journal.payloads import JSON
+from ..machine.decide import machine_told
 from ..machine.table import fingerprint
 from ..replay.restore import restore_run
 from ..runtime.run_context import RunContext
@@ -38,7 +39,13 @@ def accept(runner: Runner, drive: RunContext, present: Spec) -> None:
         drive.run.memory.choice is not None
     ):  # the spec that is amended has the limits that the run was started with
         parts["limits"] = spec.fingerprints.get("limits", parts["limits"])
-    present = present.model_copy(update={"fingerprints": parts, "engine": VERSION, "machine": fingerprint()})
+    present = present.model_copy(
+        update={
+            "fingerprints": parts,
+            "engine": VERSION,
+            "machine": fingerprint(machine_told(present.host_machine).rows),
+        }
+    )
     drive.amended = drive.stager.stage(amendment(spec, present), JSON)
     drive.run = drive.run.under(present)
     drive.kit = runner.resources(drive.run.spec)

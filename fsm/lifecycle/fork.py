@@ -27,6 +27,7 @@ from ...states.settings.policy import Policy
 from ..journal.lineage import part_with
 from ..journal.payloads import JSON, Stager
 from ..journal.reader import JournalReader
+from ..machine.decide import machine_told
 from ..machine.table import fingerprint
 from ..replay.restore import restore_run, stager_of
 from ..runtime.loop import Steps, steps
@@ -149,7 +150,11 @@ def amended_spec(
     parts = fingerprints_of(changed) if parent.fingerprints else {}
     if changed == stored and (now is None or parts == stored.fingerprints):
         return None
-    own_parts = {"fingerprints": parts, "engine": VERSION, "machine": fingerprint()}
+    own_parts = {
+        "fingerprints": parts,
+        "engine": VERSION,
+        "machine": fingerprint(machine_told(changed.host_machine).rows),
+    }
     return changed.model_copy(update={"workflow_id": run_id, "key": None, "metadata": {}, **own_parts})
 
 

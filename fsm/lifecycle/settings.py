@@ -90,6 +90,7 @@ class EngineSettings:
         names = {fold_name(tool.name) for tool in spec.tools}
         offered = [name for name in self.tools if fold_name(name) in names]
         bounds = {"mode": spec.mode, "limits": spec.limits.model_dump(), "task_type": spec.task_type}
+        bounds |= {"values": spec.values} if spec.values else {}
         return bounds | ({"tools": offered} if len(offered) < len(self.tools) else {})
 
     def current_spec(self, spec: Spec) -> Spec:

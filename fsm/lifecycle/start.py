@@ -25,6 +25,7 @@ from ...tools.documents.tools import generate_report
 from ...tools.tool import Document, Tool
 from ..decision.observation import cut, line
 from ..journal.payloads import Stager
+from ..machine.decide import machine_told
 from ..machine.table import fingerprint
 from .arguments import (
     DocumentLike,
@@ -301,7 +302,7 @@ def spec_of(
         phase_tools=phase_tools,
         key_salt=key_salt,
         engine=VERSION,
-        machine=fingerprint(),
+        machine=fingerprint(machine_told(host_machine).rows),
     )
 
 
