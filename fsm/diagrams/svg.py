@@ -159,6 +159,12 @@ def _legend(graph: Graph, layout: Layout) -> list[str]:
 
 def _signs(graph: Graph, layout: Layout) -> list[tuple[str, float, str]]:
     """Return the legend's signs with their width and meaning."""
+    own = (_swatch("sign own", radius=8), 26.0, "your own")
+    return _all_signs(graph, layout) + ([own] if graph.overlay is not None and graph.own else [])
+
+
+def _all_signs(graph: Graph, layout: Layout) -> list[tuple[str, float, str]]:
+    """Return the signs that every picture of its kind has."""
     overlay, line = graph.overlay, ((0.0, 0.0), (30.0, 0.0))
     arrow = {
         look: f'<g class="{look}">{_arrow(line)}</g>'
@@ -284,7 +290,10 @@ def _route(route: Route, *, ends: bool) -> str:
         if route.kind != "own" or not edge.look
         else f"edge {edge.look}"
     )
-    return f'<g class="{look}"><title>{_hover(edge)}</title>{_arrow(points, head=ends)}{marks}</g>'
+    # from the line that several share, so that their dashes fall on each other's and do not fill the gaps
+    shared = route.kind == "own" and edge.look in ("never", "right") and points[0][1] < points[-1][1]
+    arrow = _arrow(points, head=ends, backwards=shared)
+    return f'<g class="{look}"><title>{_hover(edge)}</title>{arrow}{marks}</g>'
 
 
 def _mark(mark: Mark, *, unused: bool, own: bool) -> str:
@@ -312,7 +321,7 @@ def _badges(x: float, y: float, tags: Iterable[Tag]) -> tuple[str, float]:
     return "".join(parts), x
 
 
-def _arrow(points: Sequence[Point], *, head: bool = True) -> str:
+def _arrow(points: Sequence[Point], *, head: bool = True, backwards: bool = False) -> str:
     """Return a line of horizontal and vertical pieces with round corners and a head at its end."""
     if not head:
         return f'<path class="line" d="{_path(points)}"/>'
@@ -322,7 +331,8 @@ def _arrow(points: Sequence[Point], *, head: bool = True) -> str:
     back, side = (x2 - dx * _HEAD, y2 - dy * _HEAD), (dy * 4.2, dx * 4.2)
     corners = ((x2, y2), (back[0] + side[0], back[1] + side[1]), (back[0] - side[0], back[1] - side[1]))
     tip = "L".join(f"{px(x)} {px(y)}" for x, y in corners)
-    return f'<path class="line" d="{_path(ends)}"/><path class="head" d="M{tip}Z"/>'
+    line = _path(ends[::-1] if backwards else ends)
+    return f'<path class="line" d="{line}"/><path class="head" d="M{tip}Z"/>'
 
 
 def _path(points: Sequence[Point]) -> str:
