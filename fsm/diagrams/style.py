@@ -116,5 +116,5 @@ def _sheet(shapes: str, rules: tuple[str, ...]) -> str:
 
 
 CSS = _sheet(_SHAPE, _COLOURS)
-OWN_CSS = _sheet(_OWN_SHAPE, _OWN_COLOURS)
-"""Stands behind `CSS` where a host's own phases, rows or guards are drawn."""
+OWN_CSS = _sheet(_SHAPE + _OWN_SHAPE, (*_COLOURS, *_OWN_COLOURS))
+"""Instead of `CSS` where a host's own phases, rows or guards are drawn."""

@@ -59,7 +59,7 @@ def svg(graph: Graph) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="paor" {size} {_ROLE}>',
         f'<title id="paor-title">{safe(heading)}</title>',
         f'<desc id="paor-desc">{safe(_description(graph))}</desc>',
-        f"<style>{CSS}{OWN_CSS if graph.has_own else ''}</style>",
+        f"<style>{OWN_CSS if graph.has_own else CSS}</style>",
         f'<rect class="card" x="0.5" y="0.5" {card}',
         *_header(graph, layout),
         *_lifelines(layout),

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from ...prompts.building.builder import PLACEHOLDERS
 from ...prompts.building.templates import parse_template
 from ...states.base.errors import UsageError
@@ -109,10 +111,24 @@ def check_phase(phase: Phase, *, initial: bool, taken: Container[str]) -> None:
         check_function(phase.arguments, f"the arguments of {name}")
     elif not isinstance(phase.arguments, Mapping | None):
         raise UsageError(f"{name}: arguments are a mapping, or a function of the context that gives one")
+    for item in ("reply", "arguments", "answer"):
+        _check_data(name, item, getattr(phase, item))
     if callable(phase.question):
         check_function(phase.question, f"the question of {name}")
     elif phase.question is not None and not (isinstance(phase.question, str) and phase.question.strip()):
         raise UsageError(f"{name}: the question is a text, or a function of the context that gives one")
+
+
+def _check_data(name: str, item: str, value: object) -> None:
+    """Raise `UsageError` where something that the spec records is no JSON data."""
+    if value is None or callable(value):
+        return
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{name}: {item} is a mapping of names to JSON values")
+    try:
+        orjson.dumps(value, default=dict)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"{name}: {item} is no JSON data: {' '.join(str(error).split())[:120]}") from None
 
 
 def _check_prompt(phase: Phase) -> None:

@@ -451,12 +451,23 @@ class Machine(LibraryMachine):
         """
         Return the machine as JSON data, in the form that `transitions`' markup extension has; functions by their names.
 
-        ``GraphMachine(model=None, **machine.graph_data())`` of `transitions` draws it.
+        `from_dict` reads it back, also after JSON; `graph_data` is the part that `transitions` itself takes.
         """
         return machine_markup(self.rows, cast("Iterable[Phase]", self.states.values()), self.host)
 
     def graph_data(self) -> dict[str, Any]:
-        """Return what `transitions.Machine` and its extensions take as keyword arguments."""
+        """
+        Return what `transitions.Machine` and its extensions take as keyword arguments, here each trigger an event of its own.
+
+        So the library's own tools draw and walk it, the standard machine as well as a host's:
+
+        - ``GraphMachine(graph_engine="mermaid", show_conditions=True, **machine.graph_data()).get_graph().source`` draws it;
+        - ``MarkupMachine(model=None, **machine.graph_data()).markup`` gives the same transitions;
+        - ``transitions.Machine(model, **machine.graph_data())`` walks *model*, whose methods are the guards.
+
+        The machine itself has one event, `DECIDE`, since one outcome may lead to any row of a phase: ``get_transitions()`` gives
+        the rows in the order in which they are tried, each with its trigger as ``label``.
+        """
         return graph_data(self.to_dict())
 
     @classmethod
@@ -474,6 +485,8 @@ class Machine(LibraryMachine):
         """
         rows, host = read_markup(data)
         host = host if functions is None else bound(host, functions.host)
+        if host == NO_HOST and not any(row.host for row in rows):
+            host = NO_HOST
         return cls(
             tuple(row for row in rows if not row.answers),
             tuple(row for row in rows if row.answers),
