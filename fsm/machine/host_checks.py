@@ -160,7 +160,7 @@ def check_row(
     """Raise `UsageError` where a row cannot be added."""
     place = f"{row.source}.{row.trigger}"
     for end, name, allowed in (("source", row.source, SOURCES), ("dest", row.dest, DESTS)):
-        if name not in phases:
+        if not isinstance(name, str) or name not in phases:
             raise UsageError(
                 f"{place}: {end}: there is no phase {name!a:.60}; add it first, with machine.phase(...)"
             )
