@@ -37,8 +37,8 @@ class SealedList(list[Any]):
         """Refuse."""
         raise UsageError(self.told)
 
-    extend = insert = remove = pop = clear = sort = reverse = append
-    __iadd__ = __imul__ = __setitem__ = __delitem__ = append  # type: ignore[assignment]
+    extend = insert = remove = pop = clear = sort = reverse = append  # type: ignore[assignment]
+    __iadd__ = __imul__ = __setitem__ = __delitem__ = append
 
 
 class SealedDict(dict[str, Any]):

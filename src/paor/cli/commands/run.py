@@ -91,6 +91,9 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 @option("--context", "TEXT", "Extra context for choosing actions.")
 @option("--key", "TEXT", "Your own name of this run: a second start with it goes on with the first.")
 @METADATA
+@option(
+    "--values", "JSON", "What guards of the app's own machine may look at: an object, or a file with one."
+)
 @option("--durability", "D", "full (default), normal or off: what survives a power loss.")
 @option("--input", "JSON|FILE|-", "The same fields as one JSON object.", "source")
 @engine_options
