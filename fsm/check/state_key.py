@@ -32,8 +32,9 @@ def state_of(run: Run) -> State:
         return (run.state,)
     counters, question = run.counters, run.memory.question
     asked = question.kind if question is not None else None
+    own = _own(run) if run.spec.host_machine else None
     if counters.formatted:  # beyond all limits; and the last action is never tried again
-        return run.state, "formatted", counters.elicitations, asked, _memory(run)
+        return run.state, "formatted", counters.elicitations, asked, _memory(run), own
     return (
         run.state,
         _relevant_counters(run),
@@ -48,7 +49,34 @@ def state_of(run: Run) -> State:
         asked,
         _memory(run),
         _plan(run),
+        own,
     )
+
+
+def _own(run: Run) -> Hashable:
+    """
+    Return what else a host's own machine looks at: its counters, its choice, and in a phase of its own what that works on.
+
+    The host's guards look at more, but they are free choices (`fsm.check.free_machine`). A call that a phase has made goes back to it,
+    so what a completion review would find then stays part of the state until it is back.
+    """
+    memory, counters = run.memory, tuple(sorted(run.counters.own.items()))
+    choice = memory.choice.wire_json() if memory.choice is not None else None
+    selection, intent, reply = memory.selection, memory.intent, memory.reply
+    caller = selection.caller if selection is not None else ""
+    if run.state in PHASES and not caller:
+        return counters, choice
+    chosen = (
+        (selection.tool, selection.origin, selection.is_bare, selection.arguments is None)
+        if selection
+        else None
+    )
+    proposed = (intent.tool, intent.key in memory.window) if intent is not None else None
+    result = memory.result.ok if caller and memory.result is not None else None
+    answered = (reply.action, reply.approval is None) if reply is not None else None
+    reviewed = memory.review.status if memory.review is not None else None
+    judged = _completion(run), reviewed, bool(memory.history), memory.observation is None
+    return counters, choice, caller, chosen, proposed, result, answered, judged
 
 
 _ONLY = {
@@ -65,13 +93,16 @@ _LIVE = {
 }
 """By phase the counters that it looks at, each with its limit."""
 
+_ALL = [(name, BOUNDS.get(name, "")) for name in COUNTERS]
+"""Those of a phase of a host's own."""
+
 
 def _relevant_counters(run: Run) -> tuple[int, ...]:
     """Return the counters that the run's phase looks at, each no larger than what is just past its limit."""
     counters, limits = run.counters, run.spec.limits
     return tuple(
         min(getattr(counters, name), getattr(limits, limit) + 1 if limit else RETRIES_TOP)
-        for name, limit in _LIVE[run.state]
+        for name, limit in _LIVE.get(run.state, _ALL)
     )
 
 
