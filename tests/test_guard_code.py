@@ -933,3 +933,13 @@ def test_a_handler_knows_what_the_variables_held_where_it_came_from() -> None:
         """
     assert of(text.format("rows = list(rows)")) == ()
     assert of(text.format("pass")) != ()
+
+
+def asserting(context: object) -> bool:
+    """A guard of a host's own test module, whose asserts pytest rewrites."""
+    assert context is not None
+    return True
+
+
+def test_what_pytest_makes_of_an_assert_is_no_code_of_the_hosts() -> None:
+    assert impurities(asserting) == ()

@@ -101,25 +101,30 @@ def _own(run: Run) -> Hashable:
     caller = selection.caller if selection is not None else ""
     chosen = (run.spec.mode, run.spec.limits.parameter_retries) if memory.choice is not None else None
     place = caller if run.state in PHASES and caller else run.state
-    seen = None
+    seen: Hashable = None
     if place in ways.reviews:
-        seen = memory.observation is None, not memory.history, bool(draft_of(run))
+        seen = memory.observation is None, not memory.history, bool(draft_of(run)), _has_succeeded(run)
+    elif place in ways.begins:
+        seen = _has_succeeded(run)
     if place in PHASES:
-        return counters.formatted, chosen, seen
-    judged = (memory.review.status if memory.review else None, _completion(run)) if seen else None
+        return counters.formatted, chosen, seen, _kept_call(run) if place in ways.specifies else None
+    judged = None
+    if place in ways.reviews:
+        judged = memory.review.status if memory.review is not None else None, _completion(run)
     came = memory.result.ok if caller and memory.result is not None else None
     answered = memory.reply.action if memory.reply is not None and run.state not in PHASES else None
-    call = _kept_call(run) if place in ways.specifies else None
+    call = _kept_call(run) if place in ways.specifies or run.state == SPECIFYING else None
     return counters.formatted, chosen, seen, caller, judged, came, answered, call
 
 
 def _kept_call(run: Run) -> Hashable:
-    """Return the call that is being specified meanwhile."""
+    """Return the call that is being specified meanwhile, with what it is made with."""
     selection, intent = run.memory.selection, run.memory.intent
-    chosen = None
+    chosen = given = None
     if selection is not None:
         chosen = selection.tool, selection.origin, selection.is_bare, selection.arguments is None
-    return chosen, None if intent is None else (intent.tool, intent.key in run.memory.window)
+        given = str(selection.arguments) if selection.caller else None
+    return chosen, given, None if intent is None else _kind_of_call(run, str(intent.arguments.get("text")))
 
 
 _ONLY = {
@@ -130,7 +135,7 @@ _ONLY = {
 }
 """Counters that one phase alone looks at before they begin anew."""
 
-_RESET = ("selection_retries", "parameter_retries", "step_retries")
+_RESET = ("selection_retries", "step_retries")
 
 _LIVE = {
     phase: [(name, BOUNDS.get(name, "")) for name in COUNTERS if _ONLY.get(name, phase) == phase]
@@ -138,16 +143,22 @@ _LIVE = {
 }
 """By phase the counters that it looks at, each with its limit."""
 
-_ALL = [(name, BOUNDS.get(name, "")) for name in COUNTERS if name not in _RESET]
-"""Those of a phase of a host's own: the others begin anew wherever a way leads from there."""
+_OWN_LIVE = [
+    [(name, BOUNDS.get(name, "")) for name in COUNTERS if name not in (*_RESET, *more)]
+    for more in (("parameter_retries",), ())
+]
+"""Those of a phase of a host's own, and of one that leads back to Specifying; the others begin anew wherever a way leads."""
 
 
 def _relevant_counters(run: Run) -> tuple[int, ...]:
     """Return the counters that the run's phase looks at, each no larger than what is just past its limit."""
     counters, limits = run.counters, run.spec.limits
+    live = _LIVE.get(run.state)
+    if live is None:
+        live = _OWN_LIVE[run.state in _ways(run.spec.host_machine).specifies]
     return tuple(
         min(getattr(counters, name), getattr(limits, limit) + 1 if limit else RETRIES_TOP)
-        for name, limit in _LIVE.get(run.state, _ALL)
+        for name, limit in live
     )
 
 
@@ -163,7 +174,7 @@ def _memory(run: Run) -> Hashable:
         if selection is not None:
             chosen = origin, selection.tool, selection.is_bare, selection.arguments is None
         if intent is not None:
-            proposed = intent.tool, intent.key in memory.window
+            proposed = intent.tool, origin != "phase" and intent.key in memory.window
         before = run.spec.native and _has_succeeded(
             run
         )  # within a turn of several calls; else it is set anew
@@ -223,9 +234,16 @@ def _plan(run: Run) -> Hashable:
     if plan is None:
         return None
     left: list[Hashable] = []
-    first = run.counters.plan_step
+    first, done = run.counters.plan_step, run.state in (OBSERVING, REVIEWING)
+    if run.spec.host_machine:
+        selection, ways = run.memory.selection, _ways(run.spec.host_machine)
+        caller = selection.caller if selection is not None else ""
+        if (place := caller or run.state) not in PHASES:
+            if place not in ways.reviews and place not in ways.specifies:
+                return None  # a new attempt plans anew
+            done = place not in ways.specifies
     for number, step in enumerate(plan.steps[first:]):
-        if number == 0 and run.state in (OBSERVING, REVIEWING):
+        if number == 0 and done:
             continue
         text = str(step.args.get("text"))
         output = 0 in run.memory.produced if "$step" in text else None

@@ -189,4 +189,5 @@ def _endless_loops(machine: Machine) -> Iterator[MachineDefect]:
 
 
 def _is_counted(row: Row) -> bool:
-    return bool(row.at_most) or row.answers or any((row.trigger, guard) in COUNTED for guard in row.guards)
+    bounded = row.at_most and f"{row.trigger}_left" in row.conditions
+    return bool(bounded) or row.answers or any((row.trigger, guard) in COUNTED for guard in row.guards)
