@@ -81,13 +81,10 @@ def dear(context: GuardContext) -> bool:
     return len(context.call.arguments) > 2  # type: ignore[union-attr]
 
 
-def says_nothing(context: GuardContext) -> bool:
+def says_nothing(context: GuardContext) -> bool:  # type: ignore[return]
     """It forgets to say no."""
-    if context.counters.step == 0:
-        return False
-    if context.counters.errors:
+    if context.run.memory.history and not context.run.memory.history[-1].success:
         return True
-    return None  # type: ignore[return-value]
 
 
 def counts(context: GuardContext) -> bool:
@@ -171,27 +168,11 @@ def remembering() -> Callable[[GuardContext], bool]:
     return remembers
 
 
-class Turnstile:
-    """Lets every other one through; what it is, the guard's code does not tell."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def turn(self) -> bool:
-        """Turn it."""
-        self.count += 1
-        return self.count % 2 == 0
-
-
-def turnstile() -> Callable[[GuardContext], bool]:
-    """Return a guard that asks an object whose method it does not name."""
-    stile = Turnstile()
-
-    def passes(context: GuardContext) -> bool:
-        """It asks an object."""
-        return bool(getattr(stile, "".join(("tu", "rn")))())
-
-    return passes
+def counts_within(context: GuardContext) -> bool:
+    """It counts in the values of the run, by a way that its code does not tell."""
+    for held in [context.run.spec.values]:
+        held["seen"] = held.get("seen", 0) + 1
+    return True
 
 
 def numbered(context: GuardContext) -> bool:
@@ -215,11 +196,12 @@ def required(guard: Callable[[GuardContext], bool], trigger: str = "proceed") ->
 
 
 def asked(**asks: Any) -> Machine:
-    """Return a machine that asks a person before each plan's first action, twice at most."""
+    """Return a machine that asks something before an answer is reviewed, twice at most."""
     return (
         STANDARD.phase(Phase("Asking", **asks))
         .row("Planning", "ask", "Asking", before="answer", at_most=2)
-        .row("Asking", "back", "Planning")
+        .row("Asking", "back", "Planning", at_most=2)
+        .row("Asking", "give_up", "Failed")
     )
 
 
@@ -256,7 +238,7 @@ def _answered() -> Machine:
     return (
         STANDARD.phase(Phase("Asking", question="Go on?", answer=ADVICE))
         .row("Planning", "ask", "Asking", when=often, before="answer")
-        .row("Asking", "advise", "Planning", when="succeeded")
+        .row("Asking", "advise", "Planning", when=seldom)
         .row("Asking", "give_up", "Failed")
     )
 
@@ -363,7 +345,7 @@ DEFECTS: tuple[OwnDefect, ...] = (
     OwnDefect("impure", "a variable of its closure", lambda: required(remembering()), "engine", "impure_guard", "guard remembers"),
     OwnDefect("impure", "it changes its context", lambda: required(notes_it), "engine", "impure_guard", "guard notes_it"),
     OwnDefect("impure", "an iterator", lambda: required(numbered), "engine", "impure_guard", "guard numbered"),
-    OwnDefect("impure", "an object with a state", lambda: required(turnstile()), "check", "impure_guard", "guard passes"),
+    OwnDefect("impure", "it changes its context by a detour", lambda: required(counts_within), "check", "impure_guard", "guard counts_within"),
     # a case that no row takes
     OwnDefect("cover", "what did not succeed", lambda: _ending(("finish", "Done", "succeeded"), tool="tests.run"), "engine", "uncovered_case", "Ending"),
     OwnDefect("cover", "what a guard refuses", lambda: _ending(("finish", "Done", often)), "engine", "uncovered_case", "Ending"),

@@ -15,21 +15,25 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import paor
-from paor import Engine, Limits, Machine, Phase
+from paor import Engine, Journal, Limits, Machine, ModelCall, Phase, Reply
 from paor.audit import Check
 from paor.errors import UsageError
 from paor.fsm.check.bounded_specs import BOUNDS, BoundedSpec, worlds_of
-from paor.fsm.check.checker import default_limits, prove
+from paor.fsm.check.checker import OWN_STATES_MAX, default_limits, prove
 from paor.fsm.check.counterexample import rerun
 from paor.fsm.check.findings import CODES
 from paor.fsm.check.free_machine import Oracle, branches
+from paor.fsm.check.host_functions import HostFunctions
 from paor.fsm.check.smallest import fitting_values
 from paor.fsm.check.state_key import State, state_of
 from paor.fsm.check.state_space import StateGraph, StateWalker, explore
 from paor.fsm.machine.host_rows import NO_HOST
+from paor.fsm.machine.soundness import defects_of
 from paor.machine import GuardContext
 from paor.states.run.budgets import tools_withheld
 from paor.states.run.state import Run, chosen_spec
+
+from paor.testing import refine, review, scripted
 
 from . import own_machine_defects as planted
 from .effort import examples
@@ -155,36 +159,34 @@ def test_all_defects_of_a_machine_are_told_at_once(tmp_path: Path) -> None:
     assert "guard is_staging" in told and "Ending.stay" in told
 
 
-def test_a_loop_that_only_the_exploration_sees_has_a_walk_that_can_be_taken_again() -> None:
-    """What the table alone shows is left out here: the walk goes round by choices of the guards."""
+def test_a_loop_of_an_own_machine_has_a_walk_that_can_be_taken_again() -> None:
+    """With what its guards said on the way."""
     machine = planted._answered()
-    finding = next(
-        item for item in part(machine, 4_000).findings if item.code == "endless_loop" and item.path is not None
-    )
-    assert finding.path is not None and finding.path.loop is not None
-    told = [(step.phase, step.trigger, step.dest) for step in finding.path.steps]
-    assert rerun(finding.path, machine) == told
-    again = json.loads(json.dumps(finding.wire()))["path"]
-    assert any("own" in step["move"] for step in again["steps"])
+    found = [item for item in part(machine, 4_000).findings if item.path is not None and item.path.loop is not None]
+    assert found and {item.code for item in found} == {"endless_loop"}
+    for finding in found:
+        assert finding.path is not None
+        told = [(step.phase, step.trigger, step.dest) for step in finding.path.steps]
+        assert rerun(finding.path, machine) == told
+        again = json.loads(json.dumps(finding.wire()))["path"]
+        assert any("own" in step["move"] for step in again["steps"])
 
 
 def test_a_function_that_fails_only_where_its_guards_did_not_lead_is_a_note() -> None:
     """`what_failed` looks at the last action; there is one after two failures, which the guard waits for."""
-    check = prove(escalating(), REACT)
-    assert check.findings == ()
+    check = prove(escalating(), worlds_of(default_limits())[1:2], states_max=6_000)
+    assert codes(check) == set()
     assert [(item.code, item.place) for item in check.notes] == [("guard_raises", "Escalating.question")]
 
 
-def test_what_a_guard_changes_is_seen(tmp_path: Path) -> None:
-    """Also where its code was not read, as with a machine that somebody hands to `check` directly."""
-    found = {(item.code, item.place) for item in part(planted.required(planted.notes_it)).findings}
-    assert ("impure_guard", "guard notes_it") in found
-    told = next(
-        item.message
-        for item in part(planted.required(planted.turnstile())).findings
-        if item.code == "impure_guard"
-    )
-    assert told == "it gives False and then True for the same context"
+@pytest.mark.parametrize("guard", [planted.notes_it, planted.counts_within, planted.every_other])
+def test_what_a_guard_changes_is_seen_when_it_is_called(guard: Callable[[GuardContext], bool]) -> None:
+    """Whatever its code tells: the functions are called, too."""
+    functions = HostFunctions()
+    explore(REACT[0], planted.required(guard), states_max=200, functions=functions)
+    told = {item.message for item in functions.findings}
+    counts = guard is planted.every_other
+    assert told == {"it gives False and then True for the same context" if counts else "it changes its context"}
 
 
 def test_a_guard_is_called_for_the_tools_of_the_engine() -> None:
@@ -236,13 +238,13 @@ def test_every_choice_of_the_hosts_functions_is_taken_once() -> None:
 
 # -- the graph holds every run with larger limits ----------------------------------------------------------------------
 
-CUT = {world.name: world for world in worlds_of({"react": OWN, "planner": OWN})}
+CUT = {world.name: world for world in worlds_of({"react": OWN, "planner": OWN, "native": OWN})}
 
 
 @lru_cache(maxsize=2)
 def explored(machine: str, name: str) -> tuple[StateGraph, dict[State, int], set[tuple[int, str, str, int]]]:
     """Return the graph of a cut world, its states by what they are, and its edges."""
-    graph = explore(CUT[name], SOUND[machine]())
+    graph = explore(CUT[name], SOUND[machine](), states_max=OWN_STATES_MAX)
     numbers = {state_of(run): number for number, run in enumerate(graph.runs)}
     edges = {(edge.source, edge.row.trigger, edge.row.dest, edge.dest) for edge in graph.edges}
     return graph, numbers, edges
@@ -291,6 +293,123 @@ def test_every_step_of_a_run_of_an_own_machine_is_an_edge(machine: str, name: st
         run = taken.after
 
 
+# -- random machines -----------------------------------------------------------------------------------------------
+
+PROMPT = "Judge.\n=== user ===\n{{KEY:OBJECTIVE}}\n\n{{KEY:REPLY}}"
+ASKS: tuple[dict[str, Any], ...] = (
+    {},
+    {"tool": "tests.run"},
+    {"question": "Go on?", "answer": APPROVE},
+    {"prompt": PROMPT, "reply": APPROVE},
+)
+
+
+def tabled(name: str, table: tuple[bool, ...]) -> Callable[[GuardContext], bool]:
+    """Return a guard with a truth table: what it says for each step, error and number of rows."""
+
+    def guard(context: GuardContext) -> bool:
+        """It says what its table says."""
+        counters = context.counters
+        return table[(counters.step + 2 * counters.errors + context.run.seq) % len(table)]
+
+    guard.__name__ = name
+    return guard
+
+
+@st.composite
+def random_machines(draw: st.DrawFn) -> Machine | None:
+    """Draw a machine with phases, rows, bounds and guards of its own; None where it is refused while it is built."""
+    names = ("Alpha", "Beta", "Gamma")[: draw(st.integers(1, 3))]
+    tables = st.lists(st.booleans(), min_size=3, max_size=5).map(tuple)
+    guards = [tabled(f"guard_{number}", draw(tables)) for number in range(2)]
+    machine = Machine.standard()
+    for name in names:
+        machine = machine.phase(Phase(name, **draw(st.sampled_from(ASKS))))
+    bounds = st.sampled_from((None, 1, 2, 3))
+    conditions = st.lists(st.sampled_from((*guards, "succeeded")), max_size=2, unique=True)
+    try:
+        for number, name in enumerate(names):
+            source = draw(st.sampled_from(("Planning", "Specifying", "Reviewing", *names[:number])))
+            before = {"Planning": "answer", "Reviewing": draw(st.sampled_from(("finish", "proceed")))}.get(source)
+            machine = machine.row(source, f"to_{name.lower()}", name, draw(conditions), before, at_most=draw(bounds))
+        dests = (*names, "Planning", "Reviewing", "Specifying", "Done", "Failed")
+        for number, name in enumerate(names):
+            for other in range(draw(st.integers(0, 2))):
+                dest = draw(st.sampled_from(dests))
+                machine = machine.row(name, f"go_{number}_{other}", dest, draw(conditions), at_most=draw(bounds))
+            machine = machine.row(name, f"end_{number}", draw(st.sampled_from(("Done", "Failed"))))
+        if draw(st.booleans()):
+            machine = machine.require("specify", guards[0])
+    except UsageError:
+        return None
+    return machine
+
+
+class RandomModel:
+    """Answers every request with something that could come, by a list of numbers."""
+
+    name = "random"
+
+    def __init__(self, numbers: list[int]) -> None:
+        self.numbers = numbers
+
+    def ask(self, call: ModelCall) -> Reply:
+        """Return the reply that the request's number chooses."""
+        number = self.numbers[call.number % len(self.numbers)]
+        chosen: dict[str, list[Any]] = {
+            "selection": [
+                scripted.select("db.query", {"sql": "string"}),
+                scripted.select("bank.pay", {"amount": "number"}),
+                scripted.answer("42"),
+                "no JSON",
+            ],
+            "parameters": [scripted.parameters(sql=f"q{call.number}"), scripted.parameters(amount=3)],
+            "refinement": [refine("continue"), refine("stop", answer="42"), refine("stop"), "no JSON"],
+            "review": [review("success", answer="42"), review("retry", "more"), review("failed"), "no JSON"],
+            "phase": [{"approve": True}, {"approve": False}, "no JSON"],
+        }
+        replies = chosen[call.kind]
+        reply = replies[number % len(replies)]
+        return Reply(reply if isinstance(reply, str) else json.dumps(reply))
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    machine=random_machines(),
+    numbers=st.lists(st.integers(0, 11), min_size=5, max_size=15),
+    answers=st.lists(st.sampled_from((True, False, None)), min_size=2, max_size=6),
+    failures=st.integers(0, 3),
+)
+def test_a_sound_random_machine_always_ends_and_replays(
+    machine: Machine | None, numbers: list[int], answers: list[bool | None], failures: int
+) -> None:
+    """What the table and the proof call sound ends on the real engine, whatever comes back, within a bound."""
+    if machine is None or defects_of(machine):
+        return
+    check = part(machine, 150)
+    assert codes(check) == set(), [str(item) for item in check.findings if item.code not in PARTLY]
+    world = World(failures)
+    with Engine(
+        RandomModel(numbers),
+        tools=world.tools(),
+        journal=Journal(":memory:"),
+        machine=machine,
+        limits=Limits(max_steps=4, max_elicitations=4, max_retries=1),
+    ) as made:
+        result = made.run("Do it")
+        for count in range(40):
+            if result.waiting_for is None:
+                break
+            given_now = answers[count % len(answers)]
+            said = {"decline": True} if given_now is None else {"answer": {"approve": given_now}}
+            result = made.resume(result.run_id, question=result.waiting_for.id, **said)
+        assert result.state in ("Done", "Failed"), result
+        rows = list(made.journal.transitions(result.run_id))
+        assert len(rows) < 400
+        again = paor.replay(made.journal, result.run_id, made)
+        assert again.identical, again.divergences
+
+
 # -- on the command line -------------------------------------------------------------------------------------------
 
 APP = '''
@@ -316,7 +435,8 @@ def test_the_command_names_the_phases_and_rows_of_an_own_machine(shell: Shell) -
     (shell.folder / "desk.py").write_text(APP.replace("{errors}", "2"))
     said = shell("check", "--app", "desk:engine", "--mode", "batch")
     assert said.code == 0
-    assert "own machine: phase Escalating; Reviewing.escalate (at most 1), Escalating.advise" in said.out
+    assert "own machine, proven for whatever its guards say:\n      phases: Escalating\n" in said.out
+    assert "Reviewing.escalate (at most 1), " in said.out and "guards: two_failures\n" in said.out
     told = shell("check", "--app", "desk:engine", "--mode", "batch", "--json").json
     assert told["machine"]["phases"] == ["Escalating"] and "Escalating.advise" in told["machine"]["rows"]
 
