@@ -310,6 +310,7 @@ DEFECTS: tuple[OwnDefect, ...] = (
     OwnDefect("loop", "a call that is looked at again", _looking, "engine", "endless_loop", "Specifying.look"),
     OwnDefect("loop", "a phase that calls again", _calling_again, "engine", "endless_loop", "Verifying.once_more"),
     OwnDefect("loop", "a bound without its guard", _unguarded_bound, "engine", "endless_loop", "Verifying.rework"),
+    OwnDefect("loop", "a call that begins its phase anew", lambda: STANDARD.phase(Phase("Looking", tool="tests.run")).row("Specifying", "look", "Looking", when=often).row("Looking", "give_up", "Failed"), "engine", "endless_loop", "Specifying.look"),
     OwnDefect("loop", "a bound of none", lambda: verifying(0), "built", "", "Verifying.rework"),
     OwnDefect("loop", "a bound that is counted elsewhere, too", lambda: verifying().phase(Phase("Thinking")).row("Thinking", "rework", "Planning", at_most=3), "built", "", "Thinking.rework"),
     # a dead end

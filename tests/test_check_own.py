@@ -19,7 +19,7 @@ from paor import Engine, Journal, Limits, Machine, ModelCall, Phase, Reply
 from paor.audit import Check
 from paor.errors import UsageError
 from paor.fsm.check.bounded_specs import BOUNDS, BoundedSpec, worlds_of
-from paor.fsm.check.checker import OWN_STATES_MAX, default_limits, prove
+from paor.fsm.check.checker import OWN_STATES_MAX, prove
 from paor.fsm.check.counterexample import rerun
 from paor.fsm.check.findings import CODES
 from paor.fsm.check.free_machine import Oracle, branches
@@ -49,9 +49,23 @@ SOUND: dict[str, Callable[[], Machine]] = {
     "two_reviewers": two_reviewers,
     "triage": triage,
 }
-REACT = worlds_of({"react": Limits(parameter_retries=2)})[:1]
-PARTLY = {"row_never_taken", "unreachable_phase", "too_large"}
-"""What is found in a part of a world, since not all of it was explored."""
+LEAST = Limits(
+    max_steps=1,
+    max_plans=1,
+    selection_retries=0,
+    parameter_retries=1,
+    max_retries=1,
+    max_elicitations=1,
+    no_improvement_limit=1,
+    max_consecutive_errors=1,
+    max_consecutive_refused=1,
+    max_blocked_calls=1,
+)
+SMALL = [world for world in worlds_of({"react": LEAST, "batch": LEAST}) if not world.full]
+"""Worlds that are explored wholly in a moment: no limit is larger than what is explored."""
+
+PARTLY = {"row_never_taken", "unreachable_phase"}
+"""What such small limits alone can be the reason of."""
 
 
 def engine(machine: Machine, path: Path) -> Engine:
@@ -59,10 +73,10 @@ def engine(machine: Machine, path: Path) -> Engine:
     return engine_of(path / "runs.db", machine, [])
 
 
-def part(machine: Machine, states: int = 400) -> Check:
-    """Return what is found in the first states of the smallest world."""
+def small(machine: Machine, *, mode: str | None = None) -> Check:
+    """Return what is found in the small worlds, or in that of one mode."""
     tools = [tool.spec() for tool in World().tools()]
-    return prove(machine, REACT, tools=tools, states_max=states)
+    return prove(machine, [world for world in SMALL if mode in (None, world.mode)], tools=tools)
 
 
 def codes(check: Check) -> set[str]:
@@ -74,11 +88,10 @@ def codes(check: Check) -> set[str]:
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_nothing_is_wrong_with_a_sound_machine_as_far_as_it_is_explored(name: str) -> None:
-    machine = SOUND[name]()
-    for world in worlds_of(default_limits()):
-        check = prove(machine, [world], states_max=150)
-        assert codes(check) == set(), [str(item) for item in check.findings]
+def test_nothing_is_wrong_with_a_sound_machine_of_small_limits(name: str) -> None:
+    check = small(SOUND[name]())
+    assert codes(check) == set(), [str(item) for item in check.findings]
+    assert check.states > 400
 
 
 @pytest.mark.large
@@ -93,7 +106,7 @@ def test_nothing_is_wrong_with_a_sound_machine(name: str, tmp_path: Path) -> Non
 
 def test_the_standard_machine_has_no_choice_of_a_host() -> None:
     """So its proof is what it was: no move of it carries one."""
-    graph = explore(REACT[0], Machine(), states_max=200)
+    graph = explore(SMALL[0], Machine())
     assert all("own" not in edge.move for edge in graph.edges)
     assert Machine().host is NO_HOST
 
@@ -123,11 +136,11 @@ def test_every_planted_defect_is_found(defect: OwnDefect, tmp_path: Path) -> Non
             engine(machine, tmp_path)
         assert f"{defect.place}" in str(refused.value)
         if defect.code:  # and who only checks the machine finds it by its code
-            assert (defect.code, defect.place) in {(item.code, item.place) for item in part(machine).findings}
+            assert (defect.code, defect.place) in {(item.code, item.place) for item in small(machine).findings}
         return
     with engine(machine, tmp_path):  # nothing shows without exploring it
         pass
-    found = part(machine).findings
+    found = small(machine).findings
     assert (defect.code, defect.place) in {(item.code, item.place) for item in found}, found
 
 
@@ -144,7 +157,7 @@ def test_a_guard_that_raises_is_told_with_what_helps(guard: str, told: str) -> N
     function = getattr(planted, guard)
     trigger = "finish" if guard == "last_failed" else "proceed"
     finding = next(
-        item for item in part(planted.required(function, trigger)).findings if item.code == "guard_raises"
+        item for item in small(planted.required(function, trigger)).findings if item.code == "guard_raises"
     )
     assert told in finding.message and finding.place == f"guard {guard}"
 
@@ -162,7 +175,7 @@ def test_all_defects_of_a_machine_are_told_at_once(tmp_path: Path) -> None:
 def test_a_loop_of_an_own_machine_has_a_walk_that_can_be_taken_again() -> None:
     """With what its guards said on the way."""
     machine = planted._answered()
-    found = [item for item in part(machine, 4_000).findings if item.path is not None and item.path.loop is not None]
+    found = [item for item in small(machine).findings if item.path is not None and item.path.loop is not None]
     assert found and {item.code for item in found} == {"endless_loop"}
     for finding in found:
         assert finding.path is not None
@@ -174,7 +187,7 @@ def test_a_loop_of_an_own_machine_has_a_walk_that_can_be_taken_again() -> None:
 
 def test_a_function_that_fails_only_where_its_guards_did_not_lead_is_a_note() -> None:
     """`what_failed` looks at the last action; there is one after two failures, which the guard waits for."""
-    check = prove(escalating(), worlds_of(default_limits())[1:2], states_max=6_000)
+    check = small(escalating())
     assert codes(check) == set()
     assert [(item.code, item.place) for item in check.notes] == [("guard_raises", "Escalating.question")]
 
@@ -183,7 +196,7 @@ def test_a_function_that_fails_only_where_its_guards_did_not_lead_is_a_note() ->
 def test_what_a_guard_changes_is_seen_when_it_is_called(guard: Callable[[GuardContext], bool]) -> None:
     """Whatever its code tells: the functions are called, too."""
     functions = HostFunctions()
-    explore(REACT[0], planted.required(guard), states_max=200, functions=functions)
+    explore(SMALL[0], planted.required(guard), functions=functions)
     told = {item.message for item in functions.findings}
     counts = guard is planted.every_other
     assert told == {"it gives False and then True for the same context" if counts else "it changes its context"}
@@ -201,7 +214,7 @@ def test_a_guard_is_called_for_the_tools_of_the_engine() -> None:
 
     machine = Machine.standard().require("specify", within, tool="bank.*")
     tools = [tool.spec() for tool in World().tools()]
-    assert codes(prove(machine, REACT, tools=tools, states_max=100)) <= {"impure_guard"}
+    assert codes(prove(machine, SMALL, tools=tools)) <= {"impure_guard"}
     assert called == {"bank.pay {'amount': 1}"}
 
 
@@ -386,7 +399,7 @@ def test_a_sound_random_machine_always_ends_and_replays(
     """What the table and the proof call sound ends on the real engine, whatever comes back, within a bound."""
     if machine is None or defects_of(machine):
         return
-    check = part(machine, 150)
+    check = small(machine)
     assert codes(check) == set(), [str(item) for item in check.findings if item.code not in PARTLY]
     world = World(failures)
     with Engine(
@@ -401,7 +414,7 @@ def test_a_sound_random_machine_always_ends_and_replays(
             if result.waiting_for is None:
                 break
             given_now = answers[count % len(answers)]
-            said = {"decline": True} if given_now is None else {"answer": {"approve": given_now}}
+            said = {"answer": {"action": "decline"}} if given_now is None else {"answer": {"approve": given_now}}
             result = made.resume(result.run_id, question=result.waiting_for.id, **said)
         assert result.state in ("Done", "Failed"), result
         rows = list(made.journal.transitions(result.run_id))
