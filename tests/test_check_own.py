@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,12 @@ from paor.fsm.machine.soundness import defects_of
 from paor.machine import GuardContext
 from paor.states.run.budgets import tools_withheld
 from paor.states.run.state import Run, chosen_spec
-
 from paor.testing import refine, review, scripted
 
 from . import own_machine_defects as planted
 from .effort import examples
 from .own_machine_defects import DEFECTS, OwnDefect
-from .own_machines import APPROVE, CHOICE, World, escalating, triage, two_failures, two_reviewers, verifying
+from .own_machines import APPROVE, CHOICE, World, escalating, triage, two_reviewers, verifying
 from .own_machines import engine as engine_of
 from .test_check_soundness import LARGE, OWN, cut_run
 from .test_cli_support import Shell, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
@@ -136,7 +135,9 @@ def test_every_planted_defect_is_found(defect: OwnDefect, tmp_path: Path) -> Non
             engine(machine, tmp_path)
         assert f"{defect.place}" in str(refused.value)
         if defect.code:  # and who only checks the machine finds it by its code
-            assert (defect.code, defect.place) in {(item.code, item.place) for item in small(machine).findings}
+            assert (defect.code, defect.place) in {
+                (item.code, item.place) for item in small(machine).findings
+            }
         return
     with engine(machine, tmp_path):  # nothing shows without exploring it
         pass
@@ -199,7 +200,9 @@ def test_what_a_guard_changes_is_seen_when_it_is_called(guard: Callable[[GuardCo
     explore(SMALL[0], planted.required(guard), functions=functions)
     told = {item.message for item in functions.findings}
     counts = guard is planted.every_other
-    assert told == {"it gives False and then True for the same context" if counts else "it changes its context"}
+    assert told == {
+        "it gives False and then True for the same context" if counts else "it changes its context"
+    }
 
 
 def test_a_guard_is_called_for_the_tools_of_the_engine() -> None:
@@ -270,8 +273,7 @@ def cut(run: Run, machine: str, name: str) -> Run:
     values = {
         counter: max(
             0,
-            getattr(run.counters, counter)
-            - (getattr(run.spec.limits, limit) - getattr(spec.limits, limit)),
+            getattr(run.counters, counter) - (getattr(run.spec.limits, limit) - getattr(spec.limits, limit)),
         )
         for counter, limit in BOUNDS.items()
     }
@@ -282,10 +284,14 @@ def cut(run: Run, machine: str, name: str) -> Run:
 
 
 @pytest.mark.rotates(data=["fsm/check/", "fsm/machine/"])
-@pytest.mark.parametrize(("machine", "name"), [(item, "react") for item in SOUND] + [("verifying", "planner")])
+@pytest.mark.parametrize(
+    ("machine", "name"), [(item, "react") for item in SOUND] + [("verifying", "planner")]
+)
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
-def test_every_step_of_a_run_of_an_own_machine_is_an_edge(machine: str, name: str, data: st.DataObject) -> None:
+def test_every_step_of_a_run_of_an_own_machine_is_an_edge(
+    machine: str, name: str, data: st.DataObject
+) -> None:
     """Whatever its guards say, and however often a row of it may be taken."""
     _, numbers, edges = explored(machine, name)
     world = CUT[name]
@@ -297,7 +303,7 @@ def test_every_step_of_a_run_of_an_own_machine_is_an_edge(machine: str, name: st
             break
         moves = [move for move in walker.moves(run) if move["kind"] not in ("cancelled", "fault")]
         move = moves[data.draw(st.integers(0, len(moves) - 1))]
-        ways = list(branches(walker.oracle, lambda item, run=run: walker.take(run, item), move))
+        ways = list(branches(walker.oracle, partial(walker.take, run), move))
         chosen, _ = ways[data.draw(st.integers(0, len(ways) - 1))]
         taken, _ = walker.take(run, chosen)
         source, dest = (numbers.get(state_of(cut(item, machine, name))) for item in (run, taken.after))
@@ -339,17 +345,24 @@ def random_machines(draw: st.DrawFn) -> Machine | None:
     for name in names:
         machine = machine.phase(Phase(name, **draw(st.sampled_from(ASKS))))
     bounds = st.sampled_from((None, 1, 2, 3))
-    conditions = st.lists(st.sampled_from((*guards, "succeeded")), max_size=2, unique=True)
+    named: list[str | Callable[[GuardContext], bool]] = [*guards, "succeeded"]
+    conditions = st.lists(st.sampled_from(named), max_size=2, unique=True)
     try:
         for number, name in enumerate(names):
             source = draw(st.sampled_from(("Planning", "Specifying", "Reviewing", *names[:number])))
-            before = {"Planning": "answer", "Reviewing": draw(st.sampled_from(("finish", "proceed")))}.get(source)
-            machine = machine.row(source, f"to_{name.lower()}", name, draw(conditions), before, at_most=draw(bounds))
+            before = {"Planning": "answer", "Reviewing": draw(st.sampled_from(("finish", "proceed")))}.get(
+                source
+            )
+            machine = machine.row(
+                source, f"to_{name.lower()}", name, draw(conditions), before, at_most=draw(bounds)
+            )
         dests = (*names, "Planning", "Reviewing", "Specifying", "Done", "Failed")
         for number, name in enumerate(names):
             for other in range(draw(st.integers(0, 2))):
                 dest = draw(st.sampled_from(dests))
-                machine = machine.row(name, f"go_{number}_{other}", dest, draw(conditions), at_most=draw(bounds))
+                machine = machine.row(
+                    name, f"go_{number}_{other}", dest, draw(conditions), at_most=draw(bounds)
+                )
             machine = machine.row(name, f"end_{number}", draw(st.sampled_from(("Done", "Failed"))))
         if draw(st.booleans()):
             machine = machine.require("specify", guards[0])
@@ -414,7 +427,9 @@ def test_a_sound_random_machine_always_ends_and_replays(
             if result.waiting_for is None:
                 break
             given_now = answers[count % len(answers)]
-            said = {"answer": {"action": "decline"}} if given_now is None else {"answer": {"approve": given_now}}
+            said = (
+                {"answer": {"action": "decline"}} if given_now is None else {"answer": {"approve": given_now}}
+            )
             result = made.resume(result.run_id, question=result.waiting_for.id, **said)
         assert result.state in ("Done", "Failed"), result
         rows = list(made.journal.transitions(result.run_id))

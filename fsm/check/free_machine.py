@@ -12,7 +12,7 @@ choice is *natural*; the exploration goes by such walks first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -143,9 +143,7 @@ def _free_phase(oracle: Oracle, phase: Phase) -> Phase:
         asks["reply"] = phase.reply if fitting_values(phase.reply) else {**_ANY, "properties": {"x": {}}}
     if phase.question is not None:
         given = phase.question
-        asks["question"] = (
-            _words(oracle, f"{phase.name}.question", given) if callable(given) else given
-        )
+        asks["question"] = _words(oracle, f"{phase.name}.question", given) if callable(given) else given
     if phase.tool is not None:
         asks["arguments"] = _arguments(oracle, phase)
     return Phase(phase.name, **asks)

@@ -84,7 +84,9 @@ class HostFunctions:
     def notes(self) -> tuple[Finding, ...]:
         """What is wrong with one in contexts that perhaps no run comes to."""
         found = self.findings
-        return tuple(item for item in self._perhaps.values() if item not in found and item.place in self._fine)
+        return tuple(
+            item for item in self._perhaps.values() if item not in found and item.place in self._fine
+        )
 
     def look(
         self, place: str, function: Callable[..., Any], case: GuardContext, kind: type, *, certain: bool
@@ -152,9 +154,7 @@ class HostFunctions:
             kept = made if case.run.memory.intent is not None else None
             run = replace(case.run, memory=replace(case.run.memory, intent=kept))
             chosen = case.selection and case.selection.model_copy(update={"tool": tool.name})
-            yield replace(
-                case, intent=made, selection=chosen, arguments=dict(made.arguments), run=run
-            )
+            yield replace(case, intent=made, selection=chosen, arguments=dict(made.arguments), run=run)
 
 
 def _told(error: HostFunctionError, case: GuardContext) -> tuple[str, bool]:

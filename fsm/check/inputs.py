@@ -220,7 +220,12 @@ def _choices(phase: Phase, world: BoundedSpec) -> tuple[dict[str, Any], ...]:
     mode = "react" if world.mode == "native" else world.mode
     least = smallest_of(phase.reply or {})
     plain = {name: value for name, value in least.items() if name not in ("mode", "limits")}
-    tried = ({"mode": mode}, {}, {"mode": mode, "limits": LOWER}, {"limits": LOWER})
+    tried: tuple[dict[str, Any], ...] = (
+        {"mode": mode},
+        {},
+        {"mode": mode, "limits": LOWER},
+        {"limits": LOWER},
+    )
     allowed = [value for more in tried if not problems_of(phase.reply, value := {**plain, **more})]
     return tuple(allowed[::2] if len(allowed) == len(tried) else allowed)
 

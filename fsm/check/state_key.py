@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from ...states.records.questions import Answer
 from ...states.run.budgets import all_met, exhausted_budget, tools_withheld
 from ...states.run.completion import decided_by_rules, draft_of, review_by_rules
-from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.host_machine import machine_data
+from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import Run
 from .bounded_specs import BOUNDS
 from .inputs import key_of_call, made_texts, read_made
@@ -36,7 +36,11 @@ def state_of(run: Run) -> State:
     asked = question.kind if question is not None else None
     own = _own(run) if run.spec.host_machine else None
     if counters.formatted and (own is None or not _begins_again(run)):  # beyond all limits
-        retried = () if own is None else (counters.parameter_retries, counters.step_retries, counters.review_retries)
+        retried = (
+            ()
+            if own is None
+            else (counters.parameter_retries, counters.step_retries, counters.review_retries)
+        )
         return run.state, "formatted", counters.elicitations, asked, _memory(run), own, retried
     return (
         run.state,
@@ -78,7 +82,9 @@ def _ways(text: str) -> _Ways:
     found = []
     for end in (REVIEWING, SPECIFYING, PLANNING):
         leading: set[str] = set()
-        while more := {row["source"] for row in rows if row["dest"] in leading | {end}} - leading - {OBSERVING}:
+        while (
+            more := {row["source"] for row in rows if row["dest"] in leading | {end}} - leading - {OBSERVING}
+        ):
             leading |= more
         found.append(frozenset(leading))
     return _Ways(*found)

@@ -149,9 +149,7 @@ class StateWalker:
         functions: Calls the host's own functions; None: nobody does.
     """
 
-    def __init__(
-        self, world: BoundedSpec, machine: Machine, functions: HostFunctions | None = None
-    ) -> None:
+    def __init__(self, world: BoundedSpec, machine: Machine, functions: HostFunctions | None = None) -> None:
         self.world = world
         self.oracle = Oracle(functions)
         self._case: GuardContext | None = None

@@ -437,7 +437,9 @@ class _Walk:
 
     def _global(self, name: str) -> Value:
         function = self.body.function
-        if name.startswith("@"):  # no source can say that: pytest rewrites the asserts of a test's own functions
+        if name.startswith(
+            "@"
+        ):  # no source can say that: pytest rewrites the asserts of a test's own functions
             return UNKNOWN
         for names in (function.__globals__, vars(builtins)):
             if name in names:

@@ -185,7 +185,8 @@ def _endless_loops(machine: Machine) -> Iterator[MachineDefect]:
     leads: dict[_Place, dict[_Place, list[Row]]] = {}
     for phase in machine.states:
         for caller in (None, *sorted(tools)):
-            leads[phase, caller] = found = {}
+            found: dict[_Place, list[Row]] = {}
+            leads[phase, caller] = found
             for row in free:
                 if row.source == phase and (dest := _led_to(row, caller, tools)) is not None:
                     found.setdefault(dest, []).append(row)
@@ -211,7 +212,9 @@ def _led_to(row: Row, caller: str | None, tools: set[str]) -> _Place | None:
     if row.source == OBSERVING:
         back = caller if caller is not None else REVIEWING
         return (row.dest, caller) if row.dest == back else None
-    kept = row.dest in (SPECIFYING, EXECUTING, OBSERVING) or (row.dest not in PHASES and row.dest not in tools)
+    kept = row.dest in (SPECIFYING, EXECUTING, OBSERVING) or (
+        row.dest not in PHASES and row.dest not in tools
+    )
     return row.dest, caller if kept and row.source not in (PLANNING, REVIEWING) else None
 
 
