@@ -190,7 +190,7 @@ def thinking() -> Machine:
     return STANDARD.phase(Phase("Thinking"))
 
 
-def required(guard: Callable[[GuardContext], bool], trigger: str = "proceed") -> Machine:
+def required(guard: Callable[[GuardContext], bool], trigger: str = "specify") -> Machine:
     """Return the standard machine with one condition more."""
     return STANDARD.require(trigger, guard)
 

@@ -156,7 +156,7 @@ def test_every_planted_defect_is_found(defect: OwnDefect, tmp_path: Path) -> Non
 )
 def test_a_guard_that_raises_is_told_with_what_helps(guard: str, told: str) -> None:
     function = getattr(planted, guard)
-    trigger = "finish" if guard == "last_failed" else "proceed"
+    trigger = "finish" if guard == "last_failed" else "specify"
     finding = next(
         item for item in small(planted.required(function, trigger)).findings if item.code == "guard_raises"
     )
