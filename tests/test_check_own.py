@@ -287,7 +287,7 @@ def cut(run: Run, machine: str, name: str) -> Run:
 @pytest.mark.parametrize(
     ("machine", "name"), [(item, "react") for item in SOUND] + [("verifying", "planner")]
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(160), deadline=None)
 @given(data=st.data())
 def test_every_step_of_a_run_of_an_own_machine_is_an_edge(
     machine: str, name: str, data: st.DataObject
