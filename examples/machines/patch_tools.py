@@ -36,6 +36,8 @@ def write(text: str, context: ToolContext[Path]) -> str:
 @tool("tests.run", effect="read", timeout_s=30, process=True)
 def run_tests(folder: str) -> str:
     """Run the tests of price.py."""
+    if not Path(folder, "price.py").is_absolute():
+        raise ToolError("start the run with values={'folder': PATH}: the folder of price.py")
     Path(folder, "test_price.py").write_text(TESTS, encoding="utf-8")
     command = [sys.executable, "-B", "-m", "unittest", "test_price"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

@@ -64,7 +64,9 @@ def count(month: str) -> str:
     return {"May": "42", "June": "17"}[month]
 
 
-STEP_BY_STEP = [*call("orders.count", month="May"), refine("stop", answer="42 orders in May.")]
+ONE_STEP = [*call("orders.count", month="May"), refine("stop", answer="42 orders in May.")]
+IN_MAY = [*call("orders.count", month="May"), refine("continue")]
+IN_JUNE = [*call("orders.count", month="June"), refine("continue")]
 IN_ONE_PLAN = [
     plan(step("orders.count", month="May"), step("orders.count", month="June")),
     review("success", answer="42 orders in May, 17 in June."),
@@ -76,10 +78,10 @@ def engine(journal: Journal, *choices: Any, said: tuple[Any, ...] = ()) -> Engin
     cheap = ScriptedModel([*(choices or ({"mode": "react"},))], name="cheap")
     first = ["the cheap model is asked"] * len(choices or (1,))
     return Engine(
-        ScriptedModel([*first, *(said or STEP_BY_STEP)], name="dear"),
+        ScriptedModel([*first, *(said or ONE_STEP)], name="dear"),
         [count],
         journal,
-        limits=Limits(max_steps=5),
+        limits=Limits(max_steps=2),
         machine=machine(cheap),
         clock=SteppingClock(),
         ids=SeededIds("triage"),
@@ -98,13 +100,10 @@ def shown(journal: Journal, objective: str, *choices: Any, said: list[Any]) -> N
 
 
 def simple(journal: Journal, folder: Path) -> None:
-    """One question: step by step, two steps at most."""
-    shown(
-        journal,
-        "How many orders in May?",
-        {"mode": "react", "limits": {"max_steps": 2}},
-        said=STEP_BY_STEP,
-    )
+    """One question: one step, though the dear model would go on."""
+    chosen = {"mode": "react", "limits": {"max_steps": 1}}
+    end = review("success", answer="42 orders in May.")
+    shown(journal, "How many orders in May?", chosen, said=[*IN_MAY, end])
 
 
 def known(journal: Journal, folder: Path) -> None:
@@ -113,13 +112,10 @@ def known(journal: Journal, folder: Path) -> None:
 
 
 def bounded(journal: Journal, folder: Path) -> None:
-    """A choice of a thousand steps leaves the five that the run was given."""
-    shown(
-        journal,
-        "How many orders in May?",
-        {"mode": "react", "limits": {"max_steps": 1000}},
-        said=STEP_BY_STEP,
-    )
+    """A choice of a thousand steps leaves the two that the host allows."""
+    chosen = {"mode": "react", "limits": {"max_steps": 1000}}
+    end = review("success", answer="42 orders in May, 17 in June.")
+    shown(journal, "How many orders a month?", chosen, said=[*IN_MAY, *IN_JUNE, end])
 
 
 if __name__ == "__main__":

@@ -119,6 +119,9 @@ def reviewed(
         for who, yes in said:
             result = paying.resume(result.run_id, **ask(result.waiting_for, who, {"approve": yes}))
         show(paying, result)
+        for call in journal.calls(result.run_id):
+            if call.outcome == "refused":
+                print(f"      refused: {call.result.rpartition('refuse it: ')[2]}")
         ledger = folder / "ledger.txt"
         print(f"      paid: {ledger.read_text().splitlines() if ledger.exists() else 'nothing'}")
 

@@ -26,7 +26,7 @@ from paor.testing import SeededIds, SteppingClock, call, refine, walk
 # lines: a new phase with a tool
 def where(context: GuardContext) -> dict[str, Any]:
     """Return the arguments of the tests: the folder that the run was started for."""
-    return {"folder": context.values.get("folder", ".")}
+    return {"folder": context.values.get("folder", "")}
 
 
 MACHINE = (
