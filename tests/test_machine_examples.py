@@ -480,7 +480,7 @@ def test_a_port_that_fails_pays_nothing_and_loses_nothing(tmp_path: Path) -> Non
     hours: Any = importlib.import_module("office_hours")
     with Journal(tmp_path / "runs.db") as journal:
         model = hours.engine(journal, tmp_path).model
-        port: Any = lambda run_id, phase: []  # noqa: E731 - no mapping, as a careless host gives it
+        port: Any = lambda run_id, phase: []
         engine = Engine(
             model, [hours.pay], journal, machine=hours.MACHINE, values=port, deps=tmp_path, builtins=False
         )

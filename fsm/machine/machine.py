@@ -310,7 +310,7 @@ class Machine(LibraryMachine):
         if named.name in self.host.guards and self.host.guards[named.name] is not named:
             self._check_same(named)
         wanted = [row for row in self.table if row.trigger == trigger and source in (None, row.source)]
-        check_required(trigger, source, wanted)
+        check_required(trigger, source, wanted, self.table)
         table: list[Row] = []
         for row in self.table:
             if row not in wanted:
@@ -379,7 +379,7 @@ class Machine(LibraryMachine):
             UsageError: It cannot be, with the reason.
         """
         names, guards = dict(self.host.guards), []
-        for item in (when,) if isinstance(when, str) or callable(when) else when:
+        for item in when if isinstance(when, list | tuple) else (when,):
             if callable(item):
                 named = host_guard(item, None)
                 if named.name in names:
