@@ -1290,3 +1290,26 @@ def test_an_engine_without_the_machine_says_so_in_one_line(tmp_path: Path) -> No
         "Done",
         False,
     )
+
+
+def test_the_sentence_of_a_guard_is_a_part_of_it(tmp_path: Path) -> None:
+    """The model reads it where a call is refused, so a run that stands before that is not resumed with another one unasked."""
+
+    def told(sentence: str) -> Machine:
+        def closed(context: GuardContext) -> bool:
+            return False
+
+        closed.__doc__ = sentence
+        return Machine.standard().require("specify", closed)
+
+    of = engine(tmp_path / "runs.db", told("The bank is shut."), pay_script(5))
+    for event in of.stream("Pay"):
+        if event.kind == "transition":
+            break
+    run_id = of.journal.runs()[0].run_id
+    of.close()
+    with pytest.raises(RunChanged, match=r"guard\.closed has changed"):
+        engine(tmp_path / "runs.db", told("Nobody is there."), pay_script(5)).resume(run_id)
+    of = engine(tmp_path / "runs.db", told("The bank is shut."), pay_script(5))
+    assert of.resume(run_id).state == "Done"
+    holds(of, run_id)

@@ -508,7 +508,7 @@ def test_paor_check_finds_nothing(name: str, tmp_path: Path) -> None:
 def test_a_guard_takes_five_lines_and_a_phase_fifteen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted in the examples, without the schema and the prompt of what is asked."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    counted: Any = importlib.import_module("machine_lines")
+    counted: Any = importlib.import_module("machine_parts")
     lines = {what: lines for what, (_, lines) in counted.machine_lines().items()}
     assert {what for what, number in lines.items() if number <= 5} == {
         "a new guard",

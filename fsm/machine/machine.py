@@ -406,7 +406,15 @@ class Machine(LibraryMachine):
         return machine if after is None else machine.after(trigger, after)
 
     def guard(self, *guards: Guard) -> Machine:
-        """Return a machine that knows these guards of the host's own by name, so that rows can name them, also with ``not``."""
+        """
+        Return a machine that knows these guards of the host's own by name, so that rows can name them, also with ``not``.
+
+        Args:
+            *guards: Functions, as `require` takes them.
+
+        Raises:
+            UsageError: One is none, or has the name of another one.
+        """
         names = dict(self.host.guards)
         for guard in guards:
             named = host_guard(guard, None)
@@ -421,6 +429,9 @@ class Machine(LibraryMachine):
 
         What it gives is journaled with the row and stands in `GuardContext.values`, so that a replay sees the same.
 
+        Args:
+            trigger: Such as ``specify``.
+
         Raises:
             UsageError: There is no such row, or one where something that a tool has done could be lost.
         """
@@ -430,15 +441,33 @@ class Machine(LibraryMachine):
     # -- callbacks that cannot hurt ------------------------------------------------------------------------------------
 
     def on_enter(self, phase: str, callback: Callback) -> Machine:
-        """Return a machine that calls *callback* with the `TransitionTaken` event after a row that leads to *phase* is durable."""
+        """
+        Return a machine that calls *callback* with the `TransitionTaken` event after a row that leads to *phase* is durable.
+
+        Args:
+            phase: Its name.
+            callback: What it raises is logged, and changes nothing.
+        """
         return self._calling("on_enter", phase, callback, self.states)
 
     def on_exit(self, phase: str, callback: Callback) -> Machine:
-        """Return a machine that calls *callback* likewise after a row that leads on from *phase*."""
+        """
+        Return a machine that calls *callback* likewise after a row that leads on from *phase*.
+
+        Args:
+            phase: Its name.
+            callback: What it raises is logged, and changes nothing.
+        """
         return self._calling("on_exit", phase, callback, self.states)
 
     def after(self, trigger: str, callback: Callback) -> Machine:
-        """Return a machine that calls *callback* likewise after a row of *trigger*."""
+        """
+        Return a machine that calls *callback* likewise after a row of *trigger*.
+
+        Args:
+            trigger: Its name.
+            callback: What it raises is logged, and changes nothing.
+        """
         return self._calling("after", trigger, callback, {row.trigger for row in self.rows})
 
     def _calling(self, kind: str, place: str, callback: Callback, known: Iterable[str]) -> Machine:

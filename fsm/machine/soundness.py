@@ -56,7 +56,12 @@ COUNTED = {
 
 
 def defects_of(machine: Machine) -> tuple[MachineDefect, ...]:
-    """Return what is wrong with *machine*, in the order of the table; nothing for the standard one."""
+    """
+    Return what is wrong with a machine, in the order of the table; nothing for the standard one.
+
+    Args:
+        machine: With its host's functions.
+    """
     if machine is MACHINE:
         return ()
     named = tuple(_unknown_names(machine))
