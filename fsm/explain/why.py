@@ -18,7 +18,7 @@ from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
 from ...states.records.outcomes import Answered, InDoubt, NoOutcome
 from ...states.records.questions import Answer, Question
 from ...states.records.requests import ModelRequest
-from ...states.run.phase_names import FINAL, PHASES, PLANNING
+from ...states.run.phase_names import FINAL, PHASES
 from ...states.run.state import Run
 from ..decision.guard_context import GuardContext
 from ..decision.run_resources import RunResources
@@ -26,10 +26,10 @@ from ..journal.file import damage_told
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import RunRow, Transition
-from ..machine.decide import request_of
-from ..machine.guards import GUARDS, doubt_words, words_of
+from ..machine.decide import machine_told, request_of
+from ..machine.guards import GUARDS, Guard, doubt_words, words_of
 from ..machine.stop_rules import read_case
-from ..machine.table import Row, rows_of
+from ..machine.table import Row
 from ..replay.comparison import request_facts
 from ..replay.restore import run_before
 from .calls import decision_words
@@ -172,7 +172,8 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
         rows = journal.transitions(row.run_id)
         taken = rows[place] if place <= row.head_seq else None
         before = rows[place - 1] if place else None
-        source = before.dest if before is not None else PLANNING
+        machine = machine_told(_host_machine(journal, row))
+        source = before.dest if before is not None else machine.host.initial
         waiting = before is not None and before.trigger == "wait"
         case, note = _case(journal, row, place, taken)
         request, outcome = _words(taken, case)
@@ -189,7 +190,11 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
             taken.trigger if taken is not None else "",
             taken.dest if taken is not None else "",
             _candidates(
-                rows_of(source, waiting=waiting), taken, case if taken is not None else None, repeats
+                machine.rows_of(source, waiting=waiting),
+                taken,
+                case if taken is not None else None,
+                repeats,
+                machine.guards,
             ),
             note,
             _open_question(journal, row, place),
@@ -214,6 +219,13 @@ def _case(
         return None, f"what the guards looked at cannot be derived: {type(error).__name__}: {text}"
 
 
+def _host_machine(journal: JournalReader, row: RunRow) -> str:
+    """Return what a run's spec says of its host's own machine; nothing once it was erased."""
+    with suppress(Erased, JournalDamaged):
+        return journal.spec(row.run_id).host_machine
+    return ""
+
+
 def _open_question(journal: JournalReader, row: RunRow, seq: int) -> Question | None:
     """Return what a run waits for, for its last row and for the one to come; None for others, or once it was erased."""
     if row.status != "waiting" or seq < row.head_seq:
@@ -235,14 +247,23 @@ def _repeats(rows: Sequence[Transition], case: GuardContext | None) -> str:
 
 
 def _candidates(
-    rows: tuple[Row, ...], taken: Transition | None, case: GuardContext | None, repeats: str = ""
+    rows: tuple[Row, ...],
+    taken: Transition | None,
+    case: GuardContext | None,
+    repeats: str = "",
+    guards_known: Mapping[str, Guard] = GUARDS,
 ) -> tuple[Candidate, ...]:
     values = taken.guards if taken is not None else {}
     found: list[Candidate] = []
     reached = False
     for row in rows:
         guards = tuple(
-            Checked(name, wanted, None if reached else values.get(name), _fact(name, case, repeats))
+            Checked(
+                name,
+                wanted,
+                None if reached else values.get(name),
+                _fact(guards_known[name], name, case, repeats),
+            )
             for name, wanted in required_values(row)
         )
         fate: Fate = "open"
@@ -255,12 +276,12 @@ def _candidates(
     return tuple(found)
 
 
-def _fact(guard: str, case: GuardContext | None, repeats: str) -> str:
-    if case is not None:
-        told = " ".join(words_of(GUARDS[guard], case).split())
-        blocks = guard in ("duplicate", "result_known") and GUARDS[guard](case)
+def _fact(guard: Guard, name: str, case: GuardContext | None, repeats: str) -> str:
+    if case is not None and name in GUARDS:
+        told = " ".join(words_of(guard, case).split())
+        blocks = name in ("duplicate", "result_known") and guard(case)
         return f"{told}; it repeats {repeats}" if repeats and blocks else told
-    return " ".join((GUARDS[guard].__doc__ or "").split("\n\n")[0].split())
+    return " ".join((guard.__doc__ or "").split("\n\n")[0].split())
 
 
 def _words(taken: Transition | None, case: GuardContext | None) -> tuple[str, str]:

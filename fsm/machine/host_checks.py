@@ -12,6 +12,8 @@ from difflib import get_close_matches
 from inspect import iscoroutinefunction, signature
 from typing import Any
 
+import orjson
+
 from ...prompts.building.builder import PLACEHOLDERS
 from ...prompts.building.templates import parse_template
 from ...states.base.errors import UsageError
@@ -134,6 +136,8 @@ def check_phase(phase: Phase, *, initial: bool, taken: Container[str]) -> None:
         check_function(phase.arguments, f"the arguments of {name}")
     elif not isinstance(phase.arguments, Mapping | None):
         raise UsageError(f"{name}: arguments are a mapping, or a function of the context that gives one")
+    for item in ("reply", "arguments", "answer"):
+        _check_data(name, item, getattr(phase, item))
     if callable(phase.question):
         check_function(phase.question, f"the question of {name}")
     elif phase.question is not None and not (isinstance(phase.question, str) and phase.question.strip()):
@@ -148,6 +152,18 @@ def _check_answer(name: str, schema: object) -> None:
         ParameterSchema({"properties": {"answer": dict(schema)}})
     except SchemaError as error:
         raise UsageError(f"{name}: answer: {error}") from None
+
+
+def _check_data(name: str, item: str, value: object) -> None:
+    """Raise `UsageError` where something that the spec records is no JSON data."""
+    if value is None or callable(value):
+        return
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{name}: {item} is a mapping of names to JSON values")
+    try:
+        orjson.dumps(value, default=dict)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"{name}: {item} is no JSON data: {' '.join(str(error).split())[:120]}") from None
 
 
 def _check_prompt(phase: Phase) -> None:
@@ -179,7 +195,7 @@ def check_row(
     """Raise `UsageError` where a row cannot be added."""
     place = f"{row.source}.{row.trigger}"
     for end, name, allowed in (("source", row.source, SOURCES), ("dest", row.dest, DESTS)):
-        if name not in phases:
+        if not isinstance(name, str) or name not in phases:
             raise UsageError(
                 f"{place}: {end}: there is no phase {name!a:.60}; add it first, with machine.phase(...)"
             )

@@ -239,6 +239,8 @@ class RunHead:
             yield "fork", f"shares rows 0 to {row.parent_seq} of run {row.parent_run_id}", ""
         yield "state", self.state, STATE_STYLES.get(row.status, "")
         yield "model", spec.model if spec is not None else "", ""
+        if spec is not None and spec.values:
+            yield "values", json.dumps(spec.values, ensure_ascii=False, sort_keys=True), ""
         if spec is not None:
             yield from _permitted(spec)
         ended = f", ended {local_time(row.ended_at)}" if row.ended_at else ""
