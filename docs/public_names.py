@@ -33,7 +33,11 @@ INNER = {
     "Visit": frozenset(("of", "read")),
     "Phase": frozenset(("enter", "exit", "request")),
     "Machine": frozenset(
-        ("add_model", "add_states", "add_transition", "remove_transition", "rows", "rows_of")
+        (
+            *("add_model", "add_ordered_transitions", "add_states", "add_transition", "add_transitions"),
+            *("callback", "callbacks", "dispatch", "remove_model", "remove_transition", "set_state"),
+            *("rows", "rows_of"),
+        )
     ),
 }
 """Methods that paor itself calls; they may change without notice, so the reference leaves them out."""

@@ -980,7 +980,7 @@ WRONG: dict[str, tuple[Callable[[Machine], object], str]] = {
     "tools are none": (lambda m: m.require("specify", small, tool=[]), "a pattern of tools"),
     "answer is no mapping": (
         lambda m: m.phase(Phase("Asking", question="?", answer="yes")),  # type: ignore[arg-type]
-        "answer is the JSON Schema",
+        "answer is a mapping",
     ),
     "answer is no schema": (
         lambda m: m.phase(Phase("Asking", question="?", answer={"type": "moon"})),

@@ -124,8 +124,6 @@ def check_phase(phase: Phase, *, initial: bool, taken: Container[str]) -> None:
     ):
         if getattr(phase, item) not in (None, False) and getattr(phase, needs) is None:
             raise UsageError(f"{name}: {item} goes with {needs}")
-    if phase.answer is not None:
-        _check_answer(name, phase.answer)
     if phase.chooses and not initial:
         raise UsageError(f"{name}: only the phase in which a run begins may choose its mode and limits")
     if phase.prompt is not None:
@@ -138,16 +136,16 @@ def check_phase(phase: Phase, *, initial: bool, taken: Container[str]) -> None:
         raise UsageError(f"{name}: arguments are a mapping, or a function of the context that gives one")
     for item in ("reply", "arguments", "answer"):
         _check_data(name, item, getattr(phase, item))
+    if phase.answer is not None:
+        _check_answer(name, phase.answer)
     if callable(phase.question):
         check_function(phase.question, f"the question of {name}")
     elif phase.question is not None and not (isinstance(phase.question, str) and phase.question.strip()):
         raise UsageError(f"{name}: the question is a text, or a function of the context that gives one")
 
 
-def _check_answer(name: str, schema: object) -> None:
+def _check_answer(name: str, schema: Mapping[str, Any]) -> None:
     """Raise `UsageError` where nobody could be held to a question's schema."""
-    if not isinstance(schema, Mapping):
-        raise UsageError(f"{name}: answer is the JSON Schema of what a person answers, or None for anything")
     try:
         ParameterSchema({"properties": {"answer": dict(schema)}})
     except SchemaError as error:
