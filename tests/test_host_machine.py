@@ -1215,6 +1215,15 @@ ENGINES: dict[str, tuple[Callable[[], object], str]] = {
         ),
         "must hold and must not hold",
     ),
+    "loop without a bound": (
+        lambda: (
+            Machine.standard()
+            .phase(Phase("Verifying", tool="tests.run"))
+            .row("Reviewing", "verify", "Verifying", when="review_success", before="finish")
+            .row("Verifying", "rework", "Planning")
+        ),
+        r"(?s)^the machine cannot be used:\n  Reviewing.verify: it is part of a loop .*\n  Verifying.rework: it is part of a loop [^\n]*$",
+    ),
     "port that nobody gives": (
         lambda: Machine.standard().ask_values("specify"),
         "give Engine.values=",

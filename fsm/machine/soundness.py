@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from ...states.run.phase_names import FINAL, PHASES, SPECIFYING
+from ...states.run.phase_names import FINAL, OBSERVING, PHASES, SPECIFYING
 from .guard_code import impurities
 from .guard_logic import find_shadowed, left_open, wanted_of
 from .machine import MACHINE, Machine
@@ -201,7 +201,8 @@ def _unready_phases(machine: Machine) -> Iterator[MachineDefect]:
 def _endless_loops(machine: Machine) -> Iterator[MachineDefect]:
     free = [row for row in machine.rows if not _is_counted(row)]
     for row in free:
-        if row.host and not row.answers and row.source in _reachable(free, row.dest):
+        brought = row.source == OBSERVING  # by its phase, which is left by another row of the loop
+        if row.host and not (row.answers or brought) and row.source in _reachable(free, row.dest):
             told = "it is part of a loop that no bound ends; give the row at_most=..., or one that it always comes by"
             yield MachineDefect("endless_loop", place_of_row(row), told)
 
