@@ -208,4 +208,6 @@ def _endless_loops(machine: Machine) -> Iterator[MachineDefect]:
 
 
 def _is_counted(row: Row) -> bool:
+    if row.host and row.trigger == "observe":  # the way back from a call, which its phase makes once in each stay
+        return True
     return bool(row.at_most) or row.answers or any((row.trigger, guard) in COUNTED for guard in row.guards)
