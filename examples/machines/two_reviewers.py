@@ -37,13 +37,13 @@ def for_review(context: GuardContext) -> bool:
 
 def agreed(context: GuardContext) -> bool:
     """The person has agreed to the call."""
-    return context.visit is not None and context.visit.ok and context.visit.value["approve"] is True
+    return context.visit is not None and context.visit.ok and context.visit.value.get("approve") is True
 
 
 def four_eyes(context: GuardContext) -> bool:
     """Two different people must agree to this very call."""
     visits = [context.visited("FirstReview"), context.visited("SecondReview")]
-    people = {visit.actor for visit in visits if visit and visit.ok and visit.value["approve"] is True}
+    people = {visit.actor for visit in visits if visit and visit.ok and visit.value.get("approve") is True}
     return len(people - {None}) == 2
 
 
