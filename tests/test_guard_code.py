@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paor.fsm.decision.guard_context import GuardContext
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.purity.guard_code import impurities
 
@@ -938,7 +939,7 @@ def test_a_handler_knows_what_the_variables_held_where_it_came_from() -> None:
 def test_an_assert_that_pytest_has_rewritten_is_still_pure() -> None:
     """A host's guards stand in its test files, too."""
 
-    def asserting(context: typing.Any) -> bool:
+    def asserting(context: GuardContext) -> bool:
         """The call has an amount."""
         assert context.call is not None
         return bool(context.call.arguments["amount"] < 10)
