@@ -244,6 +244,7 @@ DEFECTS: dict[str, OwnDefect] = {
             .phase(Phase("Aside"))
             .row("Reviewing", "step_aside", "Aside", when=open_question, before="next_step")
             .row("Aside", "stay", "Aside", at_most=5)
+            .row("Aside", "remain", "Aside")
         ),
         "engine",
         "dead_end",
@@ -256,7 +257,7 @@ DEFECTS: dict[str, OwnDefect] = {
             .phase(Phase("There"))
             .phase(Phase("Back"))
             .row("Reviewing", "go", "There", when=open_question, before="next_step")
-            .row("There", "on", "Back", at_most=3)
+            .row("There", "on", "Back")
             .row("Back", "again", "There")
         ),
         "engine",
@@ -332,7 +333,7 @@ DEFECTS: dict[str, OwnDefect] = {
     ),
     "gives no bool": OwnDefect(
         "raises",
-        lambda: standard().require("proceed", says_maybe),
+        lambda: standard().require("conclude", says_maybe),
         "check",
         "guard_raises",
         "says_maybe gave a int",
