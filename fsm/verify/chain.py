@@ -180,7 +180,7 @@ class ChainWalk:
 
     def _amend(self, reference: Any) -> None:
         """Go on with the machine that a resume has accepted; nothing changes where the amendment says nothing of it."""
-        number = reference.get("n") if isinstance(reference, dict) else None
+        number: Any = reference.get("n") if isinstance(reference, dict) else None
         body = self.text_of(number) if is_number(number) else None
         told = json_object(body) if body is not None else None
         if told is None or "host_machine" in told:
