@@ -173,7 +173,11 @@ def _attempt(tell: Tell | None, case: GuardContext, counters: Counters) -> Updat
         if case.phase is not None and case.phase.chooses and case.visit is not None
         else case.run.memory.choice,
     )
-    return change, replace(counters, concluded=0, stop="", formatted=0, selection_retries=0)
+    # the tools that were withheld for a repeated call are offered again, as after a retry, which counts another attempt
+    withheld = min(counters.withheld, counters.retries)
+    return change, replace(
+        counters, concluded=0, stop="", formatted=0, selection_retries=0, withheld=withheld
+    )
 
 
 def _told(tell: Tell | None, case: GuardContext) -> str:

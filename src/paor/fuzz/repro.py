@@ -219,10 +219,10 @@ def _repro_of(found: Any) -> Repro:
 # -- steps ---------------------------------------------------------------------------------------------------------
 
 _TYPES: dict[str, type] = {
-    **dict.fromkeys(("do", "objective", "mode", "final_format", "task_type", "stage", "outcome", "how"), str),
-    **dict.fromkeys(("said", "happened", "criteria", "documents"), list),
-    **dict.fromkeys(("limits", "policy"), dict),
-    **dict.fromkeys(("lost", "refused"), bool),
+    **dict.fromkeys(("do", "objective", "mode", "final_format", "task_type", "stage", "outcome", "how", "actor"), str),
+    **dict.fromkeys(("said", "happened", "criteria", "documents", "gave"), list),
+    **dict.fromkeys(("limits", "policy", "values"), dict),
+    **dict.fromkeys(("lost", "refused", "raises"), bool),
     **dict.fromkeys(("wall_us", "active_us"), int),
     **dict.fromkeys(("answer", "result"), object),
 }
