@@ -81,8 +81,9 @@ class EngineMachine(RuleBasedStateMachine):
             all, react most often.
         objective, criteria, documents: The same for every run; a run gets any number of the criteria.
         values: Argument values that your tools know, by argument name, such as existing ids. Most calls use them.
-        host_values: What ``run(values=...)`` of each run is given, or a strategy of such mappings; None for nothing. The engine's own
-            port for values is called as in any run, and raises at times.
+        host_values: What ``run(values=...)`` of each run is given, None for nothing. A strategy of such mappings is drawn from for each
+            run, and each time that the engine's own port for values would be asked; without one that port is called, and must
+            give the same in the same case. It raises at times, whichever it is.
         runs: Largest number of runs in one example, in sequence on one journal; at most 100.
         on_disk: Whether the journal is a file, opened again after every crash, instead of memory; several times
             slower.
@@ -214,6 +215,8 @@ class EngineMachine(RuleBasedStateMachine):
             return data.draw(outcomes(fake=fake, faults=False)) if fake else CALL
 
         self.world.tell, self.world.choose = tell, choose
+        if isinstance(values := self.host_values, SearchStrategy):
+            self.world.gives = lambda port, run_id, phase: data.draw(values)
         lost = lost or data.draw(seldom(24))
         self._do({"do": "row"} | ({"lost": True} if lost else {}) | ({"raises": True} if raises else {}))
 

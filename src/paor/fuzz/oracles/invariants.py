@@ -257,7 +257,7 @@ def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:
         for name, own_check in OWN.items():
             if not own_check(seen, seen.own):
                 yield name, (own_check.__doc__ or "").strip()
-        seen.own.leave(seen.row)
+        seen.own.leave(seen)
     seen.take()
 
 

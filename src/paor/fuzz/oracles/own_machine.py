@@ -58,6 +58,7 @@ class OwnRun:
         self.given: Any = None
         self.recorded: Any = None
         self.raised = ""
+        self._chosen: Spec | None = None
 
     def is_own(self, row: Transition) -> bool:
         """Whether a row is one that the host's machine brought."""
@@ -78,7 +79,7 @@ class OwnRun:
         return phase is not None and phase.chooses and row.trigger not in IN_A_PHASE
 
     def choice_is_kept(self, seen: Seen, chosen: Spec) -> None:
-        """Go on with the spec that a first phase has chosen, and note what it must not have."""
+        """Note the spec that a first phase has chosen, which counts from the next row on, and what it must not have."""
         reply = seen.reply
         said = reply.means.get("value", {}) if reply is not None and reply.good else None
         for name in LOWERABLE:
@@ -88,7 +89,7 @@ class OwnRun:
         wanted = said.get("mode") or seen.spec.mode if said is not None else chosen.mode
         if chosen.mode != wanted:
             self.raised = f"the mode is {chosen.mode}, chosen was {wanted}"
-        seen.spec, seen.model.limits = chosen, chosen.limits
+        self._chosen = chosen
 
     def take(self, row: Transition) -> None:
         """Go on with a row, before it is looked at."""
@@ -96,8 +97,11 @@ class OwnRun:
         if not self.taken[row.trigger]:
             del self.taken[row.trigger]
 
-    def leave(self, row: Transition) -> None:
-        """Go on with a row, after it was looked at."""
+    def leave(self, seen: Seen) -> None:
+        """Go on with the newest row, after it was looked at."""
+        row = seen.row
+        if self._chosen is not None:
+            seen.spec, seen.model.limits, self._chosen = self._chosen, self._chosen.limits, None
         if row.trigger == "call" and row.source in self.phases:
             self.caller, self.came_to = row.source, None
         elif row.trigger in ("select", "next_step", "format", "withhold"):

@@ -88,8 +88,7 @@ def replies(kind: str, setting: Setting = ANY, aim: str = "") -> SearchStrategy[
 
 def _aim(kind: str, setting: Setting, aim: str) -> SearchStrategy[Said]:
     if aim == GOOD[kind]:
-        found = _dress(_GOOD_REPLIES[kind](setting))
-        return found.map(phase_replies.with_keys_too_many) if kind == "phase" else found
+        return _dress(_GOOD_REPLIES[kind](setting))
     if (kind, aim) in _OTHER_REPLIES:
         return _OTHER_REPLIES[kind, aim](setting)
     return faults(kind) if aim == "fail" else near_misses(kind, setting)

@@ -335,6 +335,7 @@ class World(SystemUnderTest):
         echoes = self.echoes
         self.tell = lambda call: closing(call, how, echoes)
         self.choose = lambda tool, arguments: CALL
+        self.gives = given_in_turn(())
         run, last = self.run, self.script.pop()
         most = rows_allowed(run.spec) if run is not None else 0
         while self.need not in ("start", "end"):
