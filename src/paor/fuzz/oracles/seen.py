@@ -37,6 +37,7 @@ class Violation(AssertionError):
         told: What was found.
         script: Every step of the world up to here.
         rows: The run's rows as the journal tells them, for people.
+        machine: The host's own machine as data, empty for the standard one.
     """
 
     def __init__(self, invariant: str, seq: int, run_id: str, told: str) -> None:
@@ -44,6 +45,7 @@ class Violation(AssertionError):
         self.invariant, self.seq, self.run_id, self.told = invariant, seq, run_id, told
         self.script: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
+        self.machine: dict[str, Any] = {}
 
     def __str__(self) -> str:
         return f"{self.invariant} at seq {self.seq}: {self.told}"

@@ -376,6 +376,7 @@ class SystemUnderTest:
     def _with_script(self, violation: Violation) -> Violation:
         """Return *violation* with the script and the rows that led to it."""
         violation.script = copy.deepcopy(self.script)
+        violation.machine = self.code.machine.to_dict() if self.code is not None else {}
         violation.rows = [
             {"run": number, "seq": row.seq, "trigger": row.trigger, "source": row.source, "dest": row.dest}
             for number, seen in sorted(self.seen.items())

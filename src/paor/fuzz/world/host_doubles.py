@@ -131,12 +131,12 @@ class OwnCode:
     """
     The host's code for a replay, unwatched; templates, policy and limits are those that a run has recorded.
 
-    Args:
+    Attributes:
         machine: The host's own.
     """
 
     def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+        self.machine = machine
 
     def current_spec(self, spec: Spec) -> Spec:
         """Return *spec* as it is."""
@@ -145,4 +145,4 @@ class OwnCode:
     def machine_for(self, spec: Spec) -> Machine | None:
         """Return the machine that *spec* tells with the host's functions, None for the standard one."""
         data: Mapping[str, Any] = machine_data(spec.host_machine)
-        return Machine.from_dict(data, self._machine) if data else None
+        return Machine.from_dict(data, self.machine) if data else None
