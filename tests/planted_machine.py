@@ -92,7 +92,7 @@ def machine() -> Machine:
         .row("Triage", "begin", "Planning")
         .phase(Phase("First", question="May it be paid?", answer=YES))
         .phase(Phase("Second", question="May it be paid, too?", answer=YES))
-        .row("Specifying", "look", "First", when=(*complete, is_payment, not_seen), at_most=3)
+        .row("Specifying", "look", "First", when=(*complete, is_payment, not_seen), at_most=1)
         .row("First", "pass_on", "Second")
         .row("Second", "back", "Specifying")
         .require("specify", agreed, tool="bank.*")
@@ -103,12 +103,15 @@ def machine() -> Machine:
         .phase(Phase("Judging", prompt=FORM, reply=VERDICT))
         .row("Reviewing", "check_books", "Checking", when="review_success", before="finish", at_most=1)
         .row("Checking", "judge", "Judging", when="succeeded")
-        .row("Checking", "rework", "Planning", at_most=2)
+        .row("Checking", "rework", "Planning", at_most=1)
         .row("Checking", "give_up", "Failed")
-        .row("Judging", "redo", "Planning", when=poor, at_most=2)
+        .row("Judging", "redo", "Planning", when=poor, at_most=1)
         .row("Judging", "close_books", "Closing")
         .row("Closing", "finish", "Done")
     )
+
+
+MACHINE = machine()
 
 
 def hours(run_id: str, phase: str) -> dict[str, Any]:
@@ -120,4 +123,4 @@ def engine(journal: Journal) -> Engine:
     """Return the agent for a journal; the kit brings model, clock and ids."""
     tools = (find, pay, check, close)
     limits = Limits(max_steps=4)
-    return Engine("offline", tools, journal, limits, builtins=False, machine=machine(), values=hours)
+    return Engine("offline", tools, journal, limits, builtins=False, machine=MACHINE, values=hours)

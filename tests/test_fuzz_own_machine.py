@@ -35,14 +35,17 @@ MACHINES: dict[str, Callable[[], Machine]] = {
     "two_reviewers": own_machines.two_reviewers,
     "triage": lambda: own_machines.triage({"mode": "batch"}),
 }
+"""Of `own_machines`."""
 
 
 def maker(machine: Callable[[], Machine]) -> Callable[[Journal], Engine]:
     """Return what makes an engine with a machine and the tools of `own_machines`."""
 
+    made = machine()
+
     def make(journal: Journal) -> Engine:
         tools = own_machines.World().tools()
-        return Engine("offline", tools, journal, Limits(max_steps=4), machine=machine(), builtins=False)
+        return Engine("offline", tools, journal, Limits(max_steps=4), machine=made, builtins=False)
 
     return make
 
@@ -208,7 +211,7 @@ def test_a_phase_left_without_an_answer_is_restored_as_it_was() -> None:
         ROW,
         ROW,
         ROW,
-        say("refinement", '{"decision": "continue"}'),
+        say("refinement", '{"decision": "continue", "reason": "go on"}'),
     ]
     second = [
         say("selection", '{"action": "bank.pay", "actionObjective": "pay"}'),
@@ -241,7 +244,7 @@ def test_a_fork_at_any_row_of_an_own_machine_replays(kind: str, at: int) -> None
                     break
                 result = of.resume(result.run_id, question=result.waiting_for.id, **options)
             rows = of.journal.transitions(result.run_id)
-            fork = of.fork(result.run_id, at % len(rows))
+            fork = of.fork(result.run_id, at % (len(rows) - 1))
             assert replay(of.journal, fork.run_id, of).identical
             assert not replay(of.journal, fork.run_id).divergences
 

@@ -129,7 +129,7 @@ class SystemUnderTest:
         tools = {name: watch_tool(tool, self.watch) for name, tool in settings.tools.items()}
         settings = replace(settings, model=self.model, tools=tools)
         if settings.machine is not None:
-            self.code = OwnCode(settings.machine)
+            self.code = OwnCode(settings.machine, settings.host_machine)
             machine = watch_machine(settings.machine, self.host, self.model)
             settings = replace(settings, machine=machine, values=watch_port(settings.values, self.host))
         if self._tighter is not None:

@@ -133,10 +133,11 @@ class OwnCode:
 
     Attributes:
         machine: The host's own.
+        text: The same as a spec records it.
     """
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, machine: Machine, text: str) -> None:
+        self.machine, self.text = machine, text
 
     def current_spec(self, spec: Spec) -> Spec:
         """Return *spec* as it is."""
@@ -144,5 +145,7 @@ class OwnCode:
 
     def machine_for(self, spec: Spec) -> Machine | None:
         """Return the machine that *spec* tells with the host's functions, None for the standard one."""
+        if spec.host_machine == self.text:
+            return self.machine
         data: Mapping[str, Any] = machine_data(spec.host_machine)
         return Machine.from_dict(data, self.machine) if data else None
