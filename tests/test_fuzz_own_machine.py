@@ -142,7 +142,9 @@ def test_a_function_of_the_host_that_raises_changes_nothing_and_the_run_goes_on_
     again = {name: value for name, value in pay[1].items() if name != "raises"}
     world.play([again, ROW])
     assert [row.trigger for row in world.seen[1].rows] == ["select", "look", "wait"]
-    world.play([{"do": "answer", "answer": {"approve": True}, "actor": "ann"}, {"do": "finish", "how": "polite"}])
+    world.play(
+        [{"do": "answer", "answer": {"approve": True}, "actor": "ann"}, {"do": "finish", "how": "polite"}]
+    )
     assert world.need == "end"
     world.close()
 
@@ -179,12 +181,20 @@ BREAKS: dict[str, tuple[str, Callable[..., Any]]] = {
 }
 """Parts of `host_rows` put in place of the engine's, and what they break; the others are planted in `tests/planted_bugs.toml`."""
 
-VERIFIED = [START, ANSWERED, DONE, ROW, ROW, {"do": "row", "happened": [{"do": "raise", "what": "ToolError"}]}, ROW]
+VERIFIED = [
+    START,
+    ANSWERED,
+    DONE,
+    ROW,
+    ROW,
+    {"do": "row", "happened": [{"do": "raise", "what": "ToolError"}]},
+    ROW,
+]
 
 
 @pytest.mark.parametrize("name", BREAKS)
 def test_an_engine_that_breaks_a_promise_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rounds = [*VERIFIED, ROW, *(VERIFIED[1:] + [ROW]) * 2]
+    rounds = [*VERIFIED, ROW, *[*VERIFIED[1:], ROW] * 2]
     assert broken(lambda: own_machines.verifying(1), rounds) == ""
     part, changed = BREAKS[name]
     if part == "bound_guard":
@@ -256,9 +266,13 @@ def case_of() -> Repro:
     """Return a failing case of an own machine."""
 
     def machine() -> Machine:
-        return Machine.standard().phase(Phase("Pause")).row("Planning", "pause", "Pause", at_most=1).row(
-            "Pause", "go_on", "Planning"
-        ).require("finish", raising)
+        return (
+            Machine.standard()
+            .phase(Phase("Pause"))
+            .row("Planning", "pause", "Pause", at_most=1)
+            .row("Pause", "go_on", "Planning")
+            .require("finish", raising)
+        )
 
     try:
         played(machine, [{**START, "values": {"open": True}}, ANSWERED, DONE])
@@ -295,4 +309,3 @@ def test_every_invariant_of_own_machines_is_broken_by_something() -> None:
     """By an edit that is planted, or here: a claim that was never seen to fail proves nothing."""
     seen: set[str] = {name for bug in planted() for name in bug.seen_by} | set(BREAKS)
     assert set(OWN) <= seen | {"first_fitting_row_is_taken"}
-

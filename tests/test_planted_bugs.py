@@ -66,7 +66,13 @@ def about(bug: Bug) -> list[str]:
 
 
 @pytest.mark.rotates(
-    data=["tests/planted_bugs.toml", "tests/planted_search.py", "tests/planted_agent.py", "tests/planted_machine.py"], files=about
+    data=[
+        "tests/planted_bugs.toml",
+        "tests/planted_search.py",
+        "tests/planted_agent.py",
+        "tests/planted_machine.py",
+    ],
+    files=about,
 )
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_the_kit_finds_a_planted_bug(bug: Bug, copy: Copy) -> None:

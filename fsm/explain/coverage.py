@@ -19,11 +19,11 @@ recorded guards choose another row, is counted as `Coverage.foreign` and covers 
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import replace as replace_coverage
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple, Protocol, Self
 
@@ -68,6 +68,15 @@ WORK_MAX = 200_000
 
 
 _SHIPPED: tuple[RowKey, ...] = tuple((row.source, row.trigger, row.dest, row.guards) for row in ROWS)
+
+
+def _in_order(row: Row) -> Row:
+    """Return a row of an own machine with its guards in the order in which they are asked and recorded: those that must hold first."""
+    return dataclasses.replace(row, guards=(*row.conditions, *(f"not {name}" for name in row.unless)))
+
+
+_STANDARD = frozenset((row.source, row.trigger, row.dest, _in_order(row).guards) for row in ROWS)
+"""The shipped rows as an own machine has them."""
 
 
 class GuardOutcome(NamedTuple):
@@ -201,21 +210,20 @@ class Coverage:
     @property
     def name(self) -> str:
         """Return what a host's own machine has that the standard one has not, in words; empty for the standard one."""
-        known = {row.key for row in self.rows} - frozenset(_SHIPPED)
         phases = dict.fromkeys(row.source for row in self.rows if row.source not in PHASES)
-        rows = dict.fromkeys(f"{row.source}.{row.trigger}" for row in self.rows if row.key in known)
+        rows = dict.fromkeys(f"{row.source}.{row.trigger}" for row in self.own_rows)
         return ", ".join(phases or self.guards or rows)
 
     @property
     def own_rows(self) -> tuple[RowCoverage, ...]:
         """Return the rows that the standard machine does not have, or not with these guards."""
-        shipped = frozenset(_SHIPPED)
+        shipped = _STANDARD | set(_SHIPPED)
         return tuple(row for row in self.rows if row.key not in shipped)
 
     @property
     def tables(self) -> tuple[Coverage, ...]:
         """Return what counts for the whole, one coverage a machine: the standard one only if a run of it was counted, or no other was."""
-        standard = (replace_coverage(self, own=()),) if self.transitions or not self.own else ()
+        standard = (dataclasses.replace(self, own=()),) if self.transitions or not self.own else ()
         return (*standard, *self.own)
 
     @property
@@ -315,7 +323,7 @@ class Coverage:
         return "{\n" + ",\n".join(parts) + "\n}\n"
 
     @classmethod
-    def read(cls, text: str | bytes) -> Self:
+    def read(cls, text: str | bytes) -> Coverage:
         """
         Return the coverage that `wire_json` has written.
 
@@ -335,7 +343,7 @@ class Coverage:
         keys = [tuple(row.key for row in one.rows) for one in own]
         if len(set(keys)) != len(keys):
             raise UsageError("not a coverage file: a machine stands twice")
-        return replace_coverage(_table_of(found, ()), own=own)
+        return dataclasses.replace(_table_of(found, ()), own=own)
 
 
 class _Table(msgspec.Struct, forbid_unknown_fields=True):
@@ -395,8 +403,9 @@ def coverage(
         return _counted(transitions, ROWS if rows is None else rows, frozenset())
     if rows is not None:
         raise UsageError("coverage takes rows or a machine, not both")
-    found = _counted(transitions, machine.rows, machine.host.guards.keys())
-    return replace_coverage(Coverage.empty(), own=(found,) if found.transitions else ())
+    rows = tuple(map(_in_order, machine.rows))
+    found = _counted(transitions, rows, machine.host.guards.keys())
+    return dataclasses.replace(Coverage.empty(), own=(found,) if found.transitions else ())
 
 
 def _counted(transitions: Iterable[TakenRow], rows: Sequence[Row], own: Collection[str]) -> Coverage:
@@ -420,7 +429,7 @@ def _counted(transitions: Iterable[TakenRow], rows: Sequence[Row], own: Collecti
             continue
         counts[tried[-1]] += times
         for place in tried:
-            for name in _asked(rows[place], guards, own):
+            for name in asked_guards(rows[place], guards, own):
                 seen[GuardOutcome(place, name, guards[name])] += times
     found = tuple(
         replace(
@@ -498,9 +507,10 @@ def possible_outcomes(rows: tuple[RowKey, ...], own: tuple[str, ...] = ()) -> tu
 
 def _unreached(rows: tuple[RowKey, ...]) -> set[GuardOutcome]:
     """Return the outcomes of the shipped rows in *rows* that no state comes to; a host's row to their phase may lead there."""
-    if not set(_SHIPPED) <= set(rows):
+    more = set() if rows == _SHIPPED else set(rows) - _STANDARD
+    if rows != _SHIPPED and not set(rows) >= _STANDARD:
         return set()
-    led = {dest for source, _, dest, _ in set(rows) - set(_SHIPPED) if source != dest}
+    led = {dest for source, _, dest, _ in more if source != dest}
     return {
         GuardOutcome(place, guard, value)
         for place, row in enumerate(rows)
@@ -518,7 +528,7 @@ def _asked_after(row: Row, name: str, own: Collection[str]) -> tuple[Literal, ..
     return tuple(literal for place, literal in enumerate(needed) if literal[0] not in own or place < before)
 
 
-def _asked(row: Row, guards: Mapping[str, bool], own: Collection[str]) -> tuple[str, ...]:
+def asked_guards(row: Row, guards: Mapping[str, bool], own: Collection[str]) -> tuple[str, ...]:
     """Return the guards of a tried row that were asked for it."""
     return tuple(
         name
@@ -589,7 +599,7 @@ def _first_fit(rows: Sequence[Row], guards: Mapping[str, bool], own: Collection[
     """Return how many rows were tried until one fitted; 0 when none does or *guards* are not exactly theirs."""
     names = set[str]()
     for tried, row in enumerate(rows, start=1):
-        asked = _asked(row, guards, own) if own else guard_names(row)
+        asked = asked_guards(row, guards, own) if own else guard_names(row)
         names.update(asked)
         if any(name not in guards for name in asked):
             return 0

@@ -163,9 +163,7 @@ def machine_words(data: Mapping[str, Any]) -> str:
         "rows": [f"{item['source']}.{item['trigger']}" for item in data["transitions"] if item.get("host")],
         "guards": [item["name"] for item in data.get("guards", ())],
     }
-    told = "; ".join(
-        f"{name} {', '.join(dict.fromkeys(names))}" for name, names in parts.items() if names
-    )
+    told = "; ".join(f"{name} {', '.join(dict.fromkeys(names))}" for name, names in parts.items() if names)
     return ascii(told)[1:-1]
 
 
@@ -249,7 +247,9 @@ def _check_machine(data: Any) -> Mapping[str, Any]:
 # -- steps ---------------------------------------------------------------------------------------------------------
 
 _TYPES: dict[str, type] = {
-    **dict.fromkeys(("do", "objective", "mode", "final_format", "task_type", "stage", "outcome", "how", "actor"), str),
+    **dict.fromkeys(
+        ("do", "objective", "mode", "final_format", "task_type", "stage", "outcome", "how", "actor"), str
+    ),
     **dict.fromkeys(("said", "happened", "criteria", "documents", "gave"), list),
     **dict.fromkeys(("limits", "policy", "values"), dict),
     **dict.fromkeys(("lost", "refused", "raises"), bool),

@@ -18,8 +18,8 @@ from ...fsm.replay.restore import restore_run
 from ...states.run.reasons import REASONS
 from ...states.run.state import Run
 from ...states.settings.policy import ApprovalRule, Policy
-from .reference_model import ENDS, MODELLED
 from .own_machine import OWN
+from .reference_model import ENDS, MODELLED
 from .run_oracle import TRUTHS, chain_fits_the_format
 from .seen import Observed, Seen, by_name
 
@@ -310,7 +310,7 @@ def _difference(held: Run, message: Run) -> str:
         f"{name}: {getattr(one, name)!r:.120} and {getattr(other, name)!r:.120}"
         for one, other in ((held.counters, message.counters), (held.memory, message.memory))
         for name in one.__struct_fields__
-        if not getattr(one, name) == getattr(other, name)  # a HashTrieMap has no other comparison
+        if not getattr(one, name) == getattr(other, name)  # noqa: SIM201 - a HashTrieMap has no other comparison
     ]
     return "; ".join(parts) or f"{held.state} and {message.state}"
 
@@ -348,5 +348,7 @@ OTHERS = (
 )
 """What a world holds itself, at the moment in which it could break."""
 
-INVARIANTS: tuple[str, ...] = tuple(sorted({*MODELLED, *ROW, *OWN, *REST, *OTHERS, "rows_never_change", "check"}))
+INVARIANTS: tuple[str, ...] = tuple(
+    sorted({*MODELLED, *ROW, *OWN, *REST, *OTHERS, "rows_never_change", "check"})
+)
 """The names of all invariants."""

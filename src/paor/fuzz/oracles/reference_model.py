@@ -36,7 +36,9 @@ class RunModel:
         if machine is not MACHINE:
             self.arrows = {(row.source, row.trigger, row.dest) for row in machine.rows}
             self.ends_from |= {row.source for row in machine.rows if row.host and row.dest == "Done"}
-            self.attempts = {(row.source, row.trigger) for row in machine.rows if row.host and row.dest == "Planning"}
+            self.attempts = {
+                (row.source, row.trigger) for row in machine.rows if row.host and row.dest == "Planning"
+            }
         else:
             self.attempts = set()
         self.seq = self.steps = self.actions = self.retries = self.asked = self.again = self.withheld = 0

@@ -16,7 +16,11 @@ from .json_schema import arguments, near_arguments
 from .reply_builder import Said
 from .setting import Setting
 
-SOME_REPLY = {"type": "object", "properties": {"verdict": {"enum": ["fine", "poor"]}}, "required": ["verdict"]}
+SOME_REPLY = {
+    "type": "object",
+    "properties": {"verdict": {"enum": ["fine", "poor"]}},
+    "required": ["verdict"],
+}
 """The schema of a reply to no phase in particular."""
 
 

@@ -328,7 +328,9 @@ _OTHER_REPLIES: dict[tuple[str, str], _Replies] = {
     ("plan", "wait"): lambda setting: _dress(plan_replies.question()),
     ("turn", "answer"): lambda setting: turn_replies.answered(),
     ("turn", "reselect"): lambda setting: turn_replies.unreadable(),
-    ("phase", "reask"): lambda setting: phase_replies.phase_near_misses(near_misses("phase", setting), setting),
+    ("phase", "reask"): lambda setting: phase_replies.phase_near_misses(
+        near_misses("phase", setting), setting
+    ),
     ("plan", "reselect"): lambda setting: plan_replies.no_plan(near_misses("plan", setting), setting),
 }
 """Replies that are aimed elsewhere, but near misses and faults, by kind and aim."""

@@ -235,7 +235,9 @@ class SystemUnderTest:
     def _hold_to_intent(self, run: Run, tool: Tool, arguments: Mapping[str, Any], key: str) -> None:
         """A call is allowed, is the one that was committed, has its key, and is not begun again by itself."""
         selected = run.memory.selection
-        is_phases = selected is not None and bool(selected.caller)  # a list of allowed tools does not name it, a ban holds
+        is_phases = selected is not None and bool(
+            selected.caller
+        )  # a list of allowed tools does not name it, a ban holds
         if fits(tool.name, run.spec.policy.deny) or (
             not is_phases and denied(run.spec.policy, run.spec.task_type, tool.name)
         ):
@@ -418,7 +420,9 @@ def _tighten(policy: Policy, deny: Sequence[Any], approvals: Sequence[Any]) -> P
 def _worth_in_phase(reply: Said, run: Run) -> Said:
     """Return a reply to a phase with what is known of it there: one that fits may be another phase's; of a task nothing is known."""
     phase = recorded_phases(run.spec.host_machine).get(run.state)
-    if phase is None or (reply.good and ParameterSchema(phase.reply or {}).check(reply.means.get("value", {}))):
+    if phase is None or (
+        reply.good and ParameterSchema(phase.reply or {}).check(reply.means.get("value", {}))
+    ):
         return reply._replace(good=None)
     return reply
 

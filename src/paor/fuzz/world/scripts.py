@@ -25,7 +25,9 @@ def closing(call: ModelCall, how: str, echoes: Mapping[str, Said]) -> Said:
     """
     if how == "silence" and call.kind != "text":
         return Said(call.kind, "", "empty", False)
-    again = how == "echo" or (how == "retry" and call.kind in ("selection", "parameters", "plan", "turn", "phase"))
+    again = how == "echo" or (
+        how == "retry" and call.kind in ("selection", "parameters", "plan", "turn", "phase")
+    )
     if again and call.kind in echoes:
         return echoes[call.kind]._replace(good=None)
     status = "retry" if how == "retry" else "success"
