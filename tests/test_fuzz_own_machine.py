@@ -53,7 +53,7 @@ def maker(machine: Callable[[], Machine]) -> Callable[[Journal], Engine]:
 @pytest.mark.parametrize("kind", MACHINES)
 def test_nothing_is_found_in_a_machine_that_is_right(kind: str) -> None:
     """Crashes, faults of the host's functions, near misses, people that decline: everything that a search has."""
-    found = search(maker(MACHINES[kind]), examples=examples(50), steps=30, number=5)
+    found = search(maker(MACHINES[kind]), examples=examples(30), steps=30, number=5)
     assert found.violation is None, found.violation
     (own,) = found.coverage.own
     assert not own.foreign
@@ -72,7 +72,7 @@ class Hours(EngineMachine):
 
 
 def test_nothing_is_found_with_values_from_outside_and_phases_of_every_kind() -> None:
-    found = search(Hours, examples=examples(50), steps=30, number=2)
+    found = search(Hours, examples=examples(30), steps=30, number=2)
     assert found.violation is None, found.violation
     assert found.requests["phase"]
 

@@ -257,7 +257,8 @@ def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:
         for name, own_check in OWN.items():
             if not own_check(seen, seen.own):
                 yield name, (own_check.__doc__ or "").strip()
-        seen.own.leave(seen)
+        seen.own.leave(seen.row)
+        seen.go_on_as_chosen(seen.own)
     seen.take()
 
 

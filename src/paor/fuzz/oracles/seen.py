@@ -16,7 +16,7 @@ from .reference_model import RunModel
 
 if TYPE_CHECKING:
     from ...fsm.replay.walk import SpecSource
-    from .own_machine import OwnRun
+    from .own_run import OwnRun
 
 Check = TypeVar("Check", bound=Callable[..., Any])
 
@@ -158,6 +158,11 @@ class Seen:
     def again(self, trigger: str) -> int:
         """Return how often *trigger* came in a row right before the newest row."""
         return self.last[1] if self.last[0] == trigger else 0
+
+    def go_on_as_chosen(self, own: OwnRun) -> None:
+        """Go on with the mode and the limits that a first phase has chosen with the newest row."""
+        if own.chosen is not None:
+            self.spec, self.model.limits, own.chosen = own.chosen, own.chosen.limits, None
 
     def judge(self) -> None:
         """Go on with what a judgement said, before the row that it led to is looked at."""

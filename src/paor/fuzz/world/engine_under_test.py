@@ -34,7 +34,8 @@ from ...states.settings.policy import Policy
 from ...tools.schema.parameters import ParameterSchema
 from ...tools.tool import Tool, ToolContext
 from ..oracles.invariants import REST, broken_by, canonical, denied, fits
-from ..oracles.own_machine import OwnRun, seen_of
+from ..oracles.own_machine import seen_of
+from ..oracles.own_run import OwnRun
 from ..oracles.seen import Seen, Violation
 from ..strategies.injected_faults import CALL
 from ..strategies.reply_builder import Said, faulty
@@ -336,7 +337,8 @@ class SystemUnderTest:
         own.recorded = json.loads(body) if body is not None else None
         host.forget()
         if own.chooses(row):
-            own.choice_is_kept(seen, run_before(self.journal.reader, seen.run_id, row.seq + 1).spec)
+            chosen = run_before(self.journal.reader, seen.run_id, row.seq + 1).spec
+            own.choice_is_kept(seen.spec, seen.reply, chosen)
 
     def _count(self, seen: Seen) -> None:
         """Go on with what the model said: tokens, success, criteria."""
