@@ -31,7 +31,7 @@ from ...states.records.outcomes import (
 from ...states.records.questions import Answer, Asking
 from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
 from ...states.records.reviews import SCORE_UNIT
-from ...states.run.phase_names import EXECUTING, SPECIFYING
+from ...states.run.phase_names import EXECUTING, PHASES, SPECIFYING
 from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema
 from ..decision.duplicate_calls import duplicate_key
@@ -125,7 +125,9 @@ def moves_of(run: Run, request: Request, world: BoundedSpec) -> Iterator[Move]:
 
 def _answers(run: Run, kind: str) -> Iterator[Move]:
     given: list[Any] = [{}]
-    if kind == "approval":
+    if run.state not in PHASES:  # a phase of a host's own: an answer that fits what it wants
+        given = [smallest_of(recorded_phases(run.spec.host_machine)[run.state].answer or {"type": "object"})]
+    elif kind == "approval":
         given = [{"approve": True}, {"approve": False}]
     elif kind == "argument":
         given += [{"text": text} for _, text in _texts(run)]

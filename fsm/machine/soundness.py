@@ -15,9 +15,9 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from ...states.run.phase_names import FINAL, OBSERVING, PHASES, SPECIFYING
-from .guard_code import impurities
 from .guard_logic import find_shadowed, left_open, wanted_of
 from .machine import MACHINE, Machine
+from .purity.guard_code import impurities
 from .table import Row
 
 
@@ -201,13 +201,13 @@ def _unready_phases(machine: Machine) -> Iterator[MachineDefect]:
 def _endless_loops(machine: Machine) -> Iterator[MachineDefect]:
     free = [row for row in machine.rows if not _is_counted(row)]
     for row in free:
-        brought = row.source == OBSERVING  # by its phase, which is left by another row of the loop
-        if row.host and not (row.answers or brought) and row.source in _reachable(free, row.dest):
+        if row.host and not row.answers and row.source in _reachable(free, row.dest):
             told = "it is part of a loop that no bound ends; give the row at_most=..., or one that it always comes by"
             yield MachineDefect("endless_loop", place_of_row(row), told)
 
 
 def _is_counted(row: Row) -> bool:
-    if row.host and row.trigger == "observe":  # the way back from a call, which its phase makes once in each stay
+    # the way back from a call: its phase makes that once in each stay, so a loop comes by what leads to the phase
+    if row.host and row.source == OBSERVING:
         return True
     return bool(row.at_most) or row.answers or any((row.trigger, guard) in COUNTED for guard in row.guards)

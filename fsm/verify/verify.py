@@ -180,8 +180,8 @@ class _Verifier:
         for found in (walk.found, view, contents.found_payloads, contents.found_documents, erased):
             yield from (Defect(run_id, place, problem) for place, problem in found)
         if walk.unheld:
-            rows = f"{len(walk.unheld)} rows, the first is seq {walk.unheld[0]}"
-            self.unchecked.append(Defect(run_id, "transitions", f"{_UNHELD}: {rows}"))
+            told = f"{_UNHELD}: {len(walk.unheld)}, the first is seq {walk.unheld[0]}"
+            self.unchecked.append(Defect(run_id, "transitions", told))
 
     def _walk_of(self, run: int, columns: dict[str, Any]) -> ChainWalk:
         """
