@@ -13,6 +13,7 @@ from typing import Any
 from transitions import State
 
 from .base.errors import UsageError
+from .base.sealed import Sealed, SealedList
 from .records.requests import NOTHING, ModelRequest, Request
 from .run.budgets import limit_reached
 from .run.state import Run
@@ -24,22 +25,11 @@ Words = str | Callable[[Any], str]
 """Of a phase's question: a text, or a pure function from the guard context to a text."""
 
 
-class NoCallbacks(list[Any]):
-    """The callbacks within a decision: none, and an attempt to add one says what is used instead."""
-
-    def append(self, callback: object) -> None:
-        """Refuse."""
-        raise UsageError(
-            "a callback within the decision would not be journaled; machine.on_enter, on_exit and after call yours after the commit"
-        )
-
-    extend = insert = __iadd__ = append  # type: ignore[assignment]
+WITHIN_NOTHING = SealedList()
+"""The callbacks within a decision: none, and an attempt to add one says what is used instead."""
 
 
-WITHIN_NOTHING = NoCallbacks()
-
-
-class Phase(State):
+class Phase(Sealed, State):
     """
     One phase of a run: a state of the machine that knows what it needs next.
 
@@ -83,9 +73,13 @@ class Phase(State):
         self.tool, self.arguments = tool, arguments
         self.question, self.answer = question, answer
         given = (("on_enter", on_enter), ("on_exit", on_exit))
+        for kind, callback in given:
+            if callback is not None and not callable(callback):
+                raise UsageError(f"{name}: {kind} is one function, which is called with the event of the row")
         self.callbacks = tuple((kind, name, callback) for kind, callback in given if callback is not None)
         # lists that the library would call within the decision: there is nothing in them, and nothing can be put there
         self.on_enter = self.on_exit = WITHIN_NOTHING
+        self._seal()
 
     def enter(self, event_data: object) -> None:
         """Do nothing: no effect hangs on entering a phase, so there are no callbacks to look for."""

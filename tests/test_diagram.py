@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.fsm.diagrams.layout import Layout, Rect, count_text, cut, layout_of, width_of
+from paor.fsm.diagrams.geometry import Layout, Rect, count_text, cut, width_of
+from paor.fsm.diagrams.layout import layout_of
 from paor.fsm.diagrams.render import (
     Format,
     RunWalk,

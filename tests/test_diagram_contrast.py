@@ -14,6 +14,7 @@ from paor import coverage
 from paor.fsm.diagrams.render import Covered, Parted, diagram
 from paor.fsm.machine.table import ROWS
 
+from .drawn_machines import MACHINES
 from .test_coverage import Taken, steps
 from .test_diagram import FINAL, STEPS, SVG, USER, parsed, walked
 
@@ -26,6 +27,8 @@ STATUSES = ("running", "waiting", "done", "failed", "odd")
 LEFT, RIGHT = walked(*STEPS[:3], status="failed"), walked(*STEPS[:2], STEPS[-1], status="done")
 TAKEN = [record for record, _, _ in steps(list(ROWS), dict.fromkeys(row.source for row in ROWS))][::7]
 FOREIGN = Taken(1, "Observing", "leap", "Archived", {})
+OWN = MACHINES["verifying"]()
+OWN_STEPS = [(row.source, row.trigger, row.dest) for row in OWN.rows if row.host]
 PICTURES = {
     **{path.name: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.svg"))},
     **{status: diagram("svg", walked(*STEPS, status=status, reason="why")) for status in STATUSES},
@@ -35,6 +38,25 @@ PICTURES = {
     "covered": diagram("svg", Covered("C", coverage([*TAKEN, FOREIGN]))),
     "nothing covered": diagram("svg", Covered("C", coverage([]))),
     "parted": diagram("svg", Parted("P", LEFT, RIGHT, 2, "Planning", "cause", "detail", 2, (STEPS[0], None))),
+    **{name: diagram("svg", rows=made().rows, host=made().host) for name, made in MACHINES.items()},
+    **{
+        f"own {status}": diagram(
+            "svg",
+            walked(*OWN_STEPS[:3], state="Verifying", status=status, reason="why"),
+            rows=OWN.rows,
+            host=OWN.host,
+        )
+        for status in STATUSES
+    },
+    "own covered": diagram("svg", Covered("C", coverage([], rows=OWN.rows)), rows=OWN.rows, host=OWN.host),
+    "own parted": diagram(
+        "svg",
+        Parted(
+            "P", walked(*OWN_STEPS[:3], state="Verifying"), LEFT, 2, "Verifying", "c", "d", 2, (None, None)
+        ),
+        rows=OWN.rows,
+        host=OWN.host,
+    ),
     "same": diagram("svg", Parted("P", LEFT, LEFT, None, "", "", "", None, (None, None))),
 }
 

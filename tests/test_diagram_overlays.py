@@ -24,7 +24,8 @@ from paor import Journal, coverage, diagram
 from paor.audit import Coverage
 from paor.errors import UnknownRun, UsageError
 from paor.fsm.diagrams.captions import legend_of
-from paor.fsm.diagrams.layout import Rect, layout_of, width_of
+from paor.fsm.diagrams.geometry import Rect, width_of
+from paor.fsm.diagrams.layout import layout_of
 from paor.fsm.diagrams.legend import panel_of
 from paor.fsm.diagrams.mermaid import EDGES
 from paor.fsm.diagrams.render import Covered, Overlay, Parted, RunWalk, Step, graph_of

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+import orjson
+
 from ...states.base.errors import HostFunctionError
 from ...states.phase import Phase
 from ...states.run.host_machine import machine_data
@@ -22,7 +24,7 @@ def phase_of(data: Mapping[str, Any]) -> Phase:
     asks = dict(data["asks"])
     for name in ("arguments", "question"):
         told = asks.get(name)
-        if isinstance(told, dict):
+        if isinstance(told, Mapping):
             asks[name] = told["values"] if "values" in told else Unbound(told["function"])
     return Phase(data["name"], **asks)
 
@@ -50,7 +52,7 @@ def phase_data(phase: Phase) -> dict[str, Any]:
     asks = {name: _told(getattr(phase, name)) for name in ASKS if getattr(phase, name) not in (None, False)}
     if isinstance(phase.arguments, Mapping):
         asks["arguments"] = {"values": dict(phase.arguments)}
-    return {"name": phase.name, "asks": asks}
+    return {"name": phase.name, "asks": orjson.loads(orjson.dumps(asks, default=dict))}
 
 
 ASKS = ("prompt", "reply", "model", "chooses", "tool", "arguments", "question", "answer")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ...states.phase import Phase
 from ..explain.coverage import Coverage
-from .graph import Covered, Overlay, Parted, RunWalk, plain
+from .graph import Covered, Graph, Overlay, Parted, RunWalk, plain
 
 
 def caption(overlay: Overlay) -> str:
@@ -24,6 +25,24 @@ def count_words(number: int, noun: str) -> str:
 def status_words(walk: RunWalk) -> str:
     """Return a run's status, and its reason if it has one."""
     return plain(walk.status + (f" ({walk.reason})" if walk.reason else ""))
+
+
+def asks_for(phase: Phase) -> str:
+    """Return what an own phase asks for, in a few words."""
+    if phase.tool is not None:
+        return plain(f"calls {phase.tool}")
+    if phase.question is not None:
+        return "asks a person"
+    return "asks a model" if phase.prompt is not None else "asks for nothing"
+
+
+def own_title(graph: Graph) -> str:
+    """Return what a picture without an overlay says of a host's own: its phases, or how many rows and guards."""
+    rows = sum(row.host for row in graph.rows)
+    told = ", ".join(graph.own) or ", ".join(
+        count_words(number, noun) for number, noun in ((rows, "row"), (len(graph.words), "guard")) if number
+    )
+    return plain(f"your own: {told}")
 
 
 def shares(coverage: Coverage) -> str:

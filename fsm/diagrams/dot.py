@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...states.run.phase_names import FAILED
-from .captions import caption, legend_of
+from .captions import caption, legend_of, own_title
 from .graph import Graph, Look, plain
 from .mermaid import COLOURS
 
@@ -24,6 +24,8 @@ _LOOKS: dict[Look, list[str]] = {
     "right": ['color="#7048e8", fontcolor="#5f3dc4", penwidth=2.4, style=dashed'],
 }
 
+_OWN = ['color="#0b6e66", fontcolor="#0b6e66", penwidth=1.6']
+
 
 def dot(graph: Graph) -> str:
     """Return a Graphviz digraph."""
@@ -31,9 +33,11 @@ def dot(graph: Graph) -> str:
     lines = ["digraph paor {", _HEAD]
     if overlay:
         lines.append(f"    label={_dot_string(caption(overlay))}")
+    elif graph.has_own:
+        lines.append(f"    label={_dot_string(own_title(graph))}")
     for phase in graph.phases:
         style = ["peripheries=2"] if phase in graph.final else []
-        look = graph.look_of(phase)
+        look = graph.look_of(phase) or ("own" if phase in graph.own else "")
         if look:
             fill, rim, text = COLOURS[look]
             style.append(f'fillcolor="{fill}", color="{rim}", fontcolor="{text}"')
@@ -42,7 +46,7 @@ def dot(graph: Graph) -> str:
     for edge in graph.edges:
         texts = [label.walked_text if overlay else label.text for label in edge.labels]
         style = [f"label={_dot_string(*texts, pad='  ')}"]
-        style += _ASIDE * (edge.dest == FAILED) + _LOOKS[edge.look]
+        style += _ASIDE * (edge.dest == FAILED) + (_OWN if edge.own and not edge.look else _LOOKS[edge.look])
         lines.append(f"    {_dot_string(edge.source)} -> {_dot_string(edge.dest)} [{', '.join(style)}]")
     lines += _legend(graph)
     return "\n".join([*lines, "}"]) + "\n"

@@ -9,12 +9,15 @@ Nothing here reads a clock, a file or a random number. Titles and names are untr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ...states.run.phase_names import PHASES
+from ...states.phase import Phase
+from ...states.run.phase_names import FAILED, PHASES
 from ..explain.coverage import Coverage
-from ..machine.table import INITIAL, Row
+from ..machine.guards import GUARDS
+from ..machine.host_rows import NO_HOST, Host, host_guards
+from ..machine.table import Row
 
 Step = tuple[str, str, str]
 """Source, trigger and destination."""
@@ -115,6 +118,11 @@ class Label:
     covers: bool = False
 
     @property
+    def own(self) -> bool:
+        """Return whether it is the host's own alone."""
+        return bool(self.rows) and all(row.host for row in self.rows)
+
+    @property
     def text(self) -> str:
         """Return ``trigger [a, b | c]``: one alternative per row, ``otherwise`` for a row without guards."""
         if not any(row.guards for row in self.rows):
@@ -139,12 +147,21 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """All that leads from *source* to *dest*."""
+    """
+    All that leads from *source* to *dest*; of what the host has added from one phase to another, an edge of its own.
+
+    Attributes:
+        source, dest: Names of phases.
+        labels: Its triggers.
+        overlaid: Whether an overlay says how often each was walked.
+        own: Whether it is drawn as the host's own.
+    """
 
     source: str
     dest: str
     labels: tuple[Label, ...]
     overlaid: bool = False
+    own: bool = False
 
     @property
     def walked(self) -> bool:
@@ -177,6 +194,8 @@ class Graph:
         final: Phases that nothing leads out of.
         edges: Loops first, then by source and destination; see `_rank`.
         overlay: What lies over it, if anything.
+        own: The host's own phases by name.
+        words: What guards mean that are no guards of paor's own, by name.
     """
 
     rows: tuple[Row, ...]
@@ -185,6 +204,13 @@ class Graph:
     final: frozenset[str]
     edges: tuple[Edge, ...]
     overlay: Overlay | None
+    own: Mapping[str, Phase] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_own(self) -> bool:
+        """Return whether there is anything of a host's own in it."""
+        return bool(self.own or self.words) or any(row.host for row in self.rows)
 
     @property
     def labels(self) -> Iterator[Label]:
@@ -230,8 +256,8 @@ def walk_of(
     return RunWalk(title, counts, tuple(counts), state, status, reason)
 
 
-def graph_of(rows: Sequence[Row], overlay: Overlay | None = None) -> Graph:
-    """Return what is drawn for a table and an overlay: the one place where rows become edges."""
+def graph_of(rows: Sequence[Row], overlay: Overlay | None = None, host: Host = NO_HOST) -> Graph:
+    """Return what is drawn for a table, what a host has added and an overlay: the one place where rows become edges."""
     rows = _measured_table(rows, overlay.coverage) if isinstance(overlay, Covered) else tuple(rows)
     steps = _steps(overlay)
     found: dict[tuple[str, str], dict[str, list[Row]]] = {}
@@ -249,14 +275,29 @@ def graph_of(rows: Sequence[Row], overlay: Overlay | None = None) -> Graph:
 
     edges: list[Edge] = []
     for (source, dest), triggers in found.items():
-        labels = tuple(label((source, name, dest), its) for name, its in triggers.items())
-        edges.append(Edge(source, dest, labels, overlay is not None))
+        labels = [label((source, name, dest), its) for name, its in triggers.items()]
+        apart = source != dest and not (source in PHASES and dest == FAILED)
+        for own in (False, True) if apart else (all(one.own for one in labels),):
+            its_labels = tuple(one for one in labels if not apart or one.own is own)
+            edges += [Edge(source, dest, its_labels, overlay is not None, own)] if its_labels else []
     phases = _phases(edges, overlay)
     edges.sort(key=lambda edge: _rank(edge, phases))
-    starts = [INITIAL, *(row.source for row in rows), *phases]
-    initial = next((name for name in starts if name in phases), INITIAL)
+    starts = [host.initial, *(row.source for row in rows), *phases]
+    initial = next((name for name in starts if name in phases), host.initial)
     sources = {edge.source for edge in edges}
-    return Graph(rows, phases, initial, frozenset(phases) - sources - {initial}, tuple(edges), overlay)
+    final = frozenset(phases) - sources - {initial}
+    return Graph(rows, phases, initial, final, tuple(edges), overlay, host.phases, _words(rows, host))
+
+
+def _words(rows: Sequence[Row], host: Host) -> dict[str, str]:
+    """Return what the guards mean that a host's machine has beside those of paor's own, as far as rows name them."""
+    if host is NO_HOST:
+        return {}
+    meant = {
+        name: plain(str(guard.__doc__ or name)) for name, guard in host_guards(tuple(rows), host).items()
+    }
+    named = dict.fromkeys(name for row in rows for name in (*row.conditions, *row.unless))
+    return {name: meant[name] for name in named if name in meant and name not in GUARDS}
 
 
 def _steps(overlay: Overlay | None) -> dict[Step, tuple[int, int]]:
@@ -280,8 +321,8 @@ def _steps(overlay: Overlay | None) -> dict[Step, tuple[int, int]]:
 
 def _measured_table(rows: Sequence[Row], coverage: Coverage) -> tuple[Row, ...]:
     """Return the table that a coverage was measured on, with the meanings that *rows* know."""
-    known = {(row.source, row.trigger, row.dest, row.guards): row.meaning for row in rows}
-    return tuple(Row(*row.key, known.get(row.key, "")) for row in coverage.rows)
+    known = {(row.source, row.trigger, row.dest, row.guards): row for row in rows}
+    return tuple(known.get(row.key) or Row(*row.key, "") for row in coverage.rows)
 
 
 def _phases(edges: Iterable[Edge], overlay: Overlay | None) -> tuple[str, ...]:
@@ -293,7 +334,7 @@ def _phases(edges: Iterable[Edge], overlay: Overlay | None) -> tuple[str, ...]:
     return tuple(sorted(dict.fromkeys([*usual, *names]), key=lambda name: name not in sources))
 
 
-def _rank(edge: Edge, phases: Sequence[str]) -> tuple[bool, int, int]:
+def _rank(edge: Edge, phases: Sequence[str]) -> tuple[bool, int, int, bool]:
     """
     Return an edge's place: loops first, then by source and destination.
 
@@ -301,7 +342,7 @@ def _rank(edge: Edge, phases: Sequence[str]) -> tuple[bool, int, int]:
     Mermaid's labels hardly overlap (the best of some 90 such orders with Mermaid 11.17).
     """
     source, dest = phases.index(edge.source), phases.index(edge.dest)
-    return source != dest, source, dest
+    return source != dest, source, dest, edge.own
 
 
 def plain(text: str) -> str:

@@ -6,15 +6,15 @@ The rows of each phase are a block; blocks fill columns from left to right, as e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from ..explain.coverage import Coverage, GuardOutcome, RowCoverage
-from ..machine.table import ROWS, STOPS, Row
+from ..machine.table import OWN, ROWS, STOPS, Row
 from .captions import count_words, foreign_words, going_on
+from .geometry import BADGE, BOLD, FONT, Tag, count_text, cut, tag_width, width_of
 from .graph import Covered, Graph, Parted, RunWalk, plain
-from .layout import BADGE, BOLD, FONT, Tag, count_text, cut, tag_width, width_of
 
 MARGIN = 28.0
 _COLUMN, _GUTTER = 246.0, 20.0
@@ -52,13 +52,18 @@ def panel_of(graph: Graph, width: float, top: float) -> Panel:
     if isinstance(overlay, Parted):
         return _reasons(overlay, width, top)
     title = "Every row and its guards, in the order in which they are tried"
+    own = graph.has_own
     rows = [_block(graph, phase) for phase in graph.phases if any(row.source == phase for row in graph.rows)]
     low, parts = _section(title, rows, width, top)
     if isinstance(overlay, Covered):
         low, more = _foreign(overlay.coverage, width, low)
         parts += more
-    elif overlay is None and graph.rows == ROWS:
-        stops = [_stops_block(guard, heading) for guard, heading in STOP_HEADINGS.items()]
+    elif overlay is None and (own or graph.rows == ROWS):
+        if graph.words:
+            blocks = [_words_block(name, meaning) for name, meaning in graph.words.items()]
+            low, more = _section("What your own guards mean", blocks, width, low + 4)
+            parts += more
+        stops = [_stops_block(guard, heading, own=own) for guard, heading in STOP_HEADINGS.items()]
         title = "Why a run stops, in the order in which the reasons are read"
         low, more = _section(title, stops, width, low + 4)
         parts += more
@@ -91,7 +96,7 @@ STOP_HEADINGS = {
 """By the guard that a stop makes hold, when it is read."""
 
 
-def _stops_block(guard: str, heading: str) -> _Block:
+def _stops_block(guard: str, heading: str, *, own: bool) -> _Block:
     """Return the stops that make *guard* hold, each with where it is read and what must hold, in their order."""
     y, parts = _HEAD, _heading(heading)
     for number, stop in enumerate((stop for stop in STOPS if stop.guard == guard), start=1):
@@ -99,10 +104,20 @@ def _stops_block(guard: str, heading: str) -> _Block:
         parts.append(words("strong", _INDENT, y + 8, stop.reason or "as concluded"))
         y += _ROW
         where = "any phase with a request" if len(stop.phases) > 2 else " or ".join(stop.phases)
+        where = "your own phases" if own and stop.phases == (OWN,) else where
         for line in _guard_lines([where, *stop.when]):
             parts.append(words("sub small", _INDENT, y + 7, line))
             y += _GUARD
         y += _APART
+    return y, parts
+
+
+def _words_block(name: str, meaning: str) -> _Block:
+    """Return a guard of the host's own with what it means."""
+    parts, y = [words("strong yours", 0, 12, cut(name, _COLUMN, 12 * BOLD))], _HEAD - 10
+    for line in _wrap_lines(meaning.split(), _COLUMN, 11):
+        parts.append(words("sub small", 0, y + 8, cut(line, _COLUMN, 11)))
+        y += _GUARD
     return y, parts
 
 
@@ -135,29 +150,38 @@ def _block(graph: Graph, phase: str) -> _Block:
     possible = frozenset(found.possible) if found is not None else frozenset()
     y, parts, number, told = _HEAD, _heading(phase), 0, False
     own = [(place, row) for place, row in enumerate(graph.rows) if row.source == phase]
-    for place, row in sorted(own, key=lambda item: (item[1].trigger == "provide", item[0])):
-        waits = row.trigger == "provide"
+    for place, row in sorted(own, key=lambda item: (item[1].answers, item[0])):
+        waits = row.answers
         if waits and not told:
             parts.append(words("sub small", 0, y + 8, "while it waits:"))
             y, told = y + _ROW, True
         number += not waits
         mark = str(number) if not waits else ""
-        y, more = _row(row, mark, found.rows[place] if found is not None else None, place, possible, y)
+        seen = found.rows[place] if found is not None else None
+        y, more = _row(row, mark, seen, place, possible, y, own=graph.words)
         parts += more
     return y, parts
 
 
 def _row(
-    row: Row, number: str, seen: RowCoverage | None, place: int, possible: frozenset[GuardOutcome], y: float
+    row: Row,
+    number: str,
+    seen: RowCoverage | None,
+    place: int,
+    possible: frozenset[GuardOutcome],
+    y: float,
+    *,
+    own: Container[str],
 ) -> tuple[float, list[str]]:
     """Return one row of the table below *y*, and where it ends."""
     parts = [words("sub tiny end", 12, y + 8, number)] if number else []
     room = _COLUMN - _INDENT - (48 if seen is not None else 0)
     trigger = cut(row.trigger, room, 12 * BOLD)
     rest = cut(f"→ {row.dest}", max(12.0, room - width_of(trigger, 12 * BOLD) - 5))
+    look = "strong yours" if row.host else "strong"
     to = f'<tspan class="sub" font-weight="400"> {safe(rest)}</tspan>'
     parts.append(
-        f'<text x="{px(_INDENT)}" y="{px(y + 8)}"><tspan class="strong">{safe(trigger)}</tspan>{to}</text>'
+        f'<text x="{px(_INDENT)}" y="{px(y + 8)}"><tspan class="{look}">{safe(trigger)}</tspan>{to}</text>'
     )
     if seen is not None:
         look = "times strong end" if seen.count else "lacks end small"
@@ -165,7 +189,7 @@ def _row(
     y += _ROW
     if seen is None:
         for line in _guard_lines(row.guards) or ["always"]:
-            parts.append(words("sub small", _INDENT, y + 7, line))
+            parts.append(_guard_line(line, y + 7, own))
             y += _GUARD
         return y + _APART, parts
     for one in seen.seen:
@@ -177,6 +201,19 @@ def _row(
                 parts.append(chip("got" if count else "lack", x, y + 3.5, str(value).lower()))
         y += _GUARD + 1
     return y + _APART, parts
+
+
+def _guard_line(line: str, y: float, own: Container[str]) -> str:
+    """Return one line of guards, in which those of the host's own stand out."""
+    texts = [text.removesuffix(",") for text in line.split(", ")]
+    if not any(text.removeprefix("not ") in own for text in texts):
+        return words("sub small", _INDENT, y, line)
+    end = "," * line.endswith(",")
+    told = ", ".join(
+        f'<tspan class="{"yours" if text.removeprefix("not ") in own else "sub"}">{safe(text)}</tspan>'
+        for text in texts
+    )
+    return f'<text class="sub small" x="{px(_INDENT)}" y="{px(y)}">{told}{end}</text>'
 
 
 def _guard_lines(guards: Sequence[str]) -> list[str]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from ...states.run.phase_names import PHASES
-from .captions import caption, legend_of, missing_by_phase
+from .captions import caption, legend_of, missing_by_phase, own_title
 from .graph import Covered, Graph, Look, plain
 
 COLOURS = {
@@ -21,16 +22,18 @@ COLOURS = {
     "waiting": ("#f5a524", "#b35c00", "#2b1a00"),
     "done": ("#27803a", "#27803a", "#ffffff"),
     "failed": ("#c92a2a", "#c92a2a", "#ffffff"),
+    "own": ("#d5efeb", "#0b6e66", "#08413c"),
 }
 """Fill, rim and text of a phase by its look; every pair is legible on a light and on a dark page."""
 
-EDGES: dict[Look, tuple[str, str]] = {
+EDGES: dict[Look | Literal["own"], tuple[str, str]] = {
     "walked": ("path", "stroke:#4c6ef5; stroke-width:3px"),
     "both": ("path", "stroke-width:3px"),
     "left": ("path", "stroke:#e8590c; stroke-width:3px"),
     "right": ("path", "stroke:#845ef7; stroke-width:3px; stroke-dasharray:8 4"),
     "faded": ("", "opacity:0.65"),
     "never": ("", "opacity:0.75; stroke-dasharray:4 4"),
+    "own": ("path", "stroke:#12988d; stroke-width:2px"),
 }
 """Elements of an edge (its line, or label and all) and their style by its look; legible on a light and on a dark page."""
 
@@ -55,7 +58,8 @@ _SAFE = re.compile(r"[^\w ,.()\[\]|×-]")
 def mermaid(graph: Graph) -> str:
     """Return a ``stateDiagram-v2``."""
     overlay, names = graph.overlay, _names(graph.phases)
-    lines = ["---", f"title: {_yaml(caption(overlay))}", *_edge_styles(graph), "---"] if overlay else []
+    title = caption(overlay) if overlay else own_title(graph) if graph.has_own else ""
+    lines = ["---", f"title: {_yaml(title)}", *_edge_styles(graph), "---"] if title else []
     room = _SPACE.format(*_ROOM_WALKED, _WRAP) if overlay else _SPACE.format(*_ROOM_GUARDS, "")
     lines += ["stateDiagram-v2", room]
     for phase, name in names.items():
@@ -67,15 +71,14 @@ def mermaid(graph: Graph) -> str:
         label = "<br/>".join(map(_text, texts))
         lines.append(f"    {names[edge.source]} --> {names[edge.dest]} : {label}")
     lines += [f"    {names[phase]} --> [*]" for phase in graph.phases if phase in graph.final]
-    if overlay:
-        lines += _styles(graph, names)
-        lines += _legend(graph, names)
+    lines += _styles(graph, names)
+    lines += _legend(graph, names) if overlay else []
     return "\n".join(lines) + "\n"
 
 
 def _styles(graph: Graph, names: Mapping[str, str]) -> list[str]:
-    """Return the lines that colour the phases by how the overlay left them."""
-    looks = {phase: graph.look_of(phase) for phase in graph.phases}
+    """Return the lines that colour the phases by how the overlay left them, without one the host's own."""
+    looks = {phase: graph.look_of(phase) or ("own" if phase in graph.own else "") for phase in graph.phases}
     lines, classes = [], []
     for look, (fill, rim, text) in COLOURS.items():
         of_look = [names[phase] for phase in graph.phases if looks[phase] == look]
@@ -87,13 +90,17 @@ def _styles(graph: Graph, names: Mapping[str, str]) -> list[str]:
 
 def _edge_styles(graph: Graph) -> list[str]:
     """
-    Return the style sheet that colours the edges by how the overlay left them, as lines of the front matter.
+    Return the style sheet that colours the edges by how the overlay left them, else the host's own, as lines of the front matter.
 
     Mermaid counts the arrows from 0 in the order in which they are written; that of the start is the first.
     """
     lines = []
     for look, (element, style) in EDGES.items():
-        numbers = [number for number, edge in enumerate(graph.edges, 1) if edge.look == look]
+        numbers = [
+            number
+            for number, edge in enumerate(graph.edges, 1)
+            if (edge.look or ("own" if edge.own else "")) == look
+        ]
         if numbers:
             which = ", ".join(f"{element}[data-id=edge{number}]" for number in numbers)
             lines.append(f"    {which} {{{style}}}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, get_args
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol, TypeGuard, get_args
 
 import orjson
 
@@ -16,8 +17,9 @@ from ..explain.divergence import CAUSES
 from ..explain.run_machines import machine_of_run
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import RunRow
+from ..machine.decide import machine_told
 from ..machine.machine import MACHINE, Machine
-from .render import Covered, Format, Parted, RunWalk, Step, walk_of
+from .render import Covered, Format, Overlay, Parted, RunWalk, Step, walk_of
 from .render import diagram as picture
 
 TITLE_CHARS = 100
@@ -35,8 +37,17 @@ class _Taken(NamedTuple):
     guards: Mapping[str, bool]
 
 
+class HasMachine(Protocol):
+    """An engine: it has a machine, and the journal of its runs."""
+
+    @property
+    def machine(self) -> Machine: ...
+    @property
+    def journal(self) -> Readable: ...
+
+
 def diagram(
-    journal: Readable | None = None,
+    journal: Readable | Machine | HasMachine | None = None,
     run: str | None = None,
     *,
     form: Format = "mermaid",
@@ -47,11 +58,12 @@ def diagram(
     """
     Return a picture of the machine as text; the same bytes for the same input, in every process.
 
-    ``diagram()`` is the machine, ``diagram(journal, run)`` what a run did on it, ``diagram(coverage=found)`` what a
-    number of runs have covered, ``diagram(journal, run, diff=second)`` how two runs differ.
+    ``diagram()`` is the standard machine, ``diagram(machine)`` and ``diagram(engine)`` a host's own, ``diagram(journal, run)`` what
+    a run did on the machine that it has, ``diagram(coverage=found)`` what a number of runs have covered,
+    ``diagram(journal, run, diff=second)`` how two runs differ. What a host has added stands out.
 
     Args:
-        journal: That holds *run*.
+        journal: That holds *run*, or the engine that drives it; without *run* a `Machine`, or the engine that has it.
         run: Its id, or an unambiguous prefix.
         form: ``mermaid``, ``dot`` for Graphviz, or ``svg``: a finished picture for light and dark pages.
         coverage: Counts to draw instead of a run, as `paor.coverage` gives them.
@@ -71,11 +83,77 @@ def diagram(
     if run is None:
         if diff is not None:
             raise UsageError("diff= names a second run, to be compared with run=")
-        return picture(form, covered(coverage) if coverage is not None else None)
+        return drawn(form, covered(coverage) if coverage is not None else None, _machine_of(journal))
     usage = "diagram takes a Journal before a run, such as diagram(engine.journal, run_id)"
-    first = reader_of(journal, usage)
+    given = journal.journal if _is_engine(journal) else journal
+    first = reader_of(given, usage)  # type: ignore[arg-type]  # a Machine has none, and is refused
     second = reader_of(other, usage) if other is not None else first
-    return picture(form, walk(first, run) if diff is None else difference_of(first, run, diff, second)[0])
+    if diff is None:
+        return drawn(form, walk(first, run), machine_walked(first, run))
+    machine = joined(machine_walked(first, run), machine_walked(second, diff))
+    return drawn(form, difference_of(first, run, diff, second)[0], machine)
+
+
+def drawn(form: Format, overlay: Overlay | None, machine: Machine) -> str:
+    """Return a picture of *machine* with *overlay* laid over it."""
+    return picture(form, overlay, rows=machine.rows, host=machine.host)
+
+
+def _is_engine(given: object) -> TypeGuard[HasMachine]:
+    return isinstance(getattr(given, "machine", None), Machine)
+
+
+def _machine_of(given: object) -> Machine:
+    """Return the machine that is drawn without a run: what was given, an engine's, or the standard one."""
+    if _is_engine(given):
+        return given.machine
+    return given if isinstance(given, Machine) else MACHINE
+
+
+def machine_walked(journal: JournalReader, run_id: str) -> Machine:
+    """
+    Return the machine that a run walks, without the host's code; the standard one once its spec is erased.
+
+    Raises:
+        UnknownRun: There is no such run.
+        JournalDamaged: Its spec cannot be read.
+    """
+    row = journal.run(run_id)
+    text = _recorded(journal, row).get("host_machine", "")
+    try:
+        return machine_told(text)
+    except (UsageError, ValueError, TypeError):
+        raise JournalDamaged(f"run {row.run_id}: its machine cannot be read; run: paor verify") from None
+
+
+def machine_of_rows(journal: JournalReader, run: int) -> Machine:
+    """Return the machine of the run with this number, the standard one where its spec cannot be read any more."""
+    return _machine_of_rows(journal, run)
+
+
+@lru_cache(maxsize=8)
+def _machine_of_rows(journal: JournalReader, run: int) -> Machine:
+    body = journal.payload(run, journal.root_columns(run)["spec_payload"]).body
+    try:
+        return machine_told(json.loads(body)["host_machine"]) if body is not None else MACHINE
+    except (UsageError, ValueError, TypeError, KeyError):
+        return MACHINE
+
+
+def joined(one: Machine, two: Machine) -> Machine:
+    """Return a machine with the rows of both, to draw two runs on; those that both have stand once."""
+    if two is one:
+        return one
+    more = tuple(row for row in two.rows if row not in one.rows)
+    host = replace(
+        one.host,
+        phases={**two.host.phases, **one.host.phases},
+        guards={**two.host.guards, **one.host.guards},
+    )
+    rows = (*one.rows, *more)
+    return Machine(
+        tuple(row for row in rows if not row.answers), tuple(row for row in rows if row.answers), host=host
+    )
 
 
 def walk(journal: JournalReader, run_id: str) -> RunWalk:
@@ -158,13 +236,22 @@ def objective_of(journal: JournalReader, row: RunRow) -> str | None:
     Raises:
         JournalDamaged: The spec cannot be read.
     """
+    recorded = _recorded(journal, row)
+    return str(recorded["objective"]) if recorded else None
+
+
+def _recorded(journal: JournalReader, row: RunRow) -> dict[str, Any]:
+    """Return a run's spec as it is recorded, nothing once it is erased."""
     body = journal.payload(row.run, journal.root_columns(row.run)["spec_payload"]).body
     if body is None:
-        return None
+        return {}
     try:
-        return str(json.loads(body)["objective"])
-    except (ValueError, KeyError, TypeError):
-        raise JournalDamaged(f"run {row.run_id}: its spec cannot be read; run: paor verify") from None
+        recorded = json.loads(body)
+    except (ValueError, TypeError):
+        recorded = None
+    if not isinstance(recorded, dict) or "objective" not in recorded:
+        raise JournalDamaged(f"run {row.run_id}: its spec cannot be read; run: paor verify")
+    return recorded
 
 
 def _title(journal: JournalReader, row: RunRow) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from ..machine.host_rows import NO_HOST, Host
 from ..machine.table import CONCLUDED, ROWS, STOPS, Row, Stop
 from .captions import caption
 from .dot import dot
@@ -21,7 +22,9 @@ Format = Literal["mermaid", "dot", "svg"]
 _FORMS = {"mermaid": mermaid, "dot": dot, "svg": svg}
 
 
-def diagram(form: Format, overlay: Overlay | None = None, *, rows: Sequence[Row] = ROWS) -> str:
+def diagram(
+    form: Format, overlay: Overlay | None = None, *, rows: Sequence[Row] = ROWS, host: Host = NO_HOST
+) -> str:
     """
     Return the machine as text in *form*, with *overlay* laid over it.
 
@@ -29,13 +32,14 @@ def diagram(form: Format, overlay: Overlay | None = None, *, rows: Sequence[Row]
         form: ``mermaid`` (a ``stateDiagram-v2``), ``dot`` (Graphviz) or ``svg`` (a finished picture).
         overlay: Of one run, of a coverage, or of two runs; steps that are not in *rows* are drawn too, since they
             happened.
-        rows: The table; the engine's own by default. A coverage brings the table that it was measured on.
+        rows: The table; the standard machine's by default. A coverage brings the table that it was measured on.
+        host: What the machine has from its host, whose phases and rows stand out.
 
     Returns:
         The source. Without an overlay the guards of every row are shown, in the order in which they are tried.
     """
     assert form in _FORMS, form
-    return _FORMS[form](graph_of(rows, overlay))
+    return _FORMS[form](graph_of(rows, overlay, host))
 
 
 def table_markdown(rows: Sequence[Row] = ROWS) -> str:

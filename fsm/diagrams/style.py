@@ -36,6 +36,8 @@ PALETTE = {
     "tint": ("#e6f4ea", "#1d3527"),
     "yes": ("#1b6e2e", "#7ee2a0"),
     "on": ("#ffffff", "#ffffff"),
+    "own": ("#0b6e66", "#4fd1c1"),
+    "ownbox": ("#e3f4f1", "#14332f"),
     "onwaiting": ("#2b1a00", "#2b1a00"),
 }
 """Each colour on a light and on a dark page."""
@@ -94,10 +96,25 @@ _COLOURS = (
 """Colours by their names in `PALETTE`."""
 
 
-def _colours(scheme: int) -> str:
+_OWN_SHAPE = ".paor .own .line{stroke-width:2}"
+_OWN_COLOURS = (
+    ".paor .phase.own .rim,.paor .sign.own .rim{fill:$ownbox;stroke:$own}",
+    ".paor .own .line{stroke:$own}.paor .own .head{fill:$own}",
+    ".paor .own .mark,.paor .own .between,.paor .yours,.paor .edge .yours{fill:$own}",
+)
+"""What only a host's own machine has."""
+
+
+def _colours(rules: tuple[str, ...], scheme: int) -> str:
     """Return the colours of one scheme, 0 for light and 1 for dark, as CSS rules."""
     of = {name: colours[scheme] for name, colours in PALETTE.items()}
-    return Template("".join(_COLOURS)).substitute(of)
+    return Template("".join(rules)).substitute(of)
 
 
-CSS = f"{_SHAPE}{_colours(0)}@media(prefers-color-scheme:dark){{{_colours(1)}}}"
+def _sheet(shapes: str, rules: tuple[str, ...]) -> str:
+    return f"{shapes}{_colours(rules, 0)}@media(prefers-color-scheme:dark){{{_colours(rules, 1)}}}"
+
+
+CSS = _sheet(_SHAPE, _COLOURS)
+OWN_CSS = _sheet(_SHAPE + _OWN_SHAPE, (*_COLOURS, *_OWN_COLOURS))
+"""Instead of `CSS` where a host's own phases, rows or guards are drawn."""

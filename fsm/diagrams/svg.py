@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .captions import caption, count_words, legend_of, shares
-from .graph import Covered, Edge, Graph, Parted, RunWalk, plain, status_of
-from .layout import (
+from .captions import asks_for, caption, count_words, legend_of, own_title, shares
+from .geometry import (
     BADGE,
     BETWEEN,
     BOLD,
@@ -24,12 +23,13 @@ from .layout import (
     Route,
     Tag,
     cut,
-    layout_of,
     tag_width,
     width_of,
 )
+from .graph import Covered, Edge, Graph, Parted, RunWalk, plain, status_of
+from .layout import layout_of
 from .legend import MARGIN, badge, chip, panel_of, px, safe, shape, words
-from .style import CSS
+from .style import CSS, OWN_CSS
 
 _TITLE = "An agent run as a finite state machine"
 _ROLE = 'style="max-width:100%" role="img" aria-labelledby="paor-title paor-desc"'
@@ -41,6 +41,7 @@ _MEANINGS: dict[Kind, str] = {
     "back": "back for another step or round",
     "loop": "stays: asks again, waits, retries",
     "fail": "fails",
+    "own": "your own",
 }
 
 
@@ -58,7 +59,7 @@ def svg(graph: Graph) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="paor" {size} {_ROLE}>',
         f'<title id="paor-title">{safe(heading)}</title>',
         f'<desc id="paor-desc">{safe(_description(graph))}</desc>',
-        f"<style>{CSS}</style>",
+        f"<style>{OWN_CSS if graph.has_own else CSS}</style>",
         f'<rect class="card" x="0.5" y="0.5" {card}',
         *_header(graph, layout),
         *_lifelines(layout),
@@ -138,21 +139,32 @@ def _heading(graph: Graph) -> tuple[str, str, str, str]:
         same = same if overlay.seq else "they differ from the start"
         return overlay.title, f"{sides}; {same}", "waiting", f"differ at row {overlay.seq:,}"
     sizes = f"{len(graph.phases)} phases, {len(graph.edges)} edges, {len(graph.rows)} rows"
+    if graph.has_own:
+        return _TITLE, f"{sizes}, drawn from the table; {own_title(graph)}", "", ""
     return _TITLE, f"{sizes}, drawn from the table", "", ""
 
 
 def _legend(graph: Graph, layout: Layout) -> list[str]:
     """Return the line below the picture that says what the signs mean."""
     y, x, parts = layout.height - 24, MARGIN, []
-    for sign, width, text in _signs(graph, layout):
+    signs = _signs(graph, layout)
+    taken = sum(width + 8 + width_of(text) for _, width, text in signs)
+    between = min(22.0, (layout.width - 2 * MARGIN - taken) / (len(signs) - 1))
+    for sign, width, text in signs:
         parts.append(f'<g transform="translate({px(x)} {px(y)})">{sign}')
         parts.append(words("sub", width + 8, 4, text) + "</g>")
-        x += width + 8 + width_of(text) + 22
+        x += width + 8 + width_of(text) + between
     return parts
 
 
 def _signs(graph: Graph, layout: Layout) -> list[tuple[str, float, str]]:
     """Return the legend's signs with their width and meaning."""
+    own = (_swatch("sign own", radius=8), 26.0, "your own")
+    return _all_signs(graph, layout) + ([own] if graph.overlay is not None and graph.own else [])
+
+
+def _all_signs(graph: Graph, layout: Layout) -> list[tuple[str, float, str]]:
+    """Return the signs that every picture of its kind has."""
     overlay, line = graph.overlay, ((0.0, 0.0), (30.0, 0.0))
     arrow = {
         look: f'<g class="{look}">{_arrow(line)}</g>'
@@ -185,7 +197,7 @@ def _signs(graph: Graph, layout: Layout) -> list[tuple[str, float, str]]:
             *((badge(0, 0, tag), tag_width(tag), f"times in {tag.text[0]}") for tag in tags),
             (times[0], 16, "the same in both"),
         ]
-    drawn = {route.kind for route in layout.routes}
+    drawn = {route.kind for route in layout.routes} | ({"own"} if graph.has_own else set[Kind]())
     kinds = [(kind, meaning) for kind, meaning in _MEANINGS.items() if kind in drawn]
     lines = [(f'<g class="{kind}">{_arrow(line)}</g>', 30.0, meaning) for kind, meaning in kinds]
     start = (shape("circle", "dot", cx=6, cy=0, r=6), 12.0, "start")
@@ -193,21 +205,25 @@ def _signs(graph: Graph, layout: Layout) -> list[tuple[str, float, str]]:
     return [start, *lines, (_swatch("") + inner, 26, "end")]
 
 
-def _swatch(name: str) -> str:
-    return f'<g class="{name}">{shape("rect", "rim", x=0, y=-8, width=26, height=16, rx=5)}</g>'
+def _swatch(name: str, *, radius: float = 5) -> str:
+    return f'<g class="{name}">{shape("rect", "rim", x=0, y=-8, width=26, height=16, rx=radius)}</g>'
 
 
 # -- boxes and lines -----------------------------------------------------------------------------------------------
 
 
 def _box(graph: Graph, phase: str, box: Rect) -> str:
-    """Return one phase; below its name, of two runs, where they part and which of them is here."""
-    look = f"phase {graph.look_of(phase)}".rstrip()
+    """Return one phase; below its name, of two runs, where they part and which of them is here, of an own one what it asks for."""
+    own = graph.own.get(phase)
+    look = f"phase {graph.look_of(phase) or ('own' if own is not None else '')}".rstrip()
     x, y = box.middle
     inner = _rect("inner", box, 4, 7) if phase in graph.final else ""
     below = _below(graph, phase, box, y + 10.5)
+    if own is not None and not below:
+        below = words("tiny mid", x, y + 14, cut(asks_for(own), box.width - 20, 10))
     name_y = y - 4 if below else y + 5
-    return f'<g class="{look}">{_rect("rim", box, 0, 10)}{inner}{words("name", x, name_y, phase)}{below}</g>'
+    rim = _rect("rim", box, 0, 10 if own is None else box.height / 2)
+    return f'<g class="{look}">{rim}{inner}{words("name", x, name_y, phase)}{below}</g>'
 
 
 def _below(graph: Graph, phase: str, box: Rect, y: float) -> str:
@@ -264,21 +280,30 @@ def _route(route: Route, *, ends: bool) -> str:
     """Return one edge with its marks; one that does not end by itself leads into another one's line."""
     edge = route.edge
     points = route.points if ends else (*route.points[:2], (route.points[1][0] + _RADIUS, route.points[1][1]))
-    marks = "".join(_mark(mark, unused=edge.walked and not mark.label.count) for mark in route.marks)
+    marks = "".join(
+        _mark(mark, unused=edge.walked and not mark.label.count, own=mark.label.own and not edge.look)
+        for mark in route.marks
+    )
     marks += "".join(shape("circle", "between", cx=x, cy=y, r=1.5) for x, y in route.dots)
-    look = f"edge {route.kind} {edge.look}".rstrip()
-    return f'<g class="{look}"><title>{_hover(edge)}</title>{_arrow(points, head=ends)}{marks}</g>'
+    look = (
+        f"edge {route.kind} {edge.look}".rstrip()
+        if route.kind != "own" or not edge.look
+        else f"edge {edge.look}"
+    )
+    # from the line that several share, so that their dashes fall on each other's and do not fill the gaps
+    shared = route.kind == "own" and edge.look in ("never", "right") and points[0][1] < points[-1][1]
+    arrow = _arrow(points, head=ends, backwards=shared)
+    return f'<g class="{look}"><title>{_hover(edge)}</title>{arrow}{marks}</g>'
 
 
-def _mark(mark: Mark, *, unused: bool) -> str:
+def _mark(mark: Mark, *, unused: bool, own: bool) -> str:
     """Return one piece of text: trigger and tags, as far as it has them; *unused*: others of its edge were taken."""
     label, x, y = mark.label, mark.x, mark.y
     if not mark.tags:
         if unused:
             return words("mark unused", x, y + 4, label.trigger)
-        return words(
-            "mark used mid" if label.count else "mark mid", mark.rect.middle[0], y + 4, label.trigger
-        )
+        look = "mark used mid" if label.count else "mark mid yours" if own else "mark mid"
+        return words(look, mark.rect.middle[0], y + 4, label.trigger)
     before, x = _badges(x, y, (tag for tag in mark.tags if tag.look == "place"))
     texts = [safe(label.trigger)] if mark.name else []
     texts += [f'<tspan class="times">{safe(tag.text)}</tspan>' for tag in mark.tags if tag.look == "times"]
@@ -296,7 +321,7 @@ def _badges(x: float, y: float, tags: Iterable[Tag]) -> tuple[str, float]:
     return "".join(parts), x
 
 
-def _arrow(points: Sequence[Point], *, head: bool = True) -> str:
+def _arrow(points: Sequence[Point], *, head: bool = True, backwards: bool = False) -> str:
     """Return a line of horizontal and vertical pieces with round corners and a head at its end."""
     if not head:
         return f'<path class="line" d="{_path(points)}"/>'
@@ -306,7 +331,8 @@ def _arrow(points: Sequence[Point], *, head: bool = True) -> str:
     back, side = (x2 - dx * _HEAD, y2 - dy * _HEAD), (dy * 4.2, dx * 4.2)
     corners = ((x2, y2), (back[0] + side[0], back[1] + side[1]), (back[0] - side[0], back[1] - side[1]))
     tip = "L".join(f"{px(x)} {px(y)}" for x, y in corners)
-    return f'<path class="line" d="{_path(ends)}"/><path class="head" d="M{tip}Z"/>'
+    line = _path(ends[::-1] if backwards else ends)
+    return f'<path class="line" d="{line}"/><path class="head" d="M{tip}Z"/>'
 
 
 def _path(points: Sequence[Point]) -> str:

@@ -18,7 +18,7 @@ from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
 from ...states.records.outcomes import Answered, InDoubt, NoOutcome
 from ...states.records.questions import Answer, Question
 from ...states.records.requests import ModelRequest
-from ...states.run.phase_names import FINAL, PHASES, PLANNING
+from ...states.run.phase_names import FINAL, PHASES
 from ...states.run.state import Run
 from ..decision.guard_context import GuardContext
 from ..decision.run_resources import RunResources
@@ -27,13 +27,18 @@ from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import RunRow, Transition
 from ..machine.decide import request_of
-from ..machine.guards import GUARDS, doubt_words, words_of
+from ..machine.guards import GUARDS, Guard, doubt_words, words_of
+from ..machine.machine import MACHINE
 from ..machine.stop_rules import read_case
-from ..machine.table import Row, rows_of
+from ..machine.table import Row
 from ..replay.comparison import request_facts
+from ..replay.machines import machines_of
 from ..replay.restore import run_before
+from ..versioning.amendments import amend_spec
 from .calls import decision_words
 from .coverage import required_values
+
+_OWN_ERASED = "a row of the host's own machine; the record of that machine was erased"
 
 REPEATS_NAMED = 3
 """Most earlier calls that are named of those that a blocked call repeats."""
@@ -100,6 +105,7 @@ class Why:
         candidates: Every row of the table that was tried or would have been, in order.
         note: What could not be derived, and why.
         question: What the run waits for, for the row that asks and for the one that the answer will decide; else None.
+        phases: Every phase of the run's machine.
     """
 
     run_id: str
@@ -114,13 +120,16 @@ class Why:
     candidates: tuple[Candidate, ...] = field(repr=False)
     note: str = ""
     question: Question | None = None
+    phases: tuple[str, ...] = field(default=PHASES, repr=False)
 
     def wire(self) -> dict[str, Any]:
-        """Return the JSON form, keys as the attributes."""
-        return asdict(self) | {
+        """Return the JSON form, keys as the attributes, without the phases."""
+        data = asdict(self) | {
             "candidates": [asdict(item) for item in self.candidates],
             "question": self.question.wire() if self.question is not None else None,
         }
+        del data["phases"]
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +181,25 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
         rows = journal.transitions(row.run_id)
         taken = rows[place] if place <= row.head_seq else None
         before = rows[place - 1] if place else None
-        source = before.dest if before is not None else PLANNING
+        recorded = machines_of(journal, row.run, rows[: place + 1])[place]
+        machine = recorded if recorded is not None else MACHINE
+        first = taken.source if taken is not None and recorded is None else machine.host.initial
+        source = before.dest if before is not None else first
         waiting = before is not None and before.trigger == "wait"
         case, note = _case(journal, row, place, taken)
         request, outcome = _words(taken, case)
         repeats = _repeats(rows[:place], case)
         outcome += f"; it repeats {repeats}" if repeats else ""
+        candidates = _candidates(
+            machine.rows_of(source, waiting=waiting),
+            taken,
+            case if taken is not None else None,
+            repeats,
+            machine.guards,
+        )
+        if taken is not None and recorded is None and not any(item.fate == "taken" for item in candidates):
+            candidates += (Candidate(taken.trigger, taken.dest, _OWN_ERASED, "taken"),)
+        come_to = (name for item in rows for name in (item.source, item.dest))
         return Why(
             row.run_id,
             place,
@@ -188,11 +210,10 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
             outcome,
             taken.trigger if taken is not None else "",
             taken.dest if taken is not None else "",
-            _candidates(
-                rows_of(source, waiting=waiting), taken, case if taken is not None else None, repeats
-            ),
+            candidates,
             note,
             _open_question(journal, row, place),
+            tuple(dict.fromkeys((*PHASES, *machine.host.phases, *come_to))),
         )
 
 
@@ -204,6 +225,9 @@ def _case(
         run = run_before(journal, row.run_id, seq)
         if taken is None:
             return GuardContext(run, NoOutcome()), ""
+        if "spec" in taken.request:  # from this row on another spec is in force
+            body = journal.intact(taken.run, taken.request["spec"]["n"], taken.request["spec"].get("digest"))
+            run = run.under(amend_spec(run.spec, body))
         return read_case(run, recorded_outcome(journal, run, taken), RunResources(run.spec), taken.at), ""
     except (Erased, JournalDamaged) as error:
         if isinstance(error, Erased) or "erased" in str(error):
@@ -235,14 +259,23 @@ def _repeats(rows: Sequence[Transition], case: GuardContext | None) -> str:
 
 
 def _candidates(
-    rows: tuple[Row, ...], taken: Transition | None, case: GuardContext | None, repeats: str = ""
+    rows: tuple[Row, ...],
+    taken: Transition | None,
+    case: GuardContext | None,
+    repeats: str = "",
+    guards_known: Mapping[str, Guard] = GUARDS,
 ) -> tuple[Candidate, ...]:
     values = taken.guards if taken is not None else {}
     found: list[Candidate] = []
     reached = False
     for row in rows:
         guards = tuple(
-            Checked(name, wanted, None if reached else values.get(name), _fact(name, case, repeats))
+            Checked(
+                name,
+                wanted,
+                None if reached else values.get(name),
+                _fact(guards_known[name], name, case, repeats),
+            )
             for name, wanted in required_values(row)
         )
         fate: Fate = "open"
@@ -255,12 +288,12 @@ def _candidates(
     return tuple(found)
 
 
-def _fact(guard: str, case: GuardContext | None, repeats: str) -> str:
-    if case is not None:
-        told = " ".join(words_of(GUARDS[guard], case).split())
-        blocks = guard in ("duplicate", "result_known") and GUARDS[guard](case)
+def _fact(guard: Guard, name: str, case: GuardContext | None, repeats: str) -> str:
+    if case is not None and name in GUARDS:
+        told = " ".join(words_of(guard, case).split())
+        blocks = name in ("duplicate", "result_known") and guard(case)
         return f"{told}; it repeats {repeats}" if repeats and blocks else told
-    return " ".join((GUARDS[guard].__doc__ or "").split("\n\n")[0].split())
+    return " ".join((guard.__doc__ or "").split("\n\n")[0].split())
 
 
 def _words(taken: Transition | None, case: GuardContext | None) -> tuple[str, str]:
@@ -338,9 +371,9 @@ def why_not(found: Why, phase: str) -> WhyNot:
     Raises:
         UsageError: There is no such phase.
     """
-    name = next((known for known in PHASES if known.lower() == str(phase).lower()), None)
+    name = next((known for known in found.phases if known.lower() == str(phase).lower()), None)
     if name is None:
-        raise UsageError(f"there is no phase {phase!r}; there are: {', '.join(PHASES)}")
+        raise UsageError(f"there is no phase {phase!r}; there are: {', '.join(found.phases)}")
     ways = tuple(item for item in found.candidates if item.dest == name)
     where = f"{found.source}, waiting" if found.waiting else found.source
     if not ways:
@@ -354,5 +387,8 @@ def why_not(found: Why, phase: str) -> WhyNot:
     kept = [guard for item in ways if item.fate == "kept" for guard in item.guards if guard.stops]
     if kept:
         told = "; ".join(dict.fromkeys(f"{guard.guard} was {guard.value}: {guard.fact}" for guard in kept))
+        return WhyNot(name, told, ways)
+    if any(item.fate == "kept" for item in ways):
+        told = "the host's own machine led elsewhere; the record of that machine was erased"
         return WhyNot(name, told, ways)
     return WhyNot(name, f"{found.trigger} to {found.dest} stands earlier in the table and was taken", ways)

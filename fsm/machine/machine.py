@@ -21,6 +21,7 @@ from transitions import Machine as LibraryMachine
 from transitions.core import Event
 
 from ...states.base.errors import InternalError, UsageError
+from ...states.base.sealed import UNCHANGED, WITHIN, Sealed, SealedDict, SealedList
 from ...states.done import Done
 from ...states.executing import Executing
 from ...states.failed import Failed
@@ -108,7 +109,7 @@ class Evaluation:
 Needed = tuple[tuple[str, bool, Guard], ...]
 
 
-class GuardedTransition(Transition):
+class GuardedTransition(Sealed, Transition):
     """
     One row of the table: when all of its guards hold, the walker is in its destination.
 
@@ -132,6 +133,11 @@ class GuardedTransition(Transition):
         ]
         self.needed: Needed = tuple(item for item in needed if item[0] not in own)
         self.required: Needed = tuple(item for item in needed if item[0] in own)
+        self.conditions = SealedList(self.conditions, _CONDITIONS)
+        self._seal()
+
+    def _told(self, name: str) -> str:
+        return _CONDITIONS if name == "conditions" else super()._told(name)
 
     def execute(self, event_data: EventData) -> bool:
         """
@@ -164,7 +170,7 @@ class GuardedTransition(Transition):
         return True
 
 
-class OrderedEvent(Event):
+class OrderedEvent(Sealed, Event):
     """The event of a machine without callbacks and without a queue: a phase's transitions are tried in order."""
 
     def __init__(self, name: str, machine: LibraryMachine) -> None:
@@ -172,9 +178,18 @@ class OrderedEvent(Event):
         self._tried: dict[tuple[str, bool], tuple[GuardedTransition, ...]] = {}
 
     def add_transition(self, transition: Transition) -> None:
-        """Take a transition in, as the last one of its phase."""
+        """Take a transition in, as the last one of its phase; refuse once the machine is made."""
+        if self._sealed:
+            raise UsageError(f"add_transition: {UNCHANGED}: {_ROW}")
         super().add_transition(transition)
-        self._tried.clear()
+
+    def seal(self) -> None:
+        """Stay as it is from now on."""
+        kept = {
+            source: SealedList(found, f"{UNCHANGED}: {_ROW}") for source, found in self.transitions.items()
+        }
+        self.transitions = SealedDict(kept, f"{UNCHANGED}: {_ROW}")  # type: ignore[assignment]  # the library's is a defaultdict, which makes lists when it is read
+        self._seal()
 
     def tried(self, state: str, *, waits: bool) -> tuple[GuardedTransition, ...]:
         """Return the transitions that are tried in a phase, in order; while it waits a hard stop and the answer."""
@@ -204,7 +219,7 @@ class OrderedEvent(Event):
         return False
 
 
-class Machine(LibraryMachine):
+class Machine(Sealed, LibraryMachine):
     """
     The machine of a table, for any number of runs and threads at once: it holds no run, and it is never changed.
 
@@ -223,7 +238,6 @@ class Machine(LibraryMachine):
 
     transition_cls = GuardedTransition
     event_cls = OrderedEvent
-    _made = False
 
     def __init__(
         self,
@@ -232,7 +246,13 @@ class Machine(LibraryMachine):
         guards: Mapping[str, Guard] = GUARDS,
         changes: Mapping[tuple[str, str], Callable[[GuardContext], Update]] = CHANGES,
         host: Host = NO_HOST,
+        **library: object,
     ) -> None:
+        if library or not all(isinstance(given, tuple) for given in (table, waiting)):
+            told = ", ".join(library) or "what transitions.Machine takes"
+            raise UsageError(
+                f"{told}: begin with Machine.standard(), whose methods return machines that have more"
+            )
         rows = (*table, *waiting)
         self.table, self.waiting, self.host = table, waiting, host
         self.guards, self.changes = guards, changes
@@ -264,7 +284,10 @@ class Machine(LibraryMachine):
             )
         for name in _CALLED_WITHIN:
             setattr(self, f"_{name}", WITHIN_NOTHING)
-        self._made = True
+        self.events[DECIDE].seal()  # type: ignore[attr-defined]  # an OrderedEvent
+        self.events, self.states = SealedDict(self.events, UNCHANGED), SealedDict(self.states, UNCHANGED)  # type: ignore[assignment]
+        self.models = SealedList((), _NO_MODEL)
+        self._seal()
 
     @classmethod
     def standard(cls) -> Machine:
@@ -310,7 +333,7 @@ class Machine(LibraryMachine):
         if named.name in self.host.guards and self.host.guards[named.name] is not named:
             self._check_same(named)
         wanted = [row for row in self.table if row.trigger == trigger and source in (None, row.source)]
-        check_required(trigger, source, wanted)
+        check_required(trigger, source, wanted, self.table)
         table: list[Row] = []
         for row in self.table:
             if row not in wanted:
@@ -358,6 +381,7 @@ class Machine(LibraryMachine):
         tell: Tell | None = None,
         after: Callback | None = None,
         meaning: str = "",
+        **library: object,
     ) -> Machine:
         """
         Return a machine that has one more row.
@@ -374,12 +398,16 @@ class Machine(LibraryMachine):
                 it is told what the phase came to.
             after: Called after the row is durable, with its `TransitionTaken` event.
             meaning: One line for people.
+            library: Nothing; what `transitions` takes beside, such as ``conditions`` and ``prepare``, is refused with what is used instead.
 
         Raises:
             UsageError: It cannot be, with the reason.
         """
+        if library:
+            told = WITHIN if "prepare" in library else _CONDITIONS
+            raise UsageError(f"{', '.join(library)}: {told}")
         names, guards = dict(self.host.guards), []
-        for item in (when,) if isinstance(when, str) or callable(when) else when:
+        for item in when if isinstance(when, list | tuple) else (when,):
             if callable(item):
                 named = host_guard(item, None)
                 if named.name in names:
@@ -406,7 +434,15 @@ class Machine(LibraryMachine):
         return machine if after is None else machine.after(trigger, after)
 
     def guard(self, *guards: Guard) -> Machine:
-        """Return a machine that knows these guards of the host's own by name, so that rows can name them, also with ``not``."""
+        """
+        Return a machine that knows these guards of the host's own by name, so that rows can name them, also with ``not``.
+
+        Args:
+            *guards: Functions, as `require` takes them.
+
+        Raises:
+            UsageError: One is none, or has the name of another one.
+        """
         names = dict(self.host.guards)
         for guard in guards:
             named = host_guard(guard, None)
@@ -421,6 +457,9 @@ class Machine(LibraryMachine):
 
         What it gives is journaled with the row and stands in `GuardContext.values`, so that a replay sees the same.
 
+        Args:
+            trigger: Such as ``specify``.
+
         Raises:
             UsageError: There is no such row, or one where something that a tool has done could be lost.
         """
@@ -430,15 +469,33 @@ class Machine(LibraryMachine):
     # -- callbacks that cannot hurt ------------------------------------------------------------------------------------
 
     def on_enter(self, phase: str, callback: Callback) -> Machine:
-        """Return a machine that calls *callback* with the `TransitionTaken` event after a row that leads to *phase* is durable."""
+        """
+        Return a machine that calls *callback* with the `TransitionTaken` event after a row that leads to *phase* is durable.
+
+        Args:
+            phase: Its name.
+            callback: What it raises is logged, and changes nothing.
+        """
         return self._calling("on_enter", phase, callback, self.states)
 
     def on_exit(self, phase: str, callback: Callback) -> Machine:
-        """Return a machine that calls *callback* likewise after a row that leads on from *phase*."""
+        """
+        Return a machine that calls *callback* likewise after a row that leads on from *phase*.
+
+        Args:
+            phase: Its name.
+            callback: What it raises is logged, and changes nothing.
+        """
         return self._calling("on_exit", phase, callback, self.states)
 
     def after(self, trigger: str, callback: Callback) -> Machine:
-        """Return a machine that calls *callback* likewise after a row of *trigger*."""
+        """
+        Return a machine that calls *callback* likewise after a row of *trigger*.
+
+        Args:
+            trigger: Its name.
+            callback: What it raises is logged, and changes nothing.
+        """
         return self._calling("after", trigger, callback, {row.trigger for row in self.rows})
 
     def _calling(self, kind: str, place: str, callback: Callback, known: Iterable[str]) -> Machine:
@@ -451,12 +508,23 @@ class Machine(LibraryMachine):
         """
         Return the machine as JSON data, in the form that `transitions`' markup extension has; functions by their names.
 
-        ``GraphMachine(model=None, **machine.graph_data())`` of `transitions` draws it.
+        `from_dict` reads it back, also after JSON; `graph_data` is the part that `transitions` itself takes.
         """
         return machine_markup(self.rows, cast("Iterable[Phase]", self.states.values()), self.host)
 
     def graph_data(self) -> dict[str, Any]:
-        """Return what `transitions.Machine` and its extensions take as keyword arguments."""
+        """
+        Return what `transitions.Machine` and its extensions take as keyword arguments, here each trigger an event of its own.
+
+        So the library's own tools draw and walk it, the standard machine as well as a host's:
+
+        - ``GraphMachine(graph_engine="mermaid", show_conditions=True, **machine.graph_data()).get_graph().source`` draws it;
+        - ``MarkupMachine(model=None, **machine.graph_data()).markup`` gives the same transitions;
+        - ``transitions.Machine(model, **machine.graph_data())`` walks *model*, whose methods are the guards.
+
+        The machine itself has one event, `DECIDE`, since one outcome may lead to any row of a phase: ``get_transitions()`` gives
+        the rows in the order in which they are tried, each with its trigger as ``label``.
+        """
         return graph_data(self.to_dict())
 
     @classmethod
@@ -474,6 +542,8 @@ class Machine(LibraryMachine):
         """
         rows, host = read_markup(data)
         host = host if functions is None else bound(host, functions.host)
+        if host == NO_HOST and not any(row.host for row in rows):
+            host = NO_HOST
         return cls(
             tuple(row for row in rows if not row.answers),
             tuple(row for row in rows if row.answers),
@@ -502,43 +572,68 @@ class Machine(LibraryMachine):
 
     # -- what the library would let anybody change ---------------------------------------------------------------------
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if self._made:
-            raise UsageError(f"{name} cannot be set: {_UNCHANGED}")
-        super().__setattr__(name, value)
-
     def __getattr__(self, name: str) -> Any:
         """Return the library's shorthands ``on_enter_PHASE``, ``on_exit_PHASE`` and ``after_TRIGGER``, or say what is used instead."""
         for kind in ("on_enter", "on_exit", "after"):
             if name.startswith(f"{kind}_"):
                 return partial(getattr(self, kind), name.removeprefix(f"{kind}_"))
-        if name.startswith(("before_", "prepare_")):
-            raise UsageError(f"{name}: {_WITHIN}")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name.startswith(("before_", "prepare_", "on_final_")):
+            raise UsageError(f"{name}: {WITHIN}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}; {_NO_MODEL}")
 
     def add_states(self, states: Any, *args: Any, **kwargs: Any) -> None:
         """Refuse, once the machine is made: `phase` returns another machine that has the phase."""
-        if self._made:
-            raise UsageError(f"add_states: {_UNCHANGED}; machine = machine.phase(Phase('Verifying', ...))")
+        if self._sealed:
+            raise UsageError(f"add_states: {UNCHANGED}: machine = machine.phase(Phase('Verifying', ...))")
         super().add_states(states, *args, **kwargs)
 
     def add_transition(  # type: ignore[override]
         self, trigger: str, source: Any, dest: Any, *args: Any, **kwargs: Any
     ) -> None:
         """Refuse: `row` returns another machine that has the row."""
-        raise UsageError(
-            f"add_transition: {_UNCHANGED}; machine = machine.row('Reviewing', 'verify', 'Verifying')"
-        )
+        raise UsageError(f"add_transition: {UNCHANGED}: {_ROW}")
+
+    def add_transitions(self, transitions: Any) -> None:
+        """Refuse, likewise."""
+        raise UsageError(f"add_transitions: {UNCHANGED}: {_ROW}")
+
+    def add_ordered_transitions(self, *args: Any, **kwargs: Any) -> None:
+        """Refuse, likewise."""
+        raise UsageError(f"add_ordered_transitions: {UNCHANGED}: {_ROW}")
 
     def remove_transition(self, trigger: str, source: str = "*", dest: str = "*") -> None:
         """Refuse: the rows of paor's own stay."""
         raise UsageError(
-            f"remove_transition: {_UNCHANGED}; a row is kept from being taken by machine.require(...)"
+            f"remove_transition: {UNCHANGED}; a row is kept from being taken by machine.require(...)"
         )
 
     def add_model(self, model: Any, initial: Any = None) -> None:
         """Refuse: a run is the journal's, not an object that the machine holds."""
-        raise UsageError("add_model: a run is no model of the machine; Engine(machine=...).run(...) walks it")
+        raise UsageError(f"add_model: {_NO_MODEL}")
+
+    def remove_model(self, model: Any) -> None:
+        """Refuse: there is none."""
+        raise UsageError(f"remove_model: {_NO_MODEL}")
+
+    def set_state(self, state: Any, model: Any = None) -> None:
+        """Refuse, but for the library's own step of a decision: the phase of a run is what its rows have led to."""
+        if isinstance(model, Walker):
+            super().set_state(state, model)
+            return
+        raise UsageError(f"set_state: a run is led by its rows alone, {_ROW}")
+
+    def dispatch(self, trigger: str, *args: Any, **kwargs: Any) -> bool:
+        """Refuse: what is tried is decided by an outcome."""
+        raise UsageError(f"dispatch: {_NO_MODEL}")
+
+    def callbacks(self, funcs: Any, event_data: Any) -> None:
+        """Refuse what is not nothing: none is called within a decision."""
+        if any(True for _ in funcs):
+            raise UsageError(f"callbacks: {WITHIN}")
+
+    def callback(self, func: Any, event_data: Any) -> None:
+        """Refuse, likewise."""
+        raise UsageError(f"callback: {WITHIN}")
 
 
 _CALLED_WITHIN = (
@@ -556,10 +651,11 @@ _CALLED_WITHIN = (
 Callback = Callable[[Any], object]
 """Called with a `paor.events.TransitionTaken` once its row is durable; what it raises is logged."""
 
-_UNCHANGED = (
-    "a machine is never changed, since runs share it and journals name it; its methods return another one"
+_ROW = "machine = machine.row('Reviewing', 'verify', 'Verifying')"
+_NO_MODEL = "a run is no model of the machine; Engine(machine=...).run(...) walks it"
+_CONDITIONS = (
+    f"{UNCHANGED}: machine.require('specify', guard), or machine.row(..., when=guard) for a row of your own"
 )
-_WITHIN = "a callback within the decision would not be journaled; machine.on_enter, on_exit and after call yours after the commit"
 
 
 def _absent(case: GuardContext) -> bool:

@@ -14,11 +14,14 @@ from typing import Any
 
 from ...states.base.errors import UsageError
 from ...states.phase import Phase
+from ...states.run.phase_names import FINAL, PHASES, PLANNING
 from ..decision.host_machine import ASKS, Unbound, phase_data, phase_of
-from .host_rows import Host, HostGuard
+from .guards import GUARDS
+from .host_checks import check_phase
+from .host_rows import HOST_GUARDS, Host, HostGuard
 from .table import Row
 
-EXTRAS = frozenset({"meaning", "answers", "host", "at_most", "asks", "tell"})
+EXTRAS = frozenset({"meaning", "answers", "host", "at_most", "asks", "tell", "guards"})
 """Keys of states and transitions that only paor knows."""
 
 
@@ -52,12 +55,21 @@ def _transition(row: Row, host: Host) -> dict[str, Any]:
         data["conditions"] = list(row.conditions)
     if row.unless:
         data["unless"] = list(row.unless)
+    if _in_order(row.conditions, row.unless) != row.guards:
+        data["guards"] = list(
+            row.guards
+        )  # as the table has them; the library has those that must not hold last
     data["meaning"] = row.meaning
     for name in ("answers", "host", "at_most"):
         if getattr(row, name):
             data[name] = getattr(row, name)
     tell = host.tells.get((row.source, row.trigger))
     return data | ({"tell": tell.__name__} if tell is not None else {})
+
+
+def _in_order(conditions: Iterable[str], unless: Iterable[str]) -> tuple[str, ...]:
+    """Return guards in the order in which the library evaluates them."""
+    return (*conditions, *(f"not {name}" for name in unless))
 
 
 def _guard(guard: HostGuard) -> dict[str, Any]:
@@ -82,23 +94,55 @@ def read_markup(data: Mapping[str, Any]) -> tuple[tuple[Row, ...], Host]:
     """
     try:
         rows = tuple(_row_of(item) for item in data["transitions"])
+        names = [_text(item["name"]) for item in data["states"]]
         phases = [phase_of(item) for item in data["states"] if "asks" in item]
         guards = [_guard_of(item) for item in data.get("guards", ())]
         tells = {
-            (item["source"], item["trigger"]): Unbound(item["tell"])
+            (item["source"], item["trigger"]): Unbound(_text(item["tell"]))
             for item in data["transitions"]
             if "tell" in item
         }
         host = Host(
-            data["initial"],
+            _text(data["initial"]),
             {phase.name: phase for phase in phases},
             {guard.name: guard for guard in guards},
             tells,
-            tuple(data.get("values", ())),
+            tuple(_text(item) for item in data.get("values", ())),
         )
+        _check_names(names, rows, host)
+    except RecursionError:
+        raise UsageError("this is no machine's data: it is nested too deeply") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"this is no machine's data: {type(error).__name__} {str(error)[:120]}") from None
+        told = " ".join(str(error).split())[:160]
+        told = told if isinstance(error, UsageError) else f"{type(error).__name__} {told}"
+        raise UsageError(f"this is no machine's data: {told}") from None
     return rows, host
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a name must be a text, not {type(value).__name__}")
+    return value
+
+
+def _check_names(names: list[str], rows: Iterable[Row], host: Host) -> None:
+    """Raise `UsageError` where phases or rows of a machine's data do not go together."""
+    if sorted(names) != sorted((*PHASES, *host.phases)):
+        raise UsageError("its states must be the seven phases and the host's own, each once")
+    known = set(names)
+    for phase in host.phases.values():
+        check_phase(phase, initial=phase.name == host.initial, taken=PHASES)
+    if host.initial != PLANNING and host.initial not in host.phases:
+        raise UsageError(f"initial: there is no phase {host.initial!a:.60} in which a run could begin")
+    for row in rows:
+        if not {row.source, row.dest} <= known or row.source in FINAL:
+            raise UsageError(f"there is no way from {row.source!a:.60} to {row.dest!a:.60}")
+    lost = [phase for phase in names if phase not in FINAL and not any(row.source == phase for row in rows)]
+    if lost:
+        raise UsageError(f"no row leads on from {lost[0]!a:.60}")
+    for name in host.guards:
+        if name in GUARDS or name in HOST_GUARDS:
+            raise UsageError(f"{name} is a guard of paor's own")
 
 
 def bound(recorded: Host, own: Host) -> Host:
@@ -129,16 +173,31 @@ def _bound_phases(recorded: Host, own: Host) -> dict[str, Phase]:
 
 
 def _row_of(data: Mapping[str, Any]) -> Row:
-    guards = (*data.get("conditions", ()), *(f"not {name}" for name in data.get("unless", ())))
-    texts = (data["source"], data["trigger"], data["dest"], data.get("meaning", ""), *guards)
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError("names must be texts")
-    flags = {name: data[name] for name in ("answers", "host", "at_most") if name in data}
-    return Row(data["source"], data["trigger"], data["dest"], guards, data.get("meaning", ""), **flags)
+    conditions, unless = (_names(data.get(key, ())) for key in ("conditions", "unless"))
+    guards = _in_order(conditions, unless)
+    told = _names(data["guards"]) if "guards" in data else guards
+    if sorted(told) != sorted(guards) or not all(guards):
+        raise ValueError("a row's guards are not its conditions and what must not hold")
+    source, trigger, dest = (_text(data[key]) for key in ("source", "trigger", "dest"))
+    flags = {name: data.get(name, False) for name in ("answers", "host")}
+    at_most = data.get("at_most", 0)
+    if not all(isinstance(flag, bool) for flag in flags.values()):
+        raise TypeError("answers and host are true or false")
+    if isinstance(at_most, bool) or not isinstance(at_most, int) or at_most < 0:
+        raise TypeError("at_most is a whole number")
+    meaning = _text(data.get("meaning", ""))
+    return Row(source, trigger, dest, told, meaning, **flags, at_most=at_most)
+
+
+def _names(given: object) -> tuple[str, ...]:
+    if not isinstance(given, list | tuple):
+        raise TypeError(f"a list of names is needed, not {type(given).__name__}")
+    return tuple(_text(item) for item in given)
 
 
 def _guard_of(data: Mapping[str, Any]) -> HostGuard:
-    tools = tuple(data["tools"]) if "tools" in data else None
-    guard = HostGuard(data["name"], Unbound(data["name"]), tools)
-    guard.__doc__ = data["sentence"]
+    tools = _names(data["tools"]) if "tools" in data else None
+    name = _text(data["name"])
+    guard = HostGuard(name, Unbound(name), tools)
+    guard.__doc__ = _text(data["sentence"])
     return guard

@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from ...fsm.diagrams.overlays import coverage_of, covered, difference_of, walk
-from ...fsm.diagrams.render import Format, Overlay
-from ...fsm.diagrams.render import diagram as picture
+from ...fsm.diagrams.overlays import coverage_of, covered, difference_of, drawn, joined, machine_walked, walk
+from ...fsm.diagrams.render import Overlay
 from ...fsm.explain.coverage import Coverage
+from ...fsm.journal_api import Journal
+from ...fsm.machine.machine import MACHINE, Machine
 from ...states.base.errors import UsageError
+from ..support.app import engine_of
 from ..support.journals import find_run, reading, two_runs
 from ..support.json_input import text_file
-from ..support.options import OTHER, OUTPUT, command
+from ..support.options import OTHER, OUTPUT, app_option, command
 from ..support.streams import OK, keep_journals, say_json, say_or_write
+
+if TYPE_CHECKING:
+    from ...fsm.diagrams.render import Format
 
 FILE_ENDING = ".json"
 """What tells a coverage file from a run."""
@@ -30,24 +35,27 @@ FILE_ENDING = ".json"
     "paor diagram --coverage all --format svg --output coverage.svg",
     "paor diagram --coverage coverage.json",
     "paor diagram last~1 --diff last",
+    "paor diagram --app shop:engine --format svg --output shop.svg",
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["mermaid", "dot", "svg"]),
+    type=click.Choice(["mermaid", "dot", "svg", "json"]),
     default="mermaid",
-    help="Default mermaid.",
+    help="Default mermaid; json: the machine as data, see Machine.to_dict.",
 )
 @click.option("--coverage", "covers", is_flag=True, help="What the RUNs have covered of the machine.")
 @click.option("--diff", "second", metavar="B", help="How RUN and the run B differ.")
+@app_option(after="Its machine is drawn.")
 @OTHER
 @OUTPUT
 def diagram(
     names: tuple[str, ...],
-    form: Format,
+    form: str,
     covers: bool,
     second: str | None,
+    app: str | None,
     other: str | None,
     output: str | None,
     journal: str,
@@ -56,13 +64,15 @@ def diagram(
     """
     Draw the state machine, or what runs did on it.
 
-    Without RUN it draws the machine and reads no journal. With RUN it draws the path of that run: how often it took
-    each edge, and in which order. --coverage draws what several runs have covered (without RUN, or with the word
+    Without RUN it draws the standard machine, or with --app the machine of your engine, and reads no journal. With
+    RUN it draws the path of that run on the machine that it has: how often it took each edge, and in which order.
+    Phases and rows that a host has added stand out. --coverage draws what several runs have covered (without RUN, or with the word
     all, every run of the journal): rows never taken and guard outcomes never seen stand out. With it a RUN that
     ends in .json is a coverage file, as --json of this command and the pytest plugin write it; several are added
-    up. --diff draws where two runs differ, and why.
+    up. --diff draws where two runs differ, and why. With --format json the machine itself is printed, in the form that
+    the markup extension of transitions has.
 
-    Exit codes: 0 drawn, 2 no such run or file, or nothing to draw, 4 a row cannot be read.
+    Exit codes: 0 drawn, 2 no such run, file or engine, or nothing to draw, 4 a row cannot be read.
     """
     if covers and (second is not None or other is not None):
         raise UsageError("--coverage and --diff are two pictures: draw one after the other")
@@ -74,8 +84,13 @@ def diagram(
         )
     if second is not None and not names:
         raise UsageError("--diff needs the run to compare with: paor diagram A --diff B")
+    if app is not None and (second is not None or (names and not covers)):
+        raise UsageError("--app draws the machine of an engine: a run is drawn on the machine that it has")
+    if form == "json" and (covers or second is not None):
+        raise UsageError("--format json is the machine: it goes with RUN or --app alone")
     keep_journals("--output", output, journal, other)
     overlay: Overlay | None = None
+    machine = _machine_of(app)
     data: dict[str, Any] = {"run_id": None}
     if covers:
         overlay, coverage = _coverage_overlay(names, journal)
@@ -83,17 +98,31 @@ def diagram(
     elif second is not None:
         with two_runs(journal, names[0], second, other) as (opened, one, another, two):
             overlay, found = difference_of(opened.reader, one.run_id, two.run_id, another.reader)
+            walked = machine_walked(opened.reader, one.run_id), machine_walked(another.reader, two.run_id)
+            machine = joined(*walked)
         data = {"run_id": one.run_id, "diff": found.wire()}
     elif names:
         with reading(journal) as opened:
             data["run_id"] = find_run(opened, names[0]).run_id
             overlay = walk(opened.reader, data["run_id"])
-    text = picture(form, overlay)
+            machine = machine_walked(opened.reader, data["run_id"])
+    if form == "json":
+        say_or_write((json.dumps(machine.to_dict(), ensure_ascii=False, indent=2) + "\n").encode(), output)
+        return OK
+    text = drawn(cast("Format", form), overlay, machine)
     if output is not None or not as_json:
         say_or_write(text.encode(), output)
     if as_json:
         say_json(data | {"format": form, "diagram": text})
     return OK
+
+
+def _machine_of(app: str | None) -> Machine:
+    """Return the machine of the engine that *app* names, the standard one without."""
+    if app is None:
+        return MACHINE
+    with Journal(":memory:") as nowhere:
+        return engine_of(app, nowhere).machine
 
 
 def _coverage_overlay(names: Sequence[str], journal: str) -> tuple[Overlay, Coverage]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from ...fsm.diagrams.overlays import machine_walked
 from ...fsm.engine import Engine
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import Journal
@@ -22,6 +23,7 @@ from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fallback import is_owed
 from ...fsm.lifecycle.resume import timeout_answer
 from ...fsm.lifecycle.subruns import unfinished_tasks, used_tools
+from ...fsm.machine.host_rows import NO_HOST
 from ...fsm.replay.restore import restore_run
 from ...fsm.results.events import RunEnded, RunStarted
 from ...fsm.results.result import Result
@@ -91,6 +93,9 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 @option("--context", "TEXT", "Extra context for choosing actions.")
 @option("--key", "TEXT", "Your own name of this run: a second start with it goes on with the first.")
 @METADATA
+@option(
+    "--values", "JSON", "What guards of the app's own machine may look at: an object, or a file with one."
+)
 @option("--durability", "D", "full (default), normal or off: what survives a power loss.")
 @option("--input", "JSON|FILE|-", "The same fields as one JSON object.", "source")
 @engine_options
@@ -425,7 +430,11 @@ def model_of_run(journal: Journal, row: RunRow) -> Model:
 
 
 def check_tools(journal: Journal, row: RunRow, tools: Sequence[Tool], *, web: bool) -> None:
-    """Raise `UsageError` when a run uses tools that are neither built in nor among *tools*."""
+    """Raise `UsageError` when a run uses tools that are neither built in nor among *tools*, or walks a machine of its host's own."""
+    if machine_walked(journal.reader, row.run_id).host != NO_HOST:
+        raise UsageError(
+            f"run {row.run_id} walks a machine of its host's own; give the engine that has it: --app MODULE:ENGINE"
+        )
     own = {tool.name for tool in (*builtin_tools(), *tools)}
     missing = [name for name in used_tools(journal.reader, row) if name not in own]
     if missing and not web and all(name.startswith("web.") for name in missing):

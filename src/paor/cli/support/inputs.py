@@ -25,6 +25,7 @@ from ...fsm.lifecycle.output_type import output_schema_of
 from ...fsm.lifecycle.start import FORMATS
 from ...fsm.lifecycle.workflow_start import given_workflow
 from ...states.base.errors import UsageError
+from ...states.run.labels import values_of
 from ...states.settings.limits import Limits, merged_limits
 from ...tools.documents.builtin import check_documents
 from ...tools.documents.convert.converter import Converter
@@ -85,6 +86,8 @@ def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
     given_flags = {name: value for name, value in flags.items() if value not in (None, (), [])}
     if (schema := given_flags.get("output_type")) is not None:
         given_flags["output_type"] = json_value(text_file(schema), schema)
+    if (given_values := given_flags.get("values")) is not None:
+        given_flags["values"] = _object(given_values, "--values")
     if "prompt_template_file" in given_flags:
         values.pop("prompt_template", None)
     values |= given_flags
@@ -94,6 +97,16 @@ def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
     given = replace(_read_fields(values), model_source=where)
     _check(given)
     return given
+
+
+def _object(given: str, where: str) -> dict[str, Any]:
+    """Return a JSON object that an option gives, as text or as the name of a file; raise `UsageError` for anything else."""
+    if not given.lstrip().startswith(("{", "[", '"')):
+        given, where = text_file(given), given
+    value = json_value(given, where)
+    if not isinstance(value, dict):
+        raise UsageError(f"{where}: expected a JSON object, such as '{{\"open\": true}}'")
+    return value
 
 
 def _model_source(values: Mapping[str, Any], *, as_option: bool) -> str:
@@ -209,6 +222,7 @@ def _check(given: RunInput) -> None:
             raise UsageError(
                 "--output writes a text, and with an output schema the answer is JSON, on standard output: leave one out"
             )
+    values_of(arguments.get("values"))
     profile_of(arguments.get("profile"), arguments.get("stage"), mode=arguments["mode"])
     fallback_of(arguments.get("fallback"), arguments["mode"])
     if given.durability not in SYNCHRONOUS:

@@ -28,7 +28,7 @@ _TEXTS_AS_GIVEN = (
     *("model", "task_type", "language", "user_language", "context"),
     *("final_format", "fallback", "profile", "stage", "key"),
 )
-AS_GIVEN = (*_TEXTS_AS_GIVEN, "connections", "metadata", "output_type")
+AS_GIVEN = (*_TEXTS_AS_GIVEN, "connections", "metadata", "values", "output_type")
 """Fields that `Engine.stream` takes as they are; the others are read or checked first."""
 
 _TEXTS = (
@@ -39,7 +39,7 @@ BOUNDS = ("max_steps", "token_budget", "time_budget_s", "tool_timeout_s")
 _KINDS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("a text", str, (*_TEXTS_AS_GIVEN, *_TEXTS)),
     ("a list of texts", list, ("documents", "success_criteria", "tools")),
-    ("an object", dict, ("limits", "connections", "variables", "metadata", "output_type")),
+    ("an object", dict, ("limits", "connections", "variables", "metadata", "values", "output_type")),
     ("a text or an object", str | dict, ("workflow",)),
     ("true or false", bool, ("react_mode", "web")),
     ("a number", int | float, BOUNDS),

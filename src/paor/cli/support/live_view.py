@@ -23,6 +23,7 @@ from rich.text import Text
 from ...fsm.results.events import Event, ModelNotice, ModelText, RunStarted, StepCompleted, TransitionTaken
 from ...prompts.clients.settings import environment_secrets
 from ...prompts.clients.wire.secrets import Scrubber
+from ...states.run.phase_names import FINAL
 from .row_text import TRIGGER_STYLES
 from .text import CUT, NARROW, STYLES, arrow, count, cut, folded, one_line
 
@@ -43,6 +44,7 @@ _DOING = {
     "Observing": "reading the result",
     "Reviewing": "judging the progress",
 }
+OWN_PHASE = "a phase of your own"
 
 
 class LiveView:
@@ -142,7 +144,9 @@ class LiveView:
 
     def _advance(self, event: TransitionTaken) -> None:
         """Take over what the run does now."""
-        self._doing = f"{event.dest}: {_DOING[event.dest]}" if event.dest in _DOING else event.dest
+        self._doing = (
+            f"{event.dest}: {_DOING.get(event.dest, OWN_PHASE)}" if event.dest not in FINAL else event.dest
+        )
         if event.dest == "Executing" and event.detail:
             self._doing += f" {one_line(event.detail)}"
         self._facts = [f"step {event.step:,} of {event.max_steps:,}"] if event.step else []

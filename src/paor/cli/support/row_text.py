@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...fsm.diagrams.overlays import machine_of_rows
 from ...fsm.explain.calls import decision_words
 from ...fsm.journal.rows import Transition
 from ...fsm.journal_api import Journal
-from ...fsm.machine.table import ROWS, rows_of
+from ...fsm.machine.machine import MACHINE, Machine
 from ...prompts.clients.settings import environment_secrets
 from ...states.base.secrets import Scrubber
-from ...states.run.phase_names import PLANNING, REVIEWING, SPECIFYING
+from ...states.records.visits import Visit
+from ...states.run.phase_names import PHASES, PLANNING, REVIEWING, SPECIFYING
 from .run_summary import change_of
-from .text import NARROW, SLIM, Cell, Column, arrow, count, cut, duration, harmless, styled, width
+from .text import NARROW, SLIM, Cell, Column, arrow, count, cut, duration, harmless, one_line, styled, width
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +155,10 @@ def detail_of(journal: Journal, row: Transition) -> str:
         parts.append(f"answer {said}{by}{why}")
     if row.trigger == "execute" and outcome.get("ok"):
         parts.append(count(int(outcome.get("documents", 0)), "document"))
-    guards = deciding(row.source, row.trigger, row.dest, row.guards)
+    parts += [visit_words(journal, row)] if row.dest not in PHASES or row.source not in PHASES else []
+    machine = machine_of_rows(journal.reader, row.run)
+    guards = deciding(row.source, row.trigger, row.dest, row.guards, machine)
+    parts = [part for part in parts if part]
     return ", ".join(parts) + (f" [{', '.join(guards)}]" if guards else "")
 
 
@@ -168,6 +174,9 @@ _EXPECTED = frozenset(
 )
 
 
+_WITHIN = frozenset({"wait", "provide", "call", "observe", "reask"})
+"""Rows that a phase of the host's own brings with it; they lead on from nothing."""
+
 _GRANTED = ("action_allowed", "tools_offered")
 """Guards that say no more than that nothing was in the way."""
 
@@ -179,29 +188,56 @@ _LEADING_ON = {
 """Rows before the last one of a phase that would have led on; their guards say why it was the last."""
 
 
-def deciding(source: str, trigger: str, dest: str, guards: Mapping[str, bool]) -> list[str]:
+def visit_words(journal: Journal, row: Transition) -> str:
+    """Return what a phase of the host's own came to by this row, in a few words; nothing where it is asked anew or not one of those."""
+    visit = change_of(journal, row).visit
+    if not isinstance(visit, Visit) or visit.phase != row.source:
+        return ""
+    told = visit.value if isinstance(visit.value, str) else json.dumps(visit.value, ensure_ascii=False)
+    by = f" by {cut(visit.actor, FAULT_CELLS)}" if visit.actor else ""
+    came = "" if visit.value in (None, "", {}, []) else f": {cut(one_line(told), FAULT_CELLS)}"
+    return f"{'succeeded' if visit.ok else 'did not succeed'}{by}{came}"
+
+
+def deciding(
+    source: str, trigger: str, dest: str, guards: Mapping[str, bool], machine: Machine = MACHINE
+) -> list[str]:
     """
     Return the guards that explain why a row was taken, as ``NAME`` and ``not NAME``; nothing for the usual way.
 
     For a row with guards its own, without those that only say that nothing was in the way; for the last row of a phase
     those that kept the rows before from fitting.
+
+    Args:
+        source, trigger, dest, guards: Of the row.
+        machine: That the run walks.
     """
-    if trigger in _EXPECTED:
+    rows = machine.rows_of(source)
+    own = source not in PHASES or any(
+        row.host and (row.trigger, row.dest) == (trigger, dest)
+        for row in machine.rows
+        if row.source == source
+    )
+    if trigger in (_WITHIN if own else _EXPECTED):
         return []
     facts = {name if value else f"not {name}" for name, value in guards.items()}
-    for row in ROWS:
+    for row in machine.rows:
         if (row.source, row.trigger, row.dest) == (source, trigger, dest) and facts.issuperset(row.guards):
             if row.guards:
                 return [name for name in row.guards if name not in _GRANTED and not name.endswith("_left")]
             break
-    near = _LEADING_ON.get(source, ())
-    if source == REVIEWING:
+    near: tuple[str, ...] = _LEADING_ON.get(source, ())
+    if own:
+        near = tuple(
+            dict.fromkeys(row.trigger for row in rows if row.host and row.trigger not in (*_WITHIN, "fail"))
+        )
+    if source == REVIEWING and not own:
         near = (
             near[:1] if guards.get("reply_invalid") else near[1:2] if guards.get("review_retry") else near[2:]
         )
     names: dict[str, None] = {}
     for name in near:
-        row = next(row for row in rows_of(source) if row.trigger == name)
+        row = next(row for row in rows if row.trigger == name)
         names |= {f"not {guard}": None for guard in row.conditions if guards.get(guard) is False}
         names |= {guard: None for guard in row.unless if guards.get(guard) and not guard.endswith("_ok")}
     return list(names)
