@@ -27,6 +27,7 @@ from ...fsm.runtime.ports import SeededIds
 from ...fsm.runtime.run_context import RunContext
 from ...fsm.runtime.values import ValuesPort
 from ...prompts.model import ModelCall
+from ...prompts.parsing.json_reading import read_object
 from ...states.run.budgets import may_call
 from ...states.run.spec import Spec
 from ...states.run.state import Run
@@ -420,13 +421,15 @@ def _tighten(policy: Policy, deny: Sequence[Any], approvals: Sequence[Any]) -> P
 
 
 def _worth_in_phase(reply: Said, run: Run) -> Said:
-    """Return a reply to a phase with what is known of it there: one that fits may be another phase's; of a task nothing is known."""
+    """Return a reply to a phase with what is known of it there: it may have been made for another one; of a task nothing is known."""
     phase = recorded_phases(run.spec.host_machine).get(run.state)
-    if phase is None or (
-        reply.good and ParameterSchema(phase.reply or {}).check(reply.means.get("value", {}))
-    ):
-        return reply._replace(good=None)
-    return reply
+    told = None if reply.good or reply.family.startswith("values: ") else False
+    if phase is None:
+        return reply._replace(good=told)
+    if told is None:
+        fits_it = not ParameterSchema(phase.reply or {}).check(read_object(reply.text) or {})
+        told = reply.good if fits_it is bool(reply.good) else None
+    return reply._replace(good=told)
 
 
 def rows_allowed(spec: Spec) -> int:

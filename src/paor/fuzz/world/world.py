@@ -26,7 +26,7 @@ from ...fsm.replay.restore import restore_run
 from ...fsm.results.events import TransitionTaken
 from ...fsm.runtime.loop import Steps
 from ...fsm.runtime.run_context import RunContext
-from ...states.base.errors import HostFunctionError, InvalidAnswer, UsageError
+from ...states.base.errors import HostFunctionError, IllegalEvent, InvalidAnswer, UsageError
 from ...states.records.questions import Question
 from ...states.records.requests import ModelRequest, Nothing, Recall
 from ...states.run.state import Run
@@ -124,8 +124,10 @@ class World(SystemUnderTest):
             self._hold_to_check()
         except Violation as violation:
             raise self._with_script(violation) from violation.__cause__
-        except (KeyboardInterrupt, UsageError):
-            raise
+        except (KeyboardInterrupt, UsageError) as error:
+            if not isinstance(error, IllegalEvent):  # what no row takes is no mistake of whoever uses the kit
+                raise
+            raise self._with_script(self._violation("raises_nothing", f"{error:.500}")) from error
         except Exception as error:
             if is_foreign(error):
                 raise
