@@ -19,6 +19,8 @@ from ...states.settings.policy import ApprovalRule, Policy
 from ...states.settings.profile import Profile
 from ...tools.documents.tools import generate_report
 from ..decision.run_resources import RunResources
+from ..machine.machine import Machine
+from .free_machine import with_host
 
 CALL, READ, DENIED = "check.call", "check.read", "check.denied"
 Form: TypeAlias = Mode | Literal["native"]
@@ -141,8 +143,8 @@ def worlds_of(limits: Mapping[Form, Limits]) -> tuple[BoundedSpec, ...]:
     return tuple(found)
 
 
-def kit_of_world(world: BoundedSpec) -> RunResources:
-    """Return the kit of a world's runs, with the spec that they are started with."""
+def kit_of_world(world: BoundedSpec, machine: Machine | None = None) -> RunResources:
+    """Return the kit of a world's runs, with the spec that they are started with, to walk *machine*; None for the standard one."""
     spec = Spec(
         objective="check the machine",
         success_criteria=(CRITERION,) if world.full else (),
@@ -161,4 +163,4 @@ def kit_of_world(world: BoundedSpec) -> RunResources:
         workflow_id="check",
         key_salt="00",
     )
-    return RunResources(spec)
+    return RunResources(spec if machine is None else with_host(spec, machine), None, machine)

@@ -16,14 +16,18 @@ from typing import TYPE_CHECKING
 
 from ...states.run.budgets import limit_reached
 from ...states.run.phase_names import DONE, FINAL, PHASES, PLANNING, REVIEWING
+from ...states.run.spec import ToolSpec
 from ...states.settings.limits import Limits
 from ..machine.guard_logic import find_shadowed, wanted_of
+from ..machine.host_rows import NO_HOST
 from ..machine.machine import Machine, guards_in_force
+from ..machine.soundness import defects_of
 from ..machine.table import Row, rows_of
 from ..machine.updates import CHANGES
 from .bounded_specs import FORMS, BoundedSpec, Form, worlds_of
 from .counterexample import path_of
 from .findings import Check, Explored, Finding, PathStep
+from .host_functions import HostFunctions
 from .invariants import broken_promises
 from .policy_lint import policy_findings
 from .state_space import STATES_MAX, AppliedDecision, StateEdge, StateGraph, explore
@@ -46,15 +50,21 @@ def check(engine: Engine, machine: Machine | None = None, *, modes: Iterable[For
 
     Args:
         engine: Its policy, tools and limits are examined.
-        machine: Instead of paor's own, one with an edited table, guards or effects.
+        machine: Instead of the engine's, such as one with an edited table, guards or effects.
         modes: Modes of a run that are explored, and ``native`` for the profile; default all four.
 
     Returns:
         The findings, each with a path that leads to it, and how many states and edges were explored.
     """
     worlds = worlds_of({mode: engine.limits_of("react" if mode == "native" else mode) for mode in modes})
-    policy = policy_findings(engine.policy, [tool.spec() for tool in engine.tools])
-    proof = _proven(worlds, _in_force()) if machine is None else prove(machine, worlds, _others())
+    tools = [tool.spec() for tool in engine.tools]
+    if machine is None and engine.machine.host is not NO_HOST:
+        machine = engine.machine
+    policy = policy_findings(engine.policy, tools)
+    if machine is None:
+        proof = _proven(worlds, _in_force())
+    else:
+        proof = prove(machine, worlds, _others(), tools=tools)
     notes = tuple(item for item in policy if item.code in NOTED)
     findings = (*(item for item in policy if item.code not in NOTED), *proof.findings)
     return Check(findings, proof.states, proof.edges, proof.worlds, proof.unused, notes)
@@ -81,6 +91,7 @@ def prove(
     others: Sequence[BoundedSpec] = (),
     *,
     states_max: int = STATES_MAX,
+    tools: Sequence[ToolSpec] = (),
 ) -> Check:
     """
     Return what is wrong with *machine* in *worlds*.
@@ -91,14 +102,17 @@ def prove(
         others: Where rows are looked for that are never taken in *worlds*, before that is a finding; the limits or the
             mode can be why. Nothing else is examined there.
         states_max: Of each world; what is found in a part of it is found in the whole.
+        tools: With which calls the functions of a host's own machine are tried.
     """
-    findings = list(_table_findings(machine))
+    own = machine.host is not NO_HOST
+    findings = _defects(machine) if own else list(_table_findings(machine))
     if any(item.code == "unknown_name" for item in findings):
         return Check(tuple(findings), 0, 0)
-    rows = machine.table + machine.waiting
+    functions = HostFunctions(machine, tools)
+    rows = machine.rows
     explored, phases = [], set[str]()
     for world in worlds:
-        graph, found = _explore_world(machine, world, states_max)
+        graph, found = _explore_world(machine, world, states_max, functions)
         findings = [_with_walk(item, graph, machine) for item in findings]
         findings += [item for item in found if item not in findings]
         phases |= {run.state for run in graph.runs}
@@ -107,6 +121,7 @@ def prove(
     useless = {item.place for item in findings if item.code in ("shadowed_row", "duplicate_row")}
     places = [_places(machine)[id(row)] for row in rows]
     never = {number for number, place in enumerate(places) if place not in useless} - taken
+    never -= {number for number in never if own and not rows[number].host}
     left = set(never)
     for world in others:
         if left and world not in worlds:
@@ -116,10 +131,11 @@ def prove(
     findings += [
         Finding("row_never_taken", places[number], "no run comes to take this row") for number in sorted(left)
     ]
+    findings += functions.findings.values()
     findings += [
         Finding("unreachable_phase", phase, "no run comes to this phase")
-        for phase in PHASES
-        if phase not in phases
+        for phase in machine.states
+        if phase not in phases and not any(item.place == phase for item in findings)
     ]
     unused = tuple(places[number] for number in sorted(never - left))
     states, edges = sum(item.states for item in explored), sum(item.edges for item in explored)
@@ -129,8 +145,8 @@ def prove(
 def _places(machine: Machine) -> dict[int, str]:
     """Return by a row's id how a finding names it: ``Planning.select``, and which one where there are several."""
     found: dict[int, str] = {}
-    for row in machine.table + machine.waiting:
-        same = [id(other) for other in machine.table + machine.waiting if _key(other) == _key(row)]
+    for row in machine.rows:
+        same = [id(other) for other in machine.rows if _key(other) == _key(row)]
         number = f"[{same.index(id(row))}]" if len(same) > 1 else ""
         found[id(row)] = f"{row.source}.{row.trigger}{number}"
     return found
@@ -142,7 +158,7 @@ def _key(row: Row) -> tuple[str, str]:
 
 def _figures(graph: StateGraph, machine: Machine) -> Explored:
     taken = {id(edge.row) for edge in graph.edges}
-    numbers = (number for number, row in enumerate(machine.table + machine.waiting) if id(row) in taken)
+    numbers = (number for number, row in enumerate(machine.rows) if id(row) in taken)
     world = graph.world
     return Explored(world.name, len(graph.runs), len(graph.edges), tuple(numbers), dict(world.beyond))
 
@@ -151,7 +167,7 @@ def _figures(graph: StateGraph, machine: Machine) -> Explored:
 
 
 def _table_findings(machine: Machine) -> Iterator[Finding]:
-    rows, places = machine.table + machine.waiting, _places(machine)
+    rows, places = machine.rows, _places(machine)
     for row in rows:
         yield from _row_findings(row, places[id(row)], machine)
     for source, trigger in machine.changes:
@@ -197,7 +213,7 @@ def _row_findings(row: Row, place: str, machine: Machine) -> Iterator[Finding]:
 def _with_walk(finding: Finding, graph: StateGraph, machine: Machine) -> Finding:
     """Return what is wrong with a row with a walk that shows it: it is taken, or another one in its place."""
     places = _places(machine)
-    row = next((row for row in machine.table + machine.waiting if places[id(row)] == finding.place), None)
+    row = next((row for row in machine.rows if places[id(row)] == finding.place), None)
     if finding.path is not None or row is None:
         return finding
     if row.source in FINAL:
@@ -221,12 +237,20 @@ def _instead(edge: StateEdge, row: Row) -> bool:
 # -- the machine ---------------------------------------------------------------------------------------------------
 
 
-def _explore_world(machine: Machine, world: BoundedSpec, states_max: int) -> tuple[StateGraph, list[Finding]]:
+def _defects(machine: Machine) -> list[Finding]:
+    """Return what is wrong with a host's own machine as it stands."""
+    return [Finding(defect.code, defect.place, defect.message) for defect in defects_of(machine)]
+
+
+def _explore_world(
+    machine: Machine, world: BoundedSpec, states_max: int, functions: HostFunctions
+) -> tuple[StateGraph, list[Finding]]:
     """Return an explored world, and what is wrong in it."""
     places = _places(machine)
     broken: dict[tuple[str, str], tuple[str, int, PathStep]] = {}
 
     def watch(taken: AppliedDecision, number: int, step: PathStep) -> None:
+        functions.look(taken.case, taken.row, step.guards)
         for code, told in broken_promises(taken):
             broken.setdefault((code, places[id(taken.row)]), (told, number, step))
 

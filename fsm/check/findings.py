@@ -30,6 +30,8 @@ CODES = {
     "unreachable_phase": "no run comes to a phase",
     "uncovered_case": "something comes back that no row takes",
     "broken_effect": "a row is taken and what it sets cannot be",
+    "impure_guard": "a function of the host's own machine does more than look at its context",
+    "guard_raises": "a function of the host's own machine raises, or gives something else than it must",
     "dead_end": "a run comes to where no end can be reached from",
     "endless_loop": "a run can go round without using up any bound",
     "done_unreachable": "a run that nothing has stopped cannot succeed any more",

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from ...states.phase import Phase
 from ...states.records.actions import DocumentRef, StoredText, ToolResult
 from ...states.records.outcomes import (
     Answered,
@@ -30,11 +31,14 @@ from ...states.records.outcomes import (
 from ...states.records.questions import Answer, Asking
 from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
 from ...states.records.reviews import SCORE_UNIT
-from ...states.run.phase_names import EXECUTING, SPECIFYING
+from ...states.run.phase_names import EXECUTING, PHASES, SPECIFYING
 from ...states.run.state import Run
+from ...tools.schema.parameters import ParameterSchema
 from ..decision.duplicate_calls import duplicate_key
+from ..decision.host_machine import recorded_phases
 from .bounded_specs import BUDGET, CALL, CRITERION, DENIED, READ, BoundedSpec
 from .findings import Move
+from .smallest import smallest_of
 
 PLANNED_RETRIES = 1
 """Of a plan's step that has any."""
@@ -121,7 +125,9 @@ def moves_of(run: Run, request: Request, world: BoundedSpec) -> Iterator[Move]:
 
 def _answers(run: Run, kind: str) -> Iterator[Move]:
     given: list[Any] = [{}]
-    if kind == "approval":
+    if run.state not in PHASES:  # a phase of a host's own: an answer that fits what it wants
+        given = [smallest_of(recorded_phases(run.spec.host_machine)[run.state].answer or {"type": "object"})]
+    elif kind == "approval":
         given = [{"approve": True}, {"approve": False}]
     elif kind == "argument":
         given += [{"text": text} for _, text in _texts(run)]
@@ -187,12 +193,34 @@ def _replies(run: Run, kind: str, world: BoundedSpec) -> Iterator[Reply]:
         if world.full:
             yield "continue, criteria met", {**go_on, **met}, True
         yield "invalid reply", "no JSON", True
+    elif kind == "phase":
+        yield from _phase_replies(recorded_phases(run.spec.host_machine)[run.state])
     else:
         for status in ("success", "retry", "failed"):
             yield f"review {status}", {"status": status, "improvements": []}, True
         if world.full:
             yield "review retry, criteria met", {"status": "retry", "improvements": [], **met}, True
         yield "invalid reply", "no JSON", True
+
+
+def _phase_replies(phase: Phase) -> Iterator[Reply]:
+    """Yield the replies to a phase of a host's own: what they say decides only where they choose the mode and the limits."""
+    smallest = smallest_of(phase.reply or {})
+    modes = ("react", "batch", "planner") if phase.chooses else ()
+    for mode in modes:
+        if _fits(phase, {**smallest, "mode": mode}):
+            yield f"chooses {mode}", {**smallest, "mode": mode}, True
+    if _fits(phase, {**smallest, "limits": {"max_steps": 1}}) and phase.chooses:
+        yield "chooses fewer steps", {**smallest, "limits": {"max_steps": 1}}, False
+    if not phase.chooses:
+        yield "a reply that fits", smallest, True
+    yield "invalid reply", "no JSON", True
+
+
+def _fits(phase: Phase, reply: dict[str, Any]) -> bool:
+    schema = phase.reply or {}
+    known = schema.get("properties", {})
+    return not ParameterSchema(schema).check(reply) and reply.keys() <= known.keys()
 
 
 def _plans(run: Run) -> Iterator[Reply]:

@@ -15,11 +15,21 @@ from operator import attrgetter
 from ...states.records.outcomes import Answered, Asked, InDoubt
 from ...states.run.budgets import plans_left, steps_left, tools_withheld
 from ...states.run.completion import decided_by_rules
-from ...states.run.phase_names import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
+from ...states.run.phase_names import (
+    DONE,
+    EXECUTING,
+    FAILED,
+    OBSERVING,
+    PHASES,
+    PLANNING,
+    REVIEWING,
+    SPECIFYING,
+)
 from ...states.run.state import Run
 from ..decision.guard_context import GuardContext
 from ..decision.plan_mode import step_of
 from ..machine import guards as own
+from ..machine.host_rows import question_due
 from .bounded_specs import BOUNDS
 from .state_space import AppliedDecision
 
@@ -59,7 +69,7 @@ def broken_promises(taken: AppliedDecision) -> Iterator[tuple[str, str]]:
 
 def _stop(taken: AppliedDecision) -> str | None:
     before, after, stop = taken.before, taken.after, taken.case.stop
-    if stop is None or before.state not in STOPPING:
+    if stop is None or (before.state in PHASES and before.state not in STOPPING):
         return None
     if after.state != FAILED:
         return f"the run must stop ({stop}) and goes to {after.state}"
@@ -74,12 +84,15 @@ def _question(taken: AppliedDecision) -> str | None:
         open_still = isinstance(case.outcome, Answered) and after.waiting_for is not None
         return "the answer does not let the run go on" if open_still else None
     left = own.elicitations_left(case)
+    if taken.row.host and before.state in PHASES:
+        return "a row of the host's own passes a question over" if isinstance(case.outcome, InDoubt) else None
     specifying = before.state == SPECIFYING and not _is_known(case)
     asks = (
         (before.state == PLANNING and case.question is not None and left)
         or (specifying and (case.approval or case.question is not None) and left)
         or (before.state == EXECUTING and isinstance(case.outcome, Asked) and left)
         or isinstance(case.outcome, InDoubt)
+        or (question_due(case) and left)
     )
     if asks and after.waiting_for is None:
         return f"somebody must be asked, and the run goes to {after.state}"
@@ -110,6 +123,8 @@ def _withheld(taken: AppliedDecision) -> str | None:
     case, after = taken.case, taken.after
     if taken.before.state != SPECIFYING or case.stop is not None or taken.before.waiting_for is not None:
         return None
+    if taken.row.host or case.vetoes:
+        return None
     if not _is_known(case):
         return "the call is none whose result is known" if after.state == PLANNING else None
     if after.state != PLANNING:
@@ -138,7 +153,7 @@ def _refusal(taken: AppliedDecision) -> str | None:
         return None
     if result.error_code == "duplicate_call_blocked" and not own.duplicate(case):
         return "the call is no duplicate"
-    if result.error_code == "denied" and own.action_allowed(case):
+    if result.error_code == "denied" and own.action_allowed(case) and not case.vetoes:
         return "the action is allowed"
     if result.error_code in ("invalid_parameters", "unsafe_parameters"):
         if own.parameters_ok(case):
@@ -159,6 +174,8 @@ def _check_done(taken: AppliedDecision) -> str | None:
     case = taken.case
     if taken.after.state != DONE:
         return None
+    if taken.row.host:  # what an end of the host's own needs is the host's to say
+        return None
     if own.budget_used_up(case) and own.criteria_met(case):
         return None
     if not own.review_success(case):
@@ -170,6 +187,8 @@ def _check_review(taken: AppliedDecision) -> str | None:
     case, run = taken.case, taken.before
     if run.state != REVIEWING or case.stop is not None or taken.after.state not in (FAILED, PLANNING):
         return None
+    if taken.row.host or case.vetoes:
+        return None
     if own.review_success(case):
         return "the review was successful"
     met = own.budget_used_up(case) and own.criteria_met(case) and run.counters.concluded
@@ -180,6 +199,12 @@ def _reason(taken: AppliedDecision) -> str | None:
     case, run, reason = taken.case, taken.before, taken.after.counters.stop
     if taken.after.state != FAILED or case.stop is not None:
         return None
+    if taken.row.host or case.vetoes:
+        return (
+            None
+            if reason in ("own_row", "selection_invalid")
+            else f"{reason or 'no reason'} is not the host's own"
+        )
     if own.concluded(case) and decided_by_rules(run) and case.review is None:  # a limit has stopped it
         return None if reason == run.counters.stop else f"{reason or 'no reason'} is not why it concluded"
     again = run.state == PLANNING or own.review_retry(case)
@@ -213,7 +238,8 @@ def _ready(taken: AppliedDecision) -> str | None:
     if after.state == OBSERVING and memory.result is None:
         return "Observing is entered without a result"
     if after.state == REVIEWING and taken.before.state not in (REVIEWING, OBSERVING):
-        return None if after.counters.concluded else "Reviewing is entered without anything to review"
+        seen = taken.row.host and memory.observation is not None
+        return None if after.counters.concluded or seen else "Reviewing is entered without anything to review"
     if after.final and not memory.answer:
         return "the run ends without a final message"
     return "the run ends and waits" if after.final and memory.question is not None else None

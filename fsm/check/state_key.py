@@ -8,13 +8,16 @@ was made before (with native calls also whether it left a result), of a text not
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import lru_cache
 from typing import Any
 
 from ...states.records.questions import Answer
 from ...states.run.budgets import all_met, exhausted_budget, tools_withheld
 from ...states.run.completion import decided_by_rules, draft_of, review_by_rules
-from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
+from ...states.run.host_machine import machine_data
+from ...states.run.phase_names import DONE, EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import Run
+from ..decision.host_machine import recorded_phases
 from .bounded_specs import BOUNDS
 from .inputs import key_of_call, made_texts, read_made
 
@@ -32,8 +35,9 @@ def state_of(run: Run) -> State:
         return (run.state,)
     counters, question = run.counters, run.memory.question
     asked = question.kind if question is not None else None
+    own = _own(run) if run.spec.host_machine else None
     if counters.formatted:  # beyond all limits; and the last action is never tried again
-        return run.state, "formatted", counters.elicitations, asked, _memory(run)
+        return run.state, "formatted", counters.elicitations, asked, _memory(run), own
     return (
         run.state,
         _relevant_counters(run),
@@ -48,7 +52,36 @@ def state_of(run: Run) -> State:
         asked,
         _memory(run),
         _plan(run),
+        own,
     )
+
+
+def _own(run: Run) -> Hashable:
+    """
+    Return what else a host's own machine looks at: its counters, its choice, and in a phase of its own what that works on.
+
+    The host's guards look at more, but they are free choices (`fsm.check.free_machine`). A call that a phase has made goes back to it,
+    so what a completion review would find then stays part of the state until it is back.
+    """
+    memory, counters = run.memory, tuple(sorted(run.counters.own.items()))
+    choice = memory.choice.wire_json() if memory.choice is not None else None
+    selection, intent, reply = memory.selection, memory.intent, memory.reply
+    caller = selection.caller if selection is not None else ""
+    if run.state in PHASES and not caller:
+        return counters, choice
+    chosen = (
+        (selection.tool, selection.origin, selection.is_bare, selection.arguments is None)
+        if selection
+        else None
+    )
+    proposed = (intent.tool, intent.key in memory.window) if intent is not None else None
+    result = memory.result.ok if caller and memory.result is not None else None
+    answered = (reply.action, reply.approval is None) if reply is not None else None
+    reviewed = memory.review.status if memory.review is not None else None
+    judged: Hashable = None
+    if caller or run.state in _judging(run.spec.host_machine):
+        judged = _completion(run), reviewed, bool(memory.history), memory.observation is None
+    return counters, choice, caller, chosen, proposed, result, answered, judged
 
 
 _ONLY = {
@@ -65,13 +98,33 @@ _LIVE = {
 }
 """By phase the counters that it looks at, each with its limit."""
 
+_LEFT = ("selection_retries", "step_retries", "review_retries")
+"""Counters that begin anew wherever a phase of a host's own leads; the last one it counts itself where it asks a model."""
+
+
+def _live_in_own(run: Run) -> list[tuple[str, str]]:
+    """Return the counters that a phase of a host's own looks at, each with its limit."""
+    asks = recorded_phases(run.spec.host_machine)[run.state].prompt is not None
+    left = _LEFT[:2] if asks else _LEFT
+    return [(name, BOUNDS.get(name, "")) for name in COUNTERS if name not in left]
+
+
+@lru_cache(maxsize=64)
+def _judging(text: str) -> frozenset[str]:
+    """Return the host's own phases that may lead to Reviewing or to an end, over each other or directly."""
+    rows = [(row["source"], row["dest"]) for row in machine_data(text)["transitions"]]
+    found: set[str] = {REVIEWING, DONE}
+    while more := {source for source, dest in rows if dest in found and source not in PHASES} - found:
+        found |= more
+    return frozenset(found) - {REVIEWING, DONE}
+
 
 def _relevant_counters(run: Run) -> tuple[int, ...]:
     """Return the counters that the run's phase looks at, each no larger than what is just past its limit."""
     counters, limits = run.counters, run.spec.limits
     return tuple(
         min(getattr(counters, name), getattr(limits, limit) + 1 if limit else RETRIES_TOP)
-        for name, limit in _LIVE[run.state]
+        for name, limit in _LIVE.get(run.state) or _live_in_own(run)
     )
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import product
+from functools import partial
+from itertools import chain, product
 from operator import attrgetter
 from typing import Any
 
@@ -29,10 +30,20 @@ from ..machine.machine import Machine
 from ..machine.table import Row
 from .bounded_specs import BOUNDS, BoundedSpec, kit_of_world
 from .findings import Move, PathStep
+from .free_machine import (
+    OWN_BOUND,
+    Choices,
+    bounds_of,
+    branches,
+    free_machine,
+    own_held,
+    own_raised,
+    value_of,
+)
 from .inputs import LATE_US, NOW_US, PLANNED_RETRIES, moves_of, outcome_of
 from .state_key import COUNTERS, State, state_of
 
-STATES_MAX = 50_000
+STATES_MAX = 200_000
 """More states than that are not explored; the shipped machine has a fraction of it."""
 
 NOW, LATE = Moment(NOW_US, 0), Moment(LATE_US, 0)
@@ -143,11 +154,16 @@ class StateWalker:
 
     def __init__(self, world: BoundedSpec, machine: Machine) -> None:
         self.world = world
-        self.kit: RunResources = kit_of_world(world)
+        self.choices = Choices()
         self._case: GuardContext | None = None
-        self._own = machine.changes
-        noting = {place: self._noting(change) for place, change in machine.changes.items()}
-        self._machine = Machine(machine.table, machine.waiting, machine.guards, noting)
+        free = free_machine(machine, self.choices)
+        self._own = free.changes
+        noting = {place: self._noting(change) for place, change in free.changes.items()}
+        self._machine = free_machine(machine, self.choices, noting)
+        self.kit: RunResources = kit_of_world(world, self._machine)
+        self._kits: dict[str, RunResources] = {}
+        pairs = zip(self._machine.rows, machine.rows, strict=True)
+        self._rows = {id(row): examined for row, examined in pairs}
 
     def _noting(self, change: Any) -> Any:
         def noted(case: GuardContext) -> Any:
@@ -173,7 +189,8 @@ class StateWalker:
             Exception: What the row sets cannot be.
         """
         moment = LATE if move.get("late") else NOW
-        decision = decide(run, outcome_of(move, run), moment, self.kit, machine=self._machine)
+        self.choices.values = move.get("own", {})
+        decision = decide(run, outcome_of(move, run), moment, self.kit_of(run), machine=self._machine)
         after = apply(
             run,
             at=moment.at_us,
@@ -185,7 +202,16 @@ class StateWalker:
         )
         assert self._case is not None, "a decision has a case"
         lowered = self._counters_lowered_by(self._case, decision, after.counters)
-        return AppliedDecision(self._case, decision.row, run, after, lowered), decision
+        return AppliedDecision(self._case, self._rows[id(decision.row)], run, after, lowered), decision
+
+    def kit_of(self, run: Run) -> RunResources:
+        """Return what *run* is decided with: a first phase may have chosen another mode and limits."""
+        if run.memory.choice is None:
+            return self.kit
+        key = run.memory.choice.wire_json()
+        if key not in self._kits:
+            self._kits[key] = RunResources(run.spec, self.kit.catalog, self._machine)
+        return self._kits[key]
 
     def _counters_lowered_by(
         self, case: GuardContext, decision: Decision, after: Counters
@@ -221,6 +247,7 @@ def explore(
     limits = {counter: getattr(world.limits, limit) for counter, limit in BOUNDS.items()}
     limits["step_retries"] = max(world.step_retries, PLANNED_RETRIES)
     larger = {"step_retries"} | {name for name, limit in BOUNDS.items() if limit in dict(world.beyond)}
+    larger |= {name for name, bound in bounds_of(machine).items() if bound > OWN_BOUND}
     numbers: dict[State, int] = {}
     heap: list[tuple[int, int, int]] = []
 
@@ -245,12 +272,17 @@ def explore(
         for taken, decision, move in _expand(walker, graph, number, run, watch):
             moved = zip(COUNTERS, _VALUES(run.counters), _VALUES(taken.after.counters), strict=True)
             raised = tuple(name for name, old, new in moved if old < new and old < limits[name])
-            far = [name for name in raised if name in larger and not getattr(run.counters, name)]
+            raised += own_raised(run.counters.own, taken.after.counters.own)
+            far = [name for name in raised if name in larger and not value_of(run.counters, name)]
             for choice in product(*[(None, name) for name in far]):  # first that none of them stays as it was
                 held = tuple(name for name in choice if name is not None)
                 after = taken.after
                 if held:
-                    back: dict[str, Any] = {name: getattr(run.counters, name) for name in held}
+                    back: dict[str, Any] = {
+                        name: getattr(run.counters, name) for name in held if not name.startswith("own.")
+                    }
+                    if len(back) < len(held):
+                        back["own"] = own_held(run.counters.own, after.counters.own, held)
                     if "retries" in held:  # the attempt in which the tools were withheld is over all the same
                         back["withheld"] = 0
                     after = replace(after, counters=replace(after.counters, **back))
@@ -276,9 +308,10 @@ def _expand(
         moves = list(walker.moves(run))
     except Exception as error:  # noqa: BLE001 - an edited table can bring a run where its phase cannot even ask
         return stick({"move": "request", "kind": "none"}, error)
-    for move in moves:
+    ways = chain.from_iterable(branches(partial(walker.take, run), move) for move in moves)
+    for move, come_to in ways:
         try:
-            taken, decision = walker.take(run, move)
+            taken, decision = come_to()
         except Exception as error:  # noqa: BLE001 - an edited effect can raise anything
             stick(move, error)
             continue

@@ -34,8 +34,8 @@ class Walked(NamedTuple):
     known: bool = True
 
 
-TABLE = Walked(PLANNING, frozenset((row.source, row.trigger, row.dest) for row in ROWS))
-UNKNOWN = TABLE._replace(known=False)
+STANDARD_WALK = Walked(PLANNING, frozenset((row.source, row.trigger, row.dest) for row in ROWS))
+UNKNOWN = STANDARD_WALK._replace(known=False)
 
 
 def walked_by(spec: dict[str, Any] | None) -> Walked:
@@ -43,7 +43,7 @@ def walked_by(spec: dict[str, Any] | None) -> Walked:
     if spec is None:
         return UNKNOWN
     text = spec.get("host_machine", "")
-    return TABLE if text == "" else _recorded(text) if isinstance(text, str) else UNKNOWN
+    return STANDARD_WALK if text == "" else _recorded(text) if isinstance(text, str) else UNKNOWN
 
 
 @lru_cache(maxsize=64)
