@@ -14,7 +14,7 @@ from typing import Any
 
 from ...states.run.phase_names import PHASES
 from ..journal.record import canonical_sorted
-from .machines import STANDARD_WALK, Edge, Walked, may_be_own, walked_by
+from .machines import TABLE, Edge, Walked, may_be_own, walked_by
 from .references import ERASED, Claim, Promised, is_number, json_object, promised_documents, references
 
 _KNOWN = ("guards", "counters", "request", "outcome")
@@ -72,8 +72,8 @@ class ChainWalk:
     spec_payload: int
     first: int = 0
     seq: int = 0
-    state: str = STANDARD_WALK.initial
-    machine: Walked = STANDARD_WALK
+    state: str = TABLE.initial
+    machine: Walked = TABLE
     text_of: Callable[[int], bytes | None] = _nothing
     count: int = 0
     claims: dict[int, Claim] = field(default_factory=dict)
@@ -180,13 +180,8 @@ class ChainWalk:
 
     def _amend(self, reference: Any) -> None:
         """Go on with the machine that a resume has accepted; nothing changes where the amendment says nothing of it."""
-<<<<<<< HEAD
         number: Any = reference.get("n") if isinstance(reference, dict) else None
         body = self.text_of(number) if is_number(number) else None
-=======
-        number = reference.get("n") if isinstance(reference, dict) else None
-        body = self.text_of(number) if isinstance(number, int) and is_number(number) else None
->>>>>>> main
         told = json_object(body) if body is not None else None
         if told is None or "host_machine" in told:
             self.machine = walked_by(told)
