@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -503,6 +504,19 @@ def test_paor_check_finds_nothing(name: str, tmp_path: Path) -> None:
         assert [str(item) for item in check(engine, modes=("react",)).findings] == []
         machine = engine._runner.settings.machine
         assert machine is not None and [str(item) for item in defects_of(machine)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_diagram_is_the_one_of_the_documentation(name: str, tmp_path: Path) -> None:
+    """`paor diagram --app`, as its first lines say, in its folder."""
+    for path in MACHINES.glob("*.py"):
+        shutil.copy(path, tmp_path)
+    line = ("-m", "paor", "diagram", "--app", f"{name}:engine", "--format", "svg")
+    code, drawn = command(*line, folder=tmp_path)
+    kept = ROOT / "docs" / f"machine-{name.replace('_', '-')}.svg"
+    assert (code, drawn) == (0, kept.read_text(encoding="utf-8"))
+    own = {"office_hours": "office_hours", "two_reviewers": "FirstReview"}
+    assert own.get(name, name.capitalize()) in drawn
 
 
 def test_a_guard_takes_five_lines_and_a_phase_fifteen(monkeypatch: pytest.MonkeyPatch) -> None:
