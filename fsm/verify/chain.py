@@ -14,7 +14,7 @@ from typing import Any
 
 from ...states.run.phase_names import PHASES
 from ..journal.record import canonical_sorted
-from .machines import TABLE, Edge, Walked, may_be_own, walked_by
+from .machines import STANDARD_WALK, Edge, Walked, may_be_own, walked_by
 from .references import ERASED, Claim, Promised, is_number, json_object, promised_documents, references
 
 _KNOWN = ("guards", "counters", "request", "outcome")
@@ -72,8 +72,8 @@ class ChainWalk:
     spec_payload: int
     first: int = 0
     seq: int = 0
-    state: str = TABLE.initial
-    machine: Walked = TABLE
+    state: str = STANDARD_WALK.initial
+    machine: Walked = STANDARD_WALK
     text_of: Callable[[int], bytes | None] = _nothing
     count: int = 0
     claims: dict[int, Claim] = field(default_factory=dict)
