@@ -600,7 +600,7 @@ def test_a_changed_guard_is_named_by_replay_and_by_resume(tmp_path: Path) -> Non
         waiting = of.run("Do it")
     with engine(tmp_path / "runs.db", changed_guard(), []) as other:
         found = replay(other.journal, waiting.run_id, other)
-        assert "guard.two_failures" in [part.name for part in found.changed]
+        assert "guard.two_failures" in [part.part for part in found.changed]
         assert any(item.field == "guards.two_failures" for item in found.divergences)
         with pytest.raises(RunChanged) as caught:
             other.resume(waiting.run_id, answer={"advice": "x"})
@@ -631,7 +631,7 @@ def test_a_changed_row_or_phase_is_named(what: str, tmp_path: Path) -> None:
     make, part = CHANGED[what]
     with engine(tmp_path / "runs.db", make(), []) as other:
         changed = replay(other.journal, waiting.run_id, other).changed
-        assert part in [item.name for item in changed]
+        assert part in [item.part for item in changed]
 
 
 def test_another_pattern_of_tools_is_named(copy: Callable[[str], Recorded]) -> None:
@@ -644,7 +644,7 @@ def test_another_pattern_of_tools_is_named(copy: Callable[[str], Recorded]) -> N
             guard["tools"] = ["bank.*", "cash.*"]
     with engine(path, Machine.from_dict(data, machine), pay_script(5, 7)) as other:
         changed = replay(other.journal, run_id, other).changed
-    assert [item.name for item in changed] == ["guard.four_eyes"]
+    assert [item.part for item in changed] == ["guard.four_eyes"]
 
 
 # -- why -----------------------------------------------------------------------------------------------------------
@@ -765,7 +765,7 @@ def test_what_the_port_gave_is_the_cause(tmp_path: Path) -> None:
     script = [*call("patch.write", text="x"), refine("stop", answer="x")]
     ids = []
     for name, given in (("a", True), ("b", True), ("c", False)):
-        port = lambda run_id, phase, given=given: {"open": given}  # noqa: E731
+        port = lambda run_id, phase, given=given: {"open": given}
         with engine(tmp_path / f"{name}.db", machine, list(script), values=port) as of:
             ids.append(of.run("Do it").run_id)
     with (
