@@ -490,8 +490,7 @@ class Reader:
         if isinstance(data, dict):
             if type(data.get("n")) is int and set(data) <= {"n", "bytes", "digest"}:
                 return self._content(row, data["n"])
-            own = _OWN_KEYS | {"call"} if "phase" in data else _OWN_KEYS  # a visit names its call by its key
-            kept = {name: item for name, item in data.items() if name not in own}
+            kept = {name: item for name, item in data.items() if name not in _OWN_KEYS}
             return {name: self.value(row, item) for name, item in kept.items()}
         if isinstance(data, list):
             return [self.value(row, item) for item in data]
