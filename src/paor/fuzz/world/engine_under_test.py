@@ -427,7 +427,8 @@ def _worth_in_phase(reply: Said, run: Run) -> Said:
     if phase is None:
         return reply._replace(good=told)
     if told is None:
-        fits_it = not ParameterSchema(phase.reply or {}).check(read_object(reply.text) or {})
+        said = read_object(reply.text)
+        fits_it = isinstance(said, dict) and not ParameterSchema(phase.reply or {}).check(said)
         told = reply.good if fits_it is bool(reply.good) else None
     return reply._replace(good=told)
 
