@@ -104,6 +104,7 @@ def machine() -> Machine:
         .phase(Phase("Closing", tool="books.close", arguments={"day": 1}))
         .phase(Phase("Judging", prompt=FORM, reply=VERDICT))
         .row("Reviewing", "check_books", "Checking", when="review_success", before="finish", at_most=1)
+        .row("Reviewing", "ask_judge", "Judging", when="review_retry", before="retry", at_most=1)
         .row("Checking", "judge", "Judging", when="succeeded")
         .row("Checking", "rework", "Planning", at_most=1)
         .row("Checking", "give_up", "Failed")

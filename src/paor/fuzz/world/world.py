@@ -127,7 +127,7 @@ class World(SystemUnderTest):
         except (KeyboardInterrupt, UsageError) as error:
             if not isinstance(error, IllegalEvent):  # what no row takes is no mistake of whoever uses the kit
                 raise
-            raise self._with_script(self._violation("raises_nothing", f"{error:.500}")) from error
+            raise self._with_script(self._violation("raises_nothing", f"{error!s:.500}")) from error
         except Exception as error:
             if is_foreign(error):
                 raise
