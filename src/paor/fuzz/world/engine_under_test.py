@@ -428,11 +428,7 @@ def _worth_in_phase(reply: Said, run: Run) -> Said:
         return reply._replace(good=told)
     if told is None:
         said = read_object(reply.text)
-<<<<<<< HEAD
-        fits_it = not ParameterSchema(phase.reply or {}).check(said if isinstance(said, dict) else {})
-=======
         fits_it = isinstance(said, dict) and not ParameterSchema(phase.reply or {}).check(said)
->>>>>>> fuzzown
         told = reply.good if fits_it is bool(reply.good) else None
     return reply._replace(good=told)
 
