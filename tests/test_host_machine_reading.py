@@ -747,7 +747,7 @@ def test_two_runs_of_one_machine_differ_in_nothing(kind: str, tmp_path: Path) ->
         for _time in range(2):
             world.failures = failures
             ids.append(through(of, answers))
-        found = diff(of.journal, *ids)
+        found = diff(of.journal, ids[0], ids[1])
     assert (found.identical, found.others) == (True, ()), found
 
 
