@@ -18,6 +18,7 @@ from pathlib import Path
 
 import reference_pages
 from guarantees_table import breakage_table, guarantee_table
+from machine_parts import lines_table, phase_placeholders
 from pictures import pictures
 from planted_bugs_table import planted_table
 from rooms_picture import rooms_svg, rooms_table
@@ -37,6 +38,7 @@ PAGES = (
     "index.md",
     "machine.md",
     "howto/prompts.md",
+    "howto/machine.md",
     "cli.md",
     "web.md",
     "spec-coverage.md",
@@ -175,6 +177,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "predicates": predicates,
     "web_settings": web_settings,
     "placeholders": placeholders,
+    "phase_placeholders": phase_placeholders,
+    "machine_lines": lines_table,
     "commands": commands,
     "coverage": coverage,
     "guarantees": guarantee_table,

@@ -6,6 +6,8 @@ A shop's agent finds an order, and may send a mail once somebody has approved it
 
 from __future__ import annotations
 
+import importlib
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -78,6 +80,25 @@ def record(path: Path) -> tuple[str, ...]:
     return tuple(ids)
 
 
+MACHINES = Path(__file__).resolve().parent.parent / "examples" / "machines"
+OWN = ("verifying", "escalating", "two_reviewers", "triage", "office_hours")
+"""Examples of own machines."""
+
+
+def machine_pictures() -> dict[str, str]:
+    """Return the diagram of each example's machine by its file name."""
+    sys.path.insert(0, str(MACHINES))
+    try:
+        made = {name: importlib.import_module(name).engine for name in OWN}
+    finally:
+        sys.path.remove(str(MACHINES))
+    found = {}
+    for name, engine in made.items():
+        with engine(Journal(":memory:")) as drawn:
+            found[f"machine-{name.replace('_', '-')}.svg"] = diagram(drawn, form="svg")
+    return found
+
+
 def pictures() -> dict[str, str]:
     """Return every picture of the documentation by its file name, and the Mermaid form that a page shows."""
     with tempfile.TemporaryDirectory() as folder:
@@ -90,4 +111,5 @@ def pictures() -> dict[str, str]:
                 "coverage.svg": diagram(coverage=coverage_of(journal.reader), form="svg"),
                 "difference.svg": diagram(journal, one, form="svg", diff=other),
                 "difference.mermaid": diagram(journal, one, diff=other),
+                **machine_pictures(),
             }

@@ -18,15 +18,26 @@ from docstrings import Docstring, parsed
 import paor
 
 INNER = {
-    "Engine": frozenset(("current_spec",)),
+    "Engine": frozenset(("current_spec", "machine_for")),
     "Journal": frozenset(("reader",)),
     "Tool": frozenset(("invoke", "is_async", "reconciles_async", "spec")),
     "Redaction": frozenset(("found_in", "plan")),
     "EngineMachine": frozenset(("begin", "move", "teardown")),
     "WebFact": frozenset(("of", "read")),
+    "Intent": frozenset(("of", "read")),
+    "Message": frozenset(("of", "read", "told_error")),
+    "Observation": frozenset(("of", "read")),
+    "Selection": frozenset(("is_bare",)),
+    "StepCheck": frozenset(("of", "read")),
+    "ToolResult": frozenset(("of", "read")),
+    "Visit": frozenset(("of", "read")),
     "Phase": frozenset(("enter", "exit", "request")),
     "Machine": frozenset(
-        ("add_model", "add_states", "add_transition", "remove_transition", "rows", "rows_of")
+        (
+            *("add_model", "add_ordered_transitions", "add_states", "add_transition", "add_transitions"),
+            *("callback", "callbacks", "dispatch", "remove_model", "remove_transition", "set_state"),
+            *("rows", "rows_of"),
+        )
     ),
 }
 """Methods that paor itself calls; they may change without notice, so the reference leaves them out."""
@@ -57,6 +68,8 @@ def described(name: str) -> Member:
         return Member(inner, ast.Name(id="str"), parsed("Version of paor, such as ``0.1.0``."))
     if inspect.isclass(value):
         return _class(value)
+    if inspect.ismodule(value):
+        return Member(inner, ast.Module([], []), parsed(value.__doc__ or ""))
     module = _home_of(inner, home)
     node = _found(_tree(module), inner)
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -82,6 +82,13 @@ GROUPS = {
         ("Journal", "replay", "diff", "why", "why_not", "check", "coverage", "diagram"),
         module="paor.audit",
     ),
+    "machine": Group(
+        "The machine",
+        "Guards, phases and rows of your own, and what your functions are given. How to build one: "
+        "[build your own machine](../howto/machine.md).",
+        ("Machine", "Phase"),
+        module="paor.machine",
+    ),
     "errors": Group("Errors", "", module="paor.errors"),
     "fuzz": Group(
         "The fuzz kit",

@@ -36,7 +36,9 @@ def references(data):  # number, digest and size of every payload that JSON refe
 
 
 def check_run(db, spec, unsound):
-    run, own, row, before, first, seq, state = spec["run"], spec["spec_payload"], None, b"", 0, -1, "Planning"
+    run, own, row, before, first, seq = spec["run"], spec["spec_payload"], None, b"", 0, -1
+    data = loaded(db.execute("SELECT max(body) FROM payloads WHERE id = ?", (run << 32 | own,)).fetchone()[0])
+    state = loaded(data.get("host_machine")).get("initial", "Planning") if data else None  # erased: any phase
     results = [(run << 32 | own, {"first": 0, "label": INPUT.format(*spec) * (spec[1] == spec[2])})]
     if spec["parent_run_id"] is not None:  # a fork goes on from a row of its parent, whose hash it commits to
         parent = "SELECT transitions.* FROM transitions JOIN specs USING (run) WHERE run_id = ? AND seq = ?"
@@ -49,14 +51,13 @@ def check_run(db, spec, unsound):
     head, count, claims = digest(spec, spec.keys()[1:-3], before), max(own + 1, first), [(own, spec["spec"])]
     yield from () if head == spec["root_hash"] else ("specs: the immutable columns do not fit root_hash",)
     for row in db.execute(f"SELECT * FROM transitions {RANGE} ORDER BY id", (run,)):
-        place = f"transitions seq {row['seq']}"
-        if row[:3] != (run << 32 | seq + 1, run, seq + 1) or row["source"] != state or state in ENDED:
-            yield f"{place}: expected seq {seq + 1} from {state}"
+        if row[:3] != (run << 32 | seq + 1, run, seq + 1) or state in ENDED or state not in (None, row[5]):
+            yield f"transitions seq {row[2]}: expected seq {seq + 1} from {state}"
         if row["prev_hash"] != head or digest(row, row.keys()[2:-2], head) != row["hash"]:
-            yield f"{place}: the row does not fit its hash or the row before"
+            yield f"transitions seq {row[2]}: the row does not fit its hash or the row before"
         claims += references([loaded(row[name]) for name in ("request", "outcome", "change")])
         own = [n + 1 for n, *_ in references(loaded(row["change"])) if count <= n < 2**32]
-        yield from () if own else (f"{place}: its change is not a payload of its own",)
+        yield from () if own else (f"transitions seq {row[2]}: its change is not a payload of its own",)
         seq, state, head, count = row["seq"], row["dest"], row["hash"], (*own, count)[0]
         results += [(run << 32 | count - 1, loaded(row["outcome"]))][: row["trigger"] == "execute"]
         results[0][1].update(documents=loaded(row["counters"]).get("documents", 0)) if seq == 0 else None
@@ -146,5 +147,4 @@ def main(file="", kept="", *more, logs=("wal", "journal")):
     return main(file, kept) if again else print(f"{path}: {found or 'no'} defects") or 4 * bool(found)
 
 
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+sys.exit(main(*sys.argv[1:])) if __name__ == "__main__" else None

@@ -1,369 +1,444 @@
-"""
-Ways to get a machine of one's own wrong, written by hand: each is found before a run starts.
-
-Beside each stands who finds it: ``built``, what is added is refused where it is added; ``engine``, `Engine(machine=...)` refuses the whole machine;
-``check``, `paor check` finds it, since it shows only where the machine goes. What is found names the place.
-"""
+"""Defects planted in machines of a host's own, by kind: each is to be found before a run starts."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from paor import Machine, Phase
 from paor.machine import GuardContext
 
-from .own_machines import ADVICE, APPROVE, escalating, two_reviewers, verifying
-
-By = Literal["built", "engine", "check"]
+from .own_machines import CHOICE, TRIAGE, four_eyes, once_call, two_failures, verifying
 
 
-@dataclass(frozen=True)
-class OwnDefect:
+class OwnDefect(NamedTuple):
     """
-    One of them.
+    One planted defect.
 
     Attributes:
-        kind: What is wrong.
-        name: What was done.
-        make: Returns the machine.
-        by: Who finds it.
-        code: Of the finding; empty where the machine is refused while it is built.
-        place: What the message names.
+        kind: Of the list of kinds.
+        make: Builds the machine; may raise itself.
+        found: Where it is found: ``built`` (the method that adds it), ``engine`` (`Engine(machine=...)`), ``check`` (`paor check`).
+        code: Of the finding; empty where it is found while it is built.
+        told: What the message names.
     """
 
     kind: str
-    name: str
     make: Callable[[], Machine]
-    by: By
+    found: str
     code: str
-    place: str
+    told: str
 
 
-# -- guards that are fine ------------------------------------------------------------------------------------------
+def standard() -> Machine:
+    """Return the machine to begin with."""
+    return Machine.standard()
 
 
-def often(context: GuardContext) -> bool:
-    """More than one step was taken."""
-    return context.counters.step > 1
-
-
-def seldom(context: GuardContext) -> bool:
-    """An action has failed."""
+def open_question(context: GuardContext) -> bool:
+    """Something is open."""
     return context.counters.errors > 0
 
 
-# -- guards that raise, or give no truth value, in some states -----------------------------------------------------
+_COUNTED = [0]
 
 
-def last_failed(context: GuardContext) -> bool:
-    """The last action failed; before the first one there is none."""
-    return not context.run.memory.history[-1].success
+def counts_itself(context: GuardContext) -> bool:
+    """It counts how often it is asked."""
+    _COUNTED[0] += 1
+    return _COUNTED[0] < 9
 
 
-def over_limit(context: GuardContext) -> bool:
-    """The amount is over a limit, which a run need not have."""
-    return bool(context.counters.step > context.values["limit"])
+def by_the_clock(context: GuardContext) -> bool:
+    """It looks at a clock of its own."""
+    return time.time() > 0
 
 
-def over_optional_limit(context: GuardContext) -> bool:
-    """The same, without a default."""
-    return bool(context.counters.step > context.values.get("ceiling"))  # type: ignore[operator]
+def by_the_day(context: GuardContext) -> bool:
+    """It looks at today's date."""
+    return datetime.now().hour < 18  # noqa: DTZ005 - that is the defect
 
 
-def dear(context: GuardContext) -> bool:
-    """The call is a dear one; in Reviewing there may be none."""
-    return len(context.call.arguments) > 2  # type: ignore[union-attr]
+def by_chance(context: GuardContext) -> bool:
+    """It throws a coin."""
+    return random.random() < 0.5
 
 
-def says_nothing(context: GuardContext) -> bool:  # type: ignore[return]
-    """It forgets to say no."""
-    if context.run.memory.history and not context.run.memory.history[-1].success:
-        return True
-
-
-def counts(context: GuardContext) -> bool:
-    """It gives a number."""
-    return context.counters.step  # type: ignore[return-value]
-
-
-def asks_of_nobody(context: GuardContext) -> str:
-    """It asks about a call where there is none."""
-    return f"May {context.call.tool} be called?"  # type: ignore[union-attr]
-
-
-def list_of_arguments(context: GuardContext) -> Any:
-    """It gives a list."""
-    return ["all"]
-
-
-def advice_or_nothing(context: GuardContext) -> str:
-    """It tells what was advised, under a wrong name."""
-    visit = context.visited("Escalating")
-    return str(visit.value["advise"]) if visit is not None else ""
-
-
-# -- guards that are not pure --------------------------------------------------------------------------------------
-
-SEEN: list[int] = []
-_NUMBERS = itertools.count()
-calls = 0
-
-
-def office_hours(context: GuardContext) -> bool:
-    """It looks at a clock."""
-    return time.localtime().tm_hour < 18
-
-
-def one_in_ten(context: GuardContext) -> bool:
-    """It throws a die."""
-    return random.random() < 0.1
-
-
-def every_other(context: GuardContext) -> bool:
-    """It counts its calls."""
-    global calls
-    calls += 1
-    return calls % 2 == 0
-
-
-def is_staging(context: GuardContext) -> bool:
+def by_the_environment(context: GuardContext) -> bool:
     """It looks at the environment."""
-    return os.environ.get("STAGE") == "staging"
+    return "OPEN" in os.environ
 
 
-def reads_a_file(context: GuardContext) -> bool:
-    """It reads a file."""
-    with open("/tmp/allowed") as file:
-        return file.read() == "yes"
-
-
-def first_time(context: GuardContext) -> bool:
-    """It remembers the steps that it has seen."""
-    SEEN.append(context.counters.step)
-    return len(SEEN) == 1
-
-
-def notes_it(context: GuardContext) -> bool:
-    """It changes the values of the run."""
-    context.run.spec.values["seen"] = True
-    return True
-
-
-def remembering() -> Callable[[GuardContext], bool]:
-    """Return a guard with a counter in its closure."""
-    count = 0
+def _remembering() -> Callable[[GuardContext], bool]:
+    seen: list[int] = []
 
     def remembers(context: GuardContext) -> bool:
-        """It counts in its closure."""
-        nonlocal count
-        count += 1
-        return count % 2 == 0
+        """It remembers what it saw."""
+        seen.append(context.run.seq)
+        return len(seen) < 5
 
     return remembers
 
 
-def counts_within(context: GuardContext) -> bool:
-    """It counts in the values of the run, by a way that its code does not tell."""
-    for held in [context.run.spec.values]:
-        held["seen"] = held.get("seen", 0) + 1
+def changes_its_context(context: GuardContext) -> bool:
+    """It writes into what it looks at."""
+    context.trouble = "mine"
     return True
 
 
-def numbered(context: GuardContext) -> bool:
-    """It takes the next number of an iterator."""
-    return next(_NUMBERS) % 2 == 0
+class Desk:
+    """Something that changes where no guard can see it."""
+
+    def __init__(self) -> None:
+        self.open = 0
+
+    def is_open(self) -> bool:
+        """Return another answer each time."""
+        self.open += 1
+        return self.open % 2 == 0
 
 
-# -- machines ------------------------------------------------------------------------------------------------------
-
-STANDARD = Machine.standard()
-
-
-def thinking() -> Machine:
-    """Return a machine with a phase that asks nothing, without ways to it or from it."""
-    return STANDARD.phase(Phase("Thinking"))
+def raises_in_reviewing(context: GuardContext) -> bool:
+    """It takes a refinement for granted."""
+    return context.refinement.decision == "stop"  # type: ignore[union-attr]
 
 
-def required(guard: Callable[[GuardContext], bool], trigger: str = "specify") -> Machine:
-    """Return the standard machine with one condition more."""
-    return STANDARD.require(trigger, guard)
+def raises_without_value(context: GuardContext) -> bool:
+    """It takes a value of the host for granted."""
+    return bool(context.values["credit"] > 5)
 
 
-def asked(**asks: Any) -> Machine:
-    """Return a machine that asks something before an answer is reviewed, twice at most."""
+def raises_for_other_calls(context: GuardContext) -> bool:
+    """It takes an argument for granted that only some tools have."""
+    assert context.call is not None
+    return bool(context.call.arguments["amount"] < 10)
+
+
+def says_maybe(context: GuardContext) -> bool:
+    """It gives a number."""
+    return context.counters.step  # type: ignore[return-value]
+
+
+def asks_without_history(context: GuardContext) -> str:
+    """Return a question that takes an action for granted."""
+    return f"What of {context.run.memory.history[0].tool}?"
+
+
+def unbounded_ring() -> Machine:
+    """Return two phases that lead to each other for ever."""
     return (
-        STANDARD.phase(Phase("Asking", **asks))
-        .row("Planning", "ask", "Asking", before="answer", at_most=2)
-        .row("Asking", "back", "Planning", at_most=2)
-        .row("Asking", "give_up", "Failed")
+        standard()
+        .phase(Phase("There"))
+        .phase(Phase("Back"))
+        .row("Reviewing", "go", "There", when=open_question, before="next_step", at_most=1)
+        .row("There", "on", "Back", when=open_question)
+        .row("There", "end", "Planning")
+        .row("Back", "again", "There", when=open_question)
+        .row("Back", "end", "Planning")
     )
 
 
-def _unguarded_bound() -> Machine:
-    data = verifying().to_dict()
-    row = next(item for item in data["transitions"] if item["trigger"] == "rework")
-    del row["conditions"]
-    return Machine.from_dict(data, verifying())
-
-
-def _ring(bound: int | None = None) -> Machine:
+def rework(**bound: Any) -> Machine:
+    """Return Verifying whose way back has *bound*."""
     return (
-        STANDARD.phase(Phase("Asking"))
-        .phase(Phase("Thinking"))
-        .row("Reviewing", "ask", "Asking", when=often, before="finish")
-        .row("Asking", "think", "Thinking", when=seldom, at_most=bound)
-        .row("Asking", "finish", "Done")
-        .row("Thinking", "again", "Asking")
-    )
-
-
-def _elsewhere() -> Machine:
-    return (
-        STANDARD.phase(Phase("Verifying", tool="tests.run"))
+        standard()
+        .phase(Phase("Verifying", tool="tests.run"))
         .row("Reviewing", "verify", "Verifying", when="review_success", before="finish")
         .row("Verifying", "finish", "Done", when="succeeded")
-        .row("Verifying", "rework", "Planning", when=seldom)
-        .row("Verifying", "give_up", "Failed", at_most=3)
-        .row("Verifying", "end", "Failed")
+        .row("Verifying", "rework", "Planning", **bound)
     )
 
 
-def _answered() -> Machine:
-    return (
-        STANDARD.phase(Phase("Asking", question="Go on?", answer=ADVICE))
-        .row("Planning", "ask", "Asking", when=often, before="answer")
-        .row("Asking", "advise", "Planning", when=seldom)
-        .row("Asking", "give_up", "Failed")
+def aside(*rows: tuple[Any, ...], phase: Phase | None = None, **last: Any) -> Machine:
+    """Return a machine with one phase beside Reviewing, and *rows* of it."""
+    machine = standard().phase(phase or Phase("Aside"))
+    machine = machine.row(
+        "Reviewing", "step_aside", "Aside", when=open_question, before="next_step", at_most=2
     )
-
-
-def _looking() -> Machine:
-    return (
-        STANDARD.phase(Phase("Looking", question="May it be called?", answer=APPROVE))
-        .row("Specifying", "look", "Looking", when=("parameters_valid", seldom))
-        .row("Looking", "back", "Specifying")
-    )
-
-
-def _calling_again() -> Machine:
-    return (
-        STANDARD.phase(Phase("Verifying", tool="tests.run"))
-        .row("Reviewing", "verify", "Verifying", when="review_success", before="finish")
-        .row("Verifying", "finish", "Done", when="succeeded")
-        .row("Verifying", "once_more", "Verifying", when=seldom)
-        .row("Verifying", "give_up", "Failed")
-    )
-
-
-def _cage() -> Machine:
-    return (
-        STANDARD.phase(Phase("Asking"))
-        .phase(Phase("Thinking"))
-        .row("Planning", "ask", "Asking", when=often, before="answer")
-        .row("Asking", "think", "Thinking", at_most=3)
-        .row("Thinking", "again", "Asking", at_most=3)
-    )
-
-
-def _ending(*rows: tuple[Any, ...], **asks: Any) -> Machine:
-    """Return a machine with a phase *Ending* before Done that has these rows: trigger, destination, guards."""
-    machine = STANDARD.phase(Phase("Ending", **asks)).row(
-        "Reviewing", "end", "Ending", when="review_success", before="finish"
-    )
-    for trigger, dest, *when in rows:
-        machine = machine.row("Ending", trigger, dest, when=tuple(when))
+    for row in rows:
+        machine = machine.row("Aside", *row)
     return machine
 
 
-def _planned(when: str, before: str | None = None) -> Machine:
-    return (
-        thinking()
-        .row("Planning", "think", "Thinking", when=when, before=before, at_most=1)
-        .row("Thinking", "back", "Planning")
-    )
+SELF_LOOP = ("linger", "Aside", "not open_question")
 
-
-def told(tell: Callable[[GuardContext], str]) -> Machine:
-    """Return the escalating machine whose next plan is told by a function of the host's own."""
-    return (
-        STANDARD.phase(Phase("Escalating", question="How?", answer=ADVICE))
-        .row("Reviewing", "escalate", "Escalating", before="next_step", at_most=1)
-        .row("Escalating", "advise", "Planning", when="succeeded", tell=tell)
-        .row("Escalating", "give_up", "Failed")
-    )
-
-
-DEFECTS: tuple[OwnDefect, ...] = (
-    # a loop without a budget
-    OwnDefect("loop", "to a phase and back", lambda: thinking().row("Planning", "think", "Thinking", when=often, before="answer").row("Thinking", "back", "Planning"), "engine", "endless_loop", "Planning.think"),
-    OwnDefect("loop", "a phase that stays", lambda: _ending(("finish", "Done", often), ("stay", "Ending")), "engine", "endless_loop", "Ending.stay"),
-    OwnDefect("loop", "two phases in a ring", _ring, "engine", "endless_loop", "Asking.think"),
-    OwnDefect("loop", "the bound is on a row beside it", _elsewhere, "engine", "endless_loop", "Verifying.rework"),
-    OwnDefect("loop", "through an answer", _answered, "engine", "endless_loop", "Asking.advise"),
-    OwnDefect("loop", "through the completion review", lambda: verifying().phase(Phase("Thinking")).row("Reviewing", "think", "Thinking", when=often, before="finish").row("Thinking", "review", "Reviewing"), "engine", "endless_loop", "Thinking.review"),
-    OwnDefect("loop", "a call that is looked at again", _looking, "engine", "endless_loop", "Specifying.look"),
-    OwnDefect("loop", "a phase that calls again", _calling_again, "engine", "endless_loop", "Verifying.once_more"),
-    OwnDefect("loop", "a bound without its guard", _unguarded_bound, "engine", "endless_loop", "Verifying.rework"),
-    OwnDefect("loop", "a call that begins its phase anew", lambda: STANDARD.phase(Phase("Looking", tool="tests.run")).row("Specifying", "look", "Looking", when=often).row("Looking", "give_up", "Failed"), "engine", "endless_loop", "Specifying.look"),
-    OwnDefect("loop", "a bound of none", lambda: verifying(0), "built", "", "Verifying.rework"),
-    OwnDefect("loop", "a bound that is counted elsewhere, too", lambda: verifying().phase(Phase("Thinking")).row("Thinking", "rework", "Planning", at_most=3), "built", "", "Thinking.rework"),
-    # a dead end
-    OwnDefect("dead end", "two phases that lead to each other alone", _cage, "engine", "dead_end", "Asking"),
-    OwnDefect("dead end", "a phase that nothing leads on from", lambda: _ending(), "engine", "dead_end", "Ending"),
-    OwnDefect("dead end", "a call and no way on", lambda: _ending(tool="tests.run"), "engine", "uncovered_case", "Ending"),
-    OwnDefect("dead end", "a question and no way on", lambda: _ending(question="Good?"), "engine", "dead_end", "Ending"),
-    OwnDefect("dead end", "a run that begins where only Failed is", lambda: STANDARD.phase(Phase("Closed"), initial=True).row("Closed", "turn_away", "Failed"), "check", "unreachable_phase", "Planning"),
-    # a row that an earlier one shadows
-    OwnDefect("shadowed", "after the last one", lambda: _ending(("finish", "Done"), ("stay", "Failed")), "engine", "shadowed_row", "Ending.stay"),
-    OwnDefect("shadowed", "the same guards", lambda: _ending(("finish", "Done", often), ("leave", "Failed", often), ("end", "Done")), "engine", "shadowed_row", "Ending.leave"),
-    OwnDefect("shadowed", "more guards than one before it", lambda: _ending(("finish", "Done", often), ("leave", "Failed", often, seldom), ("end", "Done")), "engine", "shadowed_row", "Ending.leave"),
-    OwnDefect("shadowed", "two before it take everything", lambda: _ending(("finish", "Done", often), ("leave", "Failed", "not often"), ("end", "Done")), "engine", "shadowed_row", "Ending.end"),
-    OwnDefect("shadowed", "a guard that must hold and must not", lambda: _ending(("finish", "Done", often, "not often"), ("end", "Done")), "engine", "shadowed_row", "Ending.finish"),
-    OwnDefect("shadowed", "behind a row of paor's own that fits", lambda: _planned("answer_present"), "engine", "shadowed_row", "Planning.think"),
-    # a guard that raises in some states, or gives no truth value
-    OwnDefect("raises", "what it looks at is not there yet", lambda: required(last_failed, "finish"), "check", "guard_raises", "guard last_failed"),
-    OwnDefect("raises", "a value that a run need not have", lambda: required(over_limit), "check", "guard_raises", "guard over_limit"),
-    OwnDefect("raises", "a value without a default", lambda: required(over_optional_limit), "check", "guard_raises", "guard over_optional_limit"),
-    OwnDefect("raises", "a call where there may be none", lambda: required(dear, "finish"), "check", "guard_raises", "guard dear"),
-    OwnDefect("raises", "a case is forgotten", lambda: required(says_nothing), "check", "guard_raises", "guard says_nothing"),
-    OwnDefect("raises", "a number", lambda: required(counts), "check", "guard_raises", "guard counts"),
-    OwnDefect("raises", "a question about nothing", lambda: asked(question=asks_of_nobody), "check", "guard_raises", "Asking.question"),
-    OwnDefect("raises", "arguments that are a list", lambda: asked(tool="tests.run", arguments=list_of_arguments), "check", "guard_raises", "Asking.arguments"),
-    OwnDefect("raises", "a wrong name in an answer", lambda: told(advice_or_nothing), "check", "guard_raises", "Escalating.advise.tell"),
-    # a guard that is not pure
-    OwnDefect("impure", "a clock", lambda: required(office_hours), "engine", "impure_guard", "guard office_hours"),
-    OwnDefect("impure", "chance", lambda: required(one_in_ten), "engine", "impure_guard", "guard one_in_ten"),
-    OwnDefect("impure", "a global counter", lambda: required(every_other), "engine", "impure_guard", "guard every_other"),
-    OwnDefect("impure", "the environment", lambda: required(is_staging), "engine", "impure_guard", "guard is_staging"),
-    OwnDefect("impure", "a file", lambda: required(reads_a_file), "engine", "impure_guard", "guard reads_a_file"),
-    OwnDefect("impure", "a global list", lambda: required(first_time), "engine", "impure_guard", "guard first_time"),
-    OwnDefect("impure", "a variable of its closure", lambda: required(remembering()), "engine", "impure_guard", "guard remembers"),
-    OwnDefect("impure", "it changes its context", lambda: required(notes_it), "engine", "impure_guard", "guard notes_it"),
-    OwnDefect("impure", "an iterator", lambda: required(numbered), "engine", "impure_guard", "guard numbered"),
-    OwnDefect("impure", "it changes its context by a detour", lambda: required(counts_within), "check", "impure_guard", "guard counts_within"),
-    # a case that no row takes
-    OwnDefect("cover", "what did not succeed", lambda: _ending(("finish", "Done", "succeeded"), tool="tests.run"), "engine", "uncovered_case", "Ending"),
-    OwnDefect("cover", "what a guard refuses", lambda: _ending(("finish", "Done", often)), "engine", "uncovered_case", "Ending"),
-    OwnDefect("cover", "one of four cases", lambda: _ending(("finish", "Done", often, seldom), ("leave", "Failed", "not often"), ("stop", "Failed", "not seldom", "not often")), "engine", "uncovered_case", "Ending"),
-    OwnDefect("cover", "a bound that is used up", lambda: _ending().row("Ending", "rework", "Planning", at_most=2), "engine", "uncovered_case", "Ending"),
-    OwnDefect("cover", "a reply that does not fit", lambda: _ending(("finish", "Done", "succeeded"), prompt="Judge.\n=== user ===\n{{KEY:OBJECTIVE}}\n\n{{KEY:REPLY}}", reply=APPROVE), "engine", "uncovered_case", "Ending"),
-    # others
-    OwnDefect("name", "a guard that nobody knows", lambda: _ending(("finish", "Done", "is_good"), ("end", "Failed")), "engine", "unknown_name", "Ending.finish"),
-    OwnDefect("name", "a phase that nobody knows", lambda: STANDARD.row("Reviewing", "verify", "Verifying"), "built", "", "Reviewing.verify"),
-    OwnDefect("name", "a tool that the engine does not have", lambda: asked(tool="tests.walk"), "engine", "", "Asking"),
-    OwnDefect("name", "a function without one", lambda: required(lambda context: True), "built", "", "guard"),
-    OwnDefect("order", "a row from Executing", lambda: thinking().row("Executing", "think", "Thinking"), "built", "", "Executing.think"),
-    OwnDefect("order", "a row to Executing", lambda: thinking().row("Thinking", "execute_it", "Executing"), "built", "", "Thinking.execute_it"),
-    OwnDefect("order", "a row from Done", lambda: thinking().row("Done", "think", "Thinking"), "built", "", "Done.think"),
-    OwnDefect("order", "behind the approval", lambda: two_reviewers().row("Specifying", "think", "FirstReview", when=often, before="specify", at_most=1), "built", "", "Specifying.think"),
-    OwnDefect("order", "a refusal that is refused", lambda: required(often, "refuse"), "built", "", "refuse"),
-    OwnDefect("order", "back to Specifying without a call", lambda: escalating().row("Escalating", "specify_it", "Specifying", when=often), "engine", "unready_phase", "Escalating.specify_it"),
-    OwnDefect("order", "a phase that no run comes to", lambda: _ending(("finish", "Done")).phase(Phase("Thinking")).row("Thinking", "back", "Failed"), "engine", "unreachable_phase", "Thinking"),
-    OwnDefect("order", "a row whose guards never hold together", lambda: _planned("result_known", "answer"), "check", "row_never_taken", "Planning.think"),
-)  # fmt: skip
+DEFECTS: dict[str, OwnDefect] = {
+    # -- loops without a budget ------------------------------------------------------------------------------------
+    "back to planning by an answer": OwnDefect("loop", rework, "engine", "endless_loop", "Verifying.rework"),
+    "a phase that leads to itself": OwnDefect(
+        "loop",
+        lambda: aside(SELF_LOOP, ("back", "Planning")).guard(open_question),
+        "engine",
+        "endless_loop",
+        "Aside.linger",
+    ),
+    "two phases in a ring": OwnDefect("loop", unbounded_ring, "engine", "endless_loop", "There.on"),
+    "reviewing to reviewing": OwnDefect(
+        "loop",
+        lambda: (
+            standard()
+            .phase(Phase("Aside"))
+            .row("Reviewing", "step_aside", "Aside", when=open_question, before="next_step")
+            .row("Aside", "back", "Reviewing")
+        ),
+        "engine",
+        "endless_loop",
+        "Reviewing.step_aside",
+    ),
+    "specifying and back": OwnDefect(
+        "loop",
+        lambda: (
+            standard()
+            .phase(Phase("Looking", question="?"))
+            .row("Specifying", "look", "Looking", when=once_call)
+            .row("Looking", "back", "Specifying")
+        ),
+        "engine",
+        "endless_loop",
+        "Specifying.look",
+    ),
+    "planning to itself over a phase": OwnDefect(
+        "loop",
+        lambda: (
+            standard()
+            .phase(Phase("Pausing"))
+            .row("Planning", "pause", "Pausing", when=open_question, before="select")
+            .row("Pausing", "wake", "Planning")
+        ),
+        "engine",
+        "endless_loop",
+        "Planning.pause",
+    ),
+    "a bound that the loop does not come by": OwnDefect(
+        "loop",
+        lambda: (
+            aside(SELF_LOOP, ("back", "Planning", open_question, None), ("end", "Failed"))
+            .guard(open_question)
+            .row("Aside", "once", "Planning", when="concluded", before="back", at_most=1)
+        ),
+        "engine",
+        "endless_loop",
+        "Aside.linger",
+    ),
+    "a model asked for ever": OwnDefect(
+        "loop",
+        lambda: aside(
+            ("again", "Aside", "succeeded"),
+            ("back", "Planning"),
+            phase=Phase("Aside", prompt="{{KEY:OBJECTIVE}}", reply={"properties": {"a": {"type": "string"}}}),
+        ),
+        "engine",
+        "endless_loop",
+        "Aside.again",
+    ),
+    # -- dead ends ---------------------------------------------------------------------------------------------------
+    "nothing leads on": OwnDefect("dead end", aside, "engine", "uncovered_case", "Aside"),
+    "only itself leads on": OwnDefect(
+        "dead end",
+        lambda: (
+            standard()
+            .phase(Phase("Aside"))
+            .row("Reviewing", "step_aside", "Aside", when=open_question, before="next_step")
+            .row("Aside", "stay", "Aside", at_most=5)
+            .row("Aside", "remain", "Aside")
+        ),
+        "engine",
+        "dead_end",
+        "Aside",
+    ),
+    "two phases without a way out": OwnDefect(
+        "dead end",
+        lambda: (
+            standard()
+            .phase(Phase("There"))
+            .phase(Phase("Back"))
+            .row("Reviewing", "go", "There", when=open_question, before="next_step")
+            .row("There", "on", "Back")
+            .row("Back", "again", "There")
+        ),
+        "engine",
+        "dead_end",
+        "There",
+    ),
+    "a row to a phase that is not there": OwnDefect(
+        "dead end",
+        lambda: standard().row("Reviewing", "go", "Nowhere"),
+        "built",
+        "",
+        "there is no phase 'Nowhere'",
+    ),
+    # -- shadowed rows -----------------------------------------------------------------------------------------------
+    "behind a row without guards": OwnDefect(
+        "shadowed",
+        lambda: aside(("back", "Planning"), ("never", "Failed")),
+        "engine",
+        "shadowed_row",
+        "Aside.never",
+    ),
+    "the same guards twice": OwnDefect(
+        "shadowed",
+        lambda: aside(("back", "Planning", "concluded"), ("other", "Failed", "concluded"), ("end", "Failed")),
+        "engine",
+        "shadowed_row",
+        "Aside.other",
+    ),
+    "both values come before": OwnDefect(
+        "shadowed",
+        lambda: aside(
+            ("back", "Planning", "concluded"),
+            ("other", "Failed", "not concluded"),
+            ("end", "Failed", "final_action_pending"),
+        ),
+        "engine",
+        "shadowed_row",
+        "Aside.end",
+    ),
+    "rows of paor's own in passing": OwnDefect(
+        "shadowed",
+        lambda: (
+            standard()
+            .phase(Phase("Verifying", tool="tests.run"))
+            .row("Reviewing", "verify", "Verifying", when="review_success", before="format")
+            .row("Verifying", "finish", "Done")
+        ),
+        "engine",
+        "shadowed_row",
+        "Reviewing.finish",
+    ),
+    # -- guards that raise -------------------------------------------------------------------------------------------
+    "raises in some states": OwnDefect(
+        "raises",
+        lambda: standard().require("finish", raises_in_reviewing),
+        "check",
+        "guard_raises",
+        "raises_in_reviewing",
+    ),
+    "raises without a value of the host": OwnDefect(
+        "raises",
+        lambda: standard().require("specify", raises_without_value),
+        "check",
+        "guard_raises",
+        "context.values.get",
+    ),
+    "raises for calls of other tools": OwnDefect(
+        "raises",
+        lambda: standard().require("specify", raises_for_other_calls),
+        "check",
+        "guard_raises",
+        "raises_for_other_calls",
+    ),
+    "gives no bool": OwnDefect(
+        "raises",
+        lambda: standard().require("conclude", says_maybe),
+        "check",
+        "guard_raises",
+        "says_maybe gave a int",
+    ),
+    "a question that raises": OwnDefect(
+        "raises",
+        lambda: (
+            standard()
+            .phase(Phase("Opening", question=asks_without_history), initial=True)
+            .row("Opening", "begin", "Planning")
+        ),
+        "check",
+        "guard_raises",
+        "Opening.question",
+    ),
+    # -- impure guards -----------------------------------------------------------------------------------------------
+    "a clock": OwnDefect(
+        "impure", lambda: standard().require("specify", by_the_clock), "engine", "impure_guard", "time.time"
+    ),
+    "today": OwnDefect(
+        "impure", lambda: standard().require("specify", by_the_day), "engine", "impure_guard", "datetime"
+    ),
+    "chance": OwnDefect(
+        "impure", lambda: standard().require("specify", by_chance), "engine", "impure_guard", "random"
+    ),
+    "the environment": OwnDefect(
+        "impure",
+        lambda: standard().require("specify", by_the_environment),
+        "engine",
+        "impure_guard",
+        "environ",
+    ),
+    "a global that it changes": OwnDefect(
+        "impure", lambda: standard().require("specify", counts_itself), "engine", "impure_guard", "_COUNTED"
+    ),
+    "a closure that it changes": OwnDefect(
+        "impure", lambda: standard().require("specify", _remembering()), "engine", "impure_guard", "seen"
+    ),
+    "its own context": OwnDefect(
+        "impure",
+        lambda: standard().require("specify", changes_its_context),
+        "engine",
+        "impure_guard",
+        "trouble",
+    ),
+    # -- missing cover -----------------------------------------------------------------------------------------------
+    "no row where a call fails": OwnDefect(
+        "cover",
+        lambda: (
+            standard()
+            .phase(Phase("Verifying", tool="tests.run"))
+            .row("Reviewing", "verify", "Verifying", when="review_success", before="finish")
+            .row("Verifying", "finish", "Done", when="succeeded")
+        ),
+        "engine",
+        "uncovered_case",
+        "succeeded is False",
+    ),
+    "no row where the bound is used up": OwnDefect(
+        "cover", lambda: rework(at_most=3), "engine", "uncovered_case", "rework_left is False"
+    ),
+    "no row where a person declines": OwnDefect(
+        "cover",
+        lambda: aside(("back", "Planning", "succeeded"), phase=Phase("Aside", question="Go on?")),
+        "engine",
+        "uncovered_case",
+        "succeeded is False",
+    ),
+    "no row where an own guard says no": OwnDefect(
+        "cover",
+        lambda: aside(("back", "Planning", two_failures)),
+        "engine",
+        "uncovered_case",
+        "two_failures is False",
+    ),
+    # -- others --------------------------------------------------------------------------------------------------------
+    "a guard that is not there": OwnDefect(
+        "other",
+        lambda: standard().row("Reviewing", "go", "Done", when="moonlight", before="finish"),
+        "engine",
+        "unknown_name",
+        "moonlight",
+    ),
+    "a phase that nobody comes to": OwnDefect(
+        "other",
+        lambda: verifying().phase(Phase("Lonely")).row("Lonely", "end", "Failed"),
+        "engine",
+        "unreachable_phase",
+        "Lonely",
+    ),
+    "back to a call that is not there": OwnDefect(
+        "other", lambda: aside(("call_again", "Specifying")), "engine", "unready_phase", "Aside.call_again"
+    ),
+    "from where a tool works": OwnDefect(
+        "other", lambda: standard().row("Executing", "skip", "Planning"), "built", "", "would be lost"
+    ),
+    "an approval passed over": OwnDefect(
+        "other", lambda: standard().require("wait", four_eyes), "built", "", "passed over"
+    ),
+    "a choice in the middle": OwnDefect(
+        "other",
+        lambda: standard().phase(Phase("Triage", prompt=TRIAGE, reply=CHOICE, chooses=True)),
+        "built",
+        "",
+        "in which a run begins",
+    ),
+}
+"""By what is wrong."""

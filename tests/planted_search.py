@@ -1,10 +1,10 @@
 """
 What `tests.planted_bugs` runs in a process of its own: one search with the kit, or one replay of what it found.
 
-    python -m tests.planted_search search SEED EXAMPLES FOLDER
-    python -m tests.planted_search replay FILE
+    python -m tests.planted_search search AGENT SEED EXAMPLES FOLDER
+    python -m tests.planted_search replay AGENT FILE
 
-Both print one JSON object.
+Both print one JSON object; the agent is ``desk`` or ``machine``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from hypothesis import strategies as st
+
 import paor
 from paor import fuzz
 
-from .planted_agent import engine
+from . import planted_agent, planted_machine
 
 
 class Desk(fuzz.EngineMachine):
@@ -29,14 +31,29 @@ class Desk(fuzz.EngineMachine):
 
     def engine(self, journal: paor.Journal) -> paor.Engine:
         """Return the engine of a new process."""
-        return engine(journal)
+        return planted_agent.engine(journal)
 
 
-STEPS = 100
-"""Rules of one example, for several runs."""
+class OwnMachine(fuzz.EngineMachine):
+    """The agent with a machine of its own, whose runs know when the shop is open."""
+
+    runs = 3
+    values: ClassVar[Mapping[str, Sequence[Any]]] = {"cents": [100, 250], "number": [17]}
+    host_values: ClassVar[Any] = st.fixed_dictionaries({"open": st.booleans()})
+
+    def engine(self, journal: paor.Journal) -> paor.Engine:
+        """Return the engine of a new process."""
+        return planted_machine.engine(journal)
 
 
-def searched(seed: int, examples: int, folder: str) -> dict[str, Any]:
+AGENTS = {"desk": Desk, "machine": OwnMachine}
+"""By the name that a planted bug has for it."""
+
+STEPS = {"desk": 100, "machine": 60}
+"""Rules of one example, for several runs, by agent."""
+
+
+def searched(agent: str, seed: int, examples: int, folder: str) -> dict[str, Any]:
     """Return what a search for anything wrong in the agent comes to; its repro file is saved in *folder*."""
     began, first = time.process_time(), [0, 0.0]
 
@@ -44,7 +61,7 @@ def searched(seed: int, examples: int, folder: str) -> dict[str, Any]:
         if not first[0] and seen.failed:
             first[:] = [seen.examples, time.process_time() - began]
 
-    found = fuzz.search(Desk, examples=examples, steps=STEPS, number=seed, progress=progress)
+    found = fuzz.search(AGENTS[agent], examples=examples, steps=STEPS[agent], number=seed, progress=progress)
     spent = time.process_time() - began
     told: dict[str, Any] = {
         "found": found.repro is not None,
@@ -58,16 +75,19 @@ def searched(seed: int, examples: int, folder: str) -> dict[str, Any]:
     return told
 
 
-def replayed(file: str) -> dict[str, Any]:
+def replayed(agent: str, file: str) -> dict[str, Any]:
     """Return what a repro file violates now."""
-    violation = fuzz.load(file).run(Desk)
+    violation = fuzz.load(file).run(AGENTS[agent])
     return {"invariant": violation.invariant if violation is not None else "", "told": str(violation or "")}
 
 
 def main() -> None:
     """Do what the command line asks for."""
-    what, *rest = sys.argv[1:]
-    told = searched(int(rest[0]), int(rest[1]), rest[2]) if what == "search" else replayed(rest[0])
+    what, agent, *rest = sys.argv[1:]
+    if what == "search":
+        told = searched(agent, int(rest[0]), int(rest[1]), rest[2])
+    else:
+        told = replayed(agent, rest[0])
     print(json.dumps({"package": paor.__file__, **told}))
 
 

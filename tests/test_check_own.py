@@ -34,11 +34,11 @@ from paor.states.run.budgets import tools_withheld
 from paor.states.run.state import Run, chosen_spec
 from paor.testing import refine, review, scripted
 
-from . import own_machine_defects as planted
+from . import planted_own_machines as planted
 from .effort import examples
-from .own_machine_defects import DEFECTS, OwnDefect
 from .own_machines import APPROVE, CHOICE, World, escalating, triage, two_reviewers, verifying
 from .own_machines import engine as engine_of
+from .planted_own_machines import DEFECTS, OwnDefect
 from .test_check_soundness import LARGE, OWN, cut_run
 from .test_cli_support import Shell, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
 

@@ -367,7 +367,7 @@ def test_an_unexpected_exception_is_one_line_with_a_hint(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("oh\nno")
 
-    monkeypatch.setattr("paor.cli.commands.diagram.picture", broken)
+    monkeypatch.setattr("paor.cli.commands.diagram.drawn", broken)
     shell("diagram").refused("paor: internal error: ZeroDivisionError: oh no; set PAOR_TRACEBACK=1", code=1)
     monkeypatch.setenv("PAOR_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
@@ -382,7 +382,7 @@ def test_an_error_that_must_not_leave_a_run_is_internal(
     def broken(*_: object) -> None:
         raise InternalError("an invariant")
 
-    monkeypatch.setattr("paor.cli.commands.diagram.picture", broken)
+    monkeypatch.setattr("paor.cli.commands.diagram.drawn", broken)
     shell("diagram").refused("paor: internal error: InternalError: an invariant", code=1)
 
 
@@ -390,7 +390,7 @@ def test_ctrl_c_in_a_reading_command_is_quiet(shell: Shell, monkeypatch: pytest.
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("paor.cli.commands.diagram.picture", interrupted)
+    monkeypatch.setattr("paor.cli.commands.diagram.drawn", interrupted)
     said = shell("diagram")
     assert (said.code, said.out, said.err) == (130, "", "\npaor: interrupted\n")
 

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Journal, why
+from paor import Engine, Journal, ScriptedModel, why
 from paor.errors import UsageError
 from paor.fsm.check.bounded_specs import worlds_of
 from paor.fsm.check.checker import default_limits
 from paor.fsm.check.state_space import explore
+from paor.fsm.diagrams.overlays import coverage_of
 from paor.fsm.explain.coverage import (
     COUNT_MAX,
     UNREACHED,
@@ -24,11 +25,17 @@ from paor.fsm.explain.coverage import (
     GuardOutcome,
     coverage,
     possible_outcomes,
+    tried_rows,
 )
+from paor.fsm.explain.coverage import asked_guards as guards_asked
+from paor.fsm.machine.decide import machine_told
 from paor.fsm.machine.machine import Machine
 from paor.fsm.machine.table import ROWS, Row, rows_of
 from paor.fuzz.oracles.reachable_rows import never
+from paor.machine import GuardContext
+from paor.testing.pytest_coverage import Gathering
 
+from . import own_machines
 from .effort import examples
 from .journey import play
 from .plan_journeys import PLANNED
@@ -374,3 +381,159 @@ def test_a_tangled_table_is_counted_in_time() -> None:
     rows = [Row("A", f"t{n}", "B", names, "") for n, names in enumerate(guards)]
     found = Coverage.empty(rows)
     assert 0 < len(found.possible) <= 2 * sum(len(row.seen) for row in found.rows)
+
+
+# -- machines of a host's own --------------------------------------------------------------------------------------
+
+
+def free(context: GuardContext) -> bool:
+    """It is allowed."""
+    return True
+
+
+def required_rows(rows: list[Row], own: tuple[str, ...]) -> list[tuple[Taken, set[GuardOutcome]]]:
+    """Everything that a machine could record whose own guards are asked only where a row's other guards hold."""
+    found = []
+    for source in ("A", "B"):
+        for order in orders(rows, source):
+            names = sorted({guard.removeprefix("not ") for place in order for guard in rows[place].guards})
+            for drawn in product((True, False), repeat=len(names)):
+                values, recorded, tried = (
+                    dict(zip(names, drawn, strict=True)),
+                    dict[str, bool](),
+                    set[GuardOutcome](),
+                )
+                for place in order:
+                    needed = [
+                        (name.removeprefix("not "), not name.startswith("not "))
+                        for name in rows[place].guards
+                    ]
+                    first = [item for item in needed if item[0] not in own]
+                    asked = [name for name, _ in first]
+                    if all(values[name] is wanted for name, wanted in first):
+                        for name, wanted in needed:
+                            if name in own:
+                                asked.append(name)
+                                if values[name] is not wanted:
+                                    break
+                    for name in asked:
+                        recorded[name] = values[name]
+                        tried.add(GuardOutcome(place, name, values[name]))
+                    if holds(rows[place], values):
+                        row = rows[place]
+                        found.append((Taken(0, source, row.trigger, row.dest, recorded), tried))
+                        break
+    return found
+
+
+@given(TABLES, st.sampled_from([("a",), ("a", "b"), ("c", "d")]))
+@settings(max_examples=examples(100))
+def test_own_guards_are_counted_where_they_are_asked(rows: list[Row], own: tuple[str, ...]) -> None:
+    """Against every assignment of truth values: what is possible, and what each record counts."""
+    rows = [row for row in rows if not {guard.removeprefix("not ") for guard in row.guards} & {"hard_stop"}]
+    world = required_rows(rows, own)
+    keys = tuple(rows_key(row) for row in rows)
+    assert set(possible_outcomes(keys, own)) == {outcome for _, tried in world for outcome in tried}
+    for record, tried in world:
+        places = tried_rows(rows, record[1:4], record.guards, own)
+        assert places and tried == {
+            GuardOutcome(place, name, record.guards[name])
+            for place in places
+            for name in guards_asked(rows[place], record.guards, own)
+        }
+
+
+def own_run(tmp_path: Path, kind: str, name: str = "own.db") -> tuple[Engine, str]:
+    """Return an engine of one of the machines of `own_machines`, and the run that it has driven to its end."""
+    one, answers = own_machines.KINDS[kind](tmp_path / name, own_machines.World())
+    result = one.run("Do it")
+    for options in answers:
+        if result.waiting_for is not None:
+            result = one.resume(result.run_id, question=result.waiting_for.id, **options)
+    return one, result.run_id
+
+
+@pytest.mark.parametrize("kind", own_machines.KINDS)
+def test_rows_of_an_own_machine_are_counted_as_those_of_a_table_of_its_own(kind: str, tmp_path: Path) -> None:
+    one, run_id = own_run(tmp_path, kind)
+    with one:
+        rows, machine = one.journal.transitions(run_id), machine_told(one.journal.spec(run_id).host_machine)
+        found = coverage(rows, machine=machine)
+        assert coverage_of(one.journal.reader) == coverage_of(one.journal.reader, [run_id]) == found
+    assert found.transitions == 0 and found.rows == Coverage.empty().rows
+    (own,) = found.own
+    assert not own.foreign and sum(row.count for row in own.rows) == len(rows)
+    assert found.tables == (own,) and found.percent == own.percent
+    assert own.name and own.own_rows and {row.source for row in own.own_rows} - {row.source for row in ROWS}
+    text = found.wire_json()
+    assert Coverage.read(text) == found and Coverage.read(text).wire_json() == text
+    assert (found + found).own[0].transitions == 2 * len(rows)
+
+
+def test_the_report_of_standard_runs_alone_has_nothing_of_own_machines(tmp_path: Path) -> None:
+    with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as one:
+        run_id = one.run("Read the notes").run_id
+        found = coverage_of(one.journal.reader)
+        assert found == coverage(one.journal.transitions(run_id))
+    assert "own" not in found.wire() and "guards" not in found.wire()
+    assert found.tables == (found,)
+
+
+def test_runs_of_several_machines_are_counted_each_on_its_own(tmp_path: Path) -> None:
+    """One journal, three machines: the sum names the rows of each that no run took."""
+    path = str(tmp_path / "runs.db")
+    patches, queries = own_machines.patch_script("a"), own_machines.query_script("a")
+    for machine, script in (
+        (own_machines.verifying(), patches),
+        (own_machines.escalating(), queries),
+        (None, queries),
+    ):
+        with Engine(
+            ScriptedModel(script), own_machines.World().tools(), path, machine=machine, builtins=False
+        ) as one:
+            assert one.run("Ask").state == "Done"
+    with Journal(path, read_only=True) as journal:
+        found = coverage_of(journal.reader)
+        parts = [coverage_of(journal.reader, [run.run_id]) for run in journal.runs()]
+    assert sum(parts[1:], start=parts[0]) == found
+    assert [one.name for one in found.own] == ["Escalating", "Verifying"]
+    assert found.runs == 1 and len(found.tables) == 3
+    assert {row.trigger for row in found.own[1].own_rows if not row.count} == {"fail", "rework", "give_up"}
+
+
+def test_a_plugin_names_the_own_rows_that_no_test_took(tmp_path: Path) -> None:
+    gathering = Gathering.start(None, [])
+    try:
+        one, _ = own_run(tmp_path, "verifying")
+        one.close()
+    finally:
+        gathering.stop()
+    lines = gathering.lines()
+    assert lines[0] == "own machine: Verifying"
+    assert "never taken, a row of the host's own: Verifying give_up Failed" in lines
+    assert sum(line.startswith("rows ") for line in lines) == 1
+    other = Gathering(None, [])
+    other.take(gathering.wire())
+    assert other.lines() == lines
+
+
+def test_coverage_takes_a_table_or_a_machine() -> None:
+    machine = Machine.standard().require("finish", free)
+    with pytest.raises(UsageError, match="not both"):
+        coverage([], rows=ROWS, machine=machine)
+    assert coverage([], machine=Machine.standard()) == coverage([], machine=machine) == Coverage.empty()
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        1,
+        [{}],
+        [Coverage.empty().wire()],
+        [{"rows": [], "runs": 0, "transitions": 0, "foreign": [], "guards": ["b", "a"]}],
+        [{"rows": [], "runs": 0, "transitions": 0, "foreign": [], "guards": []}] * 2,
+    ],
+)
+def test_what_is_no_coverage_of_own_machines_is_refused(own: Any) -> None:
+    with pytest.raises(UsageError, match="not a coverage file"):
+        Coverage.read(changed(own=own))

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.fsm.machine.guard_code import impurities
+from paor.fsm.decision.guard_context import GuardContext
 from paor.fsm.machine.guards import GUARDS
+from paor.fsm.machine.purity.guard_code import impurities
 
 
 class Source(importlib.abc.InspectLoader):
@@ -935,11 +936,15 @@ def test_a_handler_knows_what_the_variables_held_where_it_came_from() -> None:
     assert of(text.format("pass")) != ()
 
 
-def asserting(context: object) -> bool:
-    """A guard of a host's own test module, whose asserts pytest rewrites."""
-    assert context is not None
-    return True
+def test_an_assert_that_pytest_has_rewritten_is_still_pure() -> None:
+    """A host's guards stand in its test files, too."""
 
+    def asserting(context: GuardContext) -> bool:
+        """The call has an amount."""
+        assert context.call is not None
+        return bool(context.call.arguments["amount"] < 10)
 
-def test_what_pytest_makes_of_an_assert_is_no_code_of_the_hosts() -> None:
+    assert any(
+        name.startswith("@py") for name in asserting.__code__.co_names
+    )  # as this file is compiled by pytest
     assert impurities(asserting) == ()

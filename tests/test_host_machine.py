@@ -46,11 +46,7 @@ def rows(of: Engine, run_id: str) -> list[Any]:
 
 def holds(of: Engine, run_id: str) -> None:
     """Assert that a run's journal verifies and replays identical with its engine, and that nothing but code is missing without it."""
-    assert [
-        item
-        for item in of.journal.verify()
-        if "not in the table here" not in item.problem and "shares tr" not in item.problem
-    ] == []
+    assert of.journal.verify() == []
     again = replay(of.journal, run_id, of)
     assert again.identical, (again.divergences, again.unchecked)
     alone = replay(of.journal, run_id)
@@ -926,7 +922,7 @@ def test_an_engine_without_the_machine_is_refused_and_can_still_replay(tmp_path:
     of, result = escalated(tmp_path / "runs.db")
     of.close()
     other = engine(tmp_path / "runs.db", None, [])
-    with pytest.raises(RunChanged, match=r"guard\.two_failures is not there any more"):
+    with pytest.raises(RunChanged, match="it stands in Escalating"):
         other.resume(result.run_id, answer={"advice": "x"})
     alone = replay(other.journal, result.run_id, other)
     assert alone.divergences == ()
@@ -972,6 +968,23 @@ def _same_words(context: GuardContext) -> str:
 WRONG: dict[str, tuple[Callable[[Machine], object], str]] = {
     "lambda as guard": (lambda m: m.require("specify", lambda context: True), "a function with a name"),
     "no function": (lambda m: m.require("specify", 1), "a function with a name"),  # type: ignore[arg-type]
+    "async guard": (lambda m: m.require("specify", _waiting), "_waiting cannot be async"),  # type: ignore[arg-type]
+    "guard without a context": (lambda m: m.require("specify", _nothing), "must take one argument"),  # type: ignore[arg-type]
+    "guard of two": (lambda m: m.require("specify", _two), "must take one argument"),  # type: ignore[arg-type]
+    "trigger misspelt": (lambda m: m.require("specfy", small), "did you mean specify?"),
+    "tool is no pattern": (lambda m: m.require("specify", small, tool=3), "a pattern of tools"),  # type: ignore[arg-type]
+    "tools are none": (lambda m: m.require("specify", small, tool=[]), "a pattern of tools"),
+    "answer is no mapping": (
+        lambda m: m.phase(Phase("Asking", question="?", answer="yes")),  # type: ignore[arg-type]
+        "answer is a mapping",
+    ),
+    "answer is no schema": (
+        lambda m: m.phase(Phase("Asking", question="?", answer={"type": "moon"})),
+        "answer: schema",
+    ),
+    "trigger of paor's": (lambda m: m.row("Planning", "execute", "Done"), "execute is paor's"),
+    "guard is a number": (lambda m: m.row("Reviewing", "go", "Done", when=3), "names of guards"),  # type: ignore[arg-type]
+    "row from Failed": (lambda m: m.row("Failed", "leap", "Planning"), "a run that has ended is over"),
     "name of paor's own": (lambda m: m.require("specify", _named("hard_stop")), "a guard of paor's own"),
     "name of a host guard of paor's": (
         lambda m: m.require("specify", _named("succeeded")),
@@ -1102,6 +1115,18 @@ WRONG: dict[str, tuple[Callable[[Machine], object], str]] = {
 }
 
 
+async def _waiting(context: GuardContext) -> bool:
+    return True
+
+
+def _nothing() -> bool:
+    return True
+
+
+def _two(context: GuardContext, more: int) -> bool:
+    return True
+
+
 def _named(name: str) -> Callable[[GuardContext], bool]:
     def guard(context: GuardContext) -> bool:
         return True
@@ -1130,6 +1155,11 @@ def test_a_machine_is_never_changed() -> None:
     assert machine.rows_of("FirstReview", waiting=True)[-1].trigger == "provide"
 
 
+def first_phase(phase: Phase) -> Machine:
+    """Return a machine that begins with *phase*."""
+    return Machine.standard().phase(phase, initial=True).row(phase.name, "begin", "Planning")
+
+
 ENGINES: dict[str, tuple[Callable[[], object], str]] = {
     "no machine": (lambda: "standard", "begin with Machine.standard"),
     "phase calls no tool": (
@@ -1140,6 +1170,59 @@ ENGINES: dict[str, tuple[Callable[[], object], str]] = {
             .row("Other", "end", "Failed")
         ),
         "no tool of this engine",
+    ),
+    "phase calls a tool with what it does not take": (
+        lambda: (
+            Machine.standard()
+            .phase(Phase("Paying", tool="bank.pay", arguments={"amuont": 5}))
+            .row("Reviewing", "pay", "Paying", when="review_success", before="finish")
+            .row("Paying", "end", "Done")
+        ),
+        "arguments for bank.pay: amuont",
+    ),
+    "phase asks the name of a model": (
+        lambda: first_phase(Phase("Asking", prompt=TRIAGE, reply=CHOICE, model="openai:cheap")),
+        "takes a model itself",
+    ),
+    "phase asks what is no model": (
+        lambda: first_phase(Phase("Asking", prompt=TRIAGE, reply=CHOICE, model=3)),
+        "is not a model",
+    ),
+    "guard misspelt": (
+        lambda: Machine.standard().row("Reviewing", "go", "Done", when="reveiw_success", before="finish"),
+        "did you mean review_success",
+    ),
+    "row that takes what is paor's": (
+        lambda: (
+            Machine.standard()
+            .phase(Phase("A"))
+            .row("Planning", "go", "A", before="select")
+            .row("A", "end", "Done")
+        ),
+        "go before it fits whenever it does; give that row guards",
+    ),
+    "row behind one that takes all": (
+        lambda: first_phase(Phase("A")).row("A", "late", "Done"),
+        "begin before it fits whenever it does; give it another place",
+    ),
+    "row that can never be taken": (
+        lambda: Machine.standard().row(
+            "Reviewing", "go", "Done", ("concluded", "not concluded"), before="finish"
+        ),
+        "must hold and must not hold",
+    ),
+    "loop without a bound": (
+        lambda: (
+            Machine.standard()
+            .phase(Phase("Verifying", tool="tests.run"))
+            .row("Reviewing", "verify", "Verifying", when="review_success", before="finish")
+            .row("Verifying", "rework", "Planning")
+        ),
+        r"(?s)^the machine cannot be used:\n  Reviewing.verify: it is part of a loop .*\n  Verifying.rework: it is part of a loop [^\n]*$",
+    ),
+    "port that nobody gives": (
+        lambda: Machine.standard().ask_values("specify"),
+        "give Engine.values=",
     ),
     "no end": (
         lambda: Machine.standard().phase(Phase("A")).row("Reviewing", "a", "A", when=small, before="finish"),
@@ -1165,3 +1248,73 @@ def test_an_engine_says_what_it_walks(tmp_path: Path) -> None:
     assert engine(tmp_path / "c.db", machine, []).machine is machine
     with pytest.raises(UsageError, match="values must be a function"):
         engine(tmp_path / "d.db", machine, [], values=1)
+    for never_asks in (machine, None):
+        with pytest.raises(UsageError, match="nothing asks the values port"):
+            engine(tmp_path / "d.db", never_asks, [], values=lambda run_id, phase: {})
+
+
+def test_an_empty_answer_fits_no_schema_of_a_phase(tmp_path: Path) -> None:
+    """A planner may be answered with nothing; a phase's guards may rely on what its schema requires."""
+    of = engine(
+        tmp_path / "runs.db", first_phase(Phase("A", question="How?", answer=ADVICE)), patch_script("a")
+    )
+    result = of.run("Do it")
+    nothings: tuple[Any, ...] = ({}, "", None, [])
+    for nothing in nothings:
+        with pytest.raises(UsageError, match="does not fit"):
+            of.resume(result.run_id, answer={"action": "accept", "content": nothing})
+    with pytest.raises(UsageError, match="does not fit"):
+        of.fork(result.run_id, 0, answer={})
+    assert of.resume(result.run_id, answer={"advice": "go"}).state == "Done"
+
+
+def test_an_engine_without_the_machine_says_so_in_one_line(tmp_path: Path) -> None:
+    """In a phase of the host's own it cannot go on at all; elsewhere only once somebody has accepted that."""
+    of, result = escalated(tmp_path / "runs.db")
+    of.close()
+    for machine in (None, verifying()):
+        other = engine(tmp_path / "runs.db", machine, query_script("a", "b", "c"), World())
+        for accept in (False, True):
+            with pytest.raises(RunChanged, match="stands in Escalating, a phase that") as caught:
+                other.resume(result.run_id, answer={"advice": "x"}, accept_changes=accept)
+            assert "\n" not in str(caught.value)
+        assert other.result(result.run_id).status == "waiting"
+        other.close()
+    path = tmp_path / "half.db"
+    of = engine(path, verifying(), patch_script("a"))
+    for event in of.stream("Mend it"):
+        if event.kind == "transition" and event.dest == "Observing":
+            break
+    run_id = of.journal.runs()[0].run_id
+    of.close()
+    other = engine(path, None, patch_script("a"))
+    with pytest.raises(RunChanged, match=r"this engine has none.*accept_changes") as caught:
+        other.resume(run_id)
+    assert "\n" not in str(caught.value)
+    assert (other.resume(run_id, accept_changes=True).state, "verify" in walk(other, run_id)) == (
+        "Done",
+        False,
+    )
+
+
+def test_the_sentence_of_a_guard_is_a_part_of_it(tmp_path: Path) -> None:
+    """The model reads it where a call is refused, so a run that stands before that is not resumed with another one unasked."""
+
+    def told(sentence: str) -> Machine:
+        def closed(context: GuardContext) -> bool:
+            return False
+
+        closed.__doc__ = sentence
+        return Machine.standard().require("specify", closed)
+
+    of = engine(tmp_path / "runs.db", told("The bank is shut."), pay_script(5))
+    for event in of.stream("Pay"):
+        if event.kind == "transition":
+            break
+    run_id = of.journal.runs()[0].run_id
+    of.close()
+    with pytest.raises(RunChanged, match=r"guard\.closed has changed"):
+        engine(tmp_path / "runs.db", told("Nobody is there."), pay_script(5)).resume(run_id)
+    of = engine(tmp_path / "runs.db", told("The bank is shut."), pay_script(5))
+    assert of.resume(run_id).state == "Done"
+    holds(of, run_id)

@@ -175,6 +175,7 @@ def test_what_a_host_touches_is_imported_by_nothing_below() -> None:
 TAKEN = {
     *(
         "Catalog",
+        "HasMachine",
         "JournalReader",
         "Readable",
         "Row",

@@ -25,8 +25,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
     yield Copy(tmp_path_factory.mktemp("copy"))
 
 
-def test_there_are_25_bugs_in_all_areas() -> None:
-    assert len(BUGS) == len({bug.name for bug in BUGS}) == 25
+def test_there_are_33_bugs_in_all_areas() -> None:
+    assert len(BUGS) == len({bug.name for bug in BUGS}) == 33
     areas = Counter(bug.area for bug in BUGS)
     assert areas.keys() >= {
         "guards",
@@ -37,6 +37,7 @@ def test_there_are_25_bugs_in_all_areas() -> None:
         "policy",
         "budgets",
         "resume",
+        "own machine",
     }
 
 
@@ -56,7 +57,7 @@ def test_what_was_measured_last_is_of_these_bugs_and_within_the_bounds() -> None
         facts = measured[bug.name]
         assert facts["invariant"] in bug.seen_by
         assert facts["examples"] <= EXAMPLES or facts["seconds"] <= SECONDS
-        assert facts["rows"] <= ROWS
+        assert facts["rows"] <= ROWS[bug.agent]
 
 
 def about(bug: Bug) -> list[str]:
@@ -65,7 +66,13 @@ def about(bug: Bug) -> list[str]:
 
 
 @pytest.mark.rotates(
-    data=["tests/planted_bugs.toml", "tests/planted_search.py", "tests/planted_agent.py"], files=about
+    data=[
+        "tests/planted_bugs.toml",
+        "tests/planted_search.py",
+        "tests/planted_agent.py",
+        "tests/planted_machine.py",
+    ],
+    files=about,
 )
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_the_kit_finds_a_planted_bug(bug: Bug, copy: Copy) -> None:
@@ -73,15 +80,19 @@ def test_the_kit_finds_a_planted_bug(bug: Bug, copy: Copy) -> None:
     assert problems(bug, judged(copy, bug)) == []
 
 
-def test_the_kit_finds_nothing_where_nothing_is_planted(copy: Copy) -> None:
-    """The same agent, the same search, no bug."""
-    told = judged(copy, None, examples=25)
+@pytest.mark.parametrize("agent", ["desk", "machine"])
+def test_the_kit_finds_nothing_where_nothing_is_planted(agent: str, copy: Copy) -> None:
+    """The same agents, the same search, no bug."""
+    told = judged(copy, None, examples=25, agent=agent)
     assert not told["found"], told
 
 
 @pytest.mark.large
+@pytest.mark.parametrize("agent", ["desk", "machine"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_kit_finds_nothing_where_nothing_is_planted_with_other_seeds(seed: int, copy: Copy) -> None:
+def test_the_kit_finds_nothing_where_nothing_is_planted_with_other_seeds(
+    seed: int, agent: str, copy: Copy
+) -> None:
     """As many examples as a bug is given."""
-    told = judged(copy, None, seed=seed)
+    told = judged(copy, None, seed=seed, agent=agent)
     assert not told["found"], told

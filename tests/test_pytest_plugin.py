@@ -136,8 +136,8 @@ def test_a_journal_with_a_forged_walk_fails_by_its_replay_alone(suite: pytest.Py
 
     def test_forged(paor_engine, monkeypatch):
         decide = loop.decide
-        def forged(*given):
-            decision = decide(*given)
+        def forged(*given, **more):
+            decision = decide(*given, **more)
             return type(decision)(decision.row, {**decision.guards, "hard_stop": True}, decision.change,
                                   decision.counters, decision.facts)
         monkeypatch.setattr(loop, "decide", forged)

@@ -247,7 +247,7 @@ SMALL: dict[str, tuple[tuple[str, str, str], ...]] = {
         ),
     ),
     "the parameter of a guard": (
-        (G, "def duplicate(case: Case) -> bool:", "def duplicate(it: Case) -> bool:"),
+        (G, "def duplicate(case: GuardContext) -> bool:", "def duplicate(it: GuardContext) -> bool:"),
         (G, "return case.duplicate is not None", "return it.duplicate is not None"),
     ),
     "the variable of a generator": (
@@ -303,8 +303,8 @@ SMALL: dict[str, tuple[tuple[str, str, str], ...]] = {
     "a constant has another annotation": (
         (
             C,
-            "def _fail_update(case: Case, reason: str) -> Update:",
-            "def _fail_update(case: Any, reason: Any) -> Any:",
+            "def _failed(case: GuardContext, reason: str) -> Update:",
+            "def _failed(case: Any, reason: Any) -> Any:",
         ),
     ),
     "parentheses and lines": (
@@ -531,8 +531,8 @@ MEANING: tuple[tuple[str, str, str, str], ...] = (
     (
         "guard.argument_missing",
         G,
-        "def argument_missing(case: Case) -> bool:\n",
-        "def argument_missing(case: Case) -> bool:\n    case = None\n",
+        "def argument_missing(case: GuardContext) -> bool:\n",
+        "def argument_missing(case: GuardContext) -> bool:\n    case = None\n",
     ),
     # a helper instead of another, a call left out, a decorator, a keyword
     (

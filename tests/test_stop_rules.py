@@ -305,6 +305,7 @@ COUNTED = {
 
 JUDGES = {
     "src/paor/fuzz/oracles/reference_model.py",
+    "src/paor/fuzz/oracles/own_machine.py",
     "src/paor/fuzz/oracles/run_oracle.py",
     "fsm/check/invariants.py",
 }

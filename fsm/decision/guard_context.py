@@ -181,6 +181,9 @@ class GuardContext(Struct):
         Return what the last stay in one of the host's own phases came to, None before the first.
 
         A stay that was about a call counts for this very call, its arguments and its number alone.
+
+        Args:
+            phase: Its name.
         """
         visit = (
             self.visit

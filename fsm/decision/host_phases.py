@@ -31,10 +31,11 @@ def read_host_phase(case: GuardContext, kit: RunResources) -> None:
     elif phase.question is not None:
         case.visit = _visit_of_answer(case.run, phase)
     else:
-        case.visit = _visit(case.run, phase, ok=True)
+        case.visit = visit_of(case.run, phase, ok=True)
 
 
-def _visit(run: Run, phase: Phase, *, ok: bool, value: Any = None, actor: str | None = None) -> Visit:
+def visit_of(run: Run, phase: Phase, *, ok: bool, value: Any = None, actor: str | None = None) -> Visit:
+    """Return what a stay of *run* in *phase* came to."""
     call = run.memory.intent.idempotency_key if run.memory.intent is not None and phase.tool is None else ""
     return Visit(phase.name, ok, value, actor, call, run.seq)
 
@@ -53,7 +54,7 @@ def _read_reply(case: GuardContext, phase: Phase, kit: RunResources) -> None:
     if isinstance(read, Invalid):
         case.problem = read
         return
-    case.visit = _visit(run, phase, ok=True, value=read)
+    case.visit = visit_of(run, phase, ok=True, value=read)
 
 
 def called_by(run: Run, phase: str) -> bool:
@@ -69,7 +70,7 @@ def _visit_of_call(run: Run, phase: Phase) -> Visit | None:
     summary = run.memory.history[-1].summary if run.memory.history else ""
     previews = observation.previews if observation is not None else ()
     output = "\n".join(preview.snippet for preview in previews if preview.snippet)
-    return _visit(
+    return visit_of(
         run, phase, ok=result.ok, value={"error": result.error, "summary": summary, "output": output}
     )
 
@@ -78,7 +79,7 @@ def _visit_of_answer(run: Run, phase: Phase) -> Visit | None:
     reply = run.memory.reply
     if reply is None:
         return None
-    return _visit(run, phase, ok=reply.action == "accept", value=reply.content, actor=reply.actor)
+    return visit_of(run, phase, ok=reply.action == "accept", value=reply.content, actor=reply.actor)
 
 
 # -- what a first phase chooses -----------------------------------------------------------------------------------

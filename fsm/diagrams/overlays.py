@@ -14,6 +14,7 @@ from ...states.base.errors import JournalDamaged, UsageError
 from ..explain.coverage import Coverage, coverage
 from ..explain.diff import RunDiff, diff
 from ..explain.divergence import CAUSES
+from ..explain.run_machines import machine_of_run
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import RunRow
 from ..machine.decide import machine_told
@@ -190,8 +191,8 @@ def difference_of(
 
 
 def covered(found: Coverage) -> Covered:
-    """Return a coverage with its title."""
-    return Covered("Coverage of the machine", found)
+    """Return a coverage with its title: of the standard machine where a run of it was counted, else of the first of the hosts' own."""
+    return Covered("Coverage of the machine", found.tables[0])
 
 
 def coverage_of(journal: JournalReader, run_ids: Sequence[str] | None = None) -> Coverage:
@@ -210,8 +211,22 @@ def coverage_of(journal: JournalReader, run_ids: Sequence[str] | None = None) ->
     else:
         runs = list({row.run: row for row in map(journal.run, run_ids)}.values())
         rows = _once(values for row in runs for values in journal.rows(row.run))
-    found = coverage(_Taken(values[0], *_step(values), _guards(values)) for values in rows)
-    return replace(found, runs=len(runs))
+    machines = {row.run: machine_of_run(journal, row.run) for row in runs}
+    others: dict[Machine, list[_Taken]] = {}
+
+    def of_the_standard_one() -> Iterator[_Taken]:
+        for values in rows:
+            taken = _Taken(values[0], *_step(values), _guards(values))
+            if taken.run not in machines:  # a fork's shared rows
+                machines[taken.run] = machine_of_run(journal, taken.run)
+            if machines[taken.run] is MACHINE:
+                yield taken
+            else:
+                others.setdefault(machines[taken.run], []).append(taken)
+
+    found = coverage(of_the_standard_one())
+    found = replace(found, runs=sum(machines[row.run] is MACHINE for row in runs))
+    return sum((coverage(taken, machine=machine) for machine, taken in others.items()), start=found)
 
 
 def objective_of(journal: JournalReader, row: RunRow) -> str | None:

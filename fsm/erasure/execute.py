@@ -22,7 +22,7 @@ from ..journal.rows import RunRow, StoredDocument
 from .plan import (
     ErasurePlan,
     documents_named,
-    numbers_named,
+    named_with,
     plan_document,
 )
 
@@ -221,13 +221,10 @@ def _erase_payloads(
     """Set bodies and salts to NULL, blank what named documents and the run itself, and add the record."""
     spec = journal.reader.root_columns(run)["spec_payload"]
     # the documents first: which of them a payload names can only be read while its body is there
-    named = [
-        run << 32 | number
-        for n in sorted(numbers)
-        for number in numbers_named(journal.reader.find_payload(run, n), spec=n == spec)
-    ]
+    named = named_with(journal.reader, run, numbers)
     connection.executemany(
-        "UPDATE documents SET name = ?, mime = ? WHERE id = ?", [(GONE, GONE, key) for key in named]
+        "UPDATE documents SET name = ?, mime = ? WHERE id = ?",
+        [(GONE, GONE, run << 32 | number) for number in named],
     )
     if spec in numbers:
         connection.execute('UPDATE specs SET "key" = ?, metadata = ? WHERE run = ?', (*NO_LABELS, run))

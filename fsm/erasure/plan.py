@@ -9,7 +9,7 @@ model has said in words of its own about an erased text cannot be known; only er
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -107,7 +107,7 @@ class ErasurePlan:
             if body is not None and form(body) in self._sources:
                 tainted |= _references(document.label, document.position)
         chosen: set[str] = set()
-        given = False
+        given, result = False, None
         for values in self.journal.rows(run) if tainted else ():
             row = transition_of(values)
             change = json_of(self.journal.find_payload(run, row.change["n"]))
@@ -119,11 +119,14 @@ class ErasurePlan:
                 given = whole or bool(chosen & tainted) or any(name in texts for name in tainted)
             elif row.trigger == "specify":
                 given = True  # the arguments were erased before: nobody can say what they named
+            if result and change.get("result") == result:  # rows of a host's own machine set it again
+                self.doom(run, [row.change["n"]])
             if row.trigger != "execute" or not given:
                 continue
+            result = _object(change, "result")
             asked = [place["n"] for pair in row.outcome.get("texts", ()) for place in pair]
             self.doom(run, [row.change["n"], *asked])
-            for made in _object(change, "result").get("documents") or ():
+            for made in result.get("documents") or ():
                 n = made["payload"]["n"]
                 body = self.journal.payload(run, n).body
                 tainted |= _references(made["label"], made["position"])
@@ -163,7 +166,30 @@ def json_of(payload: Payload | None) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def numbers_named(payload: Payload | None, *, spec: bool) -> list[int]:
+def named_with(journal: JournalReader, run: int, numbers: Collection[int]) -> list[int]:
+    """
+    Return the numbers of the documents whose names go with these payloads of a run.
+
+    An input is named by the spec, any other document by what the ``execute`` row of its call has set. A row of a host's own
+    machine sets the same result again; the names do not go with that.
+    """
+    if not numbers:
+        return []
+    spec = journal.root_columns(run)["spec_payload"]
+    rows = journal.query(
+        "SELECT CASE WHEN json_valid(change) THEN change ->> '$.n' END FROM transitions"
+        " WHERE id BETWEEN ? AND ? AND \"trigger\" = 'execute'",
+        (run << 32, run << 32 | (2**32 - 1)),
+    )
+    naming = {spec, *(n for (n,) in rows)}
+    return [
+        number
+        for n in sorted(naming.intersection(numbers))
+        for number in _numbers_named(journal.find_payload(run, n), spec=n == spec)
+    ]
+
+
+def _numbers_named(payload: Payload | None, *, spec: bool) -> list[int]:
     """Return the numbers of the documents whose names a payload holds: a spec those of inputs, a change its result's."""
     data = json_of(payload)
     try:

@@ -9,7 +9,7 @@ from typing import Any
 from ...states.base.errors import JournalDamaged
 from ...states.records.actions import Intent
 from ...states.records.questions import Answer
-from ...states.run.phase_names import EXECUTING, FINAL, SPECIFYING
+from ...states.run.phase_names import EXECUTING, FINAL, PHASES, SPECIFYING
 from ...states.run.state import Change
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import Transition
@@ -46,6 +46,7 @@ class RunCall:
         result: What came of it in a few words: the summary of what was observed, or the error.
         decided: What people decided about it, in order.
         asked_at, started_at, ended_at: In microseconds since the epoch; None for what did not happen.
+        caller: The phase of the host's own that asked for it; empty for a call that the model or a plan chose.
     """
 
     seq: int
@@ -60,6 +61,7 @@ class RunCall:
     asked_at: int | None = None
     started_at: int | None = None
     ended_at: int | None = None
+    caller: str = ""
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, keys as the attributes."""
@@ -81,10 +83,15 @@ def calls_of(journal: Readable, run_id: str) -> list[RunCall]:
     reader = reader_of(journal, "calls_of takes a Journal, such as calls_of(engine.journal, run_id)")
     calls: list[RunCall] = []
     open_: RunCall | None = None
+    caller = ""
     for row in reader.transitions(run_id):
         change = _change_of(reader, row)
-        if open_ is None and row.source == SPECIFYING and row.trigger in ("wait", "specify", "refuse"):
-            open_ = _begun(row, change)
+        if open_ is not None and _is_dropped(row, change):
+            open_.outcome, open_.ended_at, open_ = "refused", row.at, None
+        if row.dest == SPECIFYING != row.source:
+            caller = _caller(row, change, caller)
+        if open_ is None and row.source == SPECIFYING and (row.trigger in _BEGINS or row.dest not in PHASES):
+            open_ = _begun(row, change, caller)
             calls.append(open_)
         if open_ is not None:
             _take(open_, row, change)
@@ -97,12 +104,35 @@ def calls_of(journal: Readable, run_id: str) -> list[RunCall]:
     return calls
 
 
-def _begun(row: Transition, change: Change) -> RunCall:
+_BEGINS = ("wait", "specify", "refuse")
+"""Rows of Specifying with which a call begins; one to a phase of the host's own, which looks at the call, is another."""
+
+
+def _caller(row: Transition, change: Change, before: str) -> str:
+    """Return which phase of the host's own asked for the call that is specified from *row* on; the rows tell it once texts are erased."""
+    if change.selection:
+        return change.selection.caller
+    if row.source in PHASES:
+        return ""
+    return row.source if row.trigger == "call" else before
+
+
+def _is_dropped(row: Transition, change: Change) -> bool:
+    """Whether a row of the host's own machine leaves a call that was looked at, without making it."""
+    return (
+        row.source not in PHASES
+        and row.dest not in FINAL
+        and row.dest != row.source
+        and change.intent is None
+    )
+
+
+def _begun(row: Transition, change: Change, caller: str) -> RunCall:
     intent: Intent | None = change.intent or None
     tool = intent.tool if intent else change.result.tool if change.result else ""
     if not tool and change.question:
         tool = change.question.tool or change.question.kind
-    return RunCall(row.seq, row.step, row.action, tool or str(row.request.get("tool", "")))
+    return RunCall(row.seq, row.step, row.action, tool or str(row.request.get("tool", "")), caller=caller)
 
 
 def _take(call: RunCall, row: Transition, change: Change) -> None:

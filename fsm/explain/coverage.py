@@ -10,15 +10,19 @@ Coverage: which rows of the table were taken, and which guards were seen true an
   part of the sum (see `possible_outcomes`): of the table that is shipped an ``answer_valid`` that is false in the
   ``provide`` rows, which no row follows, and two that no state comes to (`UNREACHED`). So 100 % can be reached.
 
+A host's own machine is a table of its own: `Coverage.own` has one for each machine whose runs were counted, told apart by their rows. Its own
+guards are asked only where a row's other guards hold, so one is tried with a row only then.
+
 What a record says is believed only as far as the table allows it: a step that the table does not have, or whose
 recorded guards choose another row, is counted as `Coverage.foreign` and covers nothing.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple, Protocol, Self
@@ -27,13 +31,15 @@ import msgspec
 from msgspec.structs import replace
 
 from ...states.base.errors import UsageError
+from ...states.run.phase_names import PHASES, PLANNING, SPECIFYING
+from ..machine.machine import MACHINE, Machine
 from ..machine.table import ROWS, Row
 
 FORMAT = "paor-coverage"
 VERSION = 1
 COUNT_MAX = 2**53 - 1
 """The largest whole number that every reader of JSON gives back as it was."""
-ROWS_MAX, FOREIGN_MAX = 1000, 10_000
+ROWS_MAX, FOREIGN_MAX, MACHINES_MAX = 1000, 10_000, 100
 """What a coverage file may hold."""
 
 
@@ -62,6 +68,15 @@ WORK_MAX = 200_000
 
 
 _SHIPPED: tuple[RowKey, ...] = tuple((row.source, row.trigger, row.dest, row.guards) for row in ROWS)
+
+
+def _in_order(row: Row) -> Row:
+    """Return a row of an own machine with its guards in the order in which they are asked and recorded: those that must hold first."""
+    return dataclasses.replace(row, guards=(*row.conditions, *(f"not {name}" for name in row.unless)))
+
+
+_STANDARD = frozenset((row.source, row.trigger, row.dest, _in_order(row).guards) for row in ROWS)
+"""The shipped rows as an own machine has them."""
 
 
 class GuardOutcome(NamedTuple):
@@ -162,33 +177,59 @@ class Coverage:
         runs: How many runs were counted; one that is in two sums counts twice.
         transitions: How many records were counted.
         foreign: Recorded steps that are not in the table, sorted.
+        guards: Names of the guards of a host's own machine, sorted: they are asked only where a row's other guards hold.
+        own: What runs of hosts' own machines have covered of theirs, one for each machine, in the order of their names; none of them
+            has any itself.
     """
 
     rows: tuple[RowCoverage, ...]
     runs: int = 0
     transitions: int = 0
     foreign: tuple[ForeignStep, ...] = ()
+    guards: tuple[str, ...] = ()
+    own: tuple[Coverage, ...] = ()
 
     @classmethod
-    def empty(cls, rows: Sequence[Row] = ROWS) -> Self:
+    def empty(cls, rows: Sequence[Row] = ROWS, guards: Collection[str] = ()) -> Self:
         """
         Return the coverage of no run, the start of a sum.
 
         Args:
             rows: The table that is measured; default: paor's own.
+            guards: Names of the guards of a host's own machine.
         """
         unseen = [tuple(map(GuardCount, guard_names(row))) for row in rows]
         return cls(
             tuple(
                 RowCoverage(row.source, row.trigger, row.dest, row.guards, 0, seen)
                 for row, seen in zip(rows, unseen, strict=True)
-            )
+            ),
+            guards=tuple(sorted(guards)),
         )
+
+    @property
+    def name(self) -> str:
+        """Return what a host's own machine has that the standard one has not, in words; empty for the standard one."""
+        phases = dict.fromkeys(row.source for row in self.rows if row.source not in PHASES)
+        rows = dict.fromkeys(f"{row.source}.{row.trigger}" for row in self.own_rows)
+        return ", ".join(phases or self.guards or rows)
+
+    @property
+    def own_rows(self) -> tuple[RowCoverage, ...]:
+        """Return the rows that the standard machine does not have, or not with these guards."""
+        shipped = _STANDARD | set(_SHIPPED)
+        return tuple(row for row in self.rows if row.key not in shipped)
+
+    @property
+    def tables(self) -> tuple[Coverage, ...]:
+        """Return what counts for the whole, one coverage a machine: the standard one only if a run of it was counted, or no other was."""
+        standard = (dataclasses.replace(self, own=()),) if self.transitions or not self.own else ()
+        return (*standard, *self.own)
 
     @property
     def possible(self) -> tuple[GuardOutcome, ...]:
         """Return the guard outcomes that a journal can hold, in the order of the table: the whole of 100 %."""
-        return possible_outcomes(tuple(row.key for row in self.rows))
+        return possible_outcomes(tuple(row.key for row in self.rows), self.guards)
 
     @property
     def missing_rows(self) -> tuple[RowCoverage, ...]:
@@ -212,9 +253,11 @@ class Coverage:
 
     @property
     def percent(self) -> float:
-        """Return the share of rows and possible guard outcomes together, rounded down to a tenth."""
-        whole = len(self.rows) + len(self.possible)
-        return _percent(whole - len(self.missing_rows) - len(self.missing_outcomes), whole)
+        """Return the share of rows and possible guard outcomes of all machines together, rounded down to a tenth."""
+        tables = self.tables
+        whole = sum(len(one.rows) + len(one.possible) for one in tables)
+        missing = sum(len(one.missing_rows) + len(one.missing_outcomes) for one in tables)
+        return _percent(whole - missing, whole)
 
     def seen(self, outcome: GuardOutcome) -> int:
         """
@@ -243,15 +286,30 @@ class Coverage:
         for step in (*self.foreign, *other.foreign):
             foreign[step.source, step.trigger, step.dest] += step.count
         rows = (_sum_of(one, two) for one, two in zip(self.rows, other.rows, strict=True))
+        own = dict[tuple[RowKey, ...], Coverage]()
+        for one in (*self.own, *other.own):
+            key = tuple(row.key for row in one.rows)
+            own[key] = own[key] + one if key in own else one
         return Coverage(
-            tuple(rows), self.runs + other.runs, self.transitions + other.transitions, _foreign(foreign)
+            tuple(rows),
+            self.runs + other.runs,
+            self.transitions + other.transitions,
+            _foreign(foreign),
+            tuple(sorted({*self.guards, *other.guards})),
+            tuple(own[key] for key in sorted(own, key=lambda key: (own[key].name, key))),
         )
 
     def wire(self) -> dict[str, Any]:
         """Return it as JSON-able data, with the table that it was measured on."""
+        found = self._parts()
+        if self.own:
+            found["own"] = [one._parts() | {"guards": list(one.guards)} for one in self.own]
+        return {"format": FORMAT, "version": VERSION, **found}
+
+    def _parts(self) -> dict[str, Any]:
         parts = {name: getattr(self, name) for name in ("foreign", "rows", "runs", "transitions")}
         found: dict[str, Any] = json.loads(msgspec.json.encode(parts))
-        return {"format": FORMAT, "version": VERSION, **found}
+        return found
 
     def wire_json(self) -> str:
         """Return it as JSON with sorted keys, one line for each row, at the end a line end: same counts, same bytes."""
@@ -265,7 +323,7 @@ class Coverage:
         return "{\n" + ",\n".join(parts) + "\n}\n"
 
     @classmethod
-    def read(cls, text: str | bytes) -> Self:
+    def read(cls, text: str | bytes) -> Coverage:
         """
         Return the coverage that `wire_json` has written.
 
@@ -281,40 +339,77 @@ class Coverage:
             raise UsageError(f"not a coverage file: {_one_line(error)}") from None
         if found.format != FORMAT or found.version != VERSION:
             raise UsageError(f"not a coverage file: it must say format {FORMAT!r} and version {VERSION}")
-        steps = [(step.source, step.trigger, step.dest) for step in found.foreign]
-        if steps != sorted(set(steps)):
-            raise UsageError("not a coverage file: the foreign steps are not sorted, or one stands twice")
-        for row in found.rows:
-            if [one.guard for one in row.seen] != list(guard_names(Row(*row.key, ""))):
-                raise UsageError(
-                    f"not a coverage file: {_one_line(row.name)}: seen does not name the row's guards"
-                )
-        return cls(found.rows, found.runs, found.transitions, found.foreign)
+        own = tuple(_table_of(one, one.guards) for one in found.own)
+        keys = [tuple(row.key for row in one.rows) for one in own]
+        if len(set(keys)) != len(keys):
+            raise UsageError("not a coverage file: a machine stands twice")
+        return dataclasses.replace(_table_of(found, ()), own=own)
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
-    """A coverage file."""
+class _Table(msgspec.Struct, forbid_unknown_fields=True):
+    """The coverage of one machine in a file."""
 
-    format: str
-    version: int
     rows: Annotated[tuple[RowCoverage, ...], msgspec.Meta(max_length=ROWS_MAX)]
     runs: Count
     transitions: Count
     foreign: Annotated[tuple[ForeignStep, ...], msgspec.Meta(max_length=FOREIGN_MAX)]
 
 
-def coverage(transitions: Iterable[TakenRow], *, rows: Sequence[Row] = ROWS) -> Coverage:
+class _OwnTable(_Table, forbid_unknown_fields=True):
+    """The coverage of a host's own machine."""
+
+    guards: Annotated[tuple[str, ...], msgspec.Meta(max_length=ROWS_MAX)]
+
+
+class _File(_Table, forbid_unknown_fields=True):
+    """A coverage file."""
+
+    format: str
+    version: int
+    own: Annotated[tuple[_OwnTable, ...], msgspec.Meta(max_length=MACHINES_MAX)] = ()
+
+
+def _table_of(found: _Table, guards: tuple[str, ...]) -> Coverage:
+    """Return what a file says of one machine, checked."""
+    steps = [(step.source, step.trigger, step.dest) for step in found.foreign]
+    if steps != sorted(set(steps)):
+        raise UsageError("not a coverage file: the foreign steps are not sorted, or one stands twice")
+    for row in found.rows:
+        if [one.guard for one in row.seen] != list(guard_names(Row(*row.key, ""))):
+            raise UsageError(
+                f"not a coverage file: {_one_line(row.name)}: seen does not name the row's guards"
+            )
+    if list(guards) != sorted(set(guards)):
+        raise UsageError("not a coverage file: the guards of a machine are not sorted, or one stands twice")
+    return Coverage(found.rows, found.runs, found.transitions, found.foreign, guards)
+
+
+def coverage(
+    transitions: Iterable[TakenRow], *, rows: Sequence[Row] | None = None, machine: Machine | None = None
+) -> Coverage:
     """
-    Return what *transitions* cover of a table.
+    Return what *transitions* cover of a table, or of a host's own machine.
 
     Args:
         transitions: Records of any number of runs, in any order, as `Journal.transitions` gives them. Those of a
             fork include the ones that it shares with its parent; leave them out if both are counted.
         rows: The table; the engine's own by default.
+        machine: That the runs walk, where it is a host's own; what it covers is `Coverage.own`.
 
     Returns:
         The counts; the same for the same records, whatever their order.
     """
+    if machine is None or machine is MACHINE:
+        return _counted(transitions, ROWS if rows is None else rows, frozenset())
+    if rows is not None:
+        raise UsageError("coverage takes rows or a machine, not both")
+    rows = tuple(map(_in_order, machine.rows))
+    found = _counted(transitions, rows, machine.host.guards.keys())
+    return dataclasses.replace(Coverage.empty(), own=(found,) if found.transitions else ())
+
+
+def _counted(transitions: Iterable[TakenRow], rows: Sequence[Row], own: Collection[str]) -> Coverage:
+    """Return what *transitions* cover of *rows*, among whose guards *own* are a host's."""
     taken, runs, odd = Counter[tuple[Step, tuple[Literal, ...]]](), set[int](), Counter[Step]()
     total = 0
     for record in transitions:
@@ -328,13 +423,13 @@ def coverage(transitions: Iterable[TakenRow], *, rows: Sequence[Row] = ROWS) -> 
     counts, seen = Counter[int](), Counter[GuardOutcome]()
     for (step, values), times in taken.items():
         guards = dict(values)
-        tried = tried_rows(rows, step, guards)
+        tried = tried_rows(rows, step, guards, own)
         if not tried:
             odd[step] += times
             continue
         counts[tried[-1]] += times
         for place in tried:
-            for name in guard_names(rows[place]):
+            for name in asked_guards(rows[place], guards, own):
                 seen[GuardOutcome(place, name, guards[name])] += times
     found = tuple(
         replace(
@@ -349,7 +444,7 @@ def coverage(transitions: Iterable[TakenRow], *, rows: Sequence[Row] = ROWS) -> 
         )
         for place, row in enumerate(Coverage.empty(rows).rows)
     )
-    return Coverage(found, len(runs), total, _foreign(odd))
+    return Coverage(found, len(runs), total, _foreign(odd), tuple(sorted(own)))
 
 
 def _sum_of(one: RowCoverage, two: RowCoverage) -> RowCoverage:
@@ -380,13 +475,18 @@ def _one_line(text: object) -> str:
 
 
 @lru_cache(maxsize=64)
-def possible_outcomes(rows: tuple[RowKey, ...]) -> tuple[GuardOutcome, ...]:
+def possible_outcomes(rows: tuple[RowKey, ...], own: tuple[str, ...] = ()) -> tuple[GuardOutcome, ...]:
     """
     Return the guard outcomes that a journal can hold.
 
     One is left out when it is proved by the table alone, guards being free to say anything, that with this value either a
     row before always fits, or no row from here on does. A table so entangled that the proof takes too long keeps the
-    outcome. Of the shipped table what no state comes to (`UNREACHED`) is left out as well.
+    outcome. Of the shipped table what no state comes to (`UNREACHED`) is left out as well, and so of a host's own machine as far as
+    none of its rows can lead there.
+
+    Args:
+        rows: The table.
+        own: Names of the guards of a host's own, each asked only where the row's other guards hold.
     """
     table = [Row(*key, "") for key in rows]
     needed, names = [required_values(row) for row in table], [guard_names(row) for row in table]
@@ -397,18 +497,52 @@ def possible_outcomes(rows: tuple[RowKey, ...]) -> tuple[GuardOutcome, ...]:
             for index, place in enumerate(order):
                 for name in names[place]:
                     for value in (True, False):
-                        if _possible(tried, index, (name, value), work):
+                        asked = (*_asked_after(table[place], name, own), (name, value))
+                        if _possible(tried, index, asked, work):
                             found.add(GuardOutcome(place, name, value))
-    if rows == _SHIPPED:
-        found = {one for one in found if (*rows[one.place][:2], one.guard, one.value) not in UNREACHED}
+    found -= _unreached(rows)
     ranks = {(place, name): rank for place, own in enumerate(names) for rank, name in enumerate(own)}
     return tuple(sorted(found, key=lambda one: (one.place, ranks[one.place, one.guard], not one.value)))
 
 
-def _possible(tried: Sequence[tuple[Literal, ...]], index: int, literal: Literal, work: list[int]) -> bool:
-    """Return whether the row at *index* can be tried while *literal* holds, so that it or a later row is taken."""
+def _unreached(rows: tuple[RowKey, ...]) -> set[GuardOutcome]:
+    """Return the outcomes of the shipped rows in *rows* that no state comes to; a host's row to their phase may lead there."""
+    more = set() if rows == _SHIPPED else set(rows) - _STANDARD
+    if rows != _SHIPPED and not set(rows) >= _STANDARD:
+        return set()
+    led = {dest for source, _, dest, _ in more if source != dest}
+    return {
+        GuardOutcome(place, guard, value)
+        for place, row in enumerate(rows)
+        for source, trigger, guard, value in UNREACHED
+        if row[:2] == (source, trigger) and not led & {PLANNING, SPECIFYING}
+    }
+
+
+def _asked_after(row: Row, name: str, own: Collection[str]) -> tuple[Literal, ...]:
+    """Return what must hold of a row for a guard of it to be asked: of a host's own all guards of paor's and those before it."""
+    if name not in own:
+        return ()
+    needed = required_values(row)
+    before = next(place for place, literal in enumerate(needed) if literal[0] == name)
+    return tuple(literal for place, literal in enumerate(needed) if literal[0] not in own or place < before)
+
+
+def asked_guards(row: Row, guards: Mapping[str, bool], own: Collection[str]) -> tuple[str, ...]:
+    """Return the guards of a tried row that were asked for it."""
+    return tuple(
+        name
+        for name in guard_names(row)
+        if all(guards.get(other) is value for other, value in _asked_after(row, name, own))
+    )
+
+
+def _possible(
+    tried: Sequence[tuple[Literal, ...]], index: int, asked: tuple[Literal, ...], work: list[int]
+) -> bool:
+    """Return whether the row at *index* can be tried while *asked* holds, so that it or a later row is taken."""
     for end in range(index, len(tried)):
-        needed = (literal, *tried[end])
+        needed = (*asked, *tried[end])
         values = dict(needed)
         fits = all(values[name] is value for name, value in needed)
         if fits and _satisfiable(tried[:end], values, work):
@@ -440,25 +574,36 @@ def _order(rows: Sequence[Row], source: str, *, waiting: bool) -> tuple[int, ...
     return tuple(place for place in own if place not in answers)
 
 
-def tried_rows(rows: Sequence[Row], step: Step, guards: Mapping[str, bool]) -> tuple[int, ...]:
-    """Return the places of the rows that were tried, the last of them taken; none when the table would not do this."""
+def tried_rows(
+    rows: Sequence[Row], step: Step, guards: Mapping[str, bool], own: Collection[str] = frozenset()
+) -> tuple[int, ...]:
+    """
+    Return the places of the rows that were tried, the last of them taken; none when the table would not do this.
+
+    Args:
+        rows: The table.
+        step: Source, trigger and destination as recorded.
+        guards: As recorded.
+        own: Names of the guards of a host's own, each asked only where a row's other guards hold.
+    """
     source, trigger, dest = step
     for waiting in (True,) if trigger == "provide" else (False, True):
         order = _order(rows, source, waiting=waiting)
-        tried = _first_fit([rows[place] for place in order], guards)
+        tried = _first_fit([rows[place] for place in order], guards, own)
         if tried and (rows[order[tried - 1]].trigger, rows[order[tried - 1]].dest) == (trigger, dest):
             return order[:tried]
     return ()
 
 
-def _first_fit(rows: Sequence[Row], guards: Mapping[str, bool]) -> int:
+def _first_fit(rows: Sequence[Row], guards: Mapping[str, bool], own: Collection[str]) -> int:
     """Return how many rows were tried until one fitted; 0 when none does or *guards* are not exactly theirs."""
     names = set[str]()
     for tried, row in enumerate(rows, start=1):
-        names.update(guard_names(row))
-        if any(name not in guards for name in guard_names(row)):
+        asked = asked_guards(row, guards, own) if own else guard_names(row)
+        names.update(asked)
+        if any(name not in guards for name in asked):
             return 0
-        if all(guards[name] is value for name, value in required_values(row)):
+        if all(guards.get(name) is value for name, value in required_values(row)):
             return tried if len(names) == len(guards) else 0
     return 0
 

@@ -20,6 +20,7 @@ from ...states.base.errors import Erased, JournalDamaged, PaorError
 from ...states.records.actions import DocumentRef
 from ...states.records.outcomes import Outcome
 from ...states.run.phase_names import FINAL
+from ...states.run.state import Change
 from ..journal.file import damage_told
 from ..journal.lineage import SharedPart, part_with
 from ..journal.payloads import content_key
@@ -28,7 +29,16 @@ from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import Transition
 from ..replay.comparison import first_line
 from ..replay.restore import run_before
-from .divergence import CAUSES, ComparedPart, causes_of, parts_between, parts_used
+from .divergence import (
+    CAUSES,
+    ComparedPart,
+    Recorded,
+    causes_of,
+    changed_guards,
+    host_causes,
+    parts_between,
+    parts_used,
+)
 
 LINE_CHARS = 400
 """Characters of a differing line that are kept."""
@@ -258,6 +268,8 @@ def _from_within(
 ) -> _Found:
     """Return a difference in a request or a decision: what decides is not the same."""
     place = first_place(*values)
+    if place[0].startswith("request.values"):
+        return _Found(row.seq, place, "values", "the engine's values port gave something else")
     what = "decided otherwise" if judged else "asked otherwise"
     try:
         run, theirs = (run_before(side.journal, side.row.run_id, row.seq) for side in (one, two))
@@ -266,7 +278,11 @@ def _from_within(
         detail = f"{what}; why cannot be derived: {str(error).partition(';')[0]}"
         return _Found(row.seq, place, "code", detail)
     parts = parts_between(run.spec, theirs.spec)
-    causes = causes_of(run, row, outcome, [*parts, *parts_used(run, theirs)])
+    causes = (
+        changed_guards(parts, row, other)
+        or causes_of(run, row, outcome, [*parts, *parts_used(run, theirs)], one.recorded(row))
+        or host_causes(parts, run, row, other)
+    )
     if not causes and not _same_inputs(one, two, run.spec.documents, theirs.spec.documents):
         return _Found(row.seq, place, "config", f"{what} because of documents", names=("documents",))
     if not causes:
@@ -414,9 +430,22 @@ class Reader:
     def request_facts(self, row: Transition) -> dict[str, Any]:
         """Return a row's request without its prompt and without the model's name."""
         kept = {name: value for name, value in row.request.items() if name not in ("prompt", "model")}
+        for name in ("values", "spec"):
+            if name in kept:
+                kept[name] = self.value(row, kept[name])
         if "payloads" in kept:
             kept["payloads"] = [self.value(row, {"n": number}) for number in kept["payloads"]]
         return kept
+
+    def recorded(self, row: Transition) -> Recorded:
+        """Return what a row has recorded of what the host's own code gave; nothing of it once erased."""
+        body = self.journal.payload(row.run, row.change["n"]).body
+        place = row.request.get("values")
+        values = self.journal.payload(row.run, place["n"]).body if place is not None else None
+        return Recorded(
+            Change.read(body) if body is not None else Change(),
+            orjson.loads(values) if values is not None else {},
+        )
 
     def outcome_facts(self, row: Transition) -> dict[str, Any]:
         """Return a row's outcome as far as it came from outside: texts, codes, how it ended; no usage, no label."""

@@ -8,19 +8,26 @@ otherwise is a cause. When nothing does, it was decided by other code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import orjson
 from msgspec.structs import replace
 
 from ...states.base.errors import PaorError
 from ...states.records.outcomes import Outcome
+from ...states.run.host_machine import machine_data
+from ...states.run.phase_names import PHASES
 from ...states.run.spec import Spec
-from ...states.run.state import Run, initial_run
+from ...states.run.state import Change, Run, initial_run
+from ..decision.guard_context import Given
+from ..decision.host_machine import recorded_phases
 from ..decision.run_resources import RunResources
 from ..journal.rows import Transition
 from ..machine.decide import Moment, decide, request_of
+from ..machine.machine import MACHINE
 from ..versioning.fingerprints import given_fingerprints
+from ..versioning.host_code import host_fingerprints
 
 CAUSES: dict[str, str] = {
     "model_output": "the model said something else",
@@ -28,6 +35,8 @@ CAUSES: dict[str, str] = {
     "answer": "a person answered otherwise",
     "prompt": "the prompts are not the same",
     "code": "paor decides otherwise: another version, or a changed guard",
+    "machine": "they walk other machines: a row, a phase or a guard of the host's own",
+    "values": "the host gave other values",
     "config": "they were started with other settings",
     "policy": "the host allows other things",
     "budget": "another budget, or another use of it",
@@ -77,6 +86,19 @@ class ComparedPart(NamedTuple):
     counters: Mapping[str, int] = {}
 
 
+class Recorded(NamedTuple):
+    """
+    What a row has recorded of what the host's own code gave.
+
+    Attributes:
+        change: What the row set.
+        fresh: Values from the engine's ``values`` port.
+    """
+
+    change: Change
+    fresh: Mapping[str, Any]
+
+
 def parts_between(left: Spec, right: Spec) -> list[ComparedPart]:
     """Return every part in which two specs differ, documents left out: their content is compared elsewhere."""
     found = []
@@ -85,6 +107,8 @@ def parts_between(left: Spec, right: Spec) -> list[ComparedPart]:
         whole = {name: other}
         if one == other or name in _NAMES or name == "documents":
             continue
+        if name in ("machine", "phase_tools") and left.host_machine != right.host_machine:
+            continue  # named by its rows and phases
         if name in ("limits", "policy"):
             for field in type(one).model_fields:
                 before, after = getattr(one, field), getattr(other, field)
@@ -100,8 +124,18 @@ def parts_between(left: Spec, right: Spec) -> list[ComparedPart]:
                     found.append(ComparedPart("prompt", f"templates.{key}", before, after, {name: texts}))
         elif name == "tools":
             found.append(_tools(left, right))
+        elif name == "host_machine":
+            found += _machine_parts(left, right)
+        elif name == "values":
+            found += [
+                ComparedPart("values", f"values.{key}", one.get(key), other.get(key), whole)
+                for key in dict.fromkeys((*one, *other))
+                if one.get(key) != other.get(key)
+            ]
         elif name == "fingerprints":  # of what is in the spec itself nothing new
-            before, after = _of_code(one, left), _of_code(other, right)
+            before, after = (
+                _of_code(parts, spec, left, right) for parts, spec in ((one, left), (other, right))
+            )
             if before != after:
                 found.append(ComparedPart("code", name, before, after, whole))
         else:
@@ -110,9 +144,74 @@ def parts_between(left: Spec, right: Spec) -> list[ComparedPart]:
     return found
 
 
-def _of_code(parts: Mapping[str, str], spec: Spec) -> dict[str, str]:
+def _machine_parts(left: Spec, right: Spec) -> list[ComparedPart]:
+    """Return the rows, phases and guards of the host's own in which two machines differ; each exchanges the whole machine."""
+    one, other = _machine_digests(left), _machine_digests(right)
+    names = {name for machine in (left, right) for name in recorded_phases(machine.host_machine)}
+    templates = {name: text for name, text in left.templates.items() if name not in names}
+    templates |= {name: text for name, text in right.templates.items() if name in names}
+    changed = {
+        "host_machine": right.host_machine,
+        "phase_tools": right.phase_tools,
+        "templates": templates,
+    }
+    return [
+        ComparedPart("machine", name, one.get(name, ""), other.get(name, ""), changed)
+        for name in dict.fromkeys((*one, *other))
+        if one.get(name) != other.get(name)
+    ]
+
+
+def _machine_digests(spec: Spec) -> dict[str, str]:
+    return host_fingerprints(spec.host_machine or orjson.dumps(MACHINE.to_dict()).decode())
+
+
+def changed_guards(parts: Sequence[ComparedPart], row: Transition, other: Transition) -> list[ComparedPart]:
+    """Return the guards of the host's own that say something else in two rows, and are not the same function in both runs."""
+    differ = {f"guard.{name}" for name in _differing(row, other)}
+    return [part for part in parts if part.cause == "machine" and part.name in differ]
+
+
+def host_causes(
+    parts: Sequence[ComparedPart], run: Run, row: Transition, other: Transition
+) -> list[ComparedPart]:
+    """
+    Return what of the host's own can have made two rows differ: its code is not here, so nothing can be decided again.
+
+    Args:
+        parts: In which the runs differ.
+        run: One of them as it stood before its row.
+        row, other: The rows.
+
+    Returns:
+        Rows and phases that only one machine has, at the place where the runs stand; else those that are others there; else the
+        values that the host gave, where a guard of its own looked at them.
+    """
+    places = (f"row.{row.source}.", f"row.{other.source}.")
+    phases = {f"phase.{name}" for item in (row, other) for name in (item.source, item.dest)}
+    here = [
+        part
+        for part in parts
+        if part.cause == "machine" and (part.name in phases or part.name.startswith(places))
+    ]
+    if here:
+        return [part for part in here if "" in (part.left, part.right)] or here
+    own = {guard["name"] for guard in machine_data(run.spec.host_machine).get("guards", ())}
+    looked = row.source not in PHASES or own & _differing(row, other)
+    return [part for part in parts if part.cause == "values" and looked]
+
+
+def _differing(row: Transition, other: Transition) -> set[str]:
+    names = {*row.guards, *other.guards}
+    return {name for name in names if row.guards.get(name) is not other.guards.get(name)}
+
+
+def _of_code(parts: Mapping[str, str], spec: Spec, left: Spec, right: Spec) -> dict[str, str]:
     given = given_fingerprints(spec)
-    return {name: digest for name, digest in parts.items() if name not in given}
+    named = ("row.",) if left.host_machine != right.host_machine else ()  # among the parts of the machine
+    return {
+        name: digest for name, digest in parts.items() if name not in given and not name.startswith(named)
+    }
 
 
 def _tools(left: Spec, right: Spec) -> ComparedPart:
@@ -153,7 +252,7 @@ def _exchange_part(run: Run, part: ComparedPart) -> Run:
 
 
 def causes_of(
-    run: Run, row: Transition, outcome: Outcome | None, parts: list[ComparedPart]
+    run: Run, row: Transition, outcome: Outcome | None, parts: list[ComparedPart], recorded: Recorded
 ) -> list[ComparedPart]:
     """
     Return the parts without whose difference *row* would have come out like the other run's.
@@ -163,17 +262,18 @@ def causes_of(
         row: As recorded.
         outcome: What came back; None to look at the request alone.
         parts: In which the two runs differ.
+        recorded: What the row has recorded of the host's own.
     """
-    usual = _derive(run, row, outcome)
+    usual = _derive(run, row, outcome, recorded)
     return [
         part
         for part in parts
-        if part.cause != "code"  # a name of the code, not the code itself
-        and _derive(_exchange_part(run, part), row, outcome) != usual
+        if part.cause not in ("code", "machine")  # a name of the code, not the code itself
+        and _derive(_exchange_part(run, part), row, outcome, recorded) != usual
     ]
 
 
-def _derive(run: Run, row: Transition, outcome: Outcome | None) -> object:
+def _derive(run: Run, row: Transition, outcome: Outcome | None, recorded: Recorded) -> object:
     """Return what comes out of a run: its request, and with an outcome the decision; an error is a result, too."""
     try:
         kit = RunResources(run.spec)
@@ -182,7 +282,8 @@ def _derive(run: Run, row: Transition, outcome: Outcome | None) -> object:
         texts = [message.body for message in kit.messages(kind, run)] if kind is not None else []
         if outcome is None:
             return type(request), kind, texts
-        decision = decide(run, outcome, Moment(row.at, 0), kit)
+        given = Given(dict(row.guards), recorded.change)
+        decision = decide(run, outcome, Moment(row.at, 0), kit, given=given, fresh=recorded.fresh)
         return decision.row, decision.guards, decision.facts, decision.change.wire_json()
     except (PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:
         # what the exchange breaks comes out otherwise, too

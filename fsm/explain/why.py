@@ -26,14 +26,19 @@ from ..journal.file import damage_told
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import RunRow, Transition
-from ..machine.decide import machine_told, request_of
+from ..machine.decide import request_of
 from ..machine.guards import GUARDS, Guard, doubt_words, words_of
+from ..machine.machine import MACHINE
 from ..machine.stop_rules import read_case
 from ..machine.table import Row
 from ..replay.comparison import request_facts
+from ..replay.machines import machines_of
 from ..replay.restore import run_before
+from ..versioning.amendments import amend_spec
 from .calls import decision_words
 from .coverage import required_values
+
+_OWN_ERASED = "a row of the host's own machine; the record of that machine was erased"
 
 REPEATS_NAMED = 3
 """Most earlier calls that are named of those that a blocked call repeats."""
@@ -100,6 +105,7 @@ class Why:
         candidates: Every row of the table that was tried or would have been, in order.
         note: What could not be derived, and why.
         question: What the run waits for, for the row that asks and for the one that the answer will decide; else None.
+        phases: Every phase of the run's machine.
     """
 
     run_id: str
@@ -114,13 +120,16 @@ class Why:
     candidates: tuple[Candidate, ...] = field(repr=False)
     note: str = ""
     question: Question | None = None
+    phases: tuple[str, ...] = field(default=PHASES, repr=False)
 
     def wire(self) -> dict[str, Any]:
-        """Return the JSON form, keys as the attributes."""
-        return asdict(self) | {
+        """Return the JSON form, keys as the attributes, without the phases."""
+        data = asdict(self) | {
             "candidates": [asdict(item) for item in self.candidates],
             "question": self.question.wire() if self.question is not None else None,
         }
+        del data["phases"]
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +181,25 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
         rows = journal.transitions(row.run_id)
         taken = rows[place] if place <= row.head_seq else None
         before = rows[place - 1] if place else None
-        machine = machine_told(_host_machine(journal, row))
-        source = before.dest if before is not None else machine.host.initial
+        recorded = machines_of(journal, row.run, rows[: place + 1])[place]
+        machine = recorded if recorded is not None else MACHINE
+        first = taken.source if taken is not None and recorded is None else machine.host.initial
+        source = before.dest if before is not None else first
         waiting = before is not None and before.trigger == "wait"
         case, note = _case(journal, row, place, taken)
         request, outcome = _words(taken, case)
         repeats = _repeats(rows[:place], case)
         outcome += f"; it repeats {repeats}" if repeats else ""
+        candidates = _candidates(
+            machine.rows_of(source, waiting=waiting),
+            taken,
+            case if taken is not None else None,
+            repeats,
+            machine.guards,
+        )
+        if taken is not None and recorded is None and not any(item.fate == "taken" for item in candidates):
+            candidates += (Candidate(taken.trigger, taken.dest, _OWN_ERASED, "taken"),)
+        come_to = (name for item in rows for name in (item.source, item.dest))
         return Why(
             row.run_id,
             place,
@@ -189,15 +210,10 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
             outcome,
             taken.trigger if taken is not None else "",
             taken.dest if taken is not None else "",
-            _candidates(
-                machine.rows_of(source, waiting=waiting),
-                taken,
-                case if taken is not None else None,
-                repeats,
-                machine.guards,
-            ),
+            candidates,
             note,
             _open_question(journal, row, place),
+            tuple(dict.fromkeys((*PHASES, *machine.host.phases, *come_to))),
         )
 
 
@@ -209,6 +225,9 @@ def _case(
         run = run_before(journal, row.run_id, seq)
         if taken is None:
             return GuardContext(run, NoOutcome()), ""
+        if "spec" in taken.request:  # from this row on another spec is in force
+            body = journal.intact(taken.run, taken.request["spec"]["n"], taken.request["spec"].get("digest"))
+            run = run.under(amend_spec(run.spec, body))
         return read_case(run, recorded_outcome(journal, run, taken), RunResources(run.spec), taken.at), ""
     except (Erased, JournalDamaged) as error:
         if isinstance(error, Erased) or "erased" in str(error):
@@ -217,13 +236,6 @@ def _case(
     except (PaorError, ValidationError, ValueError, LookupError, TypeError, AssertionError) as error:
         text = str(error).partition("\n")[0]
         return None, f"what the guards looked at cannot be derived: {type(error).__name__}: {text}"
-
-
-def _host_machine(journal: JournalReader, row: RunRow) -> str:
-    """Return what a run's spec says of its host's own machine; nothing once it was erased."""
-    with suppress(Erased, JournalDamaged):
-        return journal.spec(row.run_id).host_machine
-    return ""
 
 
 def _open_question(journal: JournalReader, row: RunRow, seq: int) -> Question | None:
@@ -359,9 +371,9 @@ def why_not(found: Why, phase: str) -> WhyNot:
     Raises:
         UsageError: There is no such phase.
     """
-    name = next((known for known in PHASES if known.lower() == str(phase).lower()), None)
+    name = next((known for known in found.phases if known.lower() == str(phase).lower()), None)
     if name is None:
-        raise UsageError(f"there is no phase {phase!r}; there are: {', '.join(PHASES)}")
+        raise UsageError(f"there is no phase {phase!r}; there are: {', '.join(found.phases)}")
     ways = tuple(item for item in found.candidates if item.dest == name)
     where = f"{found.source}, waiting" if found.waiting else found.source
     if not ways:
@@ -375,5 +387,8 @@ def why_not(found: Why, phase: str) -> WhyNot:
     kept = [guard for item in ways if item.fate == "kept" for guard in item.guards if guard.stops]
     if kept:
         told = "; ".join(dict.fromkeys(f"{guard.guard} was {guard.value}: {guard.fact}" for guard in kept))
+        return WhyNot(name, told, ways)
+    if any(item.fate == "kept" for item in ways):
+        told = "the host's own machine led elsewhere; the record of that machine was erased"
         return WhyNot(name, told, ways)
     return WhyNot(name, f"{found.trigger} to {found.dest} stands earlier in the table and was taken", ways)

@@ -58,6 +58,26 @@ def changes_now(runner: Runner, run: Run | str) -> tuple[ChangedPart, ...]:
     return changes_of(runner.journal.reader, run, settings.current_spec(run.spec), settings.tools)
 
 
+def _check_machine(runner: Runner, run: Run, *, accept_changes: bool) -> None:
+    """
+    Refuse a run of a host's own machine that an engine without it cannot go on with, or should not unasked.
+
+    Raises:
+        RunChanged: In one line: every row of the machine would be told as another one otherwise.
+    """
+    present = runner.settings.current_spec(run.spec).host_machine
+    here = run.state in machine_told(present).states
+    if here and (accept_changes or present or not run.spec.host_machine):
+        return
+    told = f"it stands in {run.state}, a phase that the machine of this engine does not have"
+    told = told if present or not here else "it walks a host's own machine, and this engine has none"
+    how = "" if not here else ", or accept that it goes on with paor's own (accept_changes, --accept-changes)"
+    raise RunChanged(
+        f"run {run.run_id} cannot go on here, and nothing was done: {told}; give Engine(machine=...) the one that it was started with{how}",
+        ("the host's own machine is not there any more",),
+    )
+
+
 def check_unchanged(runner: Runner, drive: RunContext, *, accept_changes: bool) -> None:
     """
     Refuse a run whose parts have changed, or those of its unfinished tasks; or have them in force from now on.
@@ -67,6 +87,8 @@ def check_unchanged(runner: Runner, drive: RunContext, *, accept_changes: bool) 
     """
     run, drive.accepting = drive.run, accept_changes
     changes = changes_now(runner, run)
+    if changes:
+        _check_machine(runner, run, accept_changes=accept_changes)
     if changes and accept_changes:
         accept(runner, drive, runner.settings.current_spec(run.spec))
     elif any(change.relevant for change in changes):

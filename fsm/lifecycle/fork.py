@@ -19,7 +19,7 @@ from ...states.base.errors import Erased, InvalidAnswer, InvalidFork, JournalDam
 from ...states.base.version import VERSION
 from ...states.records.actions import StoredText
 from ...states.records.questions import Answer
-from ...states.run.phase_names import EXECUTING
+from ...states.run.phase_names import EXECUTING, PHASES
 from ...states.run.spec import Spec
 from ...states.run.state import Run
 from ...states.settings.limits import Limits, merged_limits
@@ -179,7 +179,7 @@ def answer_at(
         raise InvalidAnswer(
             "what was told to another run does not count for a fork, which asks anew; name no approval"
         )
-    return answer_of(run.waiting_for, answer, outcome, result, actor=actor)
+    return answer_of(run.waiting_for, answer, outcome, result, actor=actor, own=run.state not in PHASES)
 
 
 def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack[ForkOptions]) -> Acquisition:

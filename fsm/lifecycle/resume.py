@@ -10,6 +10,7 @@ import orjson
 
 from ...states.base.errors import AlreadyAnswered, InvalidAnswer, JournalError
 from ...states.records.questions import QUESTION_ID, Answer, Question
+from ...states.run.phase_names import PHASES
 from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema, SchemaError
 from ...tools.tool import Tool
@@ -204,7 +205,13 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
             _check_open(journal.reader, row, question, options)
         assert question is not None, "an answer to nothing is refused"
         reply = answer_of(
-            question, answer, outcome, options.get("result"), options.get("reason"), options.get("actor")
+            question,
+            answer,
+            outcome,
+            options.get("result"),
+            options.get("reason"),
+            options.get("actor"),
+            own=drive.run.state not in PHASES,
         )
     except BaseException:
         journal.leases.release(drive.run.number, drive.fence)
@@ -324,6 +331,8 @@ def answer_of(
     result: Any,
     reason: str | None = None,
     actor: str | None = None,
+    *,
+    own: bool = False,
 ) -> Answer:
     """
     Return what somebody answered as its JSON form says it, so that a crash right after it changes nothing.
@@ -335,6 +344,7 @@ def answer_of(
         result: What that returned, or for ``fail`` what went wrong.
         reason: Why, in the words of whoever decided; kept beside the answer.
         actor: Who decided; kept beside it, too.
+        own: Whether a phase of the host's own asks, whose schema holds whatever is answered, an empty answer too.
 
     Raises:
         InvalidAnswer: It does not fit the question or the question's schema, or has no JSON form.
@@ -351,7 +361,7 @@ def answer_of(
         raise InvalidAnswer(
             f"a {type(given.content).__name__} like this has no JSON form; {question.message}"
         ) from None
-    if problems := _problems(question, read):
+    if problems := _problems(question, read, own=own):
         raise InvalidAnswer(
             f"the answer does not fit: {'; '.join(problems)}. The question: {question.message}"
         )
@@ -366,15 +376,17 @@ def _words_of(name: str, words: object, chars_max: int) -> str:
     return clean_text(words.strip())
 
 
-def _problems(question: Question, answer: Answer) -> list[str]:
+def _problems(question: Question, answer: Answer, *, own: bool) -> list[str]:
     """
     Return everything in which an accepted answer does not fit its question's schema.
 
-    An empty answer fits every question but an approval and that of a tool: it says to the planner that nothing was
+    An empty answer fits every question but an approval, that of a tool and that of a host's own phase: it says to the planner that nothing was
     given. A schema that is none, which a model may have written, holds nobody to anything.
     """
     schema, empty = question.schema, answer.content in (None, "", {}, [])
-    strict = question.kind == "approval" or (question.kind == "elicitation" and question.tool is not None)
+    strict = (
+        own or question.kind == "approval" or (question.kind == "elicitation" and question.tool is not None)
+    )
     if answer.action != "accept" or not schema or (empty and not strict):
         return []
     shared: dict[str, Any] = {key: schema[key] for key in ("$defs", "definitions") if key in schema}

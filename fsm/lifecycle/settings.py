@@ -9,6 +9,7 @@ from typing import Any
 
 from ...prompts.model import Model
 from ...states.base.errors import UsageError
+from ...states.phase import Phase
 from ...states.run.host_machine import machine_data
 from ...states.run.spec import Mode, Spec, ToolSpec
 from ...states.settings.limits import Limits, merged_limits
@@ -16,6 +17,7 @@ from ...states.settings.policy import Policy
 from ...tools.catalog import fold_name
 from ...tools.documents.tools import generate_report
 from ...tools.policy_typos import find_typos
+from ...tools.schema.parameters import ParameterSchema
 from ...tools.tool import Tool
 from ..machine.machine import MACHINE, Machine
 from ..machine.soundness import defects_of
@@ -143,8 +145,7 @@ def settings_of(
             warnings.warn(problem, stacklevel=3)  # at the line that makes the engine
     templates_of(prompts)
     own = usable_machine(machine, offered)
-    if values is not None and not callable(values):
-        raise UsageError("values must be a function of the run's id and its phase that gives a mapping")
+    check_values_port(own, values)
     return EngineSettings(
         chosen,
         offered,
@@ -177,7 +178,40 @@ def usable_machine(machine: Machine | None, tools: Mapping[str, Tool]) -> Machin
     for phase in machine.host.phases.values():
         if phase.tool is not None and phase.tool not in tools:
             raise UsageError(f"{phase.name} calls {phase.tool!a:.60}, which is no tool of this engine")
+        _check_arguments(phase, tools)
+        if isinstance(phase.model, str):
+            raise UsageError(
+                f"{phase.name}: model takes a model itself, such as OpenAIModel({phase.model!r:.60})"
+            )
+        if phase.model is not None:
+            model_of(phase.model)
     return machine
+
+
+def _check_arguments(phase: Phase, tools: Mapping[str, Tool]) -> None:
+    """Raise `UsageError` where the arguments of a phase's call are values that its tool does not take; what is missing may be filled in."""
+    if phase.tool is None or not isinstance(phase.arguments, Mapping):
+        return
+    found = ParameterSchema(tools[phase.tool].parameters).check(phase.arguments)
+    wrong = [problem.message for problem in found if problem.code != "missing"]
+    if wrong:
+        raise UsageError(f"{phase.name}: arguments for {phase.tool}: {'; '.join(wrong[:3])}")
+
+
+def check_values_port(machine: Machine | None, values: ValuesPort | None) -> None:
+    """
+    Refuse a ``values`` port that is none, that no row asks, or that a row would ask and that is not there.
+
+    Raises:
+        UsageError: One of these.
+    """
+    asked = machine.host.fresh if machine is not None else ()
+    if values is not None and not callable(values):
+        raise UsageError("values must be a function of the run's id and its phase that gives a mapping")
+    if values is not None and not asked:
+        raise UsageError("nothing asks the values port: machine.ask_values('specify') says before which rows")
+    if values is None and asked:
+        raise UsageError(f"the machine asks the values port before {asked[0]}: give Engine(values=...)")
 
 
 def phase_templates(machine: Machine | None) -> dict[str, str]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from inspect import iscoroutinefunction, signature
 from typing import Any
 
 import orjson
@@ -16,7 +18,7 @@ from ...prompts.building.builder import PLACEHOLDERS
 from ...prompts.building.templates import parse_template
 from ...states.base.errors import UsageError
 from ...states.phase import Phase
-from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, PLANNING, SPECIFYING
+from ...states.run.phase_names import EXECUTING, FINAL, OBSERVING, PHASES, PLANNING, SPECIFYING
 from ...tools.schema.parameters import ParameterSchema, SchemaError
 from .guards import GUARDS, Guard
 from .host_rows import DESTS, HOST_GUARDS, SOURCES, HostGuard
@@ -49,9 +51,12 @@ def host_guard(guard: Guard, tool: str | Sequence[str] | None) -> HostGuard:
     """
     if isinstance(guard, HostGuard):
         return guard
-    tools = None if tool is None else (tool,) if isinstance(tool, str) else tuple(tool)
-    if tools is not None and not all(isinstance(item, str) and item for item in tools):
+    given = (tool,) if isinstance(tool, str) else tool
+    if given is not None and not (
+        isinstance(given, Sequence) and given and all(isinstance(item, str) and item for item in given)
+    ):
         raise UsageError("tool: a pattern of tools is needed, such as 'bank.*', or a list of them")
+    tools = None if given is None else tuple(given)
     check_function(guard, "a guard")
     name = guard.__name__
     if name in GUARDS or name in HOST_GUARDS:
@@ -66,15 +71,33 @@ def check_function(function: object, what: str) -> None:
         raise UsageError(
             f"{what} must be a function with a name, which the journal records: def office_hours(context): ..."
         )
+    if iscoroutinefunction(function):
+        raise UsageError(
+            f"{name} cannot be async, since a decision waits for nothing; what it needs from outside comes as values"
+        )
+    try:
+        signature(function).bind(None)
+    except TypeError:
+        raise UsageError(f"{name} must take one argument, the context: def {name}(context): ...") from None
+    except ValueError:  # what has no signature is simply called
+        pass
 
 
-def check_required(trigger: str, source: str | None, rows: Iterable[Row]) -> None:
-    """Raise `UsageError` where no row of *trigger* can have a condition of the host's own."""
+def near(name: str, names: Iterable[str]) -> str:
+    """Return which of *names* was probably meant, else what there is."""
+    known = sorted(set(names))
+    found = get_close_matches(name, known, n=1)
+    return f"did you mean {found[0]}?" if found else f"there are: {', '.join(known)}"
+
+
+def check_required(trigger: str, source: str | None, rows: Iterable[Row], table: Iterable[Row]) -> None:
+    """Raise `UsageError` where no row of *trigger* in *table* can have a condition of the host's own."""
     place = trigger if source is None else f"{source}.{trigger}"
     if trigger in KEPT:
         raise UsageError(f"{place} takes no condition: {KEPT[trigger]}")
     if not rows:
-        raise UsageError(f"there is no row {place}")
+        there = {row.trigger if source is None else f"{row.source}.{row.trigger}" for row in table}
+        raise UsageError(f"there is no row {place}; {near(place, there)}")
     for row in rows:
         if not row.guards:
             raise UsageError(f"{place} takes no condition: it is what the other rows of {row.source} leave")
@@ -113,10 +136,20 @@ def check_phase(phase: Phase, *, initial: bool, taken: Container[str]) -> None:
         raise UsageError(f"{name}: arguments are a mapping, or a function of the context that gives one")
     for item in ("reply", "arguments", "answer"):
         _check_data(name, item, getattr(phase, item))
+    if phase.answer is not None:
+        _check_answer(name, phase.answer)
     if callable(phase.question):
         check_function(phase.question, f"the question of {name}")
     elif phase.question is not None and not (isinstance(phase.question, str) and phase.question.strip()):
         raise UsageError(f"{name}: the question is a text, or a function of the context that gives one")
+
+
+def _check_answer(name: str, schema: Mapping[str, Any]) -> None:
+    """Raise `UsageError` where nobody could be held to a question's schema."""
+    try:
+        ParameterSchema({"properties": {"answer": dict(schema)}})
+    except SchemaError as error:
+        raise UsageError(f"{name}: answer: {error}") from None
 
 
 def _check_data(name: str, item: str, value: object) -> None:
@@ -165,13 +198,14 @@ def check_row(
                 f"{place}: {end}: there is no phase {name!a:.60}; add it first, with machine.phase(...)"
             )
         if name in PHASES and name not in allowed:
-            raise UsageError(f"{place}: {_NOT_THERE[end].format(name)}")
-    if (
-        not isinstance(row.trigger, str)
-        or not _TRIGGER.fullmatch(row.trigger)
-        or (row.trigger in KEPT and row.trigger != "fail")
-    ):
+            told = _NOTHING_AFTER if end == "source" and name in FINAL else _NOT_THERE[end]
+            raise UsageError(f"{place}: {told.format(name)}")
+    if not isinstance(row.trigger, str) or not _TRIGGER.fullmatch(row.trigger):
         raise UsageError(f"{place}: the trigger must be one word of its own in small letters, such as verify")
+    if row.trigger in KEPT and row.trigger != "fail":
+        raise UsageError(
+            f"{place}: the trigger must be one word of its own, such as verify; {row.trigger} is paor's, and means one thing everywhere"
+        )
     same = [other for other in table if (other.source, other.trigger) == (row.source, row.trigger)]
     if any(not other.host for other in same) or any(
         other.dest != row.dest for other in same if other.guards != ("hard_stop",)
@@ -190,6 +224,9 @@ def check_row(
         check_function(tell, f"what {place} tells")
 
 
+_NOTHING_AFTER = (
+    "no row of the host's own leads from {}: a run that has ended is over; fork it, or start another"
+)
 _NOT_THERE = {
     "source": "no row of the host's own leads from {}; what a tool has done would be lost. Add it to Planning, Specifying or Reviewing",
     "dest": "no row of the host's own leads to {}: a call is begun by specify alone, and observed after it has ended."

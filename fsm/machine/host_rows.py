@@ -32,7 +32,7 @@ from ...states.run.state import Change, Counters
 from ...tools.policy import matches
 from ..decision.guard_context import GuardContext
 from ..decision.host_machine import Unbound
-from ..decision.host_phases import called_by, choice_of
+from ..decision.host_phases import called_by, choice_of, visit_of
 from ..decision.observation import TURN_CHARS, cut, line
 from ..decision.progress import stale_after
 from .fold import OWN_SLOTS
@@ -116,6 +116,9 @@ def host_update(row: Row, phases: Mapping[str, Phase], tell: Tell | None, case: 
     if row.source == row.dest and row.trigger == "reask":
         counters = replace(case.run.counters, review_retries=case.run.counters.review_retries + 1)
         return _change(case, feedback=problem_of(case)), counters
+    if case.phase is not None and case.visit is None and row.trigger != "call":
+        # a stay that came to nothing is the last one all the same; every row that leads on says so, since `restore` reads the last alone
+        case.visit = visit_of(case.run, case.phase, ok=False)
     change, counters = _led(row, phases, tell, case)
     if row.at_most:
         own = counters.own
@@ -170,10 +173,14 @@ def _attempt(tell: Tell | None, case: GuardContext, counters: Counters) -> Updat
         reply=None,
         plan=None,
         choice=choice_of(case.visit.value)
-        if case.phase is not None and case.phase.chooses and case.visit is not None
+        if case.phase is not None and case.phase.chooses and case.visit is not None and case.visit.ok
         else case.run.memory.choice,
     )
-    return change, replace(counters, concluded=0, stop="", formatted=0, selection_retries=0)
+    # the tools that were withheld for a repeated call are offered again, as after a retry, which counts another attempt
+    withheld = min(counters.withheld, counters.retries)
+    return change, replace(
+        counters, concluded=0, stop="", formatted=0, selection_retries=0, withheld=withheld
+    )
 
 
 def _told(tell: Tell | None, case: GuardContext) -> str:

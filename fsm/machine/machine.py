@@ -333,7 +333,7 @@ class Machine(Sealed, LibraryMachine):
         if named.name in self.host.guards and self.host.guards[named.name] is not named:
             self._check_same(named)
         wanted = [row for row in self.table if row.trigger == trigger and source in (None, row.source)]
-        check_required(trigger, source, wanted)
+        check_required(trigger, source, wanted, self.table)
         table: list[Row] = []
         for row in self.table:
             if row not in wanted:
@@ -407,7 +407,7 @@ class Machine(Sealed, LibraryMachine):
             told = WITHIN if "prepare" in library else _CONDITIONS
             raise UsageError(f"{', '.join(library)}: {told}")
         names, guards = dict(self.host.guards), []
-        for item in (when,) if isinstance(when, str) or callable(when) else when:
+        for item in when if isinstance(when, list | tuple) else (when,):
             if callable(item):
                 named = host_guard(item, None)
                 if named.name in names:
@@ -434,7 +434,15 @@ class Machine(Sealed, LibraryMachine):
         return machine if after is None else machine.after(trigger, after)
 
     def guard(self, *guards: Guard) -> Machine:
-        """Return a machine that knows these guards of the host's own by name, so that rows can name them, also with ``not``."""
+        """
+        Return a machine that knows these guards of the host's own by name, so that rows can name them, also with ``not``.
+
+        Args:
+            *guards: Functions, as `require` takes them.
+
+        Raises:
+            UsageError: One is none, or has the name of another one.
+        """
         names = dict(self.host.guards)
         for guard in guards:
             named = host_guard(guard, None)
@@ -449,6 +457,9 @@ class Machine(Sealed, LibraryMachine):
 
         What it gives is journaled with the row and stands in `GuardContext.values`, so that a replay sees the same.
 
+        Args:
+            trigger: Such as ``specify``.
+
         Raises:
             UsageError: There is no such row, or one where something that a tool has done could be lost.
         """
@@ -458,15 +469,33 @@ class Machine(Sealed, LibraryMachine):
     # -- callbacks that cannot hurt ------------------------------------------------------------------------------------
 
     def on_enter(self, phase: str, callback: Callback) -> Machine:
-        """Return a machine that calls *callback* with the `TransitionTaken` event after a row that leads to *phase* is durable."""
+        """
+        Return a machine that calls *callback* with the `TransitionTaken` event after a row that leads to *phase* is durable.
+
+        Args:
+            phase: Its name.
+            callback: What it raises is logged, and changes nothing.
+        """
         return self._calling("on_enter", phase, callback, self.states)
 
     def on_exit(self, phase: str, callback: Callback) -> Machine:
-        """Return a machine that calls *callback* likewise after a row that leads on from *phase*."""
+        """
+        Return a machine that calls *callback* likewise after a row that leads on from *phase*.
+
+        Args:
+            phase: Its name.
+            callback: What it raises is logged, and changes nothing.
+        """
         return self._calling("on_exit", phase, callback, self.states)
 
     def after(self, trigger: str, callback: Callback) -> Machine:
-        """Return a machine that calls *callback* likewise after a row of *trigger*."""
+        """
+        Return a machine that calls *callback* likewise after a row of *trigger*.
+
+        Args:
+            trigger: Its name.
+            callback: What it raises is logged, and changes nothing.
+        """
         return self._calling("after", trigger, callback, {row.trigger for row in self.rows})
 
     def _calling(self, kind: str, place: str, callback: Callback, known: Iterable[str]) -> Machine:

@@ -11,12 +11,13 @@ paor's own alone are proven elsewhere; here every loop counts that a row of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from ...states.run.phase_names import EXECUTING, FINAL, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
-from .guard_code import impurities
-from .guard_logic import find_shadowed, left_open
+from .guard_logic import find_shadowed, left_open, wanted_of
 from .machine import MACHINE, Machine
+from .purity.guard_code import impurities
 from .table import Row
 
 
@@ -54,7 +55,12 @@ COUNTED = {
 
 
 def defects_of(machine: Machine) -> tuple[MachineDefect, ...]:
-    """Return what is wrong with *machine*, in the order of the table; nothing for the standard one."""
+    """
+    Return what is wrong with a machine, in the order of the table; nothing for the standard one.
+
+    Args:
+        machine: With its host's functions.
+    """
     if machine is MACHINE:
         return ()
     named = tuple(_unknown_names(machine))
@@ -79,9 +85,13 @@ def _unknown_names(machine: Machine) -> Iterator[MachineDefect]:
     for row in machine.rows:
         for name in (*row.conditions, *row.unless):
             if name not in machine.guards:
-                told = (
-                    f"there is no guard {name!a:.60}; give the function itself, or machine.guard(...) first"
+                like = get_close_matches(name, machine.guards, n=1)
+                hint = (
+                    f"did you mean {like[0]}?"
+                    if like
+                    else "give the function itself, or machine.guard(...) first"
                 )
+                told = f"there is no guard {name!a:.60}; {hint}"
                 yield MachineDefect("unknown_name", place_of_row(row), told)
 
 
@@ -109,13 +119,21 @@ def _unfit_rows(machine: Machine) -> Iterator[MachineDefect]:
             row = rows[number]
             if is_replaced(rows, number):
                 continue
-            same = any(set(row.guards) == set(other.guards) for other in rows[:number])
-            told = (
-                "another row with the same guards stands before it"
-                if same
-                else "whenever its guards hold, an earlier row is taken; give it another place with before=..."
-            )
+            told = f"it is never taken: {_in_its_place(rows, number)}"
             yield MachineDefect("shadowed_row", place_of_row(row), told)
+
+
+def _in_its_place(rows: Sequence[Row], number: int) -> str:
+    """Return which row before the one of that number leaves nothing for it, and what helps."""
+    row, before = rows[number], rows[:number]
+    if wanted_of(row) is None:
+        return "one of its guards must hold and must not hold"
+    other = next((item for item in before if find_shadowed((item, row)) == [1]), None)
+    if other is None:
+        return "the rows before it leave nothing for it; give it another place with before=..."
+    if other.host and not row.host:
+        return f"{other.trigger} before it fits whenever it does; give that row guards, or another place with before=..."
+    return f"{other.trigger} before it fits whenever it does; give it another place with before=..., or other guards"
 
 
 def is_replaced(rows: Sequence[Row], number: int) -> bool:

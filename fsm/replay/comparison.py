@@ -19,7 +19,7 @@ from ...states.run.budgets import refusal, reservation
 from ...states.run.completion import output_asked
 from ...states.run.counters import COLUMN_COUNTERS as COLUMNS
 from ...states.run.counters import counters_text
-from ...states.run.phase_names import FINAL
+from ...states.run.phase_names import FINAL, PLANNING
 from ...states.run.spec import Spec
 from ...states.run.state import Change, Run
 from ..decision.run_resources import RunResources
@@ -333,7 +333,7 @@ def compare_head(row: RunRow, run: Run, transitions: Sequence[Transition]) -> It
     last = transitions[-1] if transitions else None
     ended = last is not None and run.state in FINAL
     expected: dict[str, Any] = {
-        "state": run.state,
+        "state": run.state if last is not None else PLANNING,  # the view knows no other beginning
         "status": run.status,
         "reason": run.counters.stop if ended else None,
         "ended_at": last.at if last is not None and ended else None,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ...states.run.phase_names import PHASES, PLANNING
 from ..journal.erasure_log import erasures_of, numbers_of, root_of
 from ..journal.reader import JournalReader
 from ..journal.record import root_hash
 from ..journal.rows import RunRow, Transition
-from ..machine.table import rows_of
+from ..machine.machine import DECIDE, MACHINE, GuardedTransition, Machine
+from ..machine.table import Row
 from .comparison import Divergence
+from .machines import machines_of
 from .restore import HASH, unfit_rows
 
 
@@ -46,8 +49,9 @@ def column_problems(
             told = f"{len(unrecorded)} payloads without a record, the first is {unrecorded[0]}"
             yield Divergence(-1, "payloads", "records of what was erased", told)
     yield from _chain_problems(journal, row)
-    for before, item in zip((None, *transitions), transitions, strict=False):
-        yield from _row_problems(before, item)
+    machines = machines_of(journal, row.run, transitions)
+    for before, item, machine in zip((None, *transitions), transitions, machines, strict=False):
+        yield from _row_problems(before, item, machine)
 
 
 def _chain_problems(journal: JournalReader, row: RunRow) -> Iterator[Divergence]:
@@ -64,35 +68,81 @@ def _chain_problems(journal: JournalReader, row: RunRow) -> Iterator[Divergence]
         head = rows[-1][HASH] if rows else head
 
 
-def _row_problems(before: Transition | None, row: Transition) -> Iterator[Divergence]:
-    state, seq = (before.dest, before.seq + 1) if before is not None else ("Planning", 0)
+def _row_problems(
+    before: Transition | None, row: Transition, machine: Machine | None
+) -> Iterator[Divergence]:
+    """Yield what does not hold of a row; *machine* is None once the record of it was erased."""
+    if machine is None and _is_standard(row):
+        machine = MACHINE
+    first = row.source if machine is None and row.source not in PHASES else PLANNING
+    first = machine.host.initial if machine is not None else first
+    state, seq = (before.dest, before.seq + 1) if before is not None else (first, 0)
     if (row.source, row.seq) != (state, seq):
         yield Divergence(row.seq, "place", f"{row.source} at {row.seq}", f"{state} at {seq}")
         return
-    fits = _recorded_choice(row, waiting=before is not None and before.trigger == "wait")
-    if fits != (row.trigger, row.dest):
-        told = " to ".join(fits) if fits else "no row of the table"
+    if machine is not None:
+        yield from _choice_problems(before, row, machine)
+    yield from _sum_problems(before, row)
+
+
+def _is_standard(row: Transition) -> bool:
+    """Whether nothing that a row has recorded is of a host's own machine."""
+    return (row.source, row.trigger) in MACHINE.changes and row.guards.keys() <= MACHINE.guards.keys()
+
+
+def _choice_problems(before: Transition | None, row: Transition, machine: Machine) -> Iterator[Divergence]:
+    """Yield where a row is not the one that its recorded guards lead to, and where its own bound is not counted."""
+    fits = _recorded_choice(machine, row, waiting=before is not None and before.trigger == "wait")
+    if fits is None or (fits.trigger, fits.dest) != (row.trigger, row.dest):
+        told = f"{fits.trigger} to {fits.dest}" if fits is not None else "no row of the table"
         yield Divergence(row.seq, "guards", f"{row.trigger} to {row.dest}", told)
+        return
+    own = dict(before.counters.get("own", {})) if before is not None else {}
+    if fits.at_most:
+        own[fits.trigger] = own.get(fits.trigger, 0) + 1
+    if row.counters.get("own", {}) != own:
+        yield Divergence(row.seq, "counters.own", str(row.counters.get("own", {})), str(own))
+
+
+def _sum_problems(before: Transition | None, row: Transition) -> Iterator[Divergence]:
+    """Yield what was not counted as such a row counts it; one of the host's own counts neither steps nor actions nor retries."""
     for name in ("tokens_in", "tokens_out", "cost_micro"):
         used = row.outcome.get(name, 0)
         expected = (getattr(before, name) if before is not None else 0) + (used if type(used) is int else 0)
         if getattr(row, name) != expected:
             yield Divergence(row.seq, name, str(getattr(row, name)), str(expected))
-    rises = int(row.trigger in ("select", "next_step"))
-    for name, most in (("step", rises), ("action", 1), ("retries", int(row.trigger == "retry"))):
+    standard = (row.source, row.trigger) in MACHINE.changes
+    rises = {
+        "step": standard and row.trigger in ("select", "next_step"),
+        "action": standard,
+        "retries": standard and row.trigger == "retry",
+    }
+    for name, most in rises.items():
         more = getattr(row, name) - (getattr(before, name) if before is not None else 0)
         if not 0 <= more <= most:
-            yield Divergence(row.seq, name, str(getattr(row, name)), f"at most {most} more than before")
+            yield Divergence(row.seq, name, str(getattr(row, name)), f"at most {int(most)} more than before")
     if before is not None and row.time_us < before.time_us:
         yield Divergence(row.seq, "time_us", str(row.time_us), f"at least {before.time_us}")
 
 
-def _recorded_choice(row: Transition, *, waiting: bool) -> tuple[str, str] | None:
-    """Return the first row of the table whose guards hold by the recorded values, None when one is missing."""
-    for candidate in rows_of(row.source, waiting=waiting):
-        needed = {**dict.fromkeys(candidate.conditions, True), **dict.fromkeys(candidate.unless, False)}
-        if any(type(row.guards.get(name)) is not bool for name in needed):
+def _recorded_choice(machine: Machine, row: Transition, *, waiting: bool) -> Row | None:
+    """
+    Return the first row of the machine whose guards hold by the recorded values, None when one is missing.
+
+    A guard of the host's own is missing rightly where another guard of the row did not hold.
+    """
+    for transition in machine.get_transitions(DECIDE, row.source):
+        if not isinstance(transition, GuardedTransition) or not transition.row.is_tried(waits=waiting):
+            continue
+        values = [(row.guards.get(name), wanted) for name, wanted, _ in transition.needed]
+        if any(type(value) is not bool for value, _ in values):
             return None
-        if all(row.guards[name] is wanted for name, wanted in needed.items()):
-            return candidate.trigger, candidate.dest
+        if any(value is not wanted for value, wanted in values):
+            continue
+        asked = ((row.guards.get(name), wanted) for name, wanted, _ in transition.required)
+        refused = [value for value, wanted in asked if value is not wanted]
+        if not refused:
+            return transition.row
+        if type(refused[0]) is not bool:
+            return None
     return None

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..erasure.execute import GONE, PLAIN_TYPES
-from ..erasure.plan import numbers_named
+from ..erasure.plan import named_with
 from ..journal.erasure_log import Erasure, chained_erasure, erasures_of, ranges_text, root_of
 from ..journal.file import damage_told
 from ..journal.record import COLUMNS, canonical
@@ -87,10 +87,8 @@ def _run_lines(journal: JournalReader, row: RunRow, redaction: Redaction | None)
     left_out, names = redaction.plan(journal, row.run) if redaction is not None else (set[int](), [])
     root = journal.root_columns(row.run)
     yield {"line": "run", **root}
-    unnamed: set[int] = set()
+    unnamed = set(named_with(journal, row.run, left_out))
     for payload in journal.iterate_payloads(row.run, 200):
-        if payload.n in left_out:
-            unnamed.update(numbers_named(payload, spec=payload.n == root["spec_payload"]))
         yield _payload_line(payload, erased=payload.n in left_out)
     for values in journal.iterate_rows(row.run, 2000):
         columns = dict(zip(COLUMNS, values, strict=True))

@@ -7,16 +7,16 @@ row's columns come in the order of their names, as they are hashed; JSON that ha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from ...states.run.phase_names import PLANNING
+from ...states.run.phase_names import PHASES
 from ..journal.record import canonical_sorted
-from ..machine.table import ROWS
+from .machines import STANDARD_WALK, Edge, Walked, may_be_own, walked_by
 from .references import ERASED, Claim, Promised, is_number, json_object, promised_documents, references
 
-EDGES = frozenset((row.source, row.trigger, row.dest) for row in ROWS)
 _KNOWN = ("guards", "counters", "request", "outcome")
 """Columns whose texts come again and again."""
 KNOWN_TEXTS = 4096
@@ -28,6 +28,10 @@ Found = list[tuple[str, str]]
 
 Event = tuple[int, Promised | None]
 """The number of a result's payload, and the documents that its row counts."""
+
+
+def _nothing(number: int) -> bytes | None:
+    return None
 
 
 def counted_documents(outcome: str) -> Promised | None:
@@ -47,6 +51,8 @@ class ChainWalk:
         spec_payload: Number of the spec's payload.
         first: Number of the first payload; of a fork the ones before it stand under an ancestor.
         seq, state: What the next row must have.
+        machine: Whose rows they must be.
+        text_of: Returns the text of one of its payloads by number, None once it was erased.
         count: Payloads that the rows so far account for.
         claims: What rows have said of payloads since the last look at those.
         events: What the last rows did, in order: for an ``execute`` the number of the payload that it set and the documents
@@ -56,6 +62,7 @@ class ChainWalk:
         inputs: What its first row says of those; None before it.
         last: Trigger, time and counters of the last row.
         rising: Its counters that never fall.
+        unheld: Rows that are not in the table, and the record of the machine whose they may be was erased.
         found: What is wrong.
     """
 
@@ -65,7 +72,9 @@ class ChainWalk:
     spec_payload: int
     first: int = 0
     seq: int = 0
-    state: str = PLANNING
+    state: str = STANDARD_WALK.initial
+    machine: Walked = STANDARD_WALK
+    text_of: Callable[[int], bytes | None] = _nothing
     count: int = 0
     claims: dict[int, Claim] = field(default_factory=dict)
     events: list[Event | None] = field(default_factory=list)
@@ -74,8 +83,15 @@ class ChainWalk:
     inputs: Promised | None = None
     last: tuple[str, int, str] | None = None
     rising: tuple[int, ...] = (0,) * 7
+    unheld: list[int] = field(default_factory=list)
     found: Found = field(default_factory=list)
     _known: set[str] = field(default_factory=set)
+
+    def take_spec(self, spec: dict[str, Any] | None) -> None:
+        """Take note of the machine that the rows walk; *spec* is None where it cannot be read."""
+        self.machine = walked_by(spec)
+        if self.seq == 0:
+            self.state = self.machine.initial
 
     def rows(self, rows: list[tuple[Any, ...]]) -> None:
         """Check the next rows, given as key, hashed columns by name, the two hashes, and the run."""
@@ -83,7 +99,7 @@ class ChainWalk:
         step0, action0, retries0, tokens_in0, tokens_out0, cost0, time0 = self.rising
         own_run = self.run
         key = (own_run << 32) + seq - 1
-        known, events = self._known, self.events
+        known, events, edges = self._known, self.events, self.machine.edges
         for row in rows:
             (
                 own_key, action, at, change, cost, counters, dest, guards, outcome, request,
@@ -97,8 +113,6 @@ class ChainWalk:
                 self._say(own_seq, "prev_hash is not the hash of the row before")
             if sha256(prev + canonical_sorted(row[1:18])).digest() != own_hash:
                 self._say(own_seq, "the row does not fit its hash")
-            if source != state or (source, trigger, dest) not in EDGES:
-                self._say(own_seq, f"{trigger} from {source} to {dest} is not in the table here")
             if (
                 step < step0
                 or action < action0
@@ -113,6 +127,9 @@ class ChainWalk:
                 if text not in known:
                     self._read(own_seq, name, text)
                     known.add(text)
+                    edges = self.machine.edges
+            if source != state or (source, trigger, dest) not in edges:
+                self._check_place(own_seq, state, (source, trigger, dest))
             number = self._read(own_seq, "change", change).get("n", -1)
             if not is_number(number) or number < self.count:
                 self._say(own_seq, "its change is not a payload of its own")
@@ -136,6 +153,15 @@ class ChainWalk:
     def _say(self, seq: int, problem: str) -> None:
         self.found.append((f"transitions seq {seq}", problem))
 
+    def _check_place(self, seq: int, state: str, edge: Edge) -> None:
+        """Say that a row cannot stand where it does; where nobody knows the machine any more, only what none can have."""
+        source, trigger, dest = edge
+        follows = source == state or (seq == 0 and source not in PHASES)
+        if not self.machine.known and follows and may_be_own(*edge):
+            self.unheld.append(seq)
+            return
+        self._say(seq, f"{trigger} from {source} to {dest} is not in the table here")
+
     def _read(self, seq: int, name: str, text: str) -> dict[str, Any]:
         """Take note of the payloads that a column of a row refers to; return its object, an empty one without one."""
         data = json_object(text)
@@ -144,11 +170,21 @@ class ChainWalk:
             return {}
         for reference in references(data):
             self.claim(seq, reference["n"], (reference.get("digest"), reference.get("bytes")))
+        if name == "request" and "spec" in data:
+            self._amend(data["spec"])
         recalled = data.get("payloads")
         for number in recalled if isinstance(recalled, list) else ():
             if is_number(number):
                 self.claim(seq, number, (None, None))
         return data
+
+    def _amend(self, reference: Any) -> None:
+        """Go on with the machine that a resume has accepted; nothing changes where the amendment says nothing of it."""
+        number: Any = reference.get("n") if isinstance(reference, dict) else None
+        body = self.text_of(number) if is_number(number) else None
+        told = json_object(body) if body is not None else None
+        if told is None or "host_machine" in told:
+            self.machine = walked_by(told)
 
     def claim(self, seq: int, number: int, claim: Claim) -> None:
         """Take note of what a row says of a payload, and say what contradicts an earlier row."""

@@ -9,7 +9,7 @@ from ..journal.payloads import encode_text
 from ..journal.reader import JournalReader
 from ..journal.record import NO_LABELS
 from .chain import ChainWalk, Found
-from .references import ERASED, Columns, Promised, documents_of, is_number, labels_of
+from .references import ERASED, Columns, Promised, documents_of, is_number, json_object, labels_of
 from .stream import Stream
 
 NUMBERS = 2**32 - 1
@@ -60,6 +60,7 @@ class Contents:
     labels: tuple[str | None, str] | None = NO_LABELS
     _next: int = 0
     _begun: bool = False
+    _inputs: bytes | None = None
     _whole: bool = True
     _pending: list[tuple[int, Columns]] = field(default_factory=list)
     _expected: dict[int, Columns] = field(default_factory=dict)
@@ -70,31 +71,47 @@ class Contents:
     def __post_init__(self) -> None:
         self._next = self.walk.first
 
+    def begin(self) -> None:
+        """Read the spec, which says what the rows are held against; of a fork it may stand under an ancestor."""
+        walk = self.walk
+        walk.text_of = self.text_of
+        if walk.first:
+            body = self.text_of(walk.spec_payload)
+        else:
+            limit = (walk.run << 32) + min(walk.count, NUMBERS + 1)
+            body = self._inputs = self._read_payloads(limit, {walk.spec_payload}).get(walk.spec_payload)
+        spec = json_object(body) if body is not None else None
+        walk.take_spec(spec)
+        if not walk.first:
+            self.labels = labels_of(spec)
+
+    def text_of(self, number: int) -> bytes | None:
+        """Return the text of a payload wherever it stands, None for one that is erased or missing."""
+        found = self.reader.find_payload(self.walk.run, number)
+        text = found.body if found is not None and isinstance(found.body, str) else None
+        return None if text is None else encode_text(text)
+
     def follow(self) -> None:
         """Read the payloads and documents that the rows so far account for."""
         walk, recent = self.walk, self._recent
-        recent.clear()
+        if self._begun:
+            recent.clear()
         wanted = {event[0] for event in walk.events if event is not None}
         first, self._begun = not self._begun, True
-        whole_run = first and walk.first == 0  # of a fork the inputs stand under an ancestor
-        if whole_run:
-            wanted.add(walk.spec_payload)
         base = walk.run << 32
         bodies = self._read_payloads(base + min(walk.count, NUMBERS + 1), wanted)
-        if whole_run:
-            self.labels = labels_of(bodies.get(walk.spec_payload, b"{}"))
-            self._expect(walk.spec_payload, bodies, walk.inputs)
+        if first and walk.first == 0:  # of a fork the inputs stand under an ancestor
+            self._expect(walk.spec_payload, self._inputs, walk.inputs)
+            self._inputs = None
             self._observe()
         elif first and walk.shared_result is not None:
             number, counted = walk.shared_result
-            shared = self.reader.find_payload(walk.run, number)
-            text = shared.body if shared is not None and isinstance(shared.body, str) else None
-            self._expect(number, {} if text is None else {number: encode_text(text)}, counted)
+            self._expect(number, self.text_of(number), counted)
         for event in walk.events:
             if event is None:
                 self._observe()
             else:
-                self._expect(event[0], bodies, event[1])
+                self._expect(event[0], bodies.get(event[0]), event[1])
         walk.events.clear()
         if self._expected:
             self._read_documents(base + max(self._expected) + 1)
@@ -210,9 +227,8 @@ class Contents:
 
     # -- documents ---------------------------------------------------------------------------------------------
 
-    def _expect(self, number: int, bodies: dict[int, bytes], counted: Promised | None) -> None:
+    def _expect(self, number: int, body: bytes | None, counted: Promised | None) -> None:
         """Take note of the documents that a result names, or its row counts; their rows come with the next transition."""
-        body = bodies.get(number)
         named = documents_of(body, spec=number == self.walk.spec_payload) if body is not None else None
         for _, columns in named or ():
             size, digest, payload = columns[-3:]

@@ -75,10 +75,10 @@ def promised_documents(first: Any, count: Any, label: Any) -> Promised | None:
     return Promised(first, count, label) if is_number(first) and is_number(count) else None
 
 
-def labels_of(spec: bytes) -> tuple[str | None, str] | None:
+def labels_of(spec: dict[str, Any] | None) -> tuple[str | None, str] | None:
     """Return the columns ``key`` and ``metadata`` of a run by its spec; None for a spec that cannot be read."""
     try:
-        return label_columns(json_object(spec) or {})
+        return label_columns(spec or {})
     except (TypeError, ValueError):
         return None
 

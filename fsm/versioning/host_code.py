@@ -64,6 +64,10 @@ def host_fingerprints(text: str) -> dict[str, str]:
                 orjson.dumps([phase, functions], option=orjson.OPT_SORT_KEYS)
             )
     for guard in data.get("guards", ()):
-        parts = (f"{code.get('guard.' + guard['name'])}", *guard.get("tools", ()))
+        parts = (
+            f"{code.get('guard.' + guard['name'])}",
+            guard["sentence"],  # the model reads it where a call is refused
+            *guard.get("tools", ()),
+        )
         found[f"guard.{guard['name']}"] = digest_of(parts)
     return found

@@ -14,7 +14,7 @@ from .fsm.machine.machine import Machine
 from .fsm.machine.soundness import MachineDefect, defects_of
 from .states.phase import Phase
 from .states.records.actions import Intent, Selection, ToolResult
-from .states.records.observations import Observation, StepCheck
+from .states.records.observations import Message, Observation, StepCheck
 from .states.records.outcomes import (
     Answered,
     Cancelled,
@@ -40,6 +40,7 @@ __all__ = [
     "Intent",
     "Machine",
     "MachineDefect",
+    "Message",
     "ModelFault",
     "NoOutcome",
     "Observation",

@@ -12,7 +12,7 @@ from .actions import Preview, WebFact
 
 class Observation(Stored, frozen=True, gc=False, omit_defaults=False):
     """
-    The compact view of one result; never the raw payload (documents 000 and 002).
+    The compact view of one result; never the raw payload.
 
     Attributes:
         success: The tool returned.
@@ -21,6 +21,8 @@ class Observation(Stored, frozen=True, gc=False, omit_defaults=False):
         previews: The first few documents, cut to size.
         notes: Short facts: errors, sizes, what was cut.
         web: Per-URL relevance, key points and entities, best first; absent when no tool gave any.
+
+    Source: documents 000 and 002; docs/spec-coverage.md.
     """
 
     success: bool
@@ -32,7 +34,13 @@ class Observation(Stored, frozen=True, gc=False, omit_defaults=False):
 
 
 class StepCheck(Stored, frozen=True, gc=False):
-    """The light review after every observation, derived by code."""
+    """
+    The light review after every observation, derived by code.
+
+    Attributes:
+        status: How the action ended.
+        improvements: What the next one should do better.
+    """
 
     status: Literal["success", "retry", "failed"]
     improvements: tuple[str, ...] = ()
@@ -49,6 +57,7 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
         objective: What for.
         label: Where its documents stand; empty when it produced none.
         documents: References with names, at most a handful.
+        documents_count: How many there are.
         summary: One or two sentences; never empty.
         notes: Short facts.
         learnings: What Stage 1 had learnt by then.

@@ -224,7 +224,13 @@ class Recalled(Struct, frozen=True, gc=False):
 
 
 class Answered(Struct, frozen=True, gc=False):
-    """Somebody answered what the run waits for."""
+    """
+    Somebody answered what the run waits for.
+
+    Attributes:
+        answer: What was said, and by whom.
+        payload: Where its JSON form is stored.
+    """
 
     answer: Answer
     payload: StoredText

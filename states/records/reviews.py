@@ -53,6 +53,15 @@ class Refinement(Wire):
 
     A hint is advice for the next selection; an action named here is never executed. What was learnt stands in the next
     selection's history.
+
+    Attributes:
+        decision: Whether to go on.
+        reason: Why.
+        hint: Advice for the next selection.
+        answer: The answer so far.
+        criteria: Each success criterion that was judged.
+        score: How good the answer is, on any scale that rises.
+        learnings: What was learnt.
     """
 
     decision: Literal["continue", "stop"]
@@ -74,6 +83,13 @@ class Review(Wire):
     ``{"status": "success"|"retry"|"failed", "improvements": [str], ...}``: is the whole task done?
 
     Of a run with an `output_schema` a success has its ``output``, which becomes the answer, as JSON text.
+
+    Attributes:
+        status: Done, another attempt, or the end.
+        improvements: What another attempt should do better.
+        answer: The final answer.
+        output: The answer as data, of a run with an output schema.
+        criteria: Each success criterion that was judged.
     """
 
     status: Literal["success", "retry", "failed"]

@@ -17,6 +17,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from ..fsm.engine import Engine
 from ..fsm.explain.coverage import Coverage, coverage
 from ..fsm.journal_api import Journal
+from ..fsm.machine.decide import machine_told
 from ..states.base.errors import UsageError
 from .failing_case import SETTINGS, quiet, smallest, violation_in
 from .machine import EngineMachine
@@ -100,9 +101,9 @@ class SearchProgress:
     def add(self, machine: EngineMachine) -> None:
         """Take in one example."""
         self.examples += 1
-        rows = [row for seen in machine.world.seen.values() for row in seen.rows]
-        self.rows += len(rows)
-        self.coverage = self.coverage + coverage(rows)
+        for seen in machine.world.seen.values():
+            self.rows += len(seen.rows)
+            self.coverage = self.coverage + coverage(seen.rows, machine=machine_told(seen.spec.host_machine))
         for step in machine.world.script:
             for reply in step.get("said", ()):
                 self.requests[reply["kind"]] += 1

@@ -19,12 +19,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from hypothesis.strategies import DataObject, SearchStrategy
 
+from ..fsm.decision.host_machine import recorded_phases
 from ..fsm.engine import Engine
 from ..fsm.journal_api import Journal
 from ..fsm.machine.table import TABLE
 from ..prompts.model import ModelCall
 from ..prompts.parsing.reply_forms import PARAMETERS_PLACE, moved_references
 from ..states.base.errors import UsageError
+from ..states.phase import Phase
+from ..states.run.state import Run
 from ..tools.tool import Tool
 from .failing_case import TestCaseOf
 from .oracles.invariants import denied, fits
@@ -41,6 +44,7 @@ from .strategies.outcomes import (
     hangs,
     jumps,
     outcomes,
+    own_answers,
     settlements,
     tighter,
     tool_faults,
@@ -77,6 +81,9 @@ class EngineMachine(RuleBasedStateMachine):
             all, react most often.
         objective, criteria, documents: The same for every run; a run gets any number of the criteria.
         values: Argument values that your tools know, by argument name, such as existing ids. Most calls use them.
+        host_values: What ``run(values=...)`` of each run is given, None for nothing. A strategy of such mappings is drawn from for each
+            run, and each time that the engine's own port for values would be asked; without one that port is called, and must
+            give the same in the same case. It raises at times, whichever it is.
         runs: Largest number of runs in one example, in sequence on one journal; at most 100.
         on_disk: Whether the journal is a file, opened again after every crash, instead of memory; several times
             slower.
@@ -98,6 +105,7 @@ class EngineMachine(RuleBasedStateMachine):
         ("notes.txt", "Page 1: the supplier delivers on the 3rd."),
     )
     values: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    host_values: ClassVar[Mapping[str, Any] | SearchStrategy[Mapping[str, Any]] | None] = None
     runs: ClassVar[int] = 3
     on_disk: ClassVar[bool] = False
     vary_limits: ClassVar[bool] = True
@@ -167,6 +175,8 @@ class EngineMachine(RuleBasedStateMachine):
             step |= {"policy": policy} if policy is not None else {}
         if mode in ("react", "native") and data.draw(seldom(5)):
             step["final_format"] = "md"
+        if (given := self.host_values) is not None:
+            step["values"] = dict(given if isinstance(given, Mapping) else data.draw(given))
         self._closing = data.draw(_CLOSINGS)
         self._do(step)
 
@@ -185,8 +195,8 @@ class EngineMachine(RuleBasedStateMachine):
             type(self)._refused = error
             raise
 
-    def _move(self, data: DataObject, aim: str, *, lost: bool = False) -> None:
-        """Go on by one row, aimed at a trigger; *lost* for sure before it is written, else once in a while."""
+    def _move(self, data: DataObject, aim: str, *, lost: bool = False, raises: bool = False) -> None:
+        """Go on by one row, aimed at a trigger; *lost* for sure before it is written, else once in a while; see `World` for *raises*."""
         aimed = [aim]
 
         def tell(call: ModelCall) -> Said:
@@ -205,8 +215,10 @@ class EngineMachine(RuleBasedStateMachine):
             return data.draw(outcomes(fake=fake, faults=False)) if fake else CALL
 
         self.world.tell, self.world.choose = tell, choose
+        if isinstance(values := self.host_values, SearchStrategy):
+            self.world.gives = lambda port, run_id, phase: data.draw(values)
         lost = lost or data.draw(seldom(24))
-        self._do({"do": "row"} | ({"lost": True} if lost else {}))
+        self._do({"do": "row"} | ({"lost": True} if lost else {}) | ({"raises": True} if raises else {}))
 
     def _again(self, data: DataObject, kind: str, setting: Setting) -> Said | None:
         """Return once in a while a denied selection, or what makes a call of the run again; before its first call what an earlier run said."""
@@ -234,6 +246,7 @@ class EngineMachine(RuleBasedStateMachine):
         named = selection.tool if selection is not None else ""
         schema = (call.schema or {}).get("properties", {}).get("parameters", {})
         schema = moved_references(schema, PARAMETERS_PLACE, "#")  # it stands alone here
+        phase = self._phase(run)
         return Setting(
             tools,
             frozenset(tool.name for tool in tools if denied(policy, task_type, tool.name)),
@@ -247,7 +260,14 @@ class EngineMachine(RuleBasedStateMachine):
             frozenset(
                 reply.get("family", "") for step in self.world.script for reply in step.get("said", ())
             ),
+            (phase.reply if phase is not None else call.schema) or {},
+            phase is not None and phase.chooses,
         )
+
+    @staticmethod
+    def _phase(run: Run | None) -> Phase | None:
+        """Return the host's own phase that a run is in, None in any other."""
+        return recorded_phases(run.spec.host_machine).get(run.state) if run is not None else None
 
     def _made(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """Return the calls that the run has made, each once, the last one last."""
@@ -283,9 +303,13 @@ class EngineMachine(RuleBasedStateMachine):
                     for (source, trigger), needs in AIMED.items()
                     if source == run.state and need in needs
                 ]
+                if need == "phase":
+                    aims = ["reask", "fail"]
                 yield from ((trigger, _WEIGHTS.get(trigger, 3)) for trigger in aims)
             yield "crash", 1
             yield "lose_effect", 3
+            if run is not None and run.spec.host_machine:
+                yield "host_fault", 2
         if need != "start":
             yield "look", 1
             yield "clock", 1
@@ -323,6 +347,15 @@ class EngineMachine(RuleBasedStateMachine):
             if is_tool:
                 return
 
+    def _do_host_fault(self, data: DataObject) -> None:
+        """Go on, and have the functions and the port of the host raise until one of them did; then, mended, by one row more."""
+        for _ in range(data.draw(st.integers(1, 4))):
+            if self.world.need in ("start", "end", "question"):
+                return
+            self._move(data, "", raises=True)
+            if self.world.host.failed:
+                return
+
     def _do_clock(self, data: DataObject) -> None:
         self._do({"do": "clock", **data.draw(jumps)})
 
@@ -340,6 +373,9 @@ class EngineMachine(RuleBasedStateMachine):
             return
         if question.kind == "in_doubt":
             self._do({"do": "settle", **data.draw(settlements)})
+        elif self._phase(self.world.run) is not None:
+            answer, actor = data.draw(own_answers(question)), data.draw(st.sampled_from(_ACTORS))
+            self._do({"do": "answer", "answer": answer} | ({"actor": actor} if actor else {}))
         else:
             self._do({"do": "answer", "answer": data.draw(answers(question))})
 
@@ -357,7 +393,10 @@ class EngineMachine(RuleBasedStateMachine):
 _CLOSINGS = st.one_of(st.sampled_from(["polite", "retry", "silence", "echo"]), st.integers(0, 80).map(str))
 """How runs are brought to their end, see `scripts.closing`; half of them with near misses."""
 
-_WEIGHTS = {"fail": 1, "reselect": 9, "respecify": 9, "refuse": 6, "reassess": 9}
+_WEIGHTS = {"fail": 1, "reselect": 9, "respecify": 9, "refuse": 6, "reassess": 9, "reask": 9}
+_ACTORS = ("ann", "bob", "")
+"""Who answers the questions of own phases, empty for nobody in particular."""
+
 """How often a row is aimed at; replies that nearly are right have most families."""
 
 _WAITS = [

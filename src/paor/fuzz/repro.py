@@ -18,7 +18,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..states.base.errors import UsageError
+from ..fsm.machine.machine import Machine
+from ..states.base.errors import PaorError, UsageError
 from ..states.base.version import VERSION
 from .oracles.seen import Violation
 from .strategies.injected_faults import check_happening
@@ -55,6 +56,7 @@ class Repro(NamedTuple):
         script: The steps.
         rows: The rows that they wrote, in short.
         engine: Version of paor.
+        machine: The host's own machine as data, its functions by their names; empty for the standard one.
     """
 
     app: str
@@ -64,6 +66,7 @@ class Repro(NamedTuple):
     script: tuple[Mapping[str, Any], ...]
     rows: tuple[Mapping[str, Any], ...] = ()
     engine: str = VERSION
+    machine: Mapping[str, Any] = {}
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -75,7 +78,7 @@ class Repro(NamedTuple):
             "violated": {"invariant": self.invariant, "seq": self.seq, "told": self.told},
             "script": [_with_replies(step, _pack) for step in self.script],
             "rows": list(self.rows),
-        }
+        } | ({"machine": dict(self.machine)} if self.machine else {})
 
     def save(self, folder: str | Path = FOLDER, name: str = "") -> Path:
         """
@@ -129,7 +132,8 @@ class Repro(NamedTuple):
 def repro_of(violation: Violation, app: str = "") -> Repro:
     """Return the case that a violation was found with."""
     script, rows = tuple(violation.script), tuple(violation.rows)
-    return Repro(app, violation.invariant, violation.seq, violation.told, script, rows)
+    case = Repro(app, violation.invariant, violation.seq, violation.told, script, rows)
+    return case._replace(machine=violation.machine)
 
 
 _UNTOLD = ("do", "said", "happened", "limits", "policy", "objective", "lost")
@@ -138,7 +142,7 @@ _UNTOLD = ("do", "said", "happened", "limits", "policy", "objective", "lost")
 
 def step_lines(repro: Repro) -> list[str]:
     """Return the steps as lines for people: what was said, what the tool did, and whether the process was lost then."""
-    lines = []
+    lines = [f"     machine {machine_words(repro.machine)}"] if repro.machine else []
     for number, step in enumerate(repro.script, 1):
         replies = [_reply_text(item) for item in step.get("said", ())]
         happened = [_fault_text(item) for item in step.get("happened", ())]
@@ -150,6 +154,17 @@ def step_lines(repro: Repro) -> list[str]:
             message.append("nothing is asked")
         lines.append(f"{number:>3}  {step['do']:<7} {'; '.join(message)}".rstrip())
     return lines
+
+
+def machine_words(data: Mapping[str, Any]) -> str:
+    """Return what a host's own machine has, by the names of its phases, rows and guards."""
+    parts = {
+        "phases": [item["name"] for item in data["states"] if "asks" in item],
+        "rows": [f"{item['source']}.{item['trigger']}" for item in data["transitions"] if item.get("host")],
+        "guards": [item["name"] for item in data.get("guards", ())],
+    }
+    told = "; ".join(f"{name} {', '.join(dict.fromkeys(names))}" for name, names in parts.items() if names)
+    return ascii(told)[1:-1]
 
 
 def _reply_text(reply: Mapping[str, Any]) -> str:
@@ -213,16 +228,31 @@ def _repro_of(found: Any) -> Repro:
         raise ValueError(f"{runs} of its steps start a run, at most {RUNS_MAX} are taken")
     steps = tuple(_check_step(step) for step in script)
     shown = tuple(row for row in rows if isinstance(row, Mapping))
-    return Repro(str(found["app"]), name, seq, str(message), steps, shown, str(found["engine"]))
+    case = Repro(str(found["app"]), name, seq, str(message), steps, shown, str(found["engine"]))
+    return case._replace(machine=_check_machine(found.get("machine", {})))
+
+
+def _check_machine(data: Any) -> Mapping[str, Any]:
+    """Return a machine's data; none of it is ever run, it is shown and compared."""
+    if not isinstance(data, Mapping):
+        raise TypeError("a machine that is no object")
+    if not data:
+        return {}
+    try:
+        return Machine.from_dict(data).to_dict()
+    except (PaorError, RecursionError) as error:
+        raise ValueError(f"its machine: {error!s:.120}") from None
 
 
 # -- steps ---------------------------------------------------------------------------------------------------------
 
 _TYPES: dict[str, type] = {
-    **dict.fromkeys(("do", "objective", "mode", "final_format", "task_type", "stage", "outcome", "how"), str),
-    **dict.fromkeys(("said", "happened", "criteria", "documents"), list),
-    **dict.fromkeys(("limits", "policy"), dict),
-    **dict.fromkeys(("lost", "refused"), bool),
+    **dict.fromkeys(
+        ("do", "objective", "mode", "final_format", "task_type", "stage", "outcome", "how", "actor"), str
+    ),
+    **dict.fromkeys(("said", "happened", "criteria", "documents", "gave"), list),
+    **dict.fromkeys(("limits", "policy", "values"), dict),
+    **dict.fromkeys(("lost", "refused", "raises"), bool),
     **dict.fromkeys(("wall_us", "active_us"), int),
     **dict.fromkeys(("answer", "result"), object),
 }

@@ -31,7 +31,19 @@ ROWS_MORE = 16
 """Rows beyond twice those of the smallest case so far that a candidate may write; one that needs more is not smaller."""
 
 _BLOCKS = (16, 10, 8, 7, 6, 5, 4, 3, 2, 1)
-_OPTIONS = ("policy", "limits", "documents", "criteria", "final_format", "lost", "task_type", "mode")
+_OPTIONS = (
+    "policy",
+    "limits",
+    "documents",
+    "criteria",
+    "final_format",
+    "lost",
+    "task_type",
+    "mode",
+    "raises",
+    "values",
+    "actor",
+)
 """Keys without which a step is a step."""
 
 

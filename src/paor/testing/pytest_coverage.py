@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import pytest
 
 from ..fsm.explain.coverage import Coverage, coverage
+from ..fsm.explain.run_machines import machine_of_run
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import transition_of
 from ..fsm.lifecycle.listeners import listen
@@ -68,9 +69,10 @@ class Gathering:
         with self._lock:
             try:
                 rows = [transition_of(row) for row in journal.own_rows(run, first)]
+                machine = machine_of_run(journal, run)
             except (PaorError, ValueError):  # closed, or not written: nothing that could be counted
                 return
-            self.total = self.total + coverage(rows)
+            self.total = self.total + coverage(rows, machine=machine)
 
     def take(self, wire: str | None) -> None:
         """Add what another process has gathered."""
@@ -112,30 +114,40 @@ class Gathering:
     def lines(self) -> list[str]:
         """Return the summary: what is covered, and what is not."""
         total = self.total
-        rows, outcomes = total.missing_rows, total.missing_outcomes
-        possible = len(total.possible)
-        both = "each seen true and seen false where its row is tried"
-        message = [
-            f"rows    {len(total.rows) - len(rows):>3} of {len(total.rows):>3}  {total.rows_percent:5.1f} %",
-            f"guards  {possible - len(outcomes):>3} of {possible:>3}  {total.guards_percent:5.1f} %  ({both})",
-        ]
-        missing = [f"never taken: {row.name}" for row in rows]
-        missing += [
-            f"never {str(outcome.value).lower()}: {outcome.guard}, at {total.rows[outcome.place].name}"
-            for outcome in outcomes
-        ]
-        message += missing[:SHOWN]
-        if len(missing) > SHOWN:
-            message.append(f"and {len(missing) - SHOWN} more; --paor-cov-report=FILE.json has all")
-        message += [
-            f"not in the table of this version: {step.source} {step.trigger} {step.dest}, {step.count} times"
-            for step in total.foreign
-        ]
+        message = [line for table in total.tables for line in _table_lines(table)]
         message += self._notes
-        message.append(f"TOTAL   {total.percent:.1f} % in {total.transitions:,} transitions")
+        transitions = sum(table.transitions for table in total.tables)
+        message.append(f"TOTAL   {total.percent:.1f} % in {transitions:,} transitions")
         if self.too_little():
             message.append(f"FAIL    less than --paor-cov-fail-under={self.least:g}")
         return message
+
+
+def _table_lines(table: Coverage) -> list[str]:
+    """Return what is covered of one machine, and what is not; of a host's own its own rows stand first."""
+    rows, outcomes = table.missing_rows, table.missing_outcomes
+    possible = len(table.possible)
+    both = "each seen true and seen false where its row is tried"
+    own = frozenset(row.key for row in table.own_rows)
+    message = [f"own machine: {table.name}"] if own else []
+    message += [
+        f"rows    {len(table.rows) - len(rows):>3} of {len(table.rows):>3}  {table.rows_percent:5.1f} %",
+        f"guards  {possible - len(outcomes):>3} of {possible:>3}  {table.guards_percent:5.1f} %  ({both})",
+    ]
+    missing = [f"never taken, a row of the host's own: {row.name}" for row in rows if row.key in own]
+    missing += [f"never taken: {row.name}" for row in rows if row.key not in own]
+    missing += [
+        f"never {str(outcome.value).lower()}: {outcome.guard}, at {table.rows[outcome.place].name}"
+        for outcome in sorted(outcomes, key=lambda one: table.rows[one.place].key not in own)
+    ]
+    message += missing[:SHOWN]
+    if len(missing) > SHOWN:
+        message.append(f"and {len(missing) - SHOWN} more; --paor-cov-report=FILE.json has all")
+    message += [
+        f"not in the table of this version: {step.source} {step.trigger} {step.dest}, {step.count} times"
+        for step in table.foreign
+    ]
+    return message
 
 
 def _percent(given: str | None) -> float | None:

@@ -122,23 +122,36 @@ def _show_progress(examples: int) -> Iterator[Callable[[SearchProgress], None] |
 
 def _coverage_lines(found: Found, modes: Sequence[str] = ()) -> list[str]:
     """Return what a search over runs of *modes*, all without them, has covered, for people."""
-    table = found.coverage
-    missing, other = parted(table.missing_rows, modes)
-    possible = len(table.rows) - len(other)
     near = [number for name, number in found.families.items() if name not in ("good", "closing")]
     requests = ", ".join(f"{number:,} {kind}" for kind, number in found.requests.items())
     pairs = [
         ("asked", requests or "nothing", ""),
         ("near misses", f"{count(sum(near), 'reply')} of {len(near)} families", ""),
+    ]
+    for table in found.coverage.tables:
+        pairs += _table_facts(table, modes)
+    return facts(pairs)
+
+
+def _table_facts(table: Coverage, modes: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Return what of one machine was covered; no mode is known to leave out rows of a host's own machine."""
+    is_own = bool(table.own_rows)
+    missing, other = parted(table.missing_rows, () if is_own else modes)
+    possible = len(table.rows) - len(other)
+    pairs = [("machine", table.name, "")] if is_own else []
+    pairs += [
         ("rows taken", f"{possible - len(missing)} of {possible} of the table", ""),
         ("guards", f"{table.guards_percent:g} % of their values seen, true and false", ""),
     ]
     if missing:
-        pairs.append(("never taken", _row_names(missing, table), "dim"))
+        own = frozenset(row.key for row in table.own_rows)
+        pairs.append(
+            ("never taken", _row_names(sorted(missing, key=lambda row: row.key not in own), table), "dim")
+        )
     if other:
         runs = f"no run of {' or '.join(dict.fromkeys(modes))} takes"
         pairs.append(("left out", f"{runs} {_row_names(other, table)}", "dim"))
-    return facts(pairs)
+    return pairs
 
 
 def _row_names(rows: Sequence[RowCoverage], table: Coverage) -> str:
@@ -186,9 +199,19 @@ def _json(
             "rows": len(repro.rows),
             "steps": step_lines(repro),
         }
+    own = [
+        {
+            "machine": one.name,
+            "rows_percent": one.rows_percent,
+            "guards_percent": one.guards_percent,
+            "never_taken": [row.name for row in one.missing_rows],
+        }
+        for one in table.own
+    ]
     return {
         "app": app,
-        "covered": {
+        "covered": ({"own_machines": own} if own else {})
+        | {
             "families": found.families,
             "guards_percent": table.guards_percent,
             "requests": found.requests,
@@ -219,6 +242,8 @@ def replay_repro(path: str, app: str | None, *, as_json: bool) -> int:
         tell("paor replay: if nothing follows, this process has ended, too")
     with redirect_stdout(sys.stderr):  # tools are a host's own, and may print
         violation = repro.run(make)
+    if violation is not None and violation.machine != repro.machine:
+        tell("paor replay: the machine of this engine is not the one that the case was found with")
     data: dict[str, Any] = {"file": path, "fails": violation is not None, "now": None}
     data["violated"] = repro.wire()["violated"]
     if violation is None:

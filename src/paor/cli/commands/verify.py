@@ -39,13 +39,14 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
     before = read(_bytes(head), one_line(head)) if head is not None else []
     keep_journals("--write-head", write_head, journal)
     defects: list[Defect] = []
+    unchecked: list[Defect] = []
     now: list[Head] = []
     runs = transitions = 0
     try:
         with reading(journal) as opened:
             # taken first, so that they are verified too
             now = opened.heads() if write_head is not None else []
-            defects = opened.verify([*before, *now])
+            defects = opened.verify([*before, *now], unchecked=unchecked)
             own = "head_seq - coalesce(parent_seq, -1)"  # the rows that a fork shares are its parent's
             ((runs, transitions),) = opened.reader.query(
                 f"SELECT count(*), coalesce(sum({own}), 0) FROM runs"
@@ -58,13 +59,15 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
         write_atomically(Path(write_head), heads_file(now))
     if as_json:
         message = {"ok": not defects, "runs": runs, "transitions": transitions, "heads": len(before)}
-        say_json({**message, "defects": defects})
+        say_json({**message, "defects": defects} | ({"unchecked": unchecked} if unchecked else {}))
     elif defects:
         say(*(one_line(str(item)) for item in defects))
         tell(styled(f"{journal}: {count(len(defects), 'defect')}", "bad"))
     else:
         holds = "chain, payloads and columns hold" + (f", {count(len(before), 'head')} too" if before else "")
         say(f"{styled('ok', 'good')}  {count(runs, 'run')}, {count(transitions, 'transition')}: {holds}")
+    if not as_json:
+        tell(*(one_line(f"not checked: {item}") for item in unchecked))
     if write_head is not None:
         written = f"wrote {write_head} ({count(len(now), 'head')})"
         tell(one_line("no heads were written" if defects else written))

@@ -188,6 +188,7 @@ def call_blocks(calls: Sequence[RunCall]) -> Iterator[str]:
         kind = f" ({call.effect})" if call.effect else ""
         times = " to ".join(local_time(at)[11:] for at in (call.started_at, call.ended_at) if at)
         head = f"{call.action:>3}  {styled(one_line(call.tool) + kind, 'strong')}"
+        head += f"  for {one_line(call.caller)}" if call.caller else ""
         yield f"{head}  {styled(call.outcome, OUTCOME_STYLES.get(call.outcome, ''))}  {styled(times, 'dim')}".rstrip()
         told = argument_lines(call.arguments or {}, width() - 5, 4)
         for item in call.decided:

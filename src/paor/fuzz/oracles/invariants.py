@@ -18,6 +18,7 @@ from ...fsm.replay.restore import restore_run
 from ...states.run.reasons import REASONS
 from ...states.run.state import Run
 from ...states.settings.policy import ApprovalRule, Policy
+from .own_machine import OWN
 from .reference_model import ENDS, MODELLED
 from .run_oracle import TRUTHS, chain_fits_the_format
 from .seen import Observed, Seen, by_name
@@ -34,7 +35,7 @@ ACCEPTED = {
 }
 """Triggers that only a reply of this kind that was understood can lead to."""
 
-ASKED_AGAIN = ("reselect", "respecify", "reassess")
+ASKED_AGAIN = ("reselect", "respecify", "reassess", "reask")
 
 
 # -- the rules, a second time --------------------------------------------------------------------------------------
@@ -154,13 +155,15 @@ def replies_are_read_rightly(seen: Seen) -> bool:
         return True
     if reply.good:
         return seen.row.trigger not in ASKED_AGAIN
+    if reply.kind == "phase":
+        return not seen.row.guards.get("succeeded")
     return seen.row.trigger not in ACCEPTED[reply.kind]
 
 
 def said_is_what_counts(seen: Seen) -> bool:
     """A review that says retry does not end well, one that says failed only if a draft stands; a stop does not go on."""
     reply = seen.reply
-    if reply is None or not reply.good:
+    if reply is None or not reply.good or seen.on_own_row:
         return True
     status, decision = reply.means.get("status"), reply.means.get("decision")
     if status == "success":
@@ -205,7 +208,7 @@ def reviews_are_asked_when_due(seen: Seen) -> bool:
 
 def done_only_after_success(seen: Seen) -> bool:
     """Done is reached after a successful completion review, a model's or code's, or out of budget with every criterion met."""
-    if (seen.row.dest != "Done" and seen.row.trigger != "format") or seen.success:
+    if (seen.row.dest != "Done" and seen.row.trigger != "format") or seen.success or seen.on_own_row:
         return True
     if reviewed_by_code(seen) is not False and seen.decided in ("model_stop", "criteria_met"):
         return True
@@ -249,6 +252,13 @@ def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:
     for name, check in ROW.items():
         if not check(seen):
             yield name, (check.__doc__ or "").strip()
+    if seen.own is not None:
+        seen.own.take(seen.row)
+        for name, own_check in OWN.items():
+            if not own_check(seen, seen.own):
+                yield name, (own_check.__doc__ or "").strip()
+        seen.own.leave(seen.row)
+        seen.go_on_as_chosen(seen.own)
     seen.take()
 
 
@@ -261,9 +271,20 @@ def chain_verifies(world: Observed) -> Iterator[str]:
 
 
 def replays_to_the_same(world: Observed) -> Iterator[str]:
-    """Every run is derived again from its record, row by row, and comes out the same."""
+    """Every run is derived again from its record, row by row, and comes out the same, an own machine also with the host's code."""
     for row in world.moved():
-        yield from map(str, replay(world.journal, row.run_id).divergences)
+        found = replay(world.journal, row.run_id)
+        yield from map(str, found.divergences)
+        yield from (f"not derived: {item}" for item in found.unchecked if not _is_the_hosts(item.field))
+        if world.code is not None:
+            with_code = replay(world.journal, row.run_id, world.code)
+            yield from (f"with its code: {item}" for item in (*with_code.divergences, *with_code.unchecked))
+
+
+def _is_the_hosts(field: str) -> bool:
+    """Whether a field of a row is the host's code alone to derive."""
+    texts = ("change.selection.arguments", "change.question.message", "change.improvements")
+    return field in texts or field.startswith("guards.")
 
 
 def journal_tells_the_state(world: Observed) -> Iterator[str]:
@@ -286,7 +307,7 @@ def _difference(held: Run, message: Run) -> str:
         f"{name}: {getattr(one, name)!r:.120} and {getattr(other, name)!r:.120}"
         for one, other in ((held.counters, message.counters), (held.memory, message.memory))
         for name in one.__struct_fields__
-        if getattr(one, name) != getattr(other, name)
+        if not getattr(one, name) == getattr(other, name)  # noqa: SIM201 - a HashTrieMap has no other comparison
     ]
     return "; ".join(parts) or f"{held.state} and {message.state}"
 
@@ -319,8 +340,12 @@ OTHERS = (
     "a_cancel_ends_the_run",
     "an_end_stays",
     "wrong_answers_change_nothing",
+    "host_errors_change_nothing",
+    "host_functions_never_raise",
 )
 """What a world holds itself, at the moment in which it could break."""
 
-INVARIANTS: tuple[str, ...] = tuple(sorted({*MODELLED, *ROW, *REST, *OTHERS, "rows_never_change", "check"}))
+INVARIANTS: tuple[str, ...] = tuple(
+    sorted({*MODELLED, *ROW, *OWN, *REST, *OTHERS, "rows_never_change", "check"})
+)
 """The names of all invariants."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...fsm.journal.rows import Transition
+from ...fsm.machine.machine import MACHINE, Machine
 from ...fsm.machine.table import ROWS
 from ...states.settings.limits import Limits
 
@@ -23,23 +24,33 @@ MODELLED = (
 """The names of what `RunModel.take` tells."""
 
 AGAIN = {"reselect": "selection_retries", "respecify": "parameter_retries", "reassess": "review_retries"}
+AGAIN |= {"reask": "review_retries"}
 
 
 class RunModel:
-    """One run; `take` tells of every row by name what should hold, and whether it does."""
+    """One run on its machine; `take` tells of every row by name what should hold, and whether it does."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits, self.phase, self.waits, self.last = limits, "Planning", False, ""
+    def __init__(self, limits: Limits, machine: Machine = MACHINE) -> None:
+        self.limits, self.phase, self.waits, self.last = limits, machine.host.initial, False, ""
+        self.arrows, self.ends_from = ARROWS, {"Reviewing"}
+        if machine is not MACHINE:
+            self.arrows = {(row.source, row.trigger, row.dest) for row in machine.rows}
+            self.ends_from |= {row.source for row in machine.rows if row.host and row.dest == "Done"}
+            self.attempts = {
+                (row.source, row.trigger) for row in machine.rows if row.host and row.dest == "Planning"
+            }
+        else:
+            self.attempts = set()
         self.seq = self.steps = self.actions = self.retries = self.asked = self.again = self.withheld = 0
 
     def take(self, row: Transition) -> Iterator[tuple[str, bool]]:
         """Yield what should hold of the next row, with whether it does, and go on with it."""
         yield "seq_without_gap", row.seq == self.seq
         yield "nothing_after_an_end", self.phase not in ENDS
-        yield "only_rows_of_the_table", (self.phase, row.trigger, row.dest) in ARROWS
+        yield "only_rows_of_the_table", (self.phase, row.trigger, row.dest) in self.arrows
         yield "only_rows_of_the_table", row.source == self.phase
         yield "only_answers_while_it_waits", (row.trigger == "provide") == self.waits or row.dest == "Failed"
-        yield "done_only_from_reviewing", row.dest != "Done" or row.source == "Reviewing"
+        yield "done_only_from_reviewing", row.dest != "Done" or row.source in self.ends_from
         is_withheld = self.withheld > self.retries
         yield "withheld_tools_stay_withheld", not (is_withheld and row.trigger in ("select", "withhold"))
         self.again = self.again + 1 if row.trigger == self.last else 1
@@ -54,6 +65,8 @@ class RunModel:
         self.retries += (row.source, row.trigger) == ("Reviewing", "retry")
         self.asked += row.trigger == "wait" and row.outcome["kind"] != "in_doubt"
         self.withheld = self.retries + 1 if row.trigger == "withhold" else self.withheld
+        if (row.source, row.trigger) in self.attempts:  # a new attempt, in which the tools are offered again
+            self.withheld = min(self.withheld, self.retries)
         yield "counters_tell_the_rows", row.counters.get("withheld", 0) == self.withheld
         yield "counters_tell_the_rows", (row.step, row.action) == (self.steps, self.actions)
         yield "counters_tell_the_rows", row.retries == self.retries

@@ -145,7 +145,7 @@ def plans_are_followed(seen: Seen) -> bool:
         return place + 1 < len(plan)
     if row.trigger == "proceed" or (row.trigger == "conclude" and row.outcome.get("stop") == "model_stop"):
         return place + 1 >= len(plan)
-    if row.trigger != "specify" or seen.call is None:
+    if row.trigger != "specify" or seen.call is None or seen.for_phase:
         return True
     name, arguments = seen.call
     args = plan[place].get("args", {})
@@ -181,7 +181,7 @@ def calls_are_followed(seen: Seen, calls: Sequence[Mapping[str, Any]]) -> bool:
         return place + 1 < len(calls) and seen.model.steps <= seen.spec.limits.max_steps
     if row.trigger == "proceed":
         return place + 1 >= len(calls) or seen.model.steps >= seen.spec.limits.max_steps
-    if row.trigger != "specify" or seen.call is None:
+    if row.trigger != "specify" or seen.call is None or seen.for_phase:
         return True
     name, arguments = seen.call
     given = {key: value for key, value in calls[place]["args"].items() if key not in RESOLVED}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ...fsm.journal.rows import RunRow, Transition
 from ...fsm.journal_api import Journal
@@ -13,6 +13,10 @@ from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ..strategies.reply_builder import Said
 from .reference_model import RunModel
+
+if TYPE_CHECKING:
+    from ...fsm.replay.walk import SpecSource
+    from .own_run import OwnRun
 
 Check = TypeVar("Check", bound=Callable[..., Any])
 
@@ -33,6 +37,7 @@ class Violation(AssertionError):
         told: What was found.
         script: Every step of the world up to here.
         rows: The run's rows as the journal tells them, for people.
+        machine: The host's own machine as data, empty for the standard one.
     """
 
     def __init__(self, invariant: str, seq: int, run_id: str, told: str) -> None:
@@ -40,6 +45,7 @@ class Violation(AssertionError):
         self.invariant, self.seq, self.run_id, self.told = invariant, seq, run_id, told
         self.script: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
+        self.machine: dict[str, Any] = {}
 
     def __str__(self) -> str:
         return f"{self.invariant} at seq {self.seq}: {self.told}"
@@ -76,6 +82,7 @@ class Seen:
         plan: Steps of the plan in force, each a tool or another type, with its arguments; None when they are not known.
         place: Of the plan's step that is being taken.
         withheld: Whether the tools are withheld in this attempt.
+        own: What was seen of the host's own machine, None for a run of the standard one.
     """
 
     run_id: str
@@ -106,6 +113,7 @@ class Seen:
     plan: list[Mapping[str, Any]] | None = None
     place: int = 0
     withheld: bool = False
+    own: OwnRun | None = None
 
     @property
     def row(self) -> Transition:
@@ -119,14 +127,26 @@ class Seen:
 
     @property
     def begun(self) -> tuple[str, Mapping[str, Any]] | None:
-        """The call that the newest row commits to, None for none and for one that only formats the answer."""
-        begins = self.row.trigger == "specify" and not self.row.counters.get("formatted")
+        """The call that the newest row commits to, None for none, for one that only formats the answer, and for an own phase's."""
+        is_own = self.row.counters.get("formatted") or self.for_phase
+        begins = self.row.trigger == "specify" and not is_own
         return self.call if begins else None
 
     @property
     def tool(self) -> ToolSpec | None:
         """The tool of the call that the run is about."""
-        return next((tool for tool in self.spec.tools if self.call and tool.name == self.call[0]), None)
+        tools = (*self.spec.tools, *self.spec.phase_tools)
+        return next((tool for tool in tools if self.call and tool.name == self.call[0]), None)
+
+    @property
+    def on_own_row(self) -> bool:
+        """Whether the newest row is one of the host's own machine."""
+        return self.own is not None and self.own.is_own(self.row)
+
+    @property
+    def for_phase(self) -> bool:
+        """Whether the call that the run is about is an own phase's; it is no action of the model."""
+        return self.own is not None and bool(self.own.caller)
 
     @property
     def reply(self) -> Said | None:
@@ -138,6 +158,11 @@ class Seen:
     def again(self, trigger: str) -> int:
         """Return how often *trigger* came in a row right before the newest row."""
         return self.last[1] if self.last[0] == trigger else 0
+
+    def go_on_as_chosen(self, own: OwnRun) -> None:
+        """Go on with the mode and the limits that a first phase has chosen with the newest row."""
+        if own.chosen is not None:
+            self.spec, self.model.limits, own.chosen = own.chosen, own.chosen.limits, None
 
     def judge(self) -> None:
         """Go on with what a judgement said, before the row that it led to is looked at."""
@@ -172,6 +197,10 @@ class Seen:
                 self.withheld = False
             case "format":
                 self.success = True  # it was held to what may lead there
+            case _ if self.on_own_row:
+                self._take_own_row()
+            case "execute" | "refuse" if self.for_phase:
+                pass
             case "execute":
                 self.errors = 0 if row.outcome.get("ok") else self.errors + 1
                 self.succeeded = bool(row.outcome.get("ok"))
@@ -192,6 +221,14 @@ class Seen:
                 self.plan, self.place = (list(steps) if steps is not None else None), 0
                 self.succeeded = False
 
+    def _take_own_row(self) -> None:
+        """Go on with a row of the host's own machine: one that leads to Planning begins a new attempt."""
+        if self.row.dest == "Planning":
+            self.decided, self.draft, self.plan = "", False, None
+            self.succeeded, self.withheld = self.succeeded and not self.withheld, False
+        elif self.row.dest == "Reviewing":
+            self.decided = str(self.row.counters.get("stop", ""))
+
     def _draft_of(self, reply: Said | None) -> bool | None:
         """Return whether a stop came with an answer, None when that is not known."""
         if self.spec.plans or reply is None or not reply.good or "answer" not in reply.means:
@@ -207,6 +244,10 @@ class Observed(Protocol):
     @property
     def journal(self) -> Journal:
         """The journal of its runs."""
+
+    @property
+    def code(self) -> SpecSource | None:
+        """The host's code for a replay, None where its machine is the standard one."""
 
     @property
     def held(self) -> Run | None:

@@ -122,6 +122,10 @@ OWN: dict[str, dict[str, Family]] = {
         "blank_answer": _own("either", _set(answer=" ")),
         "selection_instead": _own("refused", _only(action="notes.read", actionObjective="read on")),
     },
+    "phase": {
+        "value_in_a_list": _own("refused", lambda data: [data]),
+        "selection_instead": _own("either", _only(action="notes.read", actionObjective="read on")),
+    },
     "text": {},
 }
 """Families by kind of request."""

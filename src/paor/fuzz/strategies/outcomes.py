@@ -69,6 +69,13 @@ def answers(question: Question) -> SearchStrategy[Any]:
     return weighted((4, fitting), (2, bare), (1, wrong))
 
 
+def own_answers(question: Question) -> SearchStrategy[Any]:
+    """Return a strategy of answers to the question of an own phase: most fit its schema, others decline, cancel or do not fit."""
+    bare = st.sampled_from([{"action": "decline"}, {"action": "accept"}, {"action": "decline"}])
+    cancel, wrong = st.just({"action": "cancel"}), st.sampled_from(["yes", {}, [], 17, {"nobody": "asked"}])
+    return weighted((8, _fitting(question.schema)), (2, bare), (1, cancel), (1, wrong))
+
+
 def _fitting(schema: Mapping[str, Any]) -> SearchStrategy[Any]:
     if schema.get("type", "object") == "object" and schema.get("properties"):
         try:

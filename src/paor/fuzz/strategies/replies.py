@@ -18,7 +18,7 @@ from ...prompts.model import FAULT_CODES
 from ...states.records.actions import SET_BY_CODE
 from ...states.run.spec import ToolSpec
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
-from . import plan_replies, turn_replies
+from . import phase_replies, plan_replies, turn_replies
 from .json_schema import arguments, near_arguments, weighted
 from .near_misses import families, near_miss
 from .reply_builder import Said, faulty
@@ -33,12 +33,14 @@ AIMS: dict[str, tuple[str, ...]] = {
     "task_plan": ("select", "reselect", "fail"),
     "turn": ("select", "answer", "reselect", "fail"),
     "answer": ("answer", "reselect", "fail"),
+    "phase": ("lead_on", "reask", "fail"),
     "text": ("execute", "fail"),
 }
-"""Triggers that a reply of each kind can be aimed at."""
+"""Triggers that a reply of each kind can be aimed at; ``lead_on`` is whatever row leads on from a phase of the host's own."""
 
 GOOD = {"selection": "select", "parameters": "specify", "refinement": "proceed", "review": "finish"}
 GOOD |= {"plan": "select", "task_plan": "select", "turn": "select", "text": "execute", "answer": "answer"}
+GOOD |= {"phase": "lead_on"}
 """The aim of a reply with which a run simply goes on."""
 
 _SOME_PARAMETERS = {
@@ -306,6 +308,7 @@ _GOOD_REPLIES: dict[str, _Replies] = {
     "task_plan": plan_replies.task_plan,
     "turn": turn_replies.turn,
     "answer": _answer,
+    "phase": phase_replies.phase_reply,
     "text": lambda setting: _TEXTS.map(lambda text: Said("text", text)),
 }
 """Good replies by kind, from a setting."""
@@ -325,6 +328,9 @@ _OTHER_REPLIES: dict[tuple[str, str], _Replies] = {
     ("plan", "wait"): lambda setting: _dress(plan_replies.question()),
     ("turn", "answer"): lambda setting: turn_replies.answered(),
     ("turn", "reselect"): lambda setting: turn_replies.unreadable(),
+    ("phase", "reask"): lambda setting: phase_replies.phase_near_misses(
+        near_misses("phase", setting), setting
+    ),
     ("plan", "reselect"): lambda setting: plan_replies.no_plan(near_misses("plan", setting), setting),
 }
 """Replies that are aimed elsewhere, but near misses and faults, by kind and aim."""

@@ -176,11 +176,18 @@ SURE_OF_TURNS = ("byte_order_mark", "empty", "blank", "refusal", "filtered", "me
 """Families that are taken of a turn as of other replies: what else is no call is perhaps an answer in words."""
 
 
+KEYS_TOO_MANY = ("extra_key", "injected")
+"""Families with a key that nobody asked for: other readers leave it out, a host's own schema may refuse it."""
+
+
 def miss(reply: Said, family: str) -> Said:
     """Return the near miss of *family* that is made from the good reply *said*."""
     found = FAMILIES[family]
     text = found.change(reply.text)
-    if reply.kind == "text" or (reply.kind == "turn" and family not in SURE_OF_TURNS):
+    unsure_turn = reply.kind == "turn" and family not in SURE_OF_TURNS
+    # of an object without keys, which a host's own schema may allow, no key can be repeated or left open
+    unsure_phase = reply.kind == "phase" and (family in KEYS_TOO_MANY or reply.text == "{}")
+    if reply.kind == "text" or unsure_turn or unsure_phase:
         good: bool | None = None
     elif found.verdict == "read":
         good = reply.good

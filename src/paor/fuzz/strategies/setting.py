@@ -24,6 +24,8 @@ class Setting(NamedTuple):
         known: Argument values that the tools know, by argument name.
         made: Calls that the run has made, each once, the last one last: tool and arguments.
         families: Families of near misses that the example has had; others are drawn first.
+        reply: Schema of the reply to a phase of the host's own.
+        chooses: Whether that phase chooses the run's mode and limits.
         strict_paths: Whether the policy has folders of its own, so that no path is known to be safe.
     """
 
@@ -37,6 +39,8 @@ class Setting(NamedTuple):
     known: Known = NOTHING_KNOWN
     made: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     families: frozenset[str] = frozenset()
+    reply: Mapping[str, Any] = {}
+    chooses: bool = False
 
     @property
     def usable(self) -> tuple[ToolSpec, ...]:

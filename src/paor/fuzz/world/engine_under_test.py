@@ -8,6 +8,7 @@ are read from the journal, never from the driver, and checked against `invariant
 from __future__ import annotations
 
 import copy
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from ...fsm.decision.host_machine import recorded_phases
 from ...fsm.engine import Engine
 from ...fsm.journal.rows import RunRow, transition_of
 from ...fsm.journal_api import Journal
@@ -23,18 +25,23 @@ from ...fsm.results.events import Event
 from ...fsm.results.result import Result, result_of_run
 from ...fsm.runtime.ports import SeededIds
 from ...fsm.runtime.run_context import RunContext
+from ...fsm.runtime.values import ValuesPort
 from ...prompts.model import ModelCall
+from ...prompts.parsing.json_reading import read_object
 from ...states.run.budgets import may_call
 from ...states.run.spec import Spec
 from ...states.run.state import Run
 from ...states.settings.policy import Policy
+from ...tools.schema.parameters import ParameterSchema
 from ...tools.tool import Tool, ToolContext
-from ..oracles.invariants import REST, broken_by, canonical, denied
-from ..oracles.reference_model import RunModel
+from ..oracles.invariants import REST, broken_by, canonical, denied, fits
+from ..oracles.own_machine import seen_of
+from ..oracles.own_run import OwnRun
 from ..oracles.seen import Seen, Violation
 from ..strategies.injected_faults import CALL
 from ..strategies.reply_builder import Said, faulty
 from .error_attribution import blaming, make_engine
+from .host_doubles import HostWatch, OwnCode, watch_machine, watch_port
 from .test_doubles import FakeModel, Lost, TestClock, ToolWatch, WorldJournal, watch_tool
 
 ROWS_MAX = 2_000
@@ -70,6 +77,8 @@ class SystemUnderTest:
         tell: Called with every request to the model; returns what is said.
         choose: Called with every call of a tool; returns what happens.
         watch: Every call of a tool so far.
+        host: What the functions of the host's own machine said for the newest row.
+        gives: Called with the engine's own port for values, a run's id and its phase; returns what the port gives.
         calling: Called before a tool's own function is, with the case as it stands if that ends the process.
         rows_max: Most rows that are written before `EnoughRows` is raised, None for any number.
         allowed: How often a person allowed an effect to be tried again, by its key.
@@ -89,6 +98,9 @@ class SystemUnderTest:
         self.choose: Callable[[Tool, Mapping[str, Any]], Mapping[str, Any]] = lambda tool, arguments: CALL
         self.watch = ToolWatch(self._begins, self.clock)
         self.model = FakeModel(self._ask)
+        self.host = HostWatch(self._values)
+        self.gives: Callable[[ValuesPort, str, str], Any] = _asked_port
+        self.code: OwnCode | None = None
         self.run_id = ""
         self.allowed: Counter[str] = Counter()
         self.calling: Callable[[Violation], None] | None = None
@@ -118,6 +130,10 @@ class SystemUnderTest:
         settings = own._runner.settings
         tools = {name: watch_tool(tool, self.watch) for name, tool in settings.tools.items()}
         settings = replace(settings, model=self.model, tools=tools)
+        if settings.machine is not None:
+            self.code = OwnCode(settings.machine, settings.host_machine)
+            machine = watch_machine(settings.machine, self.host, self.model)
+            settings = replace(settings, machine=machine, values=watch_port(settings.values, self.host))
         if self._tighter is not None:
             settings = replace(settings, given_policy=_tighten(own.policy, *self._tighter))
         return own._with_ports(settings, self.journal, self.clock, SeededIds(f"process {self._processes}"))
@@ -179,6 +195,14 @@ class SystemUnderTest:
             self._step.setdefault("said", []).append(reply.wire())
         return reply
 
+    def _values(self, port: ValuesPort, run_id: str, phase: str) -> Any:
+        """Return what the engine's own port gives, written into the step, so that the same comes in when it is taken again."""
+        with self._drawing("the values of the port"):
+            given = self.gives(port, run_id, phase)
+        if self._step.get("do") != "finish" and isinstance(given, Mapping):
+            self._step.setdefault("gave", []).append(dict(given))
+        return given
+
     def _begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
         """Hold a call of a tool to what must be true before it begins; return what happens in it."""
         self._hold_to_cancel(f"{tool.name} was called", rows=0)
@@ -212,7 +236,13 @@ class SystemUnderTest:
 
     def _hold_to_intent(self, run: Run, tool: Tool, arguments: Mapping[str, Any], key: str) -> None:
         """A call is allowed, is the one that was committed, has its key, and is not begun again by itself."""
-        if denied(run.spec.policy, run.spec.task_type, tool.name):
+        selected = run.memory.selection
+        is_phases = selected is not None and bool(
+            selected.caller
+        )  # a list of allowed tools does not name it, a ban holds
+        if fits(tool.name, run.spec.policy.deny) or (
+            not is_phases and denied(run.spec.policy, run.spec.task_type, tool.name)
+        ):
             self._break("denied_never_called", f"{tool.name} was called")
         state, intent = self.journal.run(run.run_id).state, run.memory.intent
         wanted = (intent.tool, canonical(intent.arguments)) if intent is not None else ("", "")
@@ -265,7 +295,7 @@ class SystemUnderTest:
             seen = self.seen.get(head.run)
             if seen is None:
                 spec = self.journal.spec(head.run_id)
-                seen = self.seen[head.run] = Seen(head.run_id, spec, RunModel(spec.limits))
+                seen = self.seen[head.run] = seen_of(head.run_id, spec)
             replies = self._committed.pop(head.run, [])
             rows = self.journal.reader.own_rows(head.run, len(seen.rows))
             for place, values in enumerate(rows):
@@ -276,6 +306,8 @@ class SystemUnderTest:
     def _take(self, seen: Seen) -> None:
         row = seen.row
         self._count(seen)
+        if seen.own is not None:
+            self._take_own(seen, seen.own)
         run = self.live
         if run is None and row.trigger in ("specify", "refuse"):  # the driver is gone, its row is there
             run = run_before(self.journal.reader, seen.run_id, row.seq + 1)
@@ -291,6 +323,23 @@ class SystemUnderTest:
             seen.calls.append((seen.call[0], canonical(seen.call[1])))
             if row.outcome.get("ok"):
                 seen.known.add(seen.calls[-1])
+
+    def _take_own(self, seen: Seen, own: OwnRun) -> None:
+        """Hold a row of an own machine to what only such a machine has, and go on with what its first phase chose."""
+        row, host = seen.row, self.host
+        live = self.live is not None and self.live.run_id == seen.run_id
+        watched = live and host.place == (seen.run_id, row.seq)
+        body = None
+        if "values" in row.request:
+            body = self.journal.reader.payload(row.run, row.request["values"]["n"]).body
+        own.asked = host.values if watched else None
+        own.twice, own.strangers = tuple(host.twice), tuple(host.strangers)
+        own.given = host.given if live else None
+        own.recorded = json.loads(body) if body is not None else None
+        host.forget()
+        if own.chooses(row):
+            chosen = run_before(self.journal.reader, seen.run_id, row.seq + 1).spec
+            own.choice_is_kept(seen.spec, seen.reply, chosen)
 
     def _count(self, seen: Seen) -> None:
         """Go on with what the model said: tokens, success, criteria."""
@@ -332,6 +381,7 @@ class SystemUnderTest:
     def _with_script(self, violation: Violation) -> Violation:
         """Return *violation* with the script and the rows that led to it."""
         violation.script = copy.deepcopy(self.script)
+        violation.machine = self.code.machine.to_dict() if self.code is not None else {}
         violation.rows = [
             {"run": number, "seq": row.seq, "trigger": row.trigger, "source": row.source, "dest": row.dest}
             for number, seen in sorted(self.seen.items())
@@ -355,6 +405,10 @@ class SystemUnderTest:
         return Lost()
 
 
+def _asked_port(port: ValuesPort, run_id: str, phase: str) -> Any:
+    return port(run_id, phase)
+
+
 def _tighten(policy: Policy, deny: Sequence[Any], approvals: Sequence[Any]) -> Policy:
     """
     Return *policy* with more that is denied and more that needs a yes.
@@ -364,6 +418,19 @@ def _tighten(policy: Policy, deny: Sequence[Any], approvals: Sequence[Any]) -> P
     denied = (*policy.deny, *(rule for rule in deny if rule not in policy.deny))
     asked = (*policy.approvals, *(rule for rule in approvals if rule not in policy.approvals))
     return policy.model_copy(update={"deny": denied, "approvals": asked})
+
+
+def _worth_in_phase(reply: Said, run: Run) -> Said:
+    """Return a reply to a phase with what is known of it there: it may have been made for another one; of a task nothing is known."""
+    phase = recorded_phases(run.spec.host_machine).get(run.state)
+    told = None if reply.good or reply.family.startswith("values: ") else False
+    if phase is None:
+        return reply._replace(good=told)
+    if told is None:
+        said = read_object(reply.text)
+        fits_it = isinstance(said, dict) and not ParameterSchema(phase.reply or {}).check(said)
+        told = reply.good if fits_it is bool(reply.good) else None
+    return reply._replace(good=told)
 
 
 def rows_allowed(spec: Spec) -> int:
@@ -382,6 +449,8 @@ def worth(reply: Said, run: Run | None) -> Said:
 
     A reply that was made for another tool, for another policy or with documents that are not there may be read either way.
     """
+    if run is not None and reply.kind == "phase" and reply.good is not None:
+        return _worth_in_phase(reply, run)
     if run is None or run.spec.task == 0 or reply.good is None:
         return reply
     names = [reply.means.get("action")]

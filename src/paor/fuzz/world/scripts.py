@@ -25,7 +25,9 @@ def closing(call: ModelCall, how: str, echoes: Mapping[str, Said]) -> Said:
     """
     if how == "silence" and call.kind != "text":
         return Said(call.kind, "", "empty", False)
-    again = how == "echo" or (how == "retry" and call.kind in ("selection", "parameters", "plan", "turn"))
+    again = how == "echo" or (
+        how == "retry" and call.kind in ("selection", "parameters", "plan", "turn", "phase")
+    )
     if again and call.kind in echoes:
         return echoes[call.kind]._replace(good=None)
     status = "retry" if how == "retry" else "success"
@@ -38,15 +40,31 @@ def closing(call: ModelCall, how: str, echoes: Mapping[str, Said]) -> Said:
         "answer": ({"answer": "It is known."}, {"answer": "It is known."}),
         "task_plan": ({"overview": "one", "tasks": [{"id": "a", "objective": "Read"}]}, {}),
         "turn": ("It is known.", {}),
+        "phase": (_fitting(call.schema or {}), {}),
         "text": ("A text.", {}),
     }
     reply, means = polite[call.kind]
     text = reply if isinstance(reply, str) else json.dumps(reply)
-    chosen = Said(call.kind, text, "closing", None if call.kind == "parameters" else True, means)
+    unsure = call.kind in ("parameters", "phase")
+    chosen = Said(call.kind, text, "closing", None if unsure else True, means)
     if not how.isdecimal():
         return chosen
     names = sorted(families(call.kind))
     return near_miss(chosen, names[(int(how) + call.number) % len(names)])
+
+
+def _fitting(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a plain object with what *schema* needs, as far as types and choices tell."""
+    parts = schema.get("properties", {})
+    return {name: _plain_value(parts.get(name, {})) for name in schema.get("required", ())}
+
+
+def _plain_value(schema: Mapping[str, Any]) -> Any:
+    if schema.get("enum"):
+        return schema["enum"][0]
+    if schema.get("type") == "object":
+        return _fitting(schema)
+    return {"array": [], "integer": 1, "number": 1, "boolean": True}.get(schema.get("type", ""), "a text")
 
 
 def in_turn(replies: Sequence[Said]) -> Callable[[ModelCall], Said]:
@@ -59,6 +77,12 @@ def in_turn(replies: Sequence[Said]) -> Callable[[ModelCall], Said]:
         return faulty(call.kind, "script_exhausted")
 
     return tell
+
+
+def given_in_turn(given: Sequence[Mapping[str, Any]]) -> Callable[..., Any]:
+    """Return what gives the values of a script in their turn, and then those of the engine's own port."""
+    left = list(given)
+    return lambda port, run_id, phase: left.pop(0) if left else port(run_id, phase)
 
 
 def happening_in_turn(happened: Sequence[Mapping[str, Any]]) -> Callable[..., Mapping[str, Any]]:

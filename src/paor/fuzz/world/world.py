@@ -9,8 +9,8 @@ process, to the same rows. After every row it holds the run to `invariants`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from threading import get_ident
 from typing import Any
 
@@ -26,19 +26,19 @@ from ...fsm.replay.restore import restore_run
 from ...fsm.results.events import TransitionTaken
 from ...fsm.runtime.loop import Steps
 from ...fsm.runtime.run_context import RunContext
-from ...states.base.errors import InvalidAnswer, UsageError
+from ...states.base.errors import HostFunctionError, IllegalEvent, InvalidAnswer, UsageError
 from ...states.records.questions import Question
 from ...states.records.requests import ModelRequest, Nothing, Recall
 from ...states.run.state import Run
 from ...states.settings.limits import Limits
 from ...states.settings.policy import Policy
-from ..oracles.invariants import journal_tells_the_state
+from ..oracles.invariants import chain_verifies, journal_tells_the_state
 from ..oracles.seen import Violation
 from ..strategies.injected_faults import CALL, check_happening
 from ..strategies.reply_builder import Said
 from .engine_under_test import EnoughRows, Make, Step, SystemUnderTest, rows_allowed
 from .error_attribution import is_foreign
-from .scripts import closing, happening_in_turn, in_turn
+from .scripts import closing, given_in_turn, happening_in_turn, in_turn
 from .test_doubles import Lost
 
 __all__ = ["DOS", "Make", "Step", "World"]
@@ -124,8 +124,10 @@ class World(SystemUnderTest):
             self._hold_to_check()
         except Violation as violation:
             raise self._with_script(violation) from violation.__cause__
-        except (KeyboardInterrupt, UsageError):
-            raise
+        except (KeyboardInterrupt, UsageError) as error:
+            if not isinstance(error, IllegalEvent):  # what no row takes is no mistake of whoever uses the kit
+                raise
+            raise self._with_script(self._violation("raises_nothing", f"{error!s:.500}")) from error
         except Exception as error:
             if is_foreign(error):
                 raise
@@ -170,7 +172,8 @@ class World(SystemUnderTest):
             happened = [check_happening(item) for item in step.get("happened", ())]
             self.tell = in_turn(replies)
             self.choose = happening_in_turn(happened)
-            self.do({name: value for name, value in step.items() if name not in ("said", "happened")})
+            self.gives = given_in_turn(step.get("gave", ()))
+            self.do({name: value for name, value in step.items() if name not in ("said", "happened", "gave")})
 
     def close(self) -> None:
         """Release the run and close the journal."""
@@ -181,7 +184,7 @@ class World(SystemUnderTest):
     def _start(self, step: Mapping[str, Any]) -> None:
         """Start a run; a step that the engine refuses starts nothing."""
         self._drop()
-        names = ("mode", "final_format", "task_type", "stage")
+        names = ("mode", "final_format", "task_type", "stage", "values")
         options: dict[str, Any] = {name: step[name] for name in names if step.get(name)}
         try:
             if step.get("limits") is not None:
@@ -211,15 +214,17 @@ class World(SystemUnderTest):
         """Go on by one row; with ``lost`` the process is lost before that is committed."""
         self.journal.store.lose = bool(step.get("lost"))
         try:
-            if self._stream is None:
-                self._go_on({})
-            self._advance()
+            with self._host_raising(step):
+                if self._stream is None:
+                    self._go_on({})
+                self._advance()
         except Lost:
             self._crash(step)
         self.journal.store.lose = False
 
     def _answer(self, step: Mapping[str, Any]) -> None:
-        self._resume_with({"answer": step.get("answer")}, step)
+        actor = {"actor": step["actor"]} if step.get("actor") and step.get("answer") is not None else {}
+        self._resume_with({"answer": step.get("answer")} | actor, step)
 
     def _settle(self, step: Mapping[str, Any]) -> None:
         question = self.question
@@ -240,10 +245,11 @@ class World(SystemUnderTest):
             for seen in asking:  # of a workflow the run and its task
                 seen.approved = isinstance(content, Mapping) and content.get("approve") is True
         try:
-            self._go_on(options)
-            self._look_at_rows()  # a task has gone on by itself, perhaps to its next question
-            self.journal.store.lose = bool(step.get("lost"))
-            self._advance()
+            with self._host_raising(step):
+                self._go_on(options)
+                self._look_at_rows()  # a task has gone on by itself, perhaps to its next question
+                self.journal.store.lose = bool(step.get("lost"))
+                self._advance()
         except InvalidAnswer as error:
             self._step["refused"] = True
             for seen in asking:
@@ -253,6 +259,30 @@ class World(SystemUnderTest):
         except Lost:
             self._crash(step)
         self.journal.store.lose = False
+
+    @contextmanager
+    def _host_raising(self, step: Mapping[str, Any]) -> Iterator[None]:
+        """Have the functions of the host's own machine and its port for values raise, where the step says so; nothing may come of it."""
+        before, host = self._heads(), self.host
+        host.failing, host.failed = bool(step.get("raises")), False
+        try:
+            yield
+        except HostFunctionError as error:
+            if not host.failed:
+                raise self._violation("host_functions_never_raise", str(error)) from error
+            self._step["refused"] = True
+            self._pending = []
+            self._drop()
+            if self._heads() != before:
+                raise self._violation("host_errors_change_nothing", f"rows were written: {error}") from None
+            self._rest(chain_verifies, journal_tells_the_state)
+        else:
+            self._raise_broken()
+            if host.failed and not step.get("lost"):
+                message = "a function of the host raised, and the run went on"
+                raise self._violation("host_errors_change_nothing", message)
+        finally:
+            host.failing = False
 
     def _cancel(self, step: Mapping[str, Any]) -> None:
         """Ask for the run's end, from beside the driver if there is one."""
@@ -307,6 +337,7 @@ class World(SystemUnderTest):
         echoes = self.echoes
         self.tell = lambda call: closing(call, how, echoes)
         self.choose = lambda tool, arguments: CALL
+        self.gives = given_in_turn(())
         run, last = self.run, self.script.pop()
         most = rows_allowed(run.spec) if run is not None else 0
         while self.need not in ("start", "end"):
@@ -374,6 +405,7 @@ class World(SystemUnderTest):
     def _drop(self) -> None:
         """Let go of the driver as it stands: between two rows."""
         self._restored = None
+        self.host.forget()
         if self._stream is not None:
             self._stream.close()  # type: ignore[attr-defined]
         self._stream = None
