@@ -292,6 +292,8 @@ def _retries_passed(run: Run) -> bool:
 def _growth(taken: AppliedDecision) -> str | None:
     before, after = taken.before.counters, taken.after.counters
     for name, was, now in zip(GROWING, _GROWING(before), _GROWING(after), strict=True):
+        if name == "withheld" and taken.row.host and taken.after.state == PLANNING:
+            continue  # a new attempt has the tools again; steps bound how often they are withheld
         if now < was or name in taken.lowered:
             return f"{name} goes back"
     if any(after.own.get(name, 0) < count for name, count in before.own.items()):
