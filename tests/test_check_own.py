@@ -452,9 +452,13 @@ def two_failures(context: GuardContext) -> bool:
     """Two calls in a row have failed."""
     return context.counters.errors >= {errors}
 
+def what_failed(context: GuardContext) -> str:
+    """It looks at the last action."""
+    return f"How to go on after {context.run.memory.history[-1].tool}?"
+
 machine = (
     Machine.standard()
-    .phase(Phase("Escalating", question="How to go on?"))
+    .phase(Phase("Escalating", question=what_failed))
     .row("Reviewing", "escalate", "Escalating", when=two_failures, before="next_step", at_most=1)
     .row("Escalating", "advise", "Planning", when="succeeded")
     .row("Escalating", "give_up", "Failed")
@@ -469,6 +473,7 @@ def test_the_command_names_the_phases_and_rows_of_an_own_machine(shell: Shell) -
     assert said.code == 0
     assert "own machine, proven for whatever its guards say:\n      phases: Escalating\n" in said.out
     assert "Reviewing.escalate (at most 1), " in said.out and "guards: two_failures\n" in said.out
+    assert "note  Escalating.question: " in said.out and "every tool can be used" in said.out
     told = shell("check", "--app", "desk:engine", "--mode", "batch", "--json").json
     assert told["machine"]["phases"] == ["Escalating"] and "Escalating.advise" in told["machine"]["rows"]
 

@@ -64,7 +64,8 @@ def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int
         explored = f"{found.states:,} states and {found.edges:,} edges explored"
         tell(f"paor check: {count(len(found.findings), 'finding')}; {explored}")
         return USAGE
-    usable = f"{count(tools - len(found.notes), 'tool')} of {tools}" if found.notes else "every tool"
+    unused = sum(note.code == "never_allowed" for note in found.notes)
+    usable = f"{count(tools - unused, 'tool')} of {tools}" if unused else "every tool"
     say(f"ok  policy and {count(tools, 'tool')}: every rule can fire, {usable} can be used")
     say(*_proven(found), *_own_lines(machine))
     return OK
