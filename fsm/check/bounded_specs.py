@@ -18,9 +18,6 @@ from ...states.settings.limits import Limits
 from ...states.settings.policy import ApprovalRule, Policy
 from ...states.settings.profile import Profile
 from ...tools.documents.tools import generate_report
-from ..decision.run_resources import RunResources
-from ..machine.machine import Machine
-from .free_machine import with_host
 
 CALL, READ, DENIED = "check.call", "check.read", "check.denied"
 Form: TypeAlias = Mode | Literal["native"]
@@ -143,9 +140,9 @@ def worlds_of(limits: Mapping[Form, Limits]) -> tuple[BoundedSpec, ...]:
     return tuple(found)
 
 
-def kit_of_world(world: BoundedSpec, machine: Machine | None = None) -> RunResources:
-    """Return the kit of a world's runs, with the spec that they are started with, to walk *machine*; None for the standard one."""
-    spec = Spec(
+def spec_of_world(world: BoundedSpec) -> Spec:
+    """Return the spec that a world's runs are started with."""
+    return Spec(
         objective="check the machine",
         success_criteria=(CRITERION,) if world.full else (),
         mode="react" if world.mode == "native" else world.mode,
@@ -163,4 +160,3 @@ def kit_of_world(world: BoundedSpec, machine: Machine | None = None) -> RunResou
         workflow_id="check",
         key_salt="00",
     )
-    return RunResources(spec if machine is None else with_host(spec, machine), None, machine)

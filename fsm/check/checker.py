@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from ..engine import Engine
 
 MODES = FORMS
+OWN_STATES_MAX = 150_000
+"""Of one world of a host's own machine."""
+
 NOTED = frozenset(("never_allowed",))
 """Findings on a policy that may well be meant: to deny a tool is what a policy is for."""
 
@@ -58,14 +61,14 @@ def check(engine: Engine, machine: Machine | None = None, *, modes: Iterable[For
     """
     worlds = worlds_of({mode: engine.limits_of("react" if mode == "native" else mode) for mode in modes})
     tools = [tool.spec() for tool in engine.tools]
+    policy = policy_findings(engine.policy, tools)
     if machine is None and engine.machine.host is not NO_HOST:
         machine = engine.machine
-    policy = policy_findings(engine.policy, tools)
     if machine is None:
         proof = _proven(worlds, _in_force())
     else:
         proof = prove(machine, worlds, _others(), tools=tools)
-    notes = tuple(item for item in policy if item.code in NOTED)
+    notes = (*(item for item in policy if item.code in NOTED), *proof.notes)
     findings = (*(item for item in policy if item.code not in NOTED), *proof.findings)
     return Check(findings, proof.states, proof.edges, proof.worlds, proof.unused, notes)
 
@@ -90,7 +93,7 @@ def prove(
     worlds: Sequence[BoundedSpec],
     others: Sequence[BoundedSpec] = (),
     *,
-    states_max: int = STATES_MAX,
+    states_max: int | None = None,
     tools: Sequence[ToolSpec] = (),
 ) -> Check:
     """
@@ -101,15 +104,16 @@ def prove(
         worlds: To explore, as `fsm.check.bounded_specs.worlds_of` gives them.
         others: Where rows are looked for that are never taken in *worlds*, before that is a finding; the limits or the
             mode can be why. Nothing else is examined there.
-        states_max: Of each world; what is found in a part of it is found in the whole.
+        states_max: Of each world; what is found in a part of it is found in the whole. None: `STATES_MAX`, for a host's own
+            machine `OWN_STATES_MAX`.
         tools: With which calls the functions of a host's own machine are tried.
     """
     own = machine.host is not NO_HOST
-    findings = _defects(machine) if own else list(_table_findings(machine))
+    findings = list(_own_findings(machine) if own else _table_findings(machine))
     if any(item.code == "unknown_name" for item in findings):
         return Check(tuple(findings), 0, 0)
-    functions = HostFunctions(machine, tools)
-    rows = machine.rows
+    functions, rows = HostFunctions(tools), machine.rows
+    states_max = states_max or (OWN_STATES_MAX if own else STATES_MAX)
     explored, phases = [], set[str]()
     for world in worlds:
         graph, found = _explore_world(machine, world, states_max, functions)
@@ -121,8 +125,7 @@ def prove(
     useless = {item.place for item in findings if item.code in ("shadowed_row", "duplicate_row")}
     places = [_places(machine)[id(row)] for row in rows]
     never = {number for number, place in enumerate(places) if place not in useless} - taken
-    never -= {number for number in never if own and not rows[number].host}
-    left = set(never)
+    left = {number for number in never if not own or rows[number].host}
     for world in others:
         if left and world not in worlds:
             graph = explore(world, machine)
@@ -131,7 +134,7 @@ def prove(
     findings += [
         Finding("row_never_taken", places[number], "no run comes to take this row") for number in sorted(left)
     ]
-    findings += functions.findings.values()
+    findings += functions.findings
     findings += [
         Finding("unreachable_phase", phase, "no run comes to this phase")
         for phase in machine.states
@@ -139,7 +142,7 @@ def prove(
     ]
     unused = tuple(places[number] for number in sorted(never - left))
     states, edges = sum(item.states for item in explored), sum(item.edges for item in explored)
-    return Check(tuple(findings), states, edges, tuple(explored), unused)
+    return Check(tuple(findings), states, edges, tuple(explored), unused, functions.notes)
 
 
 def _places(machine: Machine) -> dict[int, str]:
@@ -195,18 +198,29 @@ def _table_findings(machine: Machine) -> Iterator[Finding]:
                     yield Finding("shadowed_row", places[id(row)], words)
 
 
+def _own_findings(machine: Machine) -> Iterator[Finding]:
+    """Yield what is wrong with a host's own machine as it stands: what an engine refuses it for, and what only its data can have."""
+    for defect in defects_of(machine):
+        yield Finding(defect.code, defect.place, defect.message)
+    places = _places(machine)
+    for row in machine.rows:
+        yield from _row_findings(row, places[id(row)], machine)
+        if row.at_most and f"{row.trigger}_left" not in row.conditions:
+            yield Finding("uncounted", places[id(row)], f"its bound needs the guard {row.trigger}_left")
+
+
 def _row_findings(row: Row, place: str, machine: Machine) -> Iterator[Finding]:
     for phase in (row.source, row.dest):
-        if phase not in PHASES:
+        if phase not in machine.states:
             yield Finding("unknown_name", place, f"there is no phase {phase!a}")
     for name in (*row.conditions, *row.unless):
-        if name not in machine.guards:
+        if name not in machine.guards and machine.host is NO_HOST:
             yield Finding("unknown_name", place, f"there is no guard {name!a}")
     if _key(row) not in machine.changes:
         yield Finding("no_effect", place, "nothing says what this row sets")
     if row.source in FINAL:
         yield Finding("final_row", place, f"{row.source} is final, and this row leads out of it")
-    if row.dest == DONE and row.source != REVIEWING:
+    if row.dest == DONE and row.source != REVIEWING and not row.host:
         yield Finding("done_elsewhere", place, f"it leads to Done from {row.source}")
 
 
@@ -237,11 +251,6 @@ def _instead(edge: StateEdge, row: Row) -> bool:
 # -- the machine ---------------------------------------------------------------------------------------------------
 
 
-def _defects(machine: Machine) -> list[Finding]:
-    """Return what is wrong with a host's own machine as it stands."""
-    return [Finding(defect.code, defect.place, defect.message) for defect in defects_of(machine)]
-
-
 def _explore_world(
     machine: Machine, world: BoundedSpec, states_max: int, functions: HostFunctions
 ) -> tuple[StateGraph, list[Finding]]:
@@ -250,11 +259,10 @@ def _explore_world(
     broken: dict[tuple[str, str], tuple[str, int, PathStep]] = {}
 
     def watch(taken: AppliedDecision, number: int, step: PathStep) -> None:
-        functions.look(taken.case, taken.row, step.guards)
         for code, told in broken_promises(taken):
             broken.setdefault((code, places[id(taken.row)]), (told, number, step))
 
-    graph = explore(world, machine, watch, states_max=states_max)
+    graph = explore(world, machine, watch, states_max=states_max, functions=functions)
     findings = [
         Finding(code, place, told, path_of(graph, graph.way(number), machine, last=step))
         for (code, place), (told, number, step) in broken.items()

@@ -60,7 +60,7 @@ def _path_in(world: BoundedSpec, path: Path, machine: Machine) -> Path:
     run, steps = walker.start(), []
     for step in path.steps:
         named = {move["move"]: move for move in walker.moves(run)}
-        move = named.get(step.move["move"], step.move)
+        move = {**step.move, **named.get(step.move["move"], {})}
         steps.append(replace(step, move=move))
         if not step.trigger:
             break

@@ -167,7 +167,8 @@ class Check:
         states, edges: Their number in all worlds together.
         worlds: Each of them.
         unused: Rows that no run of this engine takes, but runs with other settings do, such as ``Planning.wait``.
-        notes: Tools that are offered but that no run may use (code ``never_allowed``); that may be intended.
+        notes: What may be intended, or may never happen: tools that are offered but that no run may use (``never_allowed``), and functions of the
+            host's own machine that fail only where its guards did not lead (``guard_raises``).
     """
 
     findings: tuple[Finding, ...]

@@ -1,104 +1,188 @@
 """
 The functions of a host's own machine, called with what an exploration comes to: none may raise, give something else, or differ.
 
-A proof takes them for free choices (`fsm.check.free_machine`); here they are called themselves, each twice, with the contexts in which the
-machine asks them. A call is the host's own: of each tool of the engine, with the smallest arguments that its schema allows. Values of
-the host are missing, as in a run that was given none.
+A proof takes them for free choices (`fsm.check.free_machine`); here they are called themselves, twice with every context in which the
+machine asks them. Calls are also made the host's own: of each tool of the engine, with the smallest arguments that its schema allows.
+
+Some contexts come only from choices that the host's guards did not make there. A function that fails in such ones alone is a note: perhaps
+no run comes to it.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from ...states.base.errors import HostFunctionError
-from ...states.run.phase_names import PLANNING
 from ...states.run.spec import ToolSpec
+from ...tools.policy import matches
 from ..decision.guard_context import GuardContext
-from ..machine.host_rows import NO_HOST, HostGuard, host_value
-from ..machine.machine import Machine
-from ..machine.table import Row
+from ..decision.host_machine import Unbound
+from ..machine.host_rows import HostGuard, host_value
 from .findings import Finding
 from .smallest import smallest_of
 
-CONTEXTS_MAX = 100
-"""Contexts with which one function is called; the first ones of an exploration are the shortest ways to it."""
+VARIED_MAX = 100
+"""Contexts of one function in which it is also called for each of the engine's tools."""
+
+DEFAULT = "; a run need not have the value: give it a default, context.values.get({!r}, ...)"
+
+
+class MissingValue(KeyError):
+    """A function of the host wants a value that a run need not have."""
+
+
+class MissingValues(dict[str, Any]):
+    """
+    The values of a run that was given none, which know what was asked of them without a default.
+
+    Attributes:
+        missed: Those names.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.missed: list[str] = []
+
+    def __missing__(self, name: str) -> Any:
+        """Raise what tells a missing value from any other missing name."""
+        raise MissingValue(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return *default*, as any dictionary without the name."""
+        if default is None and name not in self:
+            self.missed.append(name)
+        return super().get(name, default)
 
 
 class HostFunctions:
     """
-    The functions of one machine, and what was found of them.
+    What was found of the functions of one machine.
 
     Args:
-        machine: With the host's real functions.
         tools: Of the engine; calls are made of these.
     """
 
-    def __init__(self, machine: Machine, tools: Sequence[ToolSpec]) -> None:
-        self._machine, self._tools = machine, tools
-        self._calls: dict[str, int] = {}
-        self.findings: dict[tuple[str, str], Finding] = {}
+    def __init__(self, tools: Sequence[ToolSpec] = ()) -> None:
+        self._tools = tools
+        self._varied = Counter[str]()
+        self._spoilt = set[str]()
+        self._fine = set[str]()
+        self._sure: dict[tuple[str, str], Finding] = {}
+        self._perhaps: dict[tuple[str, str], Finding] = {}
 
-    def look(self, case: GuardContext, row: Row, guards: dict[str, bool]) -> None:
-        """Call the functions that a decision has asked, with its context."""
-        host = self._machine.host
-        if host is NO_HOST:
-            return
-        for name in guards:
-            if name in host.guards:
-                self._hold(f"guard {name}", host.guards[name], case, bool)
-        phase = host.phases.get(row.source)
-        if phase is not None and row.trigger == "call" and callable(phase.arguments):
-            self._hold(f"{phase.name}.arguments", phase.arguments, case, dict)
-        if phase is not None and row.trigger == "wait" and callable(phase.question):
-            self._hold(f"{phase.name}.question", phase.question, case, str)
-        tell = host.tells.get((row.source, row.trigger))
-        if tell is not None and row.dest == PLANNING:
-            self._hold(f"{row.source}.{row.trigger}.tell", tell, case, str)
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong with a function in a run, or wherever it was called."""
+        always = (item for item in self._perhaps.values() if item.place not in self._fine)
+        return tuple({(item.code, item.place): item for item in (*always, *self._sure.values())}.values())
 
-    def _hold(self, place: str, function: Any, case: GuardContext, kind: type) -> None:
-        """Note what is wrong with *function* for *case*."""
-        if self._calls.get(place, 0) >= CONTEXTS_MAX:
-            return
-        self._calls[place] = self._calls.get(place, 0) + 1
-        for context in self._contexts(case, function):
-            found = _wrong_with(function, context, kind)
-            if found is not None:
-                self.findings.setdefault((found[0], place), Finding(found[0], place, found[1]))
-
-    def _contexts(self, case: GuardContext, function: Any) -> Iterator[GuardContext]:
-        """Yield *case* as it is in a run of the engine's own tools; with no call at hand, as it is."""
-        intent = case.intent or case.run.memory.intent
-        if intent is None or not self._tools:
-            yield case
-            return
-        for tool in self._tools:
-            made = replace(intent, tool=tool.name, arguments=smallest_of(tool.parameters), effect=tool.effect)
-            memory = replace(case.run.memory, intent=made if case.run.memory.intent is not None else None)
-            yield replace(case, intent=made, arguments=made.arguments, run=replace(case.run, memory=memory))
-
-
-def _wrong_with(function: Any, case: GuardContext, kind: type) -> tuple[str, str] | None:
-    """Return code and words of what is wrong with a function for a context, None for nothing."""
-    kept = (
-        case.run.spec,
-        case.phase,
-    )  # none of the host's functions is given a way to them that could change them
-    before = copy.deepcopy(case, {id(item): item for item in kept if item is not None})
-    try:
-        values = [
-            function(case) if isinstance(function, HostGuard) else host_value(function, case, kind)
-            for _ in range(2)
-        ]
-    except HostFunctionError as error:
-        told = str(error).partition("the host's function ")[2] or str(error)
-        missing = (
-            "; a value of the host may be missing: use context.values.get(...)" if "KeyError" in told else ""
+    @property
+    def notes(self) -> tuple[Finding, ...]:
+        """What is wrong with one in contexts that perhaps no run comes to."""
+        found = self.findings
+        return tuple(
+            item for item in self._perhaps.values() if item not in found and item.place in self._fine
         )
-        return "guard_raises", f"{told} (in {case.run.state}){missing}"
-    if values[0] != values[1]:
-        return "impure_guard", f"gives {values[0]!a:.60} and then {values[1]!a:.60} for the same context"
-    return None if case == before else ("impure_guard", "changes its context")
+
+    def look(
+        self, place: str, function: Callable[..., Any], case: GuardContext, kind: type, *, certain: bool
+    ) -> Any:
+        """
+        Return what *function* gives for *case*, None where that cannot be used; note what is wrong with it.
+
+        Args:
+            place: How a finding names it.
+            function: The host's own.
+            case: With what the machine asks it.
+            kind: What it must give.
+            certain: Whether the host's own guards lead there.
+        """
+        plain = function.function if isinstance(function, HostGuard) else function
+        if isinstance(plain, Unbound) or place in self._spoilt:
+            return None
+        value = self._called(place, function, case, kind, certain=certain)
+        if self._varied[place] < VARIED_MAX and (case.intent or case.run.memory.intent) is not None:
+            self._varied[place] += 1
+            for varied in self._with_tools(case, function):
+                self._called(place, function, varied, kind, certain=certain)
+        return value
+
+    def _called(self, place: str, function: Any, case: GuardContext, kind: type, *, certain: bool) -> Any:
+        values: list[Any] = []
+        held = case.run.spec.values
+        if isinstance(held, MissingValues):
+            held.missed.clear()
+        before = _can_change(case)
+        wrong: tuple[str, str, bool] | None = None
+        try:
+            for _ in range(2):
+                values.append(
+                    function(case) if isinstance(function, HostGuard) else host_value(function, case, kind)
+                )
+        except HostFunctionError as error:
+            wrong = "guard_raises", *_told(error, case)
+        if _can_change(case) != before:
+            self._spoilt.add(place)
+            held.clear()  # as it was; all runs of a world have the same
+            wrong = "impure_guard", "it changes its context", True
+        elif len(values) == 1:
+            wrong = "impure_guard", "it gives a value and then raises, for the same context", True
+        elif len(values) == 2 and values[0] != values[1]:
+            told = f"it gives {values[0]!a:.60} and then {values[1]!a:.60} for the same context"
+            wrong = "impure_guard", told, True
+        if wrong is None:
+            self._fine.add(place)
+            return values[0]
+        code, told, always = wrong
+        found = self._sure if certain or always else self._perhaps
+        found.setdefault((code, place), Finding(code, place, told))
+        return None
+
+    def _with_tools(self, case: GuardContext, function: Any) -> Iterator[GuardContext]:
+        """Yield *case* with a call of each tool of the engine that the function may be asked for."""
+        intent = case.intent or case.run.memory.intent
+        assert intent is not None, "there is a call"
+        wanted = function.tools if isinstance(function, HostGuard) else None
+        for tool in self._tools:
+            if wanted is not None and not matches(tool.name, wanted):
+                continue
+            made = replace(intent, tool=tool.name, arguments=smallest_of(tool.parameters), effect=tool.effect)
+            kept = made if case.run.memory.intent is not None else None
+            run = replace(case.run, memory=replace(case.run.memory, intent=kept))
+            chosen = case.selection and case.selection.model_copy(update={"tool": tool.name})
+            yield replace(case, intent=made, selection=chosen, arguments=dict(made.arguments), run=run)
+
+
+def _told(error: HostFunctionError, case: GuardContext) -> tuple[str, bool]:
+    """Return what a function did instead of giving a value, and whether that is wrong wherever it happens."""
+    told = str(error).partition("the host's function ")[2] or str(error)
+    cause = error.__cause__
+    missed: list[str] = getattr(case.run.spec.values, "missed", [])
+    if isinstance(cause, MissingValue):
+        return f"{told.replace('MissingValue', 'KeyError')}{DEFAULT.format(cause.args[0])}", True
+    if isinstance(cause, TypeError) and missed:
+        return f"{told}{DEFAULT.format(missed[-1])}", True
+    return f"{told} (in {case.run.state})", False
+
+
+def _can_change(case: GuardContext) -> tuple[Any, ...]:
+    """Return what of a context a function could change: its fields, and what the mappings and lists in it hold."""
+    run, memory = case.run, case.run.memory
+    fields = tuple(id(getattr(case, name)) for name in case.__struct_fields__)
+    calls = (case.intent, memory.intent, case.selection, memory.selection)
+    held = (
+        [call.arguments for call in calls if call is not None],
+        case.arguments,
+        run.spec.values,
+        case.fresh,
+        run.counters.own,
+        case.visit,
+        [visit.value for visit in memory.visits.values()],
+        memory.plan,
+        case.plan,
+    )
+    return fields, repr(held)

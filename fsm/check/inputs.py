@@ -28,17 +28,16 @@ from ...states.records.outcomes import (
     Unaffordable,
     Usage,
 )
-from ...states.records.questions import Answer, Asking
+from ...states.records.questions import Answer, Asking, QuestionRecord
 from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
 from ...states.records.reviews import SCORE_UNIT
 from ...states.run.phase_names import EXECUTING, PHASES, SPECIFYING
 from ...states.run.state import Run
-from ...tools.schema.parameters import ParameterSchema
 from ..decision.duplicate_calls import duplicate_key
 from ..decision.host_machine import recorded_phases
 from .bounded_specs import BUDGET, CALL, CRITERION, DENIED, READ, BoundedSpec
 from .findings import Move
-from .smallest import smallest_of
+from .smallest import fitting_values, problems_of, smallest_of
 
 PLANNED_RETRIES = 1
 """Of a plan's step that has any."""
@@ -99,7 +98,7 @@ def moves_of(run: Run, request: Request, world: BoundedSpec) -> Iterator[Move]:
     """Yield every move from where *run* is; a cancellation last."""
     question, reply = run.memory.question, run.memory.reply
     if question is not None:
-        yield from _answers(run, question.kind)
+        yield from _answers(run, question)
     elif isinstance(request, ModelRequest):
         for name, data, may_spend in _replies(run, request.kind, world):
             text = data if isinstance(data, str) else json.dumps(data)
@@ -123,10 +122,11 @@ def moves_of(run: Run, request: Request, world: BoundedSpec) -> Iterator[Move]:
     yield {"move": "cancelled", "kind": "cancelled"}
 
 
-def _answers(run: Run, kind: str) -> Iterator[Move]:
+def _answers(run: Run, question: QuestionRecord) -> Iterator[Move]:
     given: list[Any] = [{}]
-    if run.state not in PHASES:  # a phase of a host's own: an answer that fits what it wants
-        given = [smallest_of(recorded_phases(run.spec.host_machine)[run.state].answer or {"type": "object"})]
+    kind = question.kind
+    if run.state not in PHASES:
+        given = list(fitting_values(question.answer_schema)) or given
     elif kind == "approval":
         given = [{"approve": True}, {"approve": False}]
     elif kind == "argument":
@@ -194,7 +194,7 @@ def _replies(run: Run, kind: str, world: BoundedSpec) -> Iterator[Reply]:
             yield "continue, criteria met", {**go_on, **met}, True
         yield "invalid reply", "no JSON", True
     elif kind == "phase":
-        yield from _phase_replies(recorded_phases(run.spec.host_machine)[run.state])
+        yield from _phase_replies(recorded_phases(run.spec.host_machine)[run.state], world)
     else:
         for status in ("success", "retry", "failed"):
             yield f"review {status}", {"status": status, "improvements": []}, True
@@ -203,24 +203,31 @@ def _replies(run: Run, kind: str, world: BoundedSpec) -> Iterator[Reply]:
         yield "invalid reply", "no JSON", True
 
 
-def _phase_replies(phase: Phase) -> Iterator[Reply]:
+def _phase_replies(phase: Phase, world: BoundedSpec) -> Iterator[Reply]:
     """Yield the replies to a phase of a host's own: what they say decides only where they choose the mode and the limits."""
-    smallest = smallest_of(phase.reply or {})
-    modes = ("react", "batch", "planner") if phase.chooses else ()
-    for mode in modes:
-        if _fits(phase, {**smallest, "mode": mode}):
-            yield f"chooses {mode}", {**smallest, "mode": mode}, True
-    if _fits(phase, {**smallest, "limits": {"max_steps": 1}}) and phase.chooses:
-        yield "chooses fewer steps", {**smallest, "limits": {"max_steps": 1}}, False
-    if not phase.chooses:
-        yield "a reply that fits", smallest, True
+    values = _choices(phase, world) if phase.chooses else fitting_values(phase.reply)
+    for number, value in enumerate(values):
+        yield f"a reply that fits: {json.dumps(value)}", value, not number
     yield "invalid reply", "no JSON", True
 
 
-def _fits(phase: Phase, reply: dict[str, Any]) -> bool:
-    schema = phase.reply or {}
-    known = schema.get("properties", {})
-    return not ParameterSchema(schema).check(reply) and reply.keys() <= known.keys()
+LOWER = {"parameter_retries": 1}
+"""Limits that a first phase chooses; the other limits of a world are as low as can be chosen."""
+
+
+def _choices(phase: Phase, world: BoundedSpec) -> tuple[dict[str, Any], ...]:
+    """Return the replies of a first phase that choose the mode of *world*; what they choose else, other worlds have."""
+    mode = "react" if world.mode == "native" else world.mode
+    least = smallest_of(phase.reply or {})
+    plain = {name: value for name, value in least.items() if name not in ("mode", "limits")}
+    tried: tuple[dict[str, Any], ...] = (
+        {"mode": mode},
+        {},
+        {"mode": mode, "limits": LOWER},
+        {"limits": LOWER},
+    )
+    allowed = [value for more in tried if not problems_of(phase.reply, value := {**plain, **more})]
+    return tuple(allowed[::2] if len(allowed) == len(tried) else allowed)
 
 
 def _plans(run: Run) -> Iterator[Reply]:

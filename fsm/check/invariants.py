@@ -133,9 +133,11 @@ def _withheld(taken: AppliedDecision) -> str | None:
 
 
 def _call(taken: AppliedDecision) -> str | None:
-    case = taken.case
-    if (taken.before.state, taken.after.state) != (SPECIFYING, EXECUTING):
+    case, before = taken.case, taken.before.state
+    if taken.after.state != EXECUTING or before == EXECUTING:
         return None
+    if before != SPECIFYING:
+        return f"it is started from {before}"
     if not own.parameters_valid(case):
         return "its parameters are not valid"
     if not own.parameters_safe(case):
@@ -200,11 +202,8 @@ def _reason(taken: AppliedDecision) -> str | None:
     if taken.after.state != FAILED or case.stop is not None:
         return None
     if taken.row.host or case.vetoes:
-        return (
-            None
-            if reason in ("own_row", "selection_invalid")
-            else f"{reason or 'no reason'} is not the host's own"
-        )
+        known = reason in ("own_row", "selection_invalid", run.counters.stop)
+        return None if known else f"{reason or 'no reason'} is not the host's own"
     if own.concluded(case) and decided_by_rules(run) and case.review is None:  # a limit has stopped it
         return None if reason == run.counters.stop else f"{reason or 'no reason'} is not why it concluded"
     again = run.state == PLANNING or own.review_retry(case)
@@ -257,7 +256,9 @@ def _check_observed(taken: AppliedDecision) -> str | None:
 
 def _cost(taken: AppliedDecision) -> str | None:
     before, after = taken.before, taken.after
-    name = COSTS.get((taken.row.source, taken.row.trigger))
+    name, bound = COSTS.get((taken.row.source, taken.row.trigger)), taken.row.trigger
+    if taken.row.at_most and after.counters.own.get(bound, 0) != before.counters.own.get(bound, 0) + 1:
+        return f"{bound} is not counted"
     if after.waiting_for is not None and not isinstance(taken.case.outcome, InDoubt):
         name = "elicitations"
     if name == "step" and taken.case.moved is not None:
@@ -283,7 +284,7 @@ def _retries_passed(run: Run) -> bool:
     if run.state != EXECUTING or run.memory.intent is None:
         return False
     step, name = step_of(run), run.memory.intent.tool
-    tool = next((tool for tool in run.spec.tools if tool.name == name), None)
+    tool = next((tool for tool in (*run.spec.tools, *run.spec.phase_tools) if tool.name == name), None)
     allowed = max(tool.step_retries if tool is not None else 0, step.retries if step is not None else 0)
     return run.counters.step_retries > allowed
 
@@ -291,8 +292,12 @@ def _retries_passed(run: Run) -> bool:
 def _growth(taken: AppliedDecision) -> str | None:
     before, after = taken.before.counters, taken.after.counters
     for name, was, now in zip(GROWING, _GROWING(before), _GROWING(after), strict=True):
+        if name == "withheld" and taken.row.host and taken.after.state == PLANNING:
+            continue  # a new attempt has the tools again; steps bound how often they are withheld
         if now < was or name in taken.lowered:
             return f"{name} goes back"
+    if any(after.own.get(name, 0) < count for name, count in before.own.items()):
+        return "a counter of the host's own rows goes back"
     lost = any(was == "1" and now != "1" for was, now in zip(before.criteria, after.criteria, strict=True))
     return "a criterion that was met is met no more" if lost else None
 

@@ -1,18 +1,51 @@
-"""The smallest value that a JSON Schema allows, as far as small schemas go: for replies and answers that only have to fit. Pure."""
+"""Small values that a JSON Schema allows, as far as small schemas go: for replies and answers that only have to fit. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-_PLAIN: dict[str, Any] = {
-    "string": "x",
-    "integer": 1,
-    "number": 1,
-    "boolean": True,
-    "array": [],
-    "null": None,
-}
+from ...tools.schema.parameters import ParameterSchema, SchemaError
+
+VALUES_MAX = 8
+"""Values of one schema that are tried."""
+
+
+def fitting_values(schema: Mapping[str, Any] | None) -> tuple[dict[str, Any], ...]:
+    """
+    Return objects that fit *schema*: a smallest one, and one for each other choice or truth value of its properties.
+
+    Args:
+        schema: Of an object; None for any, which is empty then.
+
+    Returns:
+        At most `VALUES_MAX`; empty when none could be made, such as for a pattern.
+    """
+    if schema is None:
+        return ({},)
+    least = smallest_of(schema)
+    if not isinstance(least, dict):
+        return ()
+    found: list[dict[str, Any]] = []
+    for value in (least, *_others(least, schema)):
+        if value not in found and not problems_of(schema, value):
+            found.append(value)
+    return tuple(found[:VALUES_MAX])
+
+
+def problems_of(schema: Mapping[str, Any] | None, value: dict[str, Any]) -> bool:
+    """Return whether *value* does not fit *schema*, or nothing that can be said of it does."""
+    try:
+        return bool(ParameterSchema(dict(schema or {"type": "object"})).check(value))
+    except SchemaError:
+        return True
+
+
+def _others(least: dict[str, Any], schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, item in schema.get("properties", {}).items():
+        if isinstance(item, Mapping):
+            choices = item.get("enum", [True, False] if item.get("type") == "boolean" else [])
+            yield from ({**least, name: choice} for choice in choices)
 
 
 def smallest_of(schema: Any) -> Any:
@@ -37,4 +70,4 @@ def smallest_of(schema: Any) -> Any:
         return "x" * max(1, schema.get("minLength", 1))
     if kind in ("integer", "number"):
         return schema.get("minimum", schema.get("maximum", 1))
-    return _PLAIN.get(kind)
+    return {"boolean": True, "null": None}.get(kind)

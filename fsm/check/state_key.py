@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...states.records.questions import Answer
 from ...states.run.budgets import all_met, exhausted_budget, tools_withheld
 from ...states.run.completion import decided_by_rules, draft_of, review_by_rules
 from ...states.run.host_machine import machine_data
-from ...states.run.phase_names import DONE, EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
+from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import Run
-from ..decision.host_machine import recorded_phases
 from .bounded_specs import BOUNDS
 from .inputs import key_of_call, made_texts, read_made
 
@@ -36,8 +35,13 @@ def state_of(run: Run) -> State:
     counters, question = run.counters, run.memory.question
     asked = question.kind if question is not None else None
     own = _own(run) if run.spec.host_machine else None
-    if counters.formatted:  # beyond all limits; and the last action is never tried again
-        return run.state, "formatted", counters.elicitations, asked, _memory(run), own
+    if counters.formatted and (own is None or not _begins_again(run)):  # beyond all limits
+        retried = (
+            ()
+            if own is None
+            else (counters.parameter_retries, counters.step_retries, counters.review_retries)
+        )
+        return run.state, "formatted", counters.elicitations, asked, _memory(run), own, retried
     return (
         run.state,
         _relevant_counters(run),
@@ -56,32 +60,77 @@ def state_of(run: Run) -> State:
     )
 
 
+class _Ways(NamedTuple):
+    """
+    Where the host's own rows lead in the end, through phases of its own.
+
+    Attributes:
+        reviews: The phases from which some way leads to Reviewing.
+        specifies: Those from which one leads back to Specifying.
+        begins: Those from which one leads to a new attempt in Planning.
+    """
+
+    reviews: frozenset[str]
+    specifies: frozenset[str]
+    begins: frozenset[str]
+
+
+@lru_cache(maxsize=32)
+def _ways(text: str) -> _Ways:
+    """Return where the rows of a spec's `host_machine` lead; a phase's own call comes back to it, and is not looked at."""
+    rows = [row for row in machine_data(text)["transitions"] if row.get("host") and row["trigger"] != "call"]
+    found = []
+    for end in (REVIEWING, SPECIFYING, PLANNING):
+        leading: set[str] = set()
+        while (
+            more := {row["source"] for row in rows if row["dest"] in leading | {end}} - leading - {OBSERVING}
+        ):
+            leading |= more
+        found.append(frozenset(leading))
+    return _Ways(*found)
+
+
+def _begins_again(run: Run) -> bool:
+    """Return whether a run that only has its last formatting to do may begin another attempt, so that its limits matter again."""
+    return not _ways(run.spec.host_machine).begins.isdisjoint((SPECIFYING, REVIEWING))
+
+
 def _own(run: Run) -> Hashable:
     """
-    Return what else a host's own machine looks at: its counters, its choice, and in a phase of its own what that works on.
+    Return what else a host's own machine looks at: what was chosen, and in a phase of its own what that works on and goes on with.
 
-    The host's guards look at more, but they are free choices (`fsm.check.free_machine`). A call that a phase has made goes back to it,
-    so what a completion review would find then stays part of the state until it is back.
+    The host's functions look at more, and the bounds of its rows at their counters: those are free choices
+    (`fsm.check.free_machine`). While a call is under way that a phase has made, the state tells what comes after it, too.
     """
-    memory, counters = run.memory, tuple(sorted(run.counters.own.items()))
-    choice = memory.choice.wire_json() if memory.choice is not None else None
-    selection, intent, reply = memory.selection, memory.intent, memory.reply
+    memory, counters = run.memory, run.counters
+    selection, ways = memory.selection, _ways(run.spec.host_machine)
     caller = selection.caller if selection is not None else ""
-    if run.state in PHASES and not caller:
-        return counters, choice
-    chosen = (
-        (selection.tool, selection.origin, selection.is_bare, selection.arguments is None)
-        if selection
-        else None
-    )
-    proposed = (intent.tool, intent.key in memory.window) if intent is not None else None
-    result = memory.result.ok if caller and memory.result is not None else None
-    answered = (reply.action, reply.approval is None) if reply is not None else None
-    reviewed = memory.review.status if memory.review is not None else None
-    judged: Hashable = None
-    if caller or run.state in _judging(run.spec.host_machine):
-        judged = _completion(run), reviewed, bool(memory.history), memory.observation is None
-    return counters, choice, caller, chosen, proposed, result, answered, judged
+    chosen = (run.spec.mode, run.spec.limits.parameter_retries) if memory.choice is not None else None
+    place = caller if run.state in PHASES and caller else run.state
+    seen: Hashable = None
+    if place in ways.reviews:
+        seen = memory.observation is None, not memory.history, bool(draft_of(run)), _has_succeeded(run)
+    elif place in ways.begins:
+        seen = _has_succeeded(run)
+    if place in PHASES:
+        return counters.formatted, chosen, seen, _kept_call(run) if place in ways.specifies else None
+    judged = None
+    if place in ways.reviews:
+        judged = memory.review.status if memory.review is not None else None, _completion(run)
+    came = memory.result.ok if caller and memory.result is not None else None
+    answered = memory.reply.action if memory.reply is not None and run.state not in PHASES else None
+    call = _kept_call(run) if place in ways.specifies or run.state == SPECIFYING else None
+    return counters.formatted, chosen, seen, caller, judged, came, answered, call
+
+
+def _kept_call(run: Run) -> Hashable:
+    """Return the call that is being specified meanwhile, with what it is made with."""
+    selection, intent = run.memory.selection, run.memory.intent
+    chosen = given = None
+    if selection is not None:
+        chosen = selection.tool, selection.origin, selection.is_bare, selection.arguments is None
+        given = str(selection.arguments) if selection.caller else None
+    return chosen, given, None if intent is None else _kind_of_call(run, str(intent.arguments.get("text")))
 
 
 _ONLY = {
@@ -92,39 +141,30 @@ _ONLY = {
 }
 """Counters that one phase alone looks at before they begin anew."""
 
+_RESET = ("selection_retries", "step_retries")
+
 _LIVE = {
     phase: [(name, BOUNDS.get(name, "")) for name in COUNTERS if _ONLY.get(name, phase) == phase]
     for phase in PHASES
 }
 """By phase the counters that it looks at, each with its limit."""
 
-_LEFT = ("selection_retries", "step_retries", "review_retries")
-"""Counters that begin anew wherever a phase of a host's own leads; the last one it counts itself where it asks a model."""
-
-
-def _live_in_own(run: Run) -> list[tuple[str, str]]:
-    """Return the counters that a phase of a host's own looks at, each with its limit."""
-    asks = recorded_phases(run.spec.host_machine)[run.state].prompt is not None
-    left = _LEFT[:2] if asks else _LEFT
-    return [(name, BOUNDS.get(name, "")) for name in COUNTERS if name not in left]
-
-
-@lru_cache(maxsize=64)
-def _judging(text: str) -> frozenset[str]:
-    """Return the host's own phases that may lead to Reviewing or to an end, over each other or directly."""
-    rows = [(row["source"], row["dest"]) for row in machine_data(text)["transitions"]]
-    found: set[str] = {REVIEWING, DONE}
-    while more := {source for source, dest in rows if dest in found and source not in PHASES} - found:
-        found |= more
-    return frozenset(found) - {REVIEWING, DONE}
+_OWN_LIVE = [
+    [(name, BOUNDS.get(name, "")) for name in COUNTERS if name not in (*_RESET, *more)]
+    for more in (("parameter_retries",), ())
+]
+"""Those of a phase of a host's own, and of one that leads back to Specifying; the others begin anew wherever a way leads."""
 
 
 def _relevant_counters(run: Run) -> tuple[int, ...]:
     """Return the counters that the run's phase looks at, each no larger than what is just past its limit."""
     counters, limits = run.counters, run.spec.limits
+    live = _LIVE.get(run.state)
+    if live is None:
+        live = _OWN_LIVE[run.state in _ways(run.spec.host_machine).specifies]
     return tuple(
         min(getattr(counters, name), getattr(limits, limit) + 1 if limit else RETRIES_TOP)
-        for name, limit in _LIVE.get(run.state) or _live_in_own(run)
+        for name, limit in live
     )
 
 
@@ -140,7 +180,7 @@ def _memory(run: Run) -> Hashable:
         if selection is not None:
             chosen = origin, selection.tool, selection.is_bare, selection.arguments is None
         if intent is not None:
-            proposed = intent.tool, intent.key in memory.window
+            proposed = intent.tool, origin != "phase" and intent.key in memory.window
         before = run.spec.native and _has_succeeded(
             run
         )  # within a turn of several calls; else it is set anew
@@ -200,9 +240,16 @@ def _plan(run: Run) -> Hashable:
     if plan is None:
         return None
     left: list[Hashable] = []
-    first = run.counters.plan_step
+    first, done = run.counters.plan_step, run.state in (OBSERVING, REVIEWING)
+    if run.spec.host_machine:
+        selection, ways = run.memory.selection, _ways(run.spec.host_machine)
+        caller = selection.caller if selection is not None else ""
+        if (place := caller or run.state) not in PHASES:
+            if place not in ways.reviews and place not in ways.specifies:
+                return None  # a new attempt plans anew
+            done = place not in ways.specifies
     for number, step in enumerate(plan.steps[first:]):
-        if number == 0 and run.state in (OBSERVING, REVIEWING):
+        if number == 0 and done:
             continue
         text = str(step.args.get("text"))
         output = 0 in run.memory.produced if "$step" in text else None

@@ -22,28 +22,21 @@ from msgspec.structs import replace
 
 from ...states.base.errors import IllegalEvent
 from ...states.run.state import Counters, Run, initial_run
+from ...states.settings.limits import Limits
 from ..decision.guard_context import GuardContext
 from ..decision.run_resources import RunResources
 from ..machine.decide import Decision, Moment, decide, request_of
 from ..machine.fold import apply
 from ..machine.machine import Machine
 from ..machine.table import Row
-from .bounded_specs import BOUNDS, BoundedSpec, kit_of_world
+from .bounded_specs import BOUNDS, BoundedSpec, spec_of_world
 from .findings import Move, PathStep
-from .free_machine import (
-    OWN_BOUND,
-    Choices,
-    bounds_of,
-    branches,
-    free_machine,
-    own_held,
-    own_raised,
-    value_of,
-)
+from .free_machine import Oracle, branches, free_machine, own_raised, with_changes, with_host
+from .host_functions import HostFunctions
 from .inputs import LATE_US, NOW_US, PLANNED_RETRIES, moves_of, outcome_of
 from .state_key import COUNTERS, State, state_of
 
-STATES_MAX = 200_000
+STATES_MAX = 50_000
 """More states than that are not explored; the shipped machine has a fraction of it."""
 
 NOW, LATE = Moment(NOW_US, 0), Moment(LATE_US, 0)
@@ -88,6 +81,7 @@ class AppliedDecision:
         row: The row that was taken.
         before, after: The run.
         lowered: Counters that it lowers, also where only a larger value than this run's shows it.
+        strained: 1 where one of the host's functions was made to say what it does not say there.
     """
 
     case: GuardContext
@@ -95,6 +89,7 @@ class AppliedDecision:
     before: Run
     after: Run
     lowered: tuple[str, ...] = ()
+    strained: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +117,8 @@ class StateGraph:
         world: What was explored.
         runs: One run in each state; the first is the start.
         edges: All of them, in the order in which they were found.
-        via: Per state the edge by which it was found first: with the fewest kept counters, then the shortest way.
+        via: Per state the edge by which it was found first: with the fewest strained choices (`fsm.check.free_machine`), then with
+            the fewest kept counters, then the shortest way.
         stuck: What no row takes.
         full: Whether there was room for all states.
     """
@@ -149,21 +145,20 @@ class StateWalker:
 
     Args:
         world: Whose spec is used.
-        machine: That decide.
+        machine: That decides.
+        functions: Calls the host's own functions; None: nobody does.
     """
 
-    def __init__(self, world: BoundedSpec, machine: Machine) -> None:
+    def __init__(self, world: BoundedSpec, machine: Machine, functions: HostFunctions | None = None) -> None:
         self.world = world
-        self.choices = Choices()
+        self.oracle = Oracle(functions)
         self._case: GuardContext | None = None
-        free = free_machine(machine, self.choices)
+        free = free_machine(machine, self.oracle)
         self._own = free.changes
         noting = {place: self._noting(change) for place, change in free.changes.items()}
-        self._machine = free_machine(machine, self.choices, noting)
-        self.kit: RunResources = kit_of_world(world, self._machine)
-        self._kits: dict[str, RunResources] = {}
-        pairs = zip(self._machine.rows, machine.rows, strict=True)
-        self._rows = {id(row): examined for row, examined in pairs}
+        self._machine = with_changes(free, noting)
+        self.kit = RunResources(with_host(spec_of_world(world), free), machine=self._machine)
+        self._kits: dict[tuple[str, Limits], RunResources] = {}
 
     def _noting(self, change: Any) -> Any:
         def noted(case: GuardContext) -> Any:
@@ -189,7 +184,7 @@ class StateWalker:
             Exception: What the row sets cannot be.
         """
         moment = LATE if move.get("late") else NOW
-        self.choices.values = move.get("own", {})
+        self.oracle.begin(move.get("own", {}))
         decision = decide(run, outcome_of(move, run), moment, self.kit_of(run), machine=self._machine)
         after = apply(
             run,
@@ -202,13 +197,14 @@ class StateWalker:
         )
         assert self._case is not None, "a decision has a case"
         lowered = self._counters_lowered_by(self._case, decision, after.counters)
-        return AppliedDecision(self._case, self._rows[id(decision.row)], run, after, lowered), decision
+        strained = int(self.oracle.strained or "strained" in move)
+        return AppliedDecision(self._case, decision.row, run, after, lowered, strained), decision
 
     def kit_of(self, run: Run) -> RunResources:
         """Return what *run* is decided with: a first phase may have chosen another mode and limits."""
-        if run.memory.choice is None:
+        if run.spec is self.kit.spec:
             return self.kit
-        key = run.memory.choice.wire_json()
+        key = run.spec.mode, run.spec.limits
         if key not in self._kits:
             self._kits[key] = RunResources(run.spec, self.kit.catalog, self._machine)
         return self._kits[key]
@@ -222,6 +218,7 @@ class StateWalker:
         What it sets is asked a second time, of a run whose counters are all one higher: a row that sets a counter back
         is seen by that where it was 0 already, and may stand for more.
         """
+        self.oracle.asks = False
         before = case.run.counters
         was, now = _VALUES(before), _VALUES(after)
         values: dict[str, Any] = {name: value + 1 for name, value in zip(COUNTERS, was, strict=True)}
@@ -232,7 +229,12 @@ class StateWalker:
 
 
 def explore(
-    world: BoundedSpec, machine: Machine, watch: Any = None, *, states_max: int = STATES_MAX
+    world: BoundedSpec,
+    machine: Machine,
+    watch: Any = None,
+    *,
+    states_max: int = STATES_MAX,
+    functions: HostFunctions | None = None,
 ) -> StateGraph:
     """
     Return every state and edge of *world*.
@@ -242,55 +244,58 @@ def explore(
         machine: By which it is decided.
         watch: Called with every `AppliedDecision`, and with the number of its state and the move's `PathStep`.
         states_max: Exploration ends there, with `StateGraph.full` False.
+        functions: Calls the functions of a host's own machine with what is come to; None: nobody does.
     """
-    walker, graph = StateWalker(world, machine), StateGraph(world)
+    walker, graph = StateWalker(world, machine, functions), StateGraph(world)
     limits = {counter: getattr(world.limits, limit) for counter, limit in BOUNDS.items()}
     limits["step_retries"] = max(world.step_retries, PLANNED_RETRIES)
     larger = {"step_retries"} | {name for name, limit in BOUNDS.items() if limit in dict(world.beyond)}
-    larger |= {name for name, bound in bounds_of(machine).items() if bound > OWN_BOUND}
     numbers: dict[State, int] = {}
-    heap: list[tuple[int, int, int]] = []
+    heap: list[tuple[int, int, int, int]] = []
+    strains: list[int] = []
 
-    def visit(run: Run, kept: int, length: int) -> int:
+    def visit(run: Run, cost: tuple[int, int, int]) -> tuple[int, bool]:
+        """Return the number of a run's state, and whether this is the first way to it, or the first that is strained less."""
         state = state_of(run)
-        if state not in numbers:
-            numbers[state] = len(graph.runs)
+        number = numbers.setdefault(state, len(graph.runs))
+        if number == len(graph.runs):
             graph.runs.append(run)
             graph.via.append(None)
-            heapq.heappush(heap, (kept, length, numbers[state]))
-        return numbers[state]
+            strains.append(cost[0])
+        elif cost[0] < strains[number]:
+            graph.runs[number], strains[number] = run, cost[0]
+        else:
+            return number, False
+        heapq.heappush(heap, (*cost, number))
+        return number, True
 
-    visit(walker.start(), 0, 0)
+    visit(walker.start(), (0, 0, 0))
     while heap:
-        kept, length, number = heapq.heappop(heap)
+        strain, kept, length, number = heapq.heappop(heap)
         run = graph.runs[number]
-        if run.final:
+        if run.final or strain > strains[number]:
             continue
         if len(graph.runs) > states_max:
             graph.full = False
             break
+        walker.oracle.certain = not strain
         for taken, decision, move in _expand(walker, graph, number, run, watch):
             moved = zip(COUNTERS, _VALUES(run.counters), _VALUES(taken.after.counters), strict=True)
             raised = tuple(name for name, old, new in moved if old < new and old < limits[name])
+            far = [name for name in raised if name in larger and not getattr(run.counters, name)]
             raised += own_raised(run.counters.own, taken.after.counters.own)
-            far = [name for name in raised if name in larger and not value_of(run.counters, name)]
             for choice in product(*[(None, name) for name in far]):  # first that none of them stays as it was
                 held = tuple(name for name in choice if name is not None)
                 after = taken.after
                 if held:
-                    back: dict[str, Any] = {
-                        name: getattr(run.counters, name) for name in held if not name.startswith("own.")
-                    }
-                    if len(back) < len(held):
-                        back["own"] = own_held(run.counters.own, after.counters.own, held)
+                    back: dict[str, Any] = {name: getattr(run.counters, name) for name in held}
                     if "retries" in held:  # the attempt in which the tools were withheld is over all the same
                         back["withheld"] = 0
                     after = replace(after, counters=replace(after.counters, **back))
-                count = len(graph.runs)
-                dest = visit(after, kept + len(held), length + 1)
+                dest, is_first = visit(after, (strain + taken.strained, kept + len(held), length + 1))
                 edge = StateEdge(number, dest, move, taken.row, decision.guards, raised, taken.lowered, held)
                 graph.edges.append(edge)
-                if dest == count:
+                if is_first:
                     graph.via[dest] = edge
     return graph
 
@@ -298,7 +303,7 @@ def explore(
 def _expand(
     walker: StateWalker, graph: StateGraph, number: int, run: Run, watch: Any
 ) -> Iterator[tuple[AppliedDecision, Decision, Move]]:
-    """Yield what every move from a state comes to; what none takes goes into the graph."""
+    """Yield what every move from a state comes to, whatever the host's functions say; what none takes goes into the graph."""
 
     def stick(move: Move, error: Exception) -> None:
         words = "" if isinstance(error, IllegalEvent) else f"{type(error).__name__}: {error}"
@@ -308,13 +313,12 @@ def _expand(
         moves = list(walker.moves(run))
     except Exception as error:  # noqa: BLE001 - an edited table can bring a run where its phase cannot even ask
         return stick({"move": "request", "kind": "none"}, error)
-    ways = chain.from_iterable(branches(partial(walker.take, run), move) for move in moves)
-    for move, come_to in ways:
-        try:
-            taken, decision = come_to()
-        except Exception as error:  # noqa: BLE001 - an edited effect can raise anything
-            stick(move, error)
+    take = partial(walker.take, run)
+    for move, come_to in chain.from_iterable(branches(walker.oracle, take, move) for move in moves):
+        if isinstance(come_to, Exception):
+            stick(move, come_to)
             continue
+        taken, decision = come_to
         if watch is not None:
             row = taken.row
             watch(taken, number, PathStep(row.source, move, row.trigger, row.dest, decision.guards))

@@ -10,11 +10,11 @@ paor's own alone are proven elsewhere; here every loop counts that a row of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from ...states.run.phase_names import FINAL, OBSERVING, PHASES, SPECIFYING
+from ...states.run.phase_names import EXECUTING, FINAL, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
 from .guard_logic import find_shadowed, left_open, wanted_of
 from .machine import MACHINE, Machine
 from .purity.guard_code import impurities
@@ -50,7 +50,6 @@ COUNTED = {
     ("retry_step", "step_retries_left"),
     ("withhold", "tools_offered"),
     ("next_step", "plan_has_steps"),
-    ("call", "call_due"),
 }
 """Rows, by trigger and guard, that each taking uses up something that nothing but another bounded row gives back."""
 
@@ -200,14 +199,54 @@ def _unready_phases(machine: Machine) -> Iterator[MachineDefect]:
 
 def _endless_loops(machine: Machine) -> Iterator[MachineDefect]:
     free = [row for row in machine.rows if not _is_counted(row)]
-    for row in free:
-        if row.host and not row.answers and row.source in _reachable(free, row.dest):
+    tools = {name for name, phase in machine.host.phases.items() if phase.tool is not None}
+    leads: dict[_Place, dict[_Place, list[Row]]] = {}
+    for phase in machine.states:
+        for caller in (None, *sorted(tools)):
+            found: dict[_Place, list[Row]] = {}
+            leads[phase, caller] = found
+            for row in free:
+                if row.source == phase and (dest := _led_to(row, caller, tools)) is not None:
+                    found.setdefault(dest, []).append(row)
+    bad: dict[int, Row] = {}
+    for place, ways in leads.items():
+        for dest, rows in ways.items():
+            if place in _places_from(leads, dest):
+                bad |= {id(row): row for row in rows if row.host and not row.answers}
+    for row in machine.rows:
+        if id(row) in bad and row.trigger not in ("call", "observe"):
             told = "it is part of a loop that no bound ends; give the row at_most=..., or one that it always comes by"
             yield MachineDefect("endless_loop", place_of_row(row), told)
 
 
+_Place = tuple[str, str | None]
+"""A phase, and the phase of the host's own whose call is under way or was made last; None for any other call."""
+
+
+def _led_to(row: Row, caller: str | None, tools: set[str]) -> _Place | None:
+    """Return where a row leads while the call of *caller* is at hand, None where it cannot be taken then."""
+    if row.trigger == "call":
+        return (SPECIFYING, row.source) if caller != row.source else None  # due once in each stay
+    if row.source == OBSERVING:
+        back = caller if caller is not None else REVIEWING
+        return (row.dest, caller) if row.dest == back else None
+    kept = row.dest in (SPECIFYING, EXECUTING, OBSERVING) or (
+        row.dest not in PHASES and row.dest not in tools
+    )
+    return row.dest, caller if kept and row.source not in (PLANNING, REVIEWING) else None
+
+
+def _places_from(leads: Mapping[_Place, Mapping[_Place, object]], start: _Place) -> set[_Place]:
+    """Return where a run can come to from *start*, itself included."""
+    found, line = {start}, [start]
+    while line:
+        for dest in leads[line.pop()]:
+            if dest not in found:
+                found.add(dest)
+                line.append(dest)
+    return found
+
+
 def _is_counted(row: Row) -> bool:
-    # the way back from a call: its phase makes that once in each stay, so a loop comes by what leads to the phase
-    if row.host and row.source == OBSERVING:
-        return True
-    return bool(row.at_most) or row.answers or any((row.trigger, guard) in COUNTED for guard in row.guards)
+    bounded = row.at_most and f"{row.trigger}_left" in row.conditions
+    return bool(bounded) or row.answers or any((row.trigger, guard) in COUNTED for guard in row.guards)

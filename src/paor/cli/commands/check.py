@@ -12,6 +12,8 @@ from ...fsm.check.checker import check as examined
 from ...fsm.check.findings import Check, Finding
 from ...fsm.engine import Engine
 from ...fsm.journal_api import Journal
+from ...fsm.machine.machine import Machine
+from ...fsm.machine.updates import CHANGES
 from ...fsm.workflow.source import CHARS_MAX
 from ...fsm.workflow.validate import Kind, Report
 from ...fsm.workflow.validate import validate as validated
@@ -41,17 +43,18 @@ def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int
 
     Policy: it finds rules that can never fire, and notes tools that no run can use. Machine, with the engine's
     limits: every phase is reached and can reach an end, every outcome has a row, no row is useless, every loop
-    has a limit, Done follows a review, and nothing is executed unchecked. Without --app the engine of the
-    command line is checked. Nothing is run, and no journal is opened.
+    has a limit, Done follows a review, and nothing is executed unchecked. Of a machine of your own this holds whatever
+    its guards say; its functions are called, too, and may neither raise nor change anything. Without --app the
+    engine of the command line is checked. Nothing is run, and no journal is opened.
 
     Exit codes: 0 nothing found; 2 with a line for each finding, and below it a path that leads to it.
     """
     with Journal(":memory:") as nowhere:
         engine = engine_of(app, nowhere) if app is not None else Engine("offline", journal=nowhere)
         found = examined(engine, modes=MODES if mode is None else (cast("Form", mode),))
-        tools = len(engine.tools)
+        tools, machine = len(engine.tools), engine.machine
     if as_json:
-        say_json({**found.wire(), "tools": tools})
+        say_json({**found.wire(), "machine": _own_parts(machine), "tools": tools})
         return OK if found.ok else USAGE
     for finding in found.findings:
         say(str(finding), *_walk(finding))
@@ -61,10 +64,34 @@ def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int
         explored = f"{found.states:,} states and {found.edges:,} edges explored"
         tell(f"paor check: {count(len(found.findings), 'finding')}; {explored}")
         return USAGE
-    usable = f"{count(tools - len(found.notes), 'tool')} of {tools}" if found.notes else "every tool"
+    unused = sum(note.code == "never_allowed" for note in found.notes)
+    usable = f"{count(tools - unused, 'tool')} of {tools}" if unused else "every tool"
     say(f"ok  policy and {count(tools, 'tool')}: every rule can fire, {usable} can be used")
-    say(*_proven(found))
+    say(*_proven(found), *_own_lines(machine))
     return OK
+
+
+def _own_parts(machine: Machine) -> dict[str, list[str]]:
+    """Return the names of what a host's own machine has more than the standard one."""
+    rows = (row for row in machine.rows if row.host and (row.source, row.trigger) not in CHANGES)
+    return {
+        "guards": sorted(machine.host.guards),
+        "phases": list(machine.host.phases),
+        "rows": list(dict.fromkeys(f"{row.source}.{row.trigger}" for row in rows)),
+    }
+
+
+def _own_lines(machine: Machine) -> Iterator[str]:
+    """Yield the lines on a host's own machine: what was taken as it may be, and what of it was called."""
+    parts = _own_parts(machine)
+    if not any(parts.values()):
+        return
+    bounds = {f"{row.source}.{row.trigger}": row.at_most for row in machine.rows if row.at_most}
+    rows = [f"{name} (at most {bounds[name]:,})" if name in bounds else name for name in parts["rows"]]
+    yield "    own machine, proven for whatever its guards say:"
+    for name, told in (("phases", parts["phases"]), ("rows", rows), ("guards", parts["guards"])):
+        if told:
+            yield f"      {name}: {', '.join(told)}"
 
 
 def _proven(found: Check) -> Iterator[str]:
