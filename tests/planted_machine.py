@@ -77,6 +77,11 @@ def open_now(context: GuardContext) -> bool:
     return bool(context.values.get("open", False))
 
 
+def busy(context: GuardContext) -> bool:
+    """The shop is open, so that the objective has to be narrowed first."""
+    return bool(context.values.get("open", False))
+
+
 def poor(context: GuardContext) -> bool:
     """The last verdict was poor."""
     visit = context.visited("Judging")
@@ -90,6 +95,9 @@ def machine() -> Machine:
         Machine.standard()
         .phase(Phase("Triage", prompt=FORM, reply=CHOICE, chooses=True), initial=True)
         .row("Triage", "begin", "Planning")
+        .phase(Phase("Scoping", prompt=FORM, reply=VERDICT))
+        .row("Planning", "scope", "Scoping", when=busy, before="wait", at_most=1)
+        .row("Scoping", "go_on", "Planning")
         .phase(Phase("First", question="May it be paid?", answer=YES))
         .phase(Phase("Second", question="May it be paid, too?", answer=YES))
         .row("Specifying", "look", "First", when=(*complete, is_payment, not_seen), at_most=1)
@@ -104,7 +112,6 @@ def machine() -> Machine:
         .phase(Phase("Closing", tool="books.close", arguments={"day": 1}))
         .phase(Phase("Judging", prompt=FORM, reply=VERDICT))
         .row("Reviewing", "check_books", "Checking", when="review_success", before="finish", at_most=1)
-        .row("Reviewing", "ask_judge", "Judging", when="review_retry", before="retry", at_most=1)
         .row("Checking", "judge", "Judging", when="succeeded")
         .row("Checking", "rework", "Planning", at_most=1)
         .row("Checking", "give_up", "Failed")
