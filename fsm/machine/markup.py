@@ -110,9 +110,7 @@ def read_markup(data: Mapping[str, Any]) -> tuple[tuple[Row, ...], Host]:
             tuple(_text(item) for item in data.get("values", ())),
         )
         _check_names(names, rows, host)
-    except RecursionError:
-        raise UsageError("this is no machine's data: it is nested too deeply") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         told = " ".join(str(error).split())[:160]
         told = told if isinstance(error, UsageError) else f"{type(error).__name__} {told}"
         raise UsageError(f"this is no machine's data: {told}") from None
