@@ -137,7 +137,11 @@ def test_stage_1_and_stage_2(data: st.DataObject) -> None:
 
 
 def _parameters_are_taken(data: st.DataObject, kit: RunResources, run: Run, selection: Selection) -> None:
-    chosen = replace(run, state=SPECIFYING, memory=Memory(selection=selection, labels=run.memory.labels))
+    chosen = replace(
+        run,
+        state=SPECIFYING,
+        memory=Memory(selection=selection, labels=run.memory.labels, newest=run.memory.newest),
+    )
     if selection.arguments is not None:
         assert selection.arguments == {}
         return

@@ -8,12 +8,9 @@ from typing import Any
 from ...prompts.building.conversation import wire_names
 from ...prompts.model import OfferedTool
 from ...states.run.spec import Spec
-from ...states.run.state import Run
+from ...states.run.state import REFERENCES_MAX, Run
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST, Catalog
 from ...tools.policy import denial
-
-REFERENCES_MAX = 50
-"""Most references to documents in the schema of an offered tool; the newest are kept."""
 
 
 def offered_tools(catalog: Catalog, run: Run) -> tuple[OfferedTool, ...]:
@@ -67,9 +64,9 @@ def connection_lacks(tool: str, key: str, spec: Spec) -> str:
 
 def references_of(run: Run) -> list[str]:
     """Return references to the run's documents, the oldest first: of each label all, and one by one if there are several."""
-    labels = sorted((first, label, count) for label, (first, count) in run.memory.labels.items() if count)
     found = []
-    for _, label, count in labels:
+    for label in run.memory.newest:
+        _, count = run.memory.labels[label]
         found.append(f"docList:{label}")
         found += [f"docItem:{label}#{place}" for place in range(min(count, REFERENCES_MAX))] * (count > 1)
     return found[-REFERENCES_MAX:]

@@ -324,22 +324,28 @@ def _badges(x: float, y: float, tags: Iterable[Tag]) -> tuple[str, float]:
 def _arrow(points: Sequence[Point], *, head: bool = True, backwards: bool = False) -> str:
     """Return a line of horizontal and vertical pieces with round corners and a head at its end."""
     if not head:
-        return f'<path class="line" d="{_path(points)}"/>'
+        return f'<path class="line" d="{rounded(points)}"/>'
+    ends, tip = with_tip(points)
+    return (
+        f'<path class="line" d="{rounded(ends[::-1] if backwards else ends)}"/><path class="head" d="{tip}"/>'
+    )
+
+
+def with_tip(points: Sequence[Point], long: float = _HEAD, wide: float = 4.2) -> tuple[list[Point], str]:
+    """Return the corners of a line that ends in an arrow's head, and the path of that; *wide* is half its width."""
     (x1, y1), (x2, y2) = points[-2:]
     dx, dy = (x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1)
-    ends = [*points[:-1], (x2 - dx * (_HEAD - 1), y2 - dy * (_HEAD - 1))]
-    back, side = (x2 - dx * _HEAD, y2 - dy * _HEAD), (dy * 4.2, dx * 4.2)
+    ends = [*points[:-1], (x2 - dx * (long - 1), y2 - dy * (long - 1))]
+    back, side = (x2 - dx * long, y2 - dy * long), (dy * wide, dx * wide)
     corners = ((x2, y2), (back[0] + side[0], back[1] + side[1]), (back[0] - side[0], back[1] - side[1]))
-    tip = "L".join(f"{px(x)} {px(y)}" for x, y in corners)
-    line = _path(ends[::-1] if backwards else ends)
-    return f'<path class="line" d="{line}"/><path class="head" d="M{tip}Z"/>'
+    return ends, f"M{'L'.join(f'{px(x)} {px(y)}' for x, y in corners)}Z"
 
 
-def _path(points: Sequence[Point]) -> str:
-    """Return a path along *points* whose inner corners are round."""
+def rounded(points: Sequence[Point], most: float = _RADIUS) -> str:
+    """Return a path along *points* whose inner corners are round, with a radius of at *most* that."""
     parts = [f"M{px(points[0][0])} {px(points[0][1])}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
-        radius = min(_RADIUS, _apart(before, corner) / 2, _apart(corner, after) / 2)
+        radius = min(most, _apart(before, corner) / 2, _apart(corner, after) / 2)
         (x1, y1), (x2, y2) = _towards(corner, before, radius), _towards(corner, after, radius)
         parts.append(f"L{px(x1)} {px(y1)}Q{px(corner[0])} {px(corner[1])} {px(x2)} {px(y2)}")
     return "".join([*parts, f"L{px(points[-1][0])} {px(points[-1][1])}"])

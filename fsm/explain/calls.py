@@ -81,27 +81,44 @@ def calls_of(journal: Readable, run_id: str) -> list[RunCall]:
         JournalDamaged: A row cannot be read.
     """
     reader = reader_of(journal, "calls_of takes a Journal, such as calls_of(engine.journal, run_id)")
-    calls: list[RunCall] = []
-    open_: RunCall | None = None
-    caller = ""
+    found = CallReader()
     for row in reader.transitions(run_id):
-        change = _change_of(reader, row)
-        if open_ is not None and _is_dropped(row, change):
-            open_.outcome, open_.ended_at, open_ = "refused", row.at, None
+        found.add(row, change_of(reader, row))
+    return found.calls
+
+
+class CallReader:
+    """
+    Reads the calls of a run, row by row.
+
+    Attributes:
+        calls: Those that the rows so far have begun; the last one may change with the rows to come.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[RunCall] = []
+        self._open: RunCall | None = None
+        self._caller = ""
+
+    def add(self, row: Transition, change: Change) -> None:
+        """Take the next row in, with what it set; nothing of that once it was erased."""
+        call = self._open
+        if call is not None and _is_dropped(row, change):
+            call.outcome, call.ended_at, call = "refused", row.at, None
         if row.dest == SPECIFYING != row.source:
-            caller = _caller(row, change, caller)
-        if open_ is None and row.source == SPECIFYING and (row.trigger in _BEGINS or row.dest not in PHASES):
-            open_ = _begun(row, change, caller)
-            calls.append(open_)
-        if open_ is not None:
-            _take(open_, row, change)
+            self._caller = _caller(row, change, self._caller)
+        if call is None and row.source == SPECIFYING and (row.trigger in _BEGINS or row.dest not in PHASES):
+            call = _begun(row, change, self._caller)
+            self.calls.append(call)
+        if call is not None:
+            _take(call, row, change)
             if row.trigger in ("execute", "refuse", "withhold"):
-                open_ = None
-        elif row.trigger == "observe" and calls and change.message:
-            calls[-1].result = change.message.summary
-        if open_ is not None and row.dest in FINAL:
-            open_.outcome = "in doubt" if row.outcome.get("in_doubt") else "cancelled"
-    return calls
+                call = None
+        elif row.trigger == "observe" and self.calls and change.message:
+            self.calls[-1].result = change.message.summary
+        if call is not None and row.dest in FINAL:
+            call.outcome = "in doubt" if row.outcome.get("in_doubt") else "cancelled"
+        self._open = call
 
 
 _BEGINS = ("wait", "specify", "refuse")
@@ -170,7 +187,7 @@ def decision_words(answer: Answer) -> str:
     return answer.action
 
 
-def _change_of(journal: JournalReader, row: Transition) -> Change:
+def change_of(journal: JournalReader, row: Transition) -> Change:
     """Return what a row set, nothing once erased."""
     try:
         body = journal.payload(row.run, row.change["n"]).body

@@ -187,7 +187,7 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
         source = before.dest if before is not None else first
         waiting = before is not None and before.trigger == "wait"
         case, note = _case(journal, row, place, taken)
-        request, outcome = _words(taken, case)
+        request, outcome = row_words(taken, case)
         repeats = _repeats(rows[:place], case)
         outcome += f"; it repeats {repeats}" if repeats else ""
         candidates = _candidates(
@@ -274,7 +274,7 @@ def _candidates(
                 name,
                 wanted,
                 None if reached else values.get(name),
-                _fact(guards_known[name], name, case, repeats),
+                guard_fact(guards_known[name], name, case, repeats),
             )
             for name, wanted in required_values(row)
         )
@@ -288,7 +288,7 @@ def _candidates(
     return tuple(found)
 
 
-def _fact(guard: Guard, name: str, case: GuardContext | None, repeats: str) -> str:
+def guard_fact(guard: Guard, name: str, case: GuardContext | None, repeats: str) -> str:
     if case is not None and name in GUARDS:
         told = " ".join(words_of(guard, case).split())
         blocks = name in ("duplicate", "result_known") and guard(case)
@@ -296,21 +296,21 @@ def _fact(guard: Guard, name: str, case: GuardContext | None, repeats: str) -> s
     return " ".join((guard.__doc__ or "").split("\n\n")[0].split())
 
 
-def _words(taken: Transition | None, case: GuardContext | None) -> tuple[str, str]:
+def row_words(taken: Transition | None, case: GuardContext | None) -> tuple[str, str]:
     """Return what was asked for and what came back, in a few words."""
     if taken is None:
         return _needs(case.run if case is not None else None), ""
-    came = _outcome_words(taken.outcome)
+    came = outcome_words(taken.outcome)
     if case is not None and isinstance(case.outcome, Answered):
         came = _answer_words(case.outcome.answer)
     elif case is not None and isinstance(case.outcome, InDoubt) and case.outcome.told:
         came += f": {case.outcome.told}"
     if taken.dest in FINAL and taken.counters.get("stop"):
         came += f"; the run ends: {taken.counters['stop']}"
-    return _request_words(taken.request), came
+    return request_words(taken.request), came
 
 
-def _request_words(request: Mapping[str, Any]) -> str:
+def request_words(request: Mapping[str, Any]) -> str:
     kind = str(request.get("kind", "none"))
     if request.get("model"):
         again = f", attempt {request['attempt'] + 1}" if request.get("attempt") else ""
@@ -322,7 +322,7 @@ def _request_words(request: Mapping[str, Any]) -> str:
     return "nothing" if kind == "none" else kind
 
 
-def _outcome_words(outcome: Any) -> str:
+def outcome_words(outcome: Any) -> str:
     kind = str(outcome.get("kind", "none"))
     told = {
         "none": "nothing was needed",
@@ -354,7 +354,7 @@ def _needs(run: Run | None) -> str:
         return f"an answer ({run.waiting_for.kind}): {run.waiting_for.message}"
     request = request_of(run)
     model = {"model": run.spec.model} if isinstance(request, ModelRequest) else {}
-    return _request_words(request_facts(request) | model)
+    return request_words(request_facts(request) | model)
 
 
 # -- why not -----------------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .fsm.lifecycle.subruns import Task
     from .fsm.machine.machine import Machine
     from .fsm.replay.replay import replay
+    from .fsm.report.report import report
     from .fsm.results.events import Event
     from .fsm.results.result import CriterionResult, Result, ResultDocument
     from .fsm.workflow.reader import load_workflow
@@ -100,6 +101,7 @@ __all__ = [
     "mcp_tools",
     "open_within",
     "replay",
+    "report",
     "tool",
     "validate",
     "web_tools",
@@ -123,6 +125,7 @@ _PLACES = {
     ".fsm.lifecycle.subruns": ("Task",),
     ".fsm.machine.machine": ("Machine",),
     ".fsm.replay.replay": ("replay",),
+    ".fsm.report.report": ("report",),
     ".fsm.results.events": ("Event",),
     ".fsm.results.result": (
         "CriterionResult",

@@ -26,6 +26,9 @@ from .phase_names import DONE, FAILED, FINAL, PLANNING
 from .spec import Spec
 from .workflow_position import FlowState
 
+REFERENCES_MAX = 50
+"""Most references to documents that a model is offered; the newest are kept."""
+
 HISTORY_MESSAGES = 50
 """Actions that history keeps; more never fit under `Limits.history_chars` in practice."""
 
@@ -142,6 +145,7 @@ class Memory(Struct, frozen=True, gc=False):
         window: Duplicate keys of the last executed calls, oldest first.
         window_steps: The step of each of them, as history numbers steps.
         labels: Labels of documents that later actions may use: number of the first document, and how many.
+        newest: Of those that have documents the last `REFERENCES_MAX`, oldest first.
         outputs: Per duplicate key of a call that succeeded, the payload of its last output; None if it had none.
         turns: The last `HISTORY_MESSAGES` turns of the dialogue with a planner, oldest first.
         produced: Per step of the current plan that gave one, the payload of its output.
@@ -170,6 +174,7 @@ class Memory(Struct, frozen=True, gc=False):
     window: tuple[str, ...] = ()
     window_steps: tuple[int, ...] = ()
     labels: HashTrieMap[str, tuple[int, int]] = HashTrieMap()
+    newest: tuple[str, ...] = ()
     outputs: HashTrieMap[str, StoredText | None] = HashTrieMap()
     turns: tuple[Turn, ...] = ()
     produced: HashTrieMap[int, StoredText] = HashTrieMap()
@@ -266,6 +271,6 @@ def initial_run(run_id: str, number: int, spec: Spec) -> Run:
         first, count = labels.get(document.label, (document.number, 0))
         labels[document.label] = (first, count + 1)
     counters = Counters(criteria="0" * len(spec.success_criteria), documents=len(spec.documents))
-    memory = Memory(labels=HashTrieMap(labels), flow=spec.flow)
+    memory = Memory(labels=HashTrieMap(labels), newest=tuple(labels)[-REFERENCES_MAX:], flow=spec.flow)
     state = machine_data(spec.host_machine).get("initial", PLANNING)
     return Run(run_id, number, spec, state, counters=counters, memory=memory)

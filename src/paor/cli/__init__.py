@@ -92,6 +92,7 @@ COMMANDS = {
     "export": ("transfer", "Print runs as JSON lines."),
     "import": ("transfer", "Import runs from JSON lines into a journal."),
     "erase": ("erase", "Erase what runs hold; the journal still verifies."),
+    "report": ("observability.report", "Write a page of a run, of two, or of all runs."),
     "diagram": ("diagram", "Draw the machine, or what runs did on it."),
     "validate": ("check", "Check a plan or workflow file."),
     "check": ("check", "Prove that every run ends, and find rules that can never fire."),

@@ -65,7 +65,7 @@ def export(
     if as_test and (everything or len(names) > 1):
         raise click.UsageError("--pytest takes one RUN")
     keep_journals("--output", output, journal)
-    redaction = _redaction(redact)
+    redaction = redaction_given(redact)
     with reading(journal) as opened:
         ids = (
             in_order(opened.reader)
@@ -86,7 +86,8 @@ def export(
     return OK
 
 
-def _redaction(given: tuple[str, ...]) -> Redaction | None:
+def redaction_given(given: tuple[str, ...]) -> Redaction | None:
+    """Return the rules that ``--redact`` names, each time a file or the word default; None without one."""
     rules: dict[str, str] = {}
     for name in given:
         if name != "default":

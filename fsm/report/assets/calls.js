@@ -1,0 +1,75 @@
+// Left: what the agent did to the world (calls), or what the machine did (rows).
+
+const ACTIONS = {accept: "Approved", approve: "Approved", deny: "Denied", decline: "Declined", denied: "Denied", approved: "Approved"};
+
+const labelOf = call => call.label || (call.outcome === "ok" ? "ran" : call.outcome);
+
+function callNode(call) {
+  const args = call.args.map(([name, value]) => name + ": " + value).join(", ");
+  const meta = [call.took_us > 0 && dur(call.took_us), call.effect, call.cost_micro > 0 && "cost " + money(call.cost_micro), call.last > call.seq ? `rows ${num(call.seq)}–${num(call.last)}` : `row ${num(call.seq)}`, call.caller].filter(Boolean);
+  const result = cut(call.result || "", 300);
+  return el("div.call", el("div.line", el("b", cut(call.tool, 120)), chip(labelOf(call))),
+    args && el("div.args.mono", cut(args, 240)), result && el("div.res", call.outcome === "ok" && "→ ", result),
+    call.repeats != null && el("div.res", `the same as in row ${call.repeats}`),
+    call.decided.map(one => el("div.by", el("b", cut(own(ACTIONS, one.decision) || one.decision, 80)), one.after_us > 0 && ` after ${dur(one.after_us)}`, (one.actor || one.reason) && el("span.sub", ": " + cut([one.actor, one.reason].filter(Boolean).join(": "), 300)))),
+    el("div.meta", meta.join(" · ")));
+}
+
+function rowNode(run, i, bad) {
+  const flags = run.flags(i), lane = run.lane(i), long = lane === "person" ? run.since(i) : run.took(i);
+  const tone = run.off(i) ? ".off" : flags & (WAITS | ANSWERED | IN_DOUBT) ? ".turn" : "";
+  const tool = lane === "tool" && run.name("tool", i);
+  return el("div.row" + tone + (bad >= 0 && i >= bad ? ".broken" : ""), el("span.no", num(i)), el("b", cut(run.name("trigger", i), 40)), el("span.to", cut(tool || run.name("dest", i), 60)), el("span.du", long > 999 ? dur(long) : ""));
+}
+
+class Lists {
+  constructor(run, pick) {
+    this.run = run;
+    this.bad = -1;
+    this.calls = new List({label: "Calls", id: "call", size: 104, make: i => callNode(run.data.calls[i]), pick: i => pick(this.rowOf(run.data.calls[i]))});
+    this.rows = new List({label: "Rows", id: "row", size: 24, fixed: true, make: i => rowNode(run, i, this.bad), pick});
+    this.foot = el("span.sub.small");
+    this.tabs = ["Calls", "Rows"].map((name, k) => button("", () => this.open(k), {"aria-pressed": "false"}, name));
+    this.card = el("section.card.pane.left", {"aria-label": "Calls and rows"}, el("div.bar", el("div.seg", this.tabs), this.foot), this.calls.box, this.rows.box);
+    this.fill();
+    this.open(run.data.calls.length ? 0 : 1);
+  }
+
+  fill() {
+    this.calls.set(this.run.data.calls.length, true);
+    this.rows.set(this.run.n);
+    this.firsts = this.run.data.calls.map(call => call.seq);
+    this.count();
+  }
+
+  count() {
+    const calls = this.run.data.calls, ran = calls.filter(call => call.outcome === "ok" || call.outcome === "failed").length;
+    this.foot.textContent = this.rows.box.hidden ? `${num(ran)} of ${num(calls.length)} ran` : plural(this.run.n, "row");
+  }
+
+  open(k) {
+    this.tabs.forEach((tab, j) => tab.setAttribute("aria-pressed", String(j === k)));
+    this.calls.box.hidden = k !== 0;
+    this.rows.box.hidden = k !== 1;
+    this.count();
+    if (this.now !== undefined) this.show(this.now);
+  }
+
+  // the row of a call that says most: where it ran, or was kept from it
+  rowOf(call) {
+    for (let i = call.seq; i <= call.last && i < this.run.n; i += 1) if (this.run.name("trigger", i) === "execute" || this.run.flags(i) & (REFUSED | FAULT)) return i;
+    return call.seq;
+  }
+
+  show(i) {
+    this.now = i;
+    let low = 0, high = this.firsts.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.firsts[middle] <= i) low = middle; else high = middle - 1;
+    }
+    const call = this.run.data.calls[low], on = call && call.seq <= i && i <= call.last;
+    this.calls.select(on ? low : -1);
+    this.rows.select(i);
+  }
+}

@@ -1,0 +1,284 @@
+// What is shown: views by the address, the selected row, keys, and what a live server adds.
+
+const state = {index: null, view: null, runs: null, inbox: null, streams: new Map()};
+const opened = new Map();
+const encode = text => encodeURIComponent(String(text).toWellFormed());
+const rowHash = (run, i) => run.id === state.index.open ? "#row-" + i : `#run/${encode(run.id)}/row-${i}`;
+const app = document.getElementById("app");
+
+// the address without a step back for each row; browsers limit how often it may change
+let remembering = 0;
+function remember(hash) {
+  clearTimeout(remembering);
+  remembering = setTimeout(() => location.hash !== hash && history.replaceState(null, "", hash), 120);
+}
+
+async function openRun(id) {
+  if (!opened.has(id)) opened.set(id, load("run/" + id).then(data => new Run(data)));
+  try {
+    return await opened.get(id);
+  } catch (error) {
+    opened.delete(id);
+    throw error;
+  }
+}
+
+// -- one run -----------------------------------------------------------------------------------------------------------
+
+class RunView {
+  constructor(run) {
+    Object.assign(this, {run, now: -1});
+    const pick = (i, playing) => this.show(i, playing);
+    Object.assign(this, {head: new Head(run), lists: new Lists(run, pick), machine: new MachineCard(run, pick), lanes: new Lanes(run, pick), row: new RowPane(run), limits: el("div.slot")});
+    this.limits.append(limitsCard(run));
+    this.alarm = el("div.alarm", {role: "alert", hidden: true});
+    this.fresh = button(".fresh", () => this.show(this.run.n - 1), {hidden: true});
+    this.verdict = el("div.verdict-box", this.head.node, this.asks = el("p.asks-line", {hidden: true}), this.actions());
+    this.box = el("main.run", {tabindex: "-1"}, this.lists.card, el("div.mid", this.machine.card, this.lanes.card, this.limits), this.row.card, this.fresh);
+    this.chain = new Chain(run, chain => this.checked(chain));
+    this.waits();
+  }
+
+  show(i, playing) {
+    if (!this.run.n) return;
+    i = Math.max(0, Math.min(this.run.n - 1, i));
+    if (!playing) this.machine.stop();
+    this.now = i;
+    if (i === this.run.n - 1) this.fresh.hidden = true;
+    if (!this.asked) this.asked = requestAnimationFrame(() => this.paint());
+    remember(rowHash(this.run, i));
+  }
+
+  // all panes at once, however many steps came since the last frame
+  paint() {
+    this.asked = 0;
+    this.machine.show(this.now);
+    this.lanes.show(this.now);
+    this.lists.show(this.now);
+    this.row.show(this.now, i => this.rowActions(i));
+  }
+
+  checked(chain) {
+    this.head.told(chain);
+    if (chain.state !== "broken" || !this.alarm.hidden) return;
+    document.body.classList.add("broken");
+    this.alarm.hidden = false;
+    this.alarm.append(...[el("b", `The chain is broken at row ${num(chain.bad)}.`), ` ${chain.why[0].toUpperCase()}${chain.why.slice(1)}. Do not rely on this row, nor on any later one. `, link(rowHash(this.run, chain.bad), `row ${chain.bad}`)].flatMap(item => typeof item === "string" ? visible(item) : [item]));
+    this.lists.bad = chain.bad;
+    this.lists.rows.set(this.run.n, true);
+  }
+
+  waits() {
+    const wait = state.index.waits.find(item => item.run === this.run.id);
+    this.asks.hidden = !wait;
+    this.asks.replaceChildren(...(wait ? [el("span.chip.warn", own(KINDS, wait.kind) || wait.kind), el("span", " " + cut(titleOf(wait), 200) + " "), link("#inbox", "answer")] : []));
+  }
+
+  actions() {
+    if (!live || state.index.actions === false) return null;
+    const told = el("span.sub", {role: "status"}), ask = button(".btn.no", async () => {
+      if (!ask.dataset.sure) { ask.dataset.sure = "1"; ask.textContent = "Really cancel?"; return; }
+      ask.disabled = true;
+      await send("cancel/" + encode(this.run.id), "{}").then(() => { told.textContent = "Cancelling is asked for."; }, error => { told.textContent = spell(error.message); ask.disabled = false; });
+    }, "Cancel the run");
+    this.cancel = el("div.actions", told, ask);
+    this.cancel.hidden = ["done", "failed"].includes(this.run.line.status);
+    return this.cancel;
+  }
+
+  rowActions(i) {
+    if (!live || state.index.actions === false) return null;
+    const told = el("span.sub", {role: "status"});
+    return el("div.line", button(".more", () => send("fork/" + encode(this.run.id), `{"seq":${i}}`).then(answer => told.replaceChildren(answer.run ? link("#run/" + encode(answer.run), "the fork") : "forked"), error => { told.textContent = spell(error.message); }), "fork from this row"), told);
+  }
+
+  // a row has come: nothing that is being read moves
+  entered(told) {
+    const end = this.now === this.run.n - 1, before = this.run.n;
+    if (!this.run.append(told.entry.seq === undefined ? {...told.entry, seq: told.seq} : told.entry)) return;
+    if (told.line) this.run.line = this.run.data.line = told.line;
+    this.lists.rows.set(this.run.n);
+    this.lists.count();
+    this.lanes.draw();
+    this.since = (this.fresh.hidden ? 0 : this.since) + 1;
+    if (end || !before) this.show(this.run.n - 1);
+    else {
+      this.fresh.hidden = false;
+      this.fresh.textContent = plural(this.since, "new row");
+      this.machine.range.max = this.run.n - 1;
+      this.machine.count.textContent = `row ${num(this.now)} of ${num(this.run.n - 1)}`;
+    }
+    clearTimeout(this.soon);
+    this.soon = setTimeout(() => this.refresh(), 400);
+  }
+
+  // calls, limits and cost of a run that has gone on
+  async refresh() {
+    const data = await load("run/" + this.run.id).catch(() => null);
+    if (!data) return;
+    if (data.rows.n >= this.run.n) {
+      const now = data.rows.n > this.run.n;
+      this.run.take(data);
+      if (now) this.lists.rows.set(this.run.n);
+    }
+    this.head.fill();
+    this.limits.replaceChildren(limitsCard(this.run));
+    this.lists.calls.set(data.calls.length, true);
+    this.lists.firsts = data.calls.map(call => call.seq);
+    this.lists.count();
+    if (this.cancel) this.cancel.hidden = ["done", "failed"].includes(this.run.line.status);
+    if (this.now >= 0) this.lists.show(this.now);
+    this.chain.check();
+  }
+
+  follow() {
+    if (!live || this.source) return;
+    this.source = stream(`events/${encode(this.run.id)}?after=${this.run.n - 1}`, {row: told => this.entered(told), end: () => this.refresh()});
+  }
+
+  leave() {
+    this.machine.stop();
+    this.source?.close();
+    this.source = null;
+  }
+}
+
+// -- live ----------------------------------------------------------------------------------------------------------------
+
+function stream(path, handlers) {
+  const source = new EventSource(live + path), say = text => { state.streams.set(source, text); status(); };
+  say("connecting");
+  source.onopen = () => say("live");
+  source.onerror = () => say(source.readyState === 2 ? "ended" : "reconnecting");
+  for (const [name, handle] of Object.entries(handlers)) source.addEventListener(name, event => {
+    if (name === "end") { source.close(); say("ended"); }
+    handle(name === "end" ? null : JSON.parse(event.data));
+  });
+  const close = source.close.bind(source);
+  return {close: () => { close(); state.streams.delete(source); status(); }};
+}
+
+function status() {
+  const all = [...state.streams.values()], told = all.includes("reconnecting") ? "reconnecting" : all.at(-1) || "live";
+  nav.status.textContent = told;
+  nav.status.className = "status " + told;
+}
+
+function changed({runs, waits}) {
+  const index = state.index, known = new Map(index.runs.map((line, k) => [line.id, k]));
+  for (const line of runs || []) if (known.has(line.id)) index.runs[known.get(line.id)] = line; else index.runs.unshift(line);
+  if (waits) index.waits = waits;
+  state.runs?.update();
+  state.inbox?.update();
+  state.view?.waits();
+  nav.fill();
+}
+
+// -- pages -----------------------------------------------------------------------------------------------------------------
+
+const nav = {
+  pages: el("nav", {"aria-label": "Pages"}), version: el("span.sub"), id: el("span.id.mono"), status: el("span.status", {role: "status", hidden: !live}), now: "",
+  fill() {
+    const {index, view} = state, run = view?.run.id ?? index.open, items = [];
+    if (index.runs.length > 1 || live) items.push(["runs", "#runs", "Runs"]);
+    if (run) items.push(["run", view ? rowHash(view.run, Math.max(0, view.now)) : "#run/" + encode(run), "Run"]);
+    if (!live && packedPart("diff")) items.push(["compare", "#compare", "Compare"]);
+    if (index.waits.length || live) items.push(["inbox", "#inbox", "Inbox"]);
+    this.version.textContent = index.version;
+    this.pages.replaceChildren(...items.map(([name, to, text]) => el("a", {href: to, "aria-current": name === this.now && "page"}, text, name === "inbox" && index.waits.length > 0 && el("span.n", num(index.waits.length)))));
+    this.id.replaceChildren(...(this.now === "run" && view ? visible(view.run.id) : []));
+  }};
+
+const header = el("header", el("div.top", el("span.brand", "paor ", nav.version), nav.pages, nav.status, nav.id), el("div.slot"));
+
+function place(name, box, verdict, title) {
+  nav.now = name;
+  box.id = "main";
+  const main = app.querySelector("main"), same = main === box;
+  if (main && !same) main.replaceWith(box);
+  else if (!main) app.append(box);
+  header.lastChild.replaceChildren(...(verdict ? [verdict] : []));
+  document.body.className = name + (name === "run" && state.view?.chain.bad >= 0 ? " broken" : "");
+  document.title = spell(cut(title, 120)) + " · paor";
+  for (const alarm of app.querySelectorAll(":scope > .alarm")) alarm.remove();
+  if (name === "run") header.after(state.view.alarm);
+  nav.fill();
+  return same;
+}
+
+async function openView(id) {
+  if (state.view?.run.id === id) return state.view;
+  const run = await openRun(id);
+  state.view?.leave();
+  state.view = new RunView(run);
+  return state.view;
+}
+
+let turn = 0;
+async function route() {
+  const mine = ++turn, hash = location.hash, {index} = state;
+  const found = /^#(?:run\/([^/]+)\/?)?(?:row-(\d+))?$/.exec(hash);
+  try {
+    if (hash.startsWith("#runs") || ((!hash || hash === "#") && !index.open)) {
+      state.runs ||= new RunsView(index);
+      place("runs", state.runs.box, null, index.title || "Runs");
+      state.runs.open(hash.split("?")[1] || "");
+    } else if (hash === "#inbox") {
+      (state.inbox ||= new InboxView()).update();
+      place("inbox", state.inbox.box, null, "Inbox");
+    } else if (hash === "#compare") {
+      state.compare ||= await compareView();
+      if (mine === turn) place("compare", state.compare, null, "Compare");
+    } else {
+      const id = found?.[1] ? decodeURIComponent(found[1]) : state.index.open;
+      if (!id) { location.hash = "#runs"; return; }
+      const view = await openView(id);
+      if (mine !== turn) return;
+      place("run", view.box, view.verdict, view.run.line.objective ?? view.run.id);
+      const row = found?.[2] !== undefined ? Number(found[2]) : view.now >= 0 ? view.now : view.run.n - 1;
+      if (row !== view.now || found?.[2] === undefined) view.show(row);
+      view.follow();
+      view.chain.check();
+    }
+    if (state.view && nav.now !== "run") state.view.machine.stop();
+  } catch (error) {
+    place("lost", el("main.page", {tabindex: "-1"}, el("h1", "Not to be shown"), el("p", error.message), index.runs.length > 1 && el("p", link("#runs", "all runs"))), null, "Not found");
+  }
+}
+
+// left, right, Home, End and space belong to the run wherever the focus is, but not while somebody writes
+function keys(event) {
+  const view = nav.now === "run" && state.view, {target, key} = event;
+  if (event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return;
+  if (target.matches("input:not([type=range]),textarea,select")) return;
+  if (key === "/" && state.runs && nav.now === "runs") { event.preventDefault(); state.runs.q.focus(); }
+  if (!view) return;
+  const step = {ArrowRight: view.now + 1, ArrowLeft: view.now - 1, Home: 0, End: view.run.n - 1}[key];
+  if (step !== undefined) { event.preventDefault(); view.show(step); }
+  else if (key === " " && !target.matches("button,summary,a")) { event.preventDefault(); if (view.machine.timer) view.machine.stop(); else view.machine.play(); }
+}
+
+// on paper every call and row is there, not only those in sight
+function printed(on) {
+  const view = state.view;
+  for (const list of [view?.lists.calls, view?.lists.rows, state.runs?.list]) if (list) { list.all = on && list.n <= 3000; list.draw(); }
+}
+
+async function start() {
+  header.prepend(el("a.skip", {href: "#main", onclick: event => { event.preventDefault(); (app.querySelector("#detail") || app.querySelector("main")).focus(); }}, "Skip to the content"));
+  app.append(header);
+  try {
+    state.index = await load("index");
+  } catch (error) {
+    app.append(el("main.page", el("h1", "This page cannot be read"), el("p", error.message)));
+    return;
+  }
+  if (live) stream("events", {runs: changed});
+  addEventListener("hashchange", route);
+  addEventListener("keydown", keys);
+  addEventListener("beforeprint", () => printed(true));
+  addEventListener("afterprint", () => printed(false));
+  await route();
+}
+
+start();

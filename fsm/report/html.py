@@ -1,0 +1,152 @@
+"""
+One HTML text of the page's parts: the file that `paor report` writes, and the page that `paor inspect` serves.
+
+The page's own code is the style sheet and the scripts in ``assets``, of which the comments and indents are left out. It may run, and
+nothing else: a content security policy names the digests of its style and its scripts, and forbids every request, or every one but to
+the server that serves the page. Both are packed as the parts are (gzip, base64); a few lines unpack them. Data is never
+code: a part is text of base64, which holds no character that HTML or JavaScript could take for markup.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+SCRIPTS = (
+    "dom",
+    "store",
+    "chain",
+    "diff",
+    "list",
+    "lanes",
+    "machine",
+    "row",
+    "head",
+    "calls",
+    "limits",
+    "compare",
+    "runs",
+    "inbox",
+    "main",
+)
+"""Files of the page's code by subject, in the order in which they are put together; all have one scope."""
+
+_LOADER = """\
+"use strict";
+(async () => {
+const policy = globalThis.trustedTypes?.createPolicy("paor-code", {createScript: text => text});
+const unpacked = async id => {
+const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), sign => sign.charCodeAt(0));
+return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+};
+const [style, code] = [document.createElement("style"), document.createElement("script")];
+style.textContent = await unpacked("style");
+const text = await unpacked("code");
+code.text = policy ? policy.createScript(text) : text;
+document.head.append(style, code);
+})();
+"""
+
+_PAGE = """\
+<!doctype html>
+<html lang="en"{live}>
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark">
+<title>paor</title>
+</head>
+<body>
+<noscript>This page shows a run of paor with JavaScript, and needs nothing else.</noscript>
+<div id="app"></div>
+<script type="text/plain" id="style">{style}</script>
+<script type="text/plain" id="code">{code}</script>
+"""
+
+_START = "<script>{loader}</script>\n"
+_END = "</body>\n</html>\n"
+
+
+def page_html(parts: Mapping[str, Any] | Iterable[tuple[str, Any]], *, live: str = "") -> str:
+    """
+    Return the page as one HTML text; same parts, same bytes.
+
+    Args:
+        parts: By name what the page shows, as `view.JournalView.part` gives it: ``index``, ``run/ID``, ``rows/ID/CHUNK``, ``diff``; an
+            iterable of pairs is read once. The page begins to work before the first part of rows, so ``index`` and the runs stand before them.
+        live: Where the page asks for its parts instead, a path that ends with a slash such as ``/``; empty: it asks for nothing.
+    """
+    pairs = parts.items() if isinstance(parts, Mapping) else parts
+    style, code = packed(_style()), packed(_code())
+    text = [
+        _PAGE.format(
+            live=f' data-live="{html.escape(live)}"' if live else "",
+            policy=html.escape(content_policy(live=bool(live))),
+            style=style,
+            code=code,
+        )
+    ]
+    started = False
+    for name, part in pairs:
+        if name.startswith("rows/") and not started:
+            text.append(_START.format(loader=_LOADER))
+            started = True
+        data = packed(json.dumps(part, ensure_ascii=True, separators=(",", ":"), allow_nan=False))
+        text.append(f'<script type="text/plain" data-part="{html.escape(name)}">{data}</script>\n')
+    if not started:
+        text.append(_START.format(loader=_LOADER))
+    return "".join([*text, _END])
+
+
+def content_policy(*, live: bool) -> str:
+    """Return the content security policy of the page, without what only a header can say (``frame-ancestors``)."""
+    rules = [
+        "default-src 'none'",
+        f"style-src {_digest(_style())}",
+        f"script-src {_digest(_LOADER)} {_digest(_code())}",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types paor paor-code",
+    ]
+    return "; ".join([*rules, "connect-src 'self'"] if live else rules)
+
+
+def packed(text: str) -> str:
+    """Return a text as the page unpacks it: UTF-8, gzip without a time, base64."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@cache
+def _style() -> str:
+    return _lean(_asset("page.css"))
+
+
+@cache
+def _code() -> str:
+    """Return the scripts as one, in a scope of its own."""
+    lines = "".join(_lean(_asset(f"{name}.js")) for name in SCRIPTS)
+    return f'"use strict";(()=>{{\n{lines}}})();\n'
+
+
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _lean(source: str) -> str:
+    """Return a source without indents, empty lines, and lines that only comment; no text of the assets goes over several lines."""
+    lines = (line.strip() for line in source.splitlines())
+    return "".join(f"{line}\n" for line in lines if line and not line.startswith(("//", "/*")))

@@ -1,0 +1,217 @@
+"""What a list of runs says of each: one line a run, and of those that wait for a person the question."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import orjson
+
+from ...states.base.errors import Erased, JournalDamaged, PaorError
+from ...states.records.questions import Question
+from ...states.run.phase_names import FINAL
+from ...states.run.reasons import REASONS
+from ...states.run.spec import Spec
+from ...tools.approvals import approval_needed
+from ..journal.reader import JournalReader
+from ..journal.rows import RunRow
+from ..lifecycle.subruns import waiting_task
+from ..replay.restore import restore_run
+
+_USED = "SELECT step, tokens_in + tokens_out, cost_micro, time_us FROM transitions WHERE id = (? << 32 | ?)"
+_CALLS = (
+    """SELECT request ->> '$.tool', sum("trigger" = 'execute'), sum("trigger" IN ('refuse', 'withhold')) FROM transitions"""
+    """ WHERE id BETWEEN (?1 << 32 | ?2) AND (?1 << 32 | ?3) AND "trigger" IN ('execute', 'refuse', 'withhold') GROUP BY 1"""
+)
+
+CURRENCY = "USD"
+"""Of the price list that is shipped."""
+
+
+def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
+    """Return what a list says of one run; what was erased of it is None."""
+    spec = spec_data(journal, row)
+    steps = tokens = cost = time_us = 0
+    for part in reversed(journal.lineage(row.run)):
+        if found := journal.query(_USED, (part.run, row.head_seq)):
+            steps, tokens, cost, time_us = found[0]
+            break
+    tools, calls, refused = _calls(journal, row)
+    return {
+        "id": row.run_id,
+        "objective": spec.get("objective"),
+        "state": row.state,
+        "status": row.status,
+        "reason": row.reason,
+        "verdict": verdict_words(journal, row),
+        "model": spec.get("model"),
+        "mode": spec.get("mode"),
+        "created_at": row.created_at,
+        "ended_at": row.ended_at,
+        "rows": row.head_seq + 1,
+        "steps": steps,
+        "calls": calls,
+        "refused": refused,
+        "tokens": tokens,
+        "cost_micro": cost,
+        "currency": CURRENCY,
+        "time_us": time_us,
+        "waits_for": _waits_for(journal, row),
+        "parent": [row.parent_run_id, row.parent_seq] if row.parent_run_id else None,
+        "workflow": _workflow(row),
+        "key": row.key,
+        "metadata": dict(row.metadata),
+        "tools": tools,
+    }
+
+
+def spec_data(journal: JournalReader, row: RunRow) -> dict[str, Any]:
+    """Return the spec of a run as JSON data; empty once it was erased, or where it cannot be read."""
+    with suppress(PaorError, ValueError, TypeError, LookupError):
+        body = journal.payload(row.run, journal.root_columns(row.run)["spec_payload"]).body
+        data = orjson.loads(body) if body is not None else {}
+        return data if isinstance(data, dict) else {}
+    return {}
+
+
+def verdict_words(journal: JournalReader, row: RunRow) -> str:
+    """Return how a run stands, in a few words."""
+    if row.state in FINAL:
+        return f"{row.state}: {REASONS.get(row.reason or '', row.reason or 'no reason')}"
+    if row.status == "waiting":
+        return "Waits for a person"
+    return f"{row.state}: not ended"
+
+
+def _calls(journal: JournalReader, row: RunRow) -> tuple[list[str], int, int]:
+    """Return the tools that a run has called, and how many calls were made and refused."""
+    tools: dict[str, None] = {}
+    calls = refused = 0
+    last = row.head_seq
+    for part in reversed(journal.lineage(row.run)):
+        for tool, made, held in journal.query(_CALLS, (part.run, part.first_seq, max(last, 0))):
+            calls, refused = calls + made, refused + held
+            if tool:
+                tools[tool] = None
+        last = part.first_seq - 1
+    return sorted(tools), calls, refused
+
+
+def _workflow(row: RunRow) -> dict[str, Any] | None:
+    if row.workflow_id == row.run_id and row.task != 0:
+        return None
+    return {"id": row.workflow_id, "round": row.round, "task": row.task}
+
+
+def _waits_for(journal: JournalReader, row: RunRow) -> str:
+    question = question_of(journal, row)
+    return question.kind if question is not None else "erased" if row.status == "waiting" else ""
+
+
+def question_of(journal: JournalReader, row: RunRow) -> Question | None:
+    """Return what a run waits for, of a workflow what its waiting task asks; None for nothing, or once it was erased."""
+    if row.status != "waiting":
+        return None
+    with suppress(Erased, JournalDamaged):
+        return restore_run(journal, waiting_task(journal, row) or row.run_id)[0].waiting_for
+    return None
+
+
+def wait_of(journal: JournalReader, row: RunRow) -> dict[str, Any] | None:
+    """Return the question of a run for the inbox, with all that an answer has to know; None where there is none to be read."""
+    question = question_of(journal, row)
+    if question is None:
+        return None
+    asks = journal.run(question.run_id)
+    run = restore_run(journal, asks.run_id)[0]
+    selection, tool = run.memory.selection, None
+    if question.tool is not None:
+        tool = next((item for item in run.spec.tools if item.name == question.tool), None)
+    return {
+        "run": asks.run_id,
+        "workflow": row.run_id if row.run_id != asks.run_id else None,
+        "seq": asks.head_seq,
+        "name": question.id,
+        "kind": question.kind,
+        "message": question.message,
+        "since": question.asked_at,
+        "objective": run.spec.objective,
+        "tool": question.tool,
+        "effect": question.effect,
+        "description": tool.description if tool is not None else None,
+        "arguments": [[name, value_text(value)] for name, value in (question.arguments or {}).items()],
+        "wanted_for": selection.objective if selection is not None and selection.objective else None,
+        "why": _why(question, run.spec),
+        "counts_for": _COUNTS_FOR.get(question.kind, ""),
+        "rows": asks.head_seq + 1,
+        "tokens": run.counters.tokens_in + run.counters.tokens_out,
+        "cost_micro": run.counters.cost_micro,
+        "call_key": question.key,
+        "schema": dict(question.schema),
+        "choices": [],
+        "safe_to_retry": _safe_to_retry(question),
+        "command": _command(question, journal.path),
+    }
+
+
+_COUNTS_FOR = {
+    "approval": "this call with these arguments, once",
+    "in_doubt": "this call alone",
+    "argument": "this argument of this call",
+    "elicitation": "this question",
+}
+
+
+def _why(question: Question, spec: Spec) -> list[str]:
+    """Return why a question is asked, in sentences."""
+    if question.kind == "approval" and question.tool is not None:
+        rules = spec.policy.approvals
+        rule = next(
+            (
+                item if isinstance(item, str) else item.tool
+                for item in rules
+                if approval_needed(
+                    spec.policy.model_copy(update={"approvals": (item,)}),
+                    question.tool,
+                    question.arguments or {},
+                )
+            ),
+            None,
+        )
+        named = f" (rule {rule})" if rule and rule != question.tool else ""
+        return [f"{question.tool} needs an approval{named}, and nobody has given it yet"]
+    if question.kind == "in_doubt":
+        return ["the process was lost, or the tool gave up, after the call had begun: it may have happened"]
+    if question.kind == "argument":
+        return ["the plan's step lacks a value"]
+    return ["the model or a tool needs an answer to go on"]
+
+
+def _safe_to_retry(question: Question) -> str:
+    if question.kind != "in_doubt":
+        return ""
+    return "only if it certainly did not happen; the call would have the same key"
+
+
+def _command(question: Question, path: str) -> str:
+    """Return the command line that answers a question."""
+    given = {"approval": "--answer yes", "in_doubt": "--outcome done|retry|fail"}.get(
+        question.kind, "--answer TEXT"
+    )
+    return f"paor resume {question.run_id} {given} --journal {path}"
+
+
+def value_text(value: Any) -> str:
+    """Return a value as people read it: a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def arguments_of(arguments: Mapping[str, Any] | None) -> list[list[str]]:
+    """Return the arguments of a call, each short enough for a list."""
+    return [[name, _short(value_text(value))] for name, value in (arguments or {}).items()]
+
+
+def _short(text: str, most: int = 400) -> str:
+    return text if len(text) <= most else f"{text[:most]}\u2026"

@@ -1,0 +1,369 @@
+"""One run as the page shows it, read as far as it has come; a run that goes on is read on from there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from ...states.base.errors import PaorError, UsageError
+from ...states.run.phase_names import DONE, FINAL
+from ...states.run.spec import Spec
+from ..diagrams.playable import playable
+from ..explain.calls import RunCall, change_of
+from ..journal.erasure_log import erasures_of, numbers_of, ranges_of
+from ..journal.file import damage_told
+from ..journal.reader import JournalReader
+from ..journal.record import SORTED_COLUMNS
+from ..journal.rows import Transition, transition_of
+from ..lifecycle.subruns import runs_of
+from ..machine.machine import MACHINE, Machine
+from ..replay.machines import machines_of
+from ..replay.replay import replay
+from ..verify.verify import run_defects
+from ..versioning.amendments import amend_spec
+from .row_details import RowDetails
+from .run_limits import cost_of, limits_of, policy_of
+from .run_lines import arguments_of, run_line, spec_data
+from .run_rows import RunRows
+from .states import UNREADABLE, RunStates
+
+CHUNK = 256
+"""Rows that the page loads together."""
+
+_BATCH = 2000
+
+
+class RunView:
+    """
+    One run.
+
+    Args:
+        journal: That holds it.
+        run_id: Its id, or an unambiguous prefix.
+        checked: Whether the run is verified and replayed; a page of a run that goes on leaves that to its end.
+
+    Attributes:
+        rows: Its columns, as far as they were read.
+    """
+
+    def __init__(self, journal: JournalReader, run_id: str, *, checked: bool = True) -> None:
+        self.journal, self.checked = journal, checked
+        self.row = journal.run(run_id)
+        self.run_id = self.row.run_id
+        self.parts = {part.run: part for part in journal.lineage(self.row.run)}
+        self.rows = RunRows(self.row.run)
+        self._states = RunStates(journal, self.run_id, self.parts)
+        self._breaks: list[Transition] = []
+        self._machines: list[Machine | None] = []
+        self.advance()
+
+    # -- reading on ------------------------------------------------------------------------------------------------
+
+    def advance(self) -> int:
+        """Read the rows that have come since; return how many there were."""
+        before = self.rows.count
+        self.row = self.journal.run(self.run_id)
+        erased = self._erased()
+        with damage_told(self.run_id):
+            while self.rows.count <= self.row.head_seq:
+                values = self._values(self.rows.count, min(self.rows.count + _BATCH, self.row.head_seq + 1))
+                if not values:
+                    break
+                for item in values:
+                    row = transition_of(item)
+                    if "spec" in row.request or not self._breaks or self._breaks[-1].run != row.run:
+                        self._breaks.append(row)
+                    self.rows.add(row, change_of(self.journal, row), erased=row.change.get("n") in erased)
+            if len(self._machines) != len(self._breaks) + 1:
+                self._machines = machines_of(self.journal, self.row.run, self._breaks)
+        return self.rows.count - before
+
+    def _values(self, first: int, end: int) -> list[tuple[Any, ...]]:
+        """Return the plain rows from *first* to before *end*, shared ones too."""
+        found: list[tuple[Any, ...]] = []
+        starts = [*(part.first_seq for part in self.parts.values()), 2**32]
+        for part, limit in zip(self.parts.values(), starts[1:], strict=True):
+            low, high = max(first, part.first_seq), min(end, limit) - 1
+            if low <= high:
+                found += self.journal.own_rows(part.run, low, high)
+        return found
+
+    def _erased(self) -> frozenset[int]:
+        return frozenset(
+            numbers_of([item for part in self.parts for item in erasures_of(self.journal, part)])
+        )
+
+    def _machine(self, seq: int) -> Machine | None:
+        """Return the machine that decided row *seq*; None once its record was erased."""
+        found = self._machines[-1] if not self._breaks else self._machines[0]
+        for row, machine in zip(self._breaks, self._machines, strict=False):
+            if row.seq <= seq:
+                found = machine
+        return found
+
+    # -- rows ------------------------------------------------------------------------------------------------------
+
+    def chunk(self, number: int) -> dict[str, Any]:
+        """
+        Return the rows of one chunk with their texts.
+
+        Raises:
+            UsageError: There is no such chunk.
+        """
+        first = number * CHUNK
+        if not 0 <= first <= max(self.rows.count - 1, 0):
+            raise UsageError(f"run {self.run_id} has no rows {first:,} and later")
+        values = self._values(first, min(first + CHUNK, self.rows.count))
+        rows = [transition_of(item) for item in values]
+        details = RowDetails(self.journal, self.row.run, self.rows, self.journal.documents(self.run_id))
+        found = []
+        for plain, (row, case) in zip(values, self._states.cases(rows), strict=True):
+            machine = self._machine(row.seq) or MACHINE
+            found.append(details.row(plain, row, case, machine, self._states.note))
+        return {"first": first, "rows": found, "texts": details.texts}
+
+    def entries(self, first: int) -> list[dict[str, Any]]:
+        """Return the rows from *first* on as the list of rows has them."""
+        return [{"seq": seq, "entry": self.rows.entry(seq)} for seq in range(first, self.rows.count)]
+
+    # -- the run as a whole ----------------------------------------------------------------------------------------
+
+    def head(self) -> dict[str, Any]:
+        """Return everything about the run but its rows one by one."""
+        row, spec = self.row, self._spec()
+        line = run_line(self.journal, row)
+        calls = self.rows.reader.calls
+        ended = row.state in FINAL
+        return {
+            "line": line,
+            "criteria": self._criteria(spec),
+            "answer": self.rows.answer,
+            "tone": "done"
+            if row.state == DONE
+            else "failed"
+            if ended
+            else "waits"
+            if row.status == "waiting"
+            else "runs",
+            "facts": self._facts(),
+            "chain": self._chain(),
+            "replay": self._replay() if self.checked or ended else None,
+            "verify": {"defects": self._defects()} if self.checked or ended else None,
+            "machine": machine_data(self._machines[-1] or MACHINE),
+            "chunk": CHUNK,
+            "rows": self.rows.wire(),
+            "calls": [self._call(index, call) for index, call in enumerate(calls)],
+            "limits": limits_of(spec, self.rows.last) if spec is not None else [],
+            "policy": policy_of(spec, calls, self.rows.refused) if spec is not None else None,
+            "cost": cost_of(self.rows, calls),
+            "documents": self._documents(),
+            "erasures": self._erasures(),
+            "amendments": self._amendments(),
+            "forks": self._forks(),
+            "tasks": self._tasks(),
+        }
+
+    def _spec(self) -> Spec | None:
+        """Return the spec in force, None once erased."""
+        try:
+            spec = self.journal.spec(self.run_id)
+            for row in self._breaks:
+                if "spec" in row.request and row.run == self.row.run:
+                    spec = amend_spec(spec, self.journal.payload(row.run, row.request["spec"]["n"]).body)
+        except UNREADABLE:
+            return None
+        return spec
+
+    def _criteria(self, spec: Spec | None) -> list[dict[str, Any]]:
+        met = str(self.rows.last.counters.get("criteria", "")) if self.rows.last else ""
+        return [
+            {
+                "criterion": text,
+                "met": met[place : place + 1] == "1" if met else None,
+                "evidence": self.rows.evidence.get(text),
+            }
+            for place, text in enumerate(spec.success_criteria if spec is not None else ())
+        ]
+
+    def _facts(self) -> list[list[str]]:
+        data = spec_data(self.journal, self.row)
+        profile = data.get("profile")
+        stage = profile.get("stage") if isinstance(profile, dict) else None
+        told = [
+            ("paor", data.get("engine")),
+            ("mode", data.get("mode")),
+            ("stage", stage),
+            ("language", data.get("language")),
+            ("task type", data.get("task_type")),
+            ("machine", "the host's own" if data.get("host_machine") else None),
+            ("context", data.get("context")),
+        ]
+        return [[name, str(value)] for name, value in told if value]
+
+    def _chain(self) -> dict[str, Any]:
+        parts = [
+            {
+                "run_id": part.run_id,
+                "run": number,
+                "root": orjson.dumps(self.journal.root_columns(number), option=orjson.OPT_SORT_KEYS).decode(),
+                "first": part.first_seq,
+            }
+            for number, part in self.parts.items()
+        ]
+        return {"parts": parts, "head": self.row.head_hash.hex(), "hashed": list(SORTED_COLUMNS)}
+
+    def _replay(self) -> dict[str, Any]:
+        try:
+            found = replay(self.journal, self.run_id)
+        except PaorError as error:
+            return {
+                "identical": False,
+                "rows": 0,
+                "divergences": [],
+                "unchecked": [],
+                "changed": [],
+                "error": str(error),
+            }
+        return {
+            "identical": found.identical,
+            "rows": found.transitions,
+            "divergences": [
+                {
+                    "seq": item.seq,
+                    "field": item.field,
+                    "recorded": item.expected,
+                    "derived": item.found,
+                }
+                for item in found.divergences[:_SHOWN]
+            ],
+            "unchecked": [
+                {"seq": item.seq, "field": item.field, "why": item.why} for item in found.unchecked[:_SHOWN]
+            ],
+            "changed": [str(item) for item in found.changed],
+        }
+
+    def _defects(self) -> list[str]:
+        try:
+            return [str(item) for number in self.parts for item in run_defects(self.journal, number)][:_SHOWN]
+        except PaorError as error:
+            return [str(error)]
+
+    def _call(self, index: int, call: RunCall) -> dict[str, Any]:
+        rows, place = self.rows, self.rows.decided_at[index]
+        asked = call.asked_at
+        return {
+            "seq": call.seq,
+            "last": rows.ends[index],
+            "step": call.step,
+            "action": call.action,
+            "tool": call.tool,
+            "effect": call.effect,
+            "args": arguments_of(call.arguments),
+            "outcome": call.outcome,
+            "result": call.result,
+            "key": rows.keys[index],
+            "started_at": call.started_at,
+            "ended_at": call.ended_at,
+            "took_us": call.ended_at - call.started_at if call.ended_at and call.started_at else None,
+            "cost_micro": rows.costs[index],
+            "caller": call.caller,
+            "decided": [
+                {
+                    "decision": item.decision,
+                    "actor": item.actor,
+                    "reason": item.reason,
+                    "at": item.at,
+                    "after_us": item.at - asked if asked else None,
+                    "seq": place[order] if order < len(place) else None,
+                }
+                for order, item in enumerate(call.decided)
+            ],
+        }
+
+    def _documents(self) -> list[dict[str, Any]]:
+        found = []
+        for item in self.journal.documents(self.run_id):
+            payload = self.journal.find_payload(self.row.run, item.payload)
+            found.append(
+                {
+                    "number": item.number,
+                    "label": item.label,
+                    "position": item.position,
+                    "name": item.name,
+                    "mime": item.mime,
+                    "bytes": item.bytes,
+                    "digest": item.digest,
+                    "given": "_action0_" in item.label,
+                    "erased": payload is None or payload.body is None,
+                    "text": f"{self.row.run}.{item.payload}",
+                }
+            )
+        return found
+
+    def _erasures(self) -> list[dict[str, Any]]:
+        return [
+            {"at": item.at, "reason": item.reason, "by": item.by, "payloads": _ranges(item.payloads)}
+            for part in self.parts
+            for item in erasures_of(self.journal, part)
+        ]
+
+    def _amendments(self) -> list[dict[str, Any]]:
+        found = []
+        for row in self._breaks:
+            if "spec" in row.request:
+                body = self.journal.payload(row.run, row.request["spec"]["n"]).body
+                data = orjson.loads(body) if body is not None else {}
+                found.append({"seq": row.seq, "parts": sorted(data) if isinstance(data, dict) else []})
+        return found
+
+    def _forks(self) -> list[dict[str, Any]]:
+        sql = "SELECT run_id, parent_seq FROM specs WHERE parent_run_id = ? ORDER BY run"
+        return [{"id": run_id, "seq": seq} for run_id, seq in self.journal.query(sql, (self.run_id,))]
+
+    def _tasks(self) -> list[dict[str, Any]]:
+        if self.row.task != 0:
+            return []
+        runs = runs_of(self.journal, self.row.workflow_id, self.row.round)
+        return [run_line(self.journal, self.journal.run(run_id)) for run_id, _, task in runs if task > 0]
+
+
+_SHOWN = 50
+"""Differences and defects that are named."""
+
+
+def _ranges(text: str) -> str:
+    try:
+        return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges_of(text))
+    except ValueError:
+        return ""
+
+
+def machine_data(machine: Machine) -> dict[str, Any]:
+    """Return a machine as the page draws and explains it."""
+    sentences = {
+        name: " ".join((guard.__doc__ or "").split("\n\n")[0].split())
+        for name, guard in machine.guards.items()
+    }
+    picture = playable(machine)
+    return {
+        "svg": picture.svg,
+        "edges": picture.edges,
+        "nodes": picture.nodes,
+        "rows": [
+            {
+                "source": row.source,
+                "trigger": row.trigger,
+                "dest": row.dest,
+                "meaning": row.meaning,
+                "guards": [[name, True] for name in row.conditions] + [[name, False] for name in row.unless],
+                "when": "both" if row.guards == ("hard_stop",) else "waiting" if row.answers else "going",
+                "host": row.host,
+            }
+            for row in machine.rows
+        ],
+        "guards": sentences,
+    }
+
+
+__all__ = ["CHUNK", "RunView", "machine_data"]

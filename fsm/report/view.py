@@ -1,0 +1,118 @@
+"""A journal as the parts of the page: the list of runs, what waits, one run, and its rows chunk by chunk."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ...prompts.clients.settings import environment_secrets
+from ...states.base.errors import UsageError
+from ...states.base.secrets import Scrubber
+from ...states.base.version import VERSION
+from ..journal.reader import Readable, reader_of
+from .run_lines import run_line, wait_of
+from .run_view import RunView
+
+_KEPT = 16
+"""Runs that a page under way keeps read."""
+
+
+class JournalView:
+    """
+    Gives the parts of the page; keys of the environment stand in none of them.
+
+    Args:
+        journal: The `Journal`.
+        live: The page follows the journal: runs that go on are neither replayed nor verified until they end.
+
+    The form of each part is described in ``docs/report-format.md``.
+    """
+
+    def __init__(self, journal: Readable, *, live: bool = False) -> None:
+        self.journal = reader_of(journal, "a page takes a Journal, such as report(engine.journal, run_id)")
+        self.live = live
+        self._scrub = Scrubber(environment_secrets())
+        self._runs: dict[str, RunView] = {}
+
+    def part(self, name: str) -> dict[str, Any]:
+        """
+        Return one part: ``index``, ``run/ID`` or ``rows/ID/CHUNK``.
+
+        Raises:
+            UsageError: There is no such part.
+            UnknownRun: There is no such run.
+            JournalDamaged: A row cannot be read.
+        """
+        kind, _, rest = name.partition("/")
+        run_id, _, number = rest.partition("/")
+        if name == "index":
+            return self.index()
+        if kind == "run" and run_id and not number:
+            found = self.run(run_id).head()
+        elif kind == "rows" and number.isascii() and number.isdigit() and len(number) < 9:
+            found = self.run(run_id).chunk(int(number))
+        else:
+            raise UsageError(f"the page has no part {name[:80]!a}")
+        return self.clean(found)
+
+    def clean(self, part: dict[str, Any]) -> dict[str, Any]:
+        """Return a part without the keys of the environment."""
+        cleaned: dict[str, Any] = _scrubbed(part, self._scrub)
+        return cleaned
+
+    def run(self, run_id: str) -> RunView:
+        """Return one run, read as far as it has come."""
+        view = self._runs.pop(run_id, None)
+        if view is None:
+            view = RunView(self.journal, run_id, checked=not self.live)
+        elif self.live:
+            view.advance()
+        self._runs[run_id] = view
+        while len(self._runs) > _KEPT:
+            del self._runs[next(iter(self._runs))]
+        return view
+
+    def index(self, run_ids: list[str] | None = None, title: str = "") -> dict[str, Any]:
+        """Return the list of runs, newest first, and what waits; of *run_ids* only, where they are given."""
+        rows = self.journal.runs() if run_ids is None else [self.journal.run(run_id) for run_id in run_ids]
+        waits = [found for row in rows if row.status == "waiting" and (found := wait_of(self.journal, row))]
+        told = {
+            "version": VERSION,
+            "live": self.live,
+            "journal": os.path.basename(self.journal.path),
+            "title": title,
+            "open": rows[0].run_id if len(rows) == 1 else "",
+            "runs": [run_line(self.journal, row) for row in rows],
+            "waits": list({(item["run"], item["seq"]): item for item in waits}.values()),
+        }
+        return self.clean(told)
+
+    def line(self, run_id: str) -> dict[str, Any]:
+        """Return what the list says of one run."""
+        return self.clean(run_line(self.journal, self.journal.run(run_id)))
+
+    def entries(self, run_id: str, first: int) -> list[dict[str, Any]]:
+        """Return the rows of a run from *first* on, as the list of rows has them."""
+        return self.run(run_id).entries(first)
+
+    def waits(self) -> list[dict[str, Any]]:
+        """Return every question that waits for a person, newest run first."""
+        rows = self.journal.runs(status="waiting")
+        found = {(item["run"], item["seq"]): item for row in rows if (item := wait_of(self.journal, row))}
+        told: list[dict[str, Any]] = _scrubbed(list(found.values()), self._scrub)
+        return told
+
+
+_HASHED = frozenset({"canonical", "prev", "hash", "root", "head", "svg"})
+"""What holds no free text, and is hashed as it stands."""
+
+
+def _scrubbed(value: Any, scrub: Scrubber) -> Any:
+    """Return JSON data without the keys of the environment."""
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, dict):
+        return {name: item if name in _HASHED else _scrubbed(item, scrub) for name, item in value.items()}
+    if isinstance(value, list) and not (value and type(value[0]) is int):
+        return [_scrubbed(item, scrub) for item in value]
+    return value
