@@ -13,6 +13,7 @@ REFUSED, INVALID, WAITS, ANSWERED, IN_DOUBT, FAULT, ERASED, AMENDED, SHARED = (1
 """What stands out of a row: bits of its ``flags``."""
 
 _REFUSES = ("refuse", "withhold")
+_ASKED_AGAIN = ("reselect", "respecify", "reassess", "reask")
 
 TABLES = ("trigger", "phase", "kind", "tool", "model")
 """Names that rows repeat; a row has their place."""
@@ -120,7 +121,7 @@ class RunRows:
         kind = outcome.get("kind")
         held = (
             (REFUSED, row.trigger in _REFUSES or row.guards.get("action_allowed") is False),
-            (INVALID, bool(outcome.get("invalid"))),
+            (INVALID, bool(outcome.get("invalid")) or row.trigger in _ASKED_AGAIN),
             (WAITS, row.trigger == "wait"),
             (ANSWERED, kind == "answer"),
             (IN_DOUBT, kind == "in_doubt" or bool(outcome.get("in_doubt"))),
