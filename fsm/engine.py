@@ -23,6 +23,7 @@ from ..states.settings.limits import Limits
 from ..states.settings.policy import Policy
 from ..states.settings.profile import Profile, Stage
 from ..tools.tool import Tool
+from .host.answer import answer_run
 from .host.callbacks import callbacks_of
 from .host.cancel import acancel, cancel
 from .host.keyed_start import begin
@@ -494,6 +495,47 @@ class Engine:
     def aresume_stream(self, run_id: str, **options: Unpack[ResumeOptions]) -> AsyncIterator[Event]:
         """Do the same as `resume_stream` on the running event loop."""
         return aresume_stream(self._runner, run_id, **options)
+
+    def answer(
+        self,
+        run_id: str,
+        *,
+        question: str,
+        answer: Any = None,
+        outcome: str | None = None,
+        result: Any = None,
+        reason: str | None = None,
+        actor: str | None = None,
+    ) -> tuple[str, int]:
+        """
+        Write the answer to what a run waits for, as one row, and drive nothing: `resume` or `recover`, in any process, goes on.
+
+        Args:
+            run_id: Its id, or an unambiguous prefix.
+            question: Id of the question that this answers (`Result.waiting_for`).
+            answer, outcome, result, reason, actor: As for `resume`.
+
+        Returns:
+            Id of the run that has taken the answer, of a workflow its task, and the number of the row.
+
+        Raises:
+            UnknownRun: There is no such run.
+            LeaseHeld: Somebody drives the run, perhaps with another answer.
+            AlreadyAnswered: The question is settled; nothing was changed.
+            InvalidAnswer: The answer does not fit, or the run does not ask this; nothing was changed.
+            RunChanged: What decides the run has changed in parts that matter to it; nothing was changed.
+            JournalDamaged: The run's chain is broken.
+        """
+        return answer_run(
+            self._runner,
+            run_id,
+            question=question,
+            answer=answer,
+            outcome=outcome,
+            result=result,
+            reason=reason,
+            actor=actor,
+        )
 
     @overload
     def result(self, run_id: str, output_type: type[T]) -> Result[T]: ...

@@ -25,6 +25,7 @@ from paor.fsm.diagrams.playable import COMPACT, Playable, playable, playable_gra
 from paor.fsm.machine.table import Row
 
 from .drawn_machines import MACHINES, machines
+from .test_machine_examples import NAMES, engine_of, examples  # noqa: F401  # a fixture
 
 SVG = "{http://www.w3.org/2000/svg}"
 MADE = {"standard": Machine.standard, **MACHINES}
@@ -245,6 +246,16 @@ def assert_lines_lead_from_phase_to_phase(picture: Playable) -> None:
 @pytest.mark.parametrize("name", MADE)
 def test_no_text_lies_on_a_text_a_line_or_a_phase(name: str) -> None:
     picture = playable(MADE[name]())
+    assert_nothing_on_anything(picture)
+    assert_lines_lead_from_phase_to_phase(picture)
+    assert 'class="life"' not in picture.svg
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_machines_of_the_examples_are_drawn(name: str, tmp_path: Path) -> None:
+    with engine_of(name, tmp_path) as engine:
+        picture = playable(engine.machine)
+        assert_every_part(engine.machine, picture)
     assert_nothing_on_anything(picture)
     assert_lines_lead_from_phase_to_phase(picture)
     assert 'class="life"' not in picture.svg

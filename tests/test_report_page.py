@@ -14,6 +14,7 @@ from paor import Engine
 from paor.fsm.report.html import page_html
 from paor.fsm.report.report import report
 
+from .hostile_texts import HOSTILE, UNSEEN, visible
 from .journeys import JOURNEYS, Journey, play
 from .report_browser import RUN_ID, WAITING_ID, SyntheticRun, Watched, chromium, opened, written
 from .test_report_data import desk
@@ -320,61 +321,68 @@ def test_a_shortened_run_does_not_pass(chromium: Any, tmp_path: Path) -> None:
         assert "not the head" in seen.text(".alarm")
 
 
-HOSTILE = (
-    "<script>window.hacked = 1</script>",
-    '"><img src=x onerror="window.hacked = 1">',
-    "' onmouseover='window.hacked = 1",
-    "<svg/onload=window.hacked=1>",
-    "</script></style></textarea>{{7*7}}${7*7}",
-    "javascript:window.hacked=1",
-    "\x1b[31mred\x1b[0m\x1b]8;;http://evil\x07",
-    "\u202egnp.exe\u2066\u2069\u200f",
-    "\u2028\u2029line",
-    "\ud800 lone \udfff",
-    "a\u200bb\u200dc\ufeffd\u00ade",
-    "\x00\x08\x7f\x9b",
-    "\U000e0041\U000e0042tags",
-    "__proto__ constructor toString",
-    "%00%0a%2e%2e%2f &lt;b&gt; &#x3c;",
-    "x" * 1_000_000,
-    "\u202e" * 100_000,
-    "line\n" * 20_000,
-)
+LONG = ("x" * 1_000_000, "\u202e" * 100_000, "line\n" * 20_000, "<b>" * 200_000, "word " * 200_000)
+BATCH = 20
 
 
-@pytest.mark.parametrize("number", range(len(HOSTILE)))
-def test_a_hostile_text_in_every_field_is_shown_and_not_executed(
-    chromium: Any, tmp_path: Path, number: int
+def test_there_are_three_hundred_hostile_texts() -> None:
+    """All of them different."""
+    assert len(set(HOSTILE)) == len(HOSTILE) >= 300
+
+
+@pytest.mark.rotates(data=["fsm/report/"])
+@pytest.mark.parametrize("first", range(0, len(HOSTILE), BATCH))
+def test_hostile_texts_in_every_field_are_shown_and_not_executed(
+    chromium: Any, tmp_path: Path, first: int
 ) -> None:
-    """It stands in every free text of all views; nothing runs, nothing is asked for, and what cannot be seen is marked."""
-    text = HOSTILE[number]
-    run = SyntheticRun(20, text=f" {text}" if len(text) < 1000 else "")
-    if len(text) >= 1000:
-        run.texts[0]["1.1"]["text"] = text
-        run.objective = text
+    """They stand in every free text of all views: nothing runs or is asked for, and each character is there or named by its code."""
+    text = " ".join(HOSTILE[first : first + BATCH])
+    run = SyntheticRun(20, text=f" {text}")
     parts = run.parts(run.line(id=WAITING_ID, objective=text))
     with opened(chromium, written(tmp_path, parts)) as seen:
+        page = seen.page
         for place in ("#row-0", "#row-7", "#inbox", "#runs"):
-            seen.page.evaluate("hash => { location.hash = hash; }", place)
-            seen.page.wait_for_timeout(120)
-            assert seen.page.evaluate("window.hacked") is None
-            if len(text) < 1000:
-                assert not _unseen(seen.page.locator("body").inner_text())
-        assert seen.page.locator("img, iframe, a[href^=javascript]").count() == 0
+            page.evaluate("hash => { location.hash = hash; }", place)
+            page.wait_for_timeout(120)
+            assert page.evaluate("window.hacked") is None
+            assert not UNSEEN.search(page.evaluate("document.body.innerText"))
+            if place == "#row-0":
+                looked = f"what elicitation_requested looked at {text}"
+                assert visible(looked) in shown(page, ".kept:nth-child(2) .g")
+            if place == "#row-7":
+                assert shown(page, "h1") == visible(f"Refund order O-1004 {text}")
+                assert shown(page, ".crit li span span:not(.mark)") == visible(f"R-20418 {text}")
+                assert visible(text) in shown(page, ".part pre:has(.gone), .part:nth-of-type(2) pre")
+            if place == "#inbox":
+                assert visible(f"O-1020 {text}".replace("1020", "1011")) in shown(page, ".ask .exact dd")
+        assert page.locator("img, iframe, object, a[href^=javascript], [onerror], [onmouseover]").count() == 0
         seen.silent()
 
 
-def _unseen(text: str) -> list[str]:
-    """Return what a reader would not see of a text."""
-    return [
-        sign
-        for sign in text
-        if re.match(
-            r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]",
-            sign,
-        )
-        or 0xE0000 <= ord(sign) < 0xE1000
-    ]
+def shown(page: Any, selector: str) -> str:
+    """Return the text of an element as the page has it, marks and all."""
+    return str(page.locator(selector).first.evaluate("node => node.textContent"))
+
+
+@pytest.mark.parametrize("number", range(len(LONG)))
+def test_a_text_of_a_megabyte_is_bounded_until_it_is_asked_for(
+    chromium: Any, tmp_path: Path, number: int
+) -> None:
+    """Its beginning is there at once, all of it after a click; the page stays usable."""
+    text = LONG[number]
+    run = SyntheticRun(20)
+    run.texts[0]["1.0"]["text"] = run.texts[0]["1.1"]["text"] = text
+    run.objective = text
+    with opened(chromium, written(tmp_path, run.parts()), "#row-0") as seen:
+        seen.row()
+        assert len(seen.page.evaluate("document.body.innerText")) < 60_000
+        more = seen.page.locator(".part:has-text('Reply') .more", has_text="show all").first
+        more.click()
+        whole = shown(seen.page, ".part:has-text('Reply') pre")
+        assert len(whole.replace("\n", "")) >= len(text.replace("\n", ""))
+        seen.page.keyboard.press("End")
+        assert "row 0" not in seen.row()
+        seen.silent()
 
 
 # -- runs of the engine ------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def layout_of(graph: Graph, sizes: Sizes = FULL) -> Layout:
 
 _BESIDE_ALL = 84.0
 """To the left of the seven phases, where words have no room elsewhere."""
-_ROUNDS = 8
+_ROUNDS = 5
 """How often ways whose words have no room choose another track."""
 _NEAR = 5.0
 """Two lines that are nearer to each other than that look like one."""
@@ -93,7 +93,7 @@ def _mended(drawn: Callable[[Manner], Layout], manners: Sequence[Manner]) -> _Fo
         if not astray:
             break
         others = []
-        for edge in astray[:4]:
+        for edge in astray[:3]:
             turns = tuple(one for one in manner.turns if one != edge)
             after = tuple(one for one in manner.after if one != edge)
             others.append(manner._replace(turns=(edge, *turns), after=after))

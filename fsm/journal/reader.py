@@ -74,6 +74,11 @@ class JournalReader:
         """Itself, so that a snapshot can be given wherever a host gives its `fsm.journal_api.Journal`."""
         return self
 
+    @property
+    def written(self) -> int:
+        """How many changes this connection has made: grows with all that this process writes, nobody else's counts."""
+        return self._committer.connection.total_changes
+
     @contextmanager
     def snapshot(self) -> Iterator[JournalReader]:
         """See `fsm.journal_api.Journal.snapshot`."""

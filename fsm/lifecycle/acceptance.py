@@ -55,7 +55,8 @@ def changes_now(runner: Runner, run: Run | str) -> tuple[ChangedPart, ...]:
     """Return the parts in which a runner would decide a run otherwise than it was recorded; see `fsm.engine.Engine.changes`."""
     run = restore_run(runner.journal.reader, run)[0] if isinstance(run, str) else run
     settings = runner.settings
-    return changes_of(runner.journal.reader, run, settings.current_spec(run.spec), settings.tools)
+    tools = [tool.name for tool in run.spec.tools] if settings.as_recorded else settings.tools
+    return changes_of(runner.journal.reader, run, settings.current_spec(run.spec), tools)
 
 
 def _check_machine(runner: Runner, run: Run, *, accept_changes: bool) -> None:

@@ -47,7 +47,7 @@ def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Res
     An answer that is given to a workflow is for its task that waits. That task goes on first, so that a crash between the
     two leaves a workflow whose task has ended, which any resume goes on with.
     """
-    task = _task_to_answer(runner, run_id, options)
+    task = task_of_message(runner, run_id, options)
     if task is not None:
         resume(runner, task, **options)
         options = {**options, **NOTHING_GIVEN}
@@ -56,7 +56,7 @@ def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Res
 
 async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
     """Do the same as `resume` on the running event loop."""
-    task = _task_to_answer(runner, run_id, options)
+    task = task_of_message(runner, run_id, options)
     if task is not None:
         await aresume(runner, task, **options)
         options = {**options, **NOTHING_GIVEN}
@@ -65,7 +65,7 @@ async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions])
 
 def resume_stream(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Iterator[Event]:
     """Do the same as `resume` and yield the events; those of a task that takes the answer come first."""
-    task = _task_to_answer(runner, run_id, options)
+    task = task_of_message(runner, run_id, options)
     if task is not None:
         yield from resume_stream(runner, task, **options)
         options = {**options, **NOTHING_GIVEN}
@@ -76,7 +76,7 @@ async def aresume_stream(
     runner: Runner, run_id: str, **options: Unpack[ResumeOptions]
 ) -> AsyncGenerator[Event, None]:
     """Do the same as `resume_stream` on the running event loop."""
-    task = _task_to_answer(runner, run_id, options)
+    task = task_of_message(runner, run_id, options)
     if task is not None:
         async with aclosing(aresume_stream(runner, task, **options)) as events:
             async for event in events:
@@ -134,14 +134,14 @@ def _told(runner: Runner, event: Event) -> Event:
     return event
 
 
-def _task_to_answer(runner: Runner, run_id: str, options: ResumeOptions) -> str | None:
+def task_of_message(runner: Runner, run_id: str, options: ResumeOptions) -> str | None:
     """Return the task that a workflow's answer is for, or None; refuse one that another task has taken already."""
     journal = runner.journal.reader
     task = task_to_answer(journal, run_id, options.get("answer"), options.get("outcome"))
     if (
         task is not None
     ):  # found before it is looked whether a question was settled: none can slip between the two
-        _check_open(journal, journal.run(run_id), restore_run(journal, task)[0].waiting_for, options)
+        check_open(journal, journal.run(run_id), restore_run(journal, task)[0].waiting_for, options)
     return task
 
 
@@ -179,7 +179,7 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
         if task is None or _timeout_answer(runner, restore_run(journal.reader, task)[0]) is not None:
             outcome, given = "retry", True  # its task waits no more: the workflow goes on
     if told and row.status != "waiting":
-        _check_open(journal.reader, row, None, options)
+        check_open(journal.reader, row, None, options)
     if row.status in ("done", "failed") or (row.status == "waiting" and not given):
         run, head = restore_run(journal.reader, row.run_id)
         if _timeout_answer(runner, run) is None:
@@ -202,7 +202,7 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
         # as read under the lease: of two who answer at once the second is refused here
         question = drive.run.waiting_for
         if told or question is None:  # a workflow whose task waits no more goes on without anybody's message
-            _check_open(journal.reader, row, question, options)
+            check_open(journal.reader, row, question, options)
         assert question is not None, "an answer to nothing is refused"
         reply = answer_of(
             question,
@@ -228,7 +228,7 @@ def _tools_of(drive: RunContext) -> list[Tool]:
     return [tool for tool in drive.tools.values() if tool.name in names]
 
 
-def _check_open(
+def check_open(
     journal: JournalReader, row: RunRow, question: Question | None, options: ResumeOptions
 ) -> None:
     """

@@ -289,10 +289,15 @@ class Runner:
 
     def answered(self, drive: RunContext, answer: Answer) -> Steps:
         """Walk on from the question of a run with its answer, which is a row of its own before anything follows from it."""
-        payload = drive.stager.stage(answer.wire_json(), JSON)
-        yield from transition(drive, {"kind": "none"}, Answered(answer, payload))
+        yield from _provided(drive, answer)
         drive.resumed = False
         yield from steps(drive)
+
+    def answered_only(self, drive: RunContext, answer: Answer) -> None:
+        """Write the answer to a run's question as its row and go no further: any process goes on with a resume."""
+        drive.listening = bool(self.hooks)
+        for event in perform(_provided(drive, answer), self.journal):
+            self._notify(event)
 
     def release(self, drive: RunContext) -> None:
         """Give the lease back; a journal that cannot be written now must not hide why the driver stops."""
@@ -334,3 +339,9 @@ class Runner:
         """Return what starts the run that was to replace an ended one, and that a crash right after its end has prevented."""
         owed = not self.journal.read_only and is_owed(self.journal.reader, drive.run)
         return self._fallback(drive) if owed else None
+
+
+def _provided(drive: RunContext, answer: Answer) -> Steps:
+    """Walk the one row in which a run takes the answer to its question."""
+    payload = drive.stager.stage(answer.wire_json(), JSON)
+    yield from transition(drive, {"kind": "none"}, Answered(answer, payload))

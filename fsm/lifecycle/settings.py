@@ -44,6 +44,8 @@ class EngineSettings:
         machine: The host's own; None for the standard one.
         host_machine: The same as a spec records it.
         values: The port for values from the host; None for none.
+        as_recorded: Whether a run counts as unchanged but for paor itself: of somebody who only looks, answers and forks, and has
+            neither the host's tools nor its prompts or policy.
     """
 
     model: Model
@@ -56,6 +58,7 @@ class EngineSettings:
     machine: Machine | None = None
     host_machine: str = ""
     values: ValuesPort | None = None
+    as_recorded: bool = False
 
     @property
     def limits(self) -> Limits:
@@ -97,6 +100,8 @@ class EngineSettings:
 
     def current_spec(self, spec: Spec) -> Spec:
         """Return *spec* as an engine with these settings would write it now; see `fsm.engine.Engine.current_spec`."""
+        if self.as_recorded:
+            return spec
         kept = {
             *spec.own_templates,
             *(set(spec.host_templates) - self.prompts.keys()),

@@ -8,7 +8,7 @@ function callNode(call) {
   const args = call.args.map(([name, value]) => name + ": " + value).join(", ");
   const meta = [call.took_us > 0 && dur(call.took_us), call.effect, call.cost_micro > 0 && "cost " + money(call.cost_micro), call.last > call.seq ? `rows ${num(call.seq)}–${num(call.last)}` : `row ${num(call.seq)}`, call.caller].filter(Boolean);
   const result = cut(call.result || "", 300);
-  return el("div.call", el("div.line", el("b", cut(call.tool, 120)), chip(labelOf(call))),
+  return el("div.call", el("div.line", el("b", cut(call.tool || "(erased)", 120)), chip(labelOf(call))),
     args && el("div.args.mono", cut(args, 240)), result && el("div.res", call.outcome === "ok" && "→ ", result),
     call.repeats != null && el("div.res", `the same as in row ${call.repeats}`),
     call.decided.map(one => el("div.by", el("b", cut(own(ACTIONS, one.decision) || one.decision, 80)), one.after_us > 0 && ` after ${dur(one.after_us)}`, (one.actor || one.reason) && el("span.sub", ": " + cut([one.actor, one.reason].filter(Boolean).join(": "), 300)))),
@@ -25,9 +25,8 @@ function rowNode(run, i, bad) {
 class Lists {
   constructor(run, pick) {
     this.run = run;
-    this.bad = -1;
     this.calls = new List({label: "Calls", id: "call", size: 104, make: i => callNode(run.data.calls[i]), pick: i => pick(this.rowOf(run.data.calls[i]))});
-    this.rows = new List({label: "Rows", id: "row", size: 24, fixed: true, make: i => rowNode(run, i, this.bad), pick});
+    this.rows = new List({label: "Rows", id: "row", size: 24, fixed: true, make: i => rowNode(run, i, run.bad), pick});
     this.foot = el("span.sub.small");
     this.tabs = ["Calls", "Rows"].map((name, k) => button("", () => this.open(k), {"aria-pressed": "false"}, name));
     this.card = el("section.card.pane.left", {"aria-label": "Calls and rows"}, el("div.bar", el("div.seg", this.tabs), this.foot), this.calls.box, this.rows.box);

@@ -29,16 +29,17 @@ class Chain {
         this.told(this);
         await new Promise(done => setTimeout(done));
       }
-      const {head} = this.run.data.chain;
+      const {head} = this.run.data.chain, ended = !live || ["done", "failed"].includes(this.run.data.line.status);
       if (this.bad < 0 && this.checked === this.run.n && !this.rooted) {
         this.rooted = !live;
         if (!live) await this.#roots(part => part.first >= this.run.n);
       }
-      if (this.bad < 0 && head && this.checked === this.run.n && !live && this.hash !== head) this.#broken(this.run.n - 1, "the last hash is not the head of the chain");
+      if (this.bad < 0 && head && this.checked === this.run.n && ended && this.hash !== head) this.#broken(this.run.n - 1, "the last hash is not the head of the chain");
       this.#end(this.bad < 0 ? "holds" : "broken");
     } catch (error) {
       this.why = error.message;
-      this.#end("unable");
+      if (!live) this.#broken(this.checked, `it cannot be read: ${error.message}`);
+      this.#end(live ? "unable" : "broken");
     } finally {
       this.busy = false;
     }
@@ -55,8 +56,8 @@ class Chain {
 
   async #chunk(k) {
     const found = await chunk(this.run.id, k, live && this.checked > 0);
-    const rows = found.rows.filter(row => row.seq >= this.checked);
-    if (!rows.length) throw new Error("rows are missing");
+    const rows = found.rows.filter(row => row.seq >= this.checked && row.seq < this.run.n);
+    if (!rows.length) throw new Error("it is missing");
     const hashes = await Promise.all(rows.map(row => linked(row.prev, row.canonical)));
     for (const [j, row] of rows.entries()) {
       await this.#roots(part => part.first === row.seq);

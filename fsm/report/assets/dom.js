@@ -23,7 +23,7 @@ function visible(text) {
   const nodes = [];
   let from = 0;
   for (const found of text.matchAll(UNSEEN)) {
-    if (nodes.length > MARKS) return [...nodes, spell(text.slice(from))];
+    if (nodes.length > MARKS) return [...nodes, text.slice(from).replace(UNSEEN, sign => " " + code(sign) + " ")];
     if (found.index > from) nodes.push(text.slice(from, found.index));
     const mark = document.createElement("span");
     mark.className = "mark";
@@ -39,6 +39,7 @@ function add(node, children) {
   for (const child of children.flat(9)) {
     if (child == null || child === false) continue;
     if (child instanceof Node) node.append(child);
+    else if (node.namespaceURI === SVG) node.append(spell(child));
     else if (String(child).length <= INLINE_CHARS) node.append(...visible(String(child)));
     else node.append(...bounded(String(child)));
   }

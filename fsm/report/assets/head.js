@@ -29,11 +29,11 @@ function findings(run) {
   const {replay, verify} = run.data, out = [];
   const shown = value => cut(typeof value === "string" ? value : JSON.stringify(value), 200);
   if (replay?.error) out.push(el("li.bad", replay.error));
-  for (const item of replay?.divergences || []) out.push(el("li", link(rowHash(run, item.seq), `row ${item.seq}`), ` ${item.field}: recorded `, el("code", shown(item.recorded)), ", derived ", el("code", shown(item.derived))));
-  for (const item of replay?.unchecked || []) out.push(el("li.sub", `row ${item.seq} ${item.field} was not checked: ${item.why}`));
+  for (const item of replay?.divergences || []) out.push(el("li", item.seq >= 0 && link(rowHash(run, item.seq), `row ${item.seq}`), ` ${item.field}: recorded `, el("code", shown(item.recorded)), ", derived ", el("code", shown(item.derived))));
+  for (const item of replay?.unchecked || []) out.push(el("li.sub", `${item.seq < 0 ? "" : `row ${item.seq} `}${item.field} was not checked: ${item.why}`));
   for (const text of replay?.changed || []) out.push(el("li", text));
   for (const text of verify?.defects || []) out.push(el("li.bad", text));
-  return out.length > 0 && el("details.findings", {open: out.length < 4}, el("summary", "What checking found"), el("ul", out.slice(0, 50), out.length > 50 && el("li.sub", `and ${num(out.length - 50)} more`)));
+  return out.length > 0 && el("details.findings", {open: Boolean(replay?.error || replay?.divergences.length || verify?.defects.length) && out.length < 6}, el("summary", "What checking found"), el("ul", out.slice(0, 50), out.length > 50 && el("li.sub", `and ${num(out.length - 50)} more`)));
 }
 
 function waited(run) {

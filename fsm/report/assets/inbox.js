@@ -17,8 +17,8 @@ function fieldOf(name, schema, required) {
     read = text => { if (!NUMBER.test(text.trim())) throw new Error(`${name} is a number`); return text.trim(); };
   } else if (!type || type === "object" || type === "array") {
     input = el("textarea.mono", {rows: 2});
-    hint ||= "JSON";
-    read = text => { try { JSON.parse(text); } catch { throw new Error(`${name} is not JSON`); } return text; };
+    hint ||= "JSON, or a text";
+    read = text => { try { JSON.parse(text); return text; } catch { if (/^\s*[{["]/.test(text)) throw new Error(`${name} is not JSON`); return JSON.stringify(text); } };
   } else {
     input = el(schema.maxLength > 200 ? "textarea" : "input");
   }
@@ -61,7 +61,7 @@ class WaitCard {
     if (kind === "approval") {
       buttons = [answer(".no", "Deny", () => '{"approve":false}'), answer(".pri", "Approve", () => '{"approve":true}')];
     } else if (kind === "in_doubt") {
-      const result = fieldOf("result", {description: "what it returned, if it happened (JSON)"}, false);
+      const result = fieldOf("result", {description: "what it returned, if it happened: JSON, or a text"}, false);
       fields = [result.label];
       const outcome = name => () => `{${[`"outcome":"${name}"`, name === "done" && result.json()].filter(Boolean).join(",")}}`;
       buttons = [answer("", "It failed", outcome("fail")), answer("", "Try again", outcome("retry")), answer("", "It happened", outcome("done"))];
@@ -109,6 +109,7 @@ class WaitCard {
     let who = "";
     try {
       const data = await load("run/" + this.wait.run), all = data.calls.flatMap(call => call.decided).filter(one => one.seq == null || one.seq > this.wait.seq);
+      all.sort((a, b) => a.seq - b.seq);
       if (all.length) who = `${all[0].decision} by ${all[0].actor || "somebody"}${all[0].reason ? ": " + all[0].reason : ""}`;
     } catch { who = ""; }
     this.tell(this.sent ? `${this.sent}: the row of your answer is there. ${who}` : `Answered meanwhile${who ? ", " + who : " by somebody else"}. Nothing of yours was sent.`);

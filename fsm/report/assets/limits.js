@@ -15,17 +15,17 @@ function couldNot(run) {
   const lost = run.data.calls.filter(call => ["failed", "cancelled"].includes(call.outcome)).map(call => ({seq: call.seq, tool: call.tool, told: labelOf(call), why: call.result}));
   const held = [...policy.refused.map(one => ({told: "refused", ...one})), ...lost].sort((a, b) => a.seq - b.seq);
   const items = [
-    ...some(held, one => el("li", el("b", cut(one.tool || "call", 120)), ` ${one.told}: `, linkedRows(run, cut(one.why || "", 300)), " ", link(rowHash(run, one.seq), "row " + one.seq))),
+    ...some(held, one => el("li", el("b", cut(one.tool || "a call", 120)), ` ${one.told}: `, linkedRows(run, cut(one.why || "", 300)), " ", link(rowHash(run, one.seq), "row " + one.seq))),
     policy.denied.length > 0 && el("li", "Not offered: ", names(policy.denied.map(([name]) => name))),
     policy.never.length > 0 && el("li", "Never: ", names(policy.never), el("span.sub", " by policy")),
     policy.asks.length > 0 && el("li", "Not without a person: ", names(policy.asks)),
     policy.uncalled.length > 0 && el("li.sub", "Offered and not called: ", names(policy.uncalled))];
-  return el("div", el("h3", "What it could not do"), items.flat().some(Boolean) ? el("ul", items) : el("p.sub", "Nothing was refused, withheld or denied."));
+  return el("div", el("h3", "What it could not do"), items.flat().some(Boolean) ? el("ul", items) : !run.data.policy ? el("p.sub", "Erased with the spec of the run.") : el("p.sub", "Nothing was refused, withheld or denied."));
 }
 
 function limitsUsed(run) {
   const shown = run.data.limits.filter(item => item.allowed != null || item.used), {currency} = run.line;
-  return el("div", el("h3", "Used of allowed"), shown.length ? el("div.meters", shown.map(item => meter(item.name, item.used, item.allowed, own(UNITS, item.unit) || num))) : el("p.sub", "No limit was set."), currency && el("p.sub.small", `money in ${currency}`));
+  return el("div", el("h3", "Used of allowed"), shown.length ? el("div.meters", shown.map(item => meter(item.name, item.used, item.allowed, own(UNITS, item.unit) || num))) : el("p.sub", run.data.policy ? "No limit was set." : "Erased, too."), currency && el("p.sub.small", `money in ${currency}`));
 }
 
 // cost by kind, tool or model: a bar of shares and a table

@@ -33,10 +33,12 @@ class RunView {
     this.limits.append(limitsCard(run));
     this.alarm = el("div.alarm", {role: "alert", hidden: true});
     this.fresh = button(".fresh", () => this.show(this.run.n - 1), {hidden: true});
-    this.verdict = el("div.verdict-box", this.head.node, this.asks = el("p.asks-line", {hidden: true}), this.actions());
+    this.verdict = el("div.verdict-box", this.head.node, this.asks = el("p.asks-line", {hidden: true}));
+    this.extra = this.actions();
     this.box = el("main.run", {tabindex: "-1"}, this.lists.card, el("div.mid", this.machine.card, this.lanes.card, this.limits), this.row.card, this.fresh);
     this.chain = new Chain(run, chain => this.checked(chain));
     this.waits();
+    if (!run.n) this.row.fill([el("p.blk.sub", "There is no row yet.")]);
   }
 
   show(i, playing) {
@@ -64,7 +66,8 @@ class RunView {
     document.body.classList.add("broken");
     this.alarm.hidden = false;
     this.alarm.append(...[el("b", `The chain is broken at row ${num(chain.bad)}.`), ` ${chain.why[0].toUpperCase()}${chain.why.slice(1)}. Do not rely on this row, nor on any later one. `, link(rowHash(this.run, chain.bad), `row ${chain.bad}`)].flatMap(item => typeof item === "string" ? visible(item) : [item]));
-    this.lists.bad = chain.bad;
+    this.run.bad = chain.bad;
+    this.row.card.classList.toggle("doubted", this.now >= chain.bad);
     this.lists.rows.set(this.run.n, true);
   }
 
@@ -76,12 +79,12 @@ class RunView {
 
   actions() {
     if (!live || state.index.actions === false) return null;
-    const told = el("span.sub", {role: "status"}), ask = button(".btn.no", async () => {
+    const told = el("span.sub", {role: "status"}), ask = button(".btn.small.no", async () => {
       if (!ask.dataset.sure) { ask.dataset.sure = "1"; ask.textContent = "Really cancel?"; return; }
       ask.disabled = true;
       await send("cancel/" + encode(this.run.id), "{}").then(() => { told.textContent = "Cancelling is asked for."; }, error => { told.textContent = spell(error.message); ask.disabled = false; });
     }, "Cancel the run");
-    this.cancel = el("div.actions", told, ask);
+    this.cancel = el("span.actions", told, ask);
     this.cancel.hidden = ["done", "failed"].includes(this.run.line.status);
     return this.cancel;
   }
@@ -89,7 +92,7 @@ class RunView {
   rowActions(i) {
     if (!live || state.index.actions === false) return null;
     const told = el("span.sub", {role: "status"});
-    return el("div.line", button(".more", () => send("fork/" + encode(this.run.id), `{"seq":${i}}`).then(answer => told.replaceChildren(answer.run ? link("#run/" + encode(answer.run), "the fork") : "forked"), error => { told.textContent = spell(error.message); }), "fork from this row"), told);
+    return el("div.line", button(".more", () => send("fork/" + encode(this.run.id), `{"seq":${i}}`).then(answer => told.replaceChildren(...add(el("i"), [answer.run ? link("#run/" + encode(answer.run), "the fork") : "forked", answer.repeats?.length > 0 && ` has not begun: it would call again ${answer.repeats.join(", ")}`]).childNodes), error => { told.textContent = spell(error.message); }), "fork from this row"), told);
   }
 
   // a row has come: nothing that is being read moves
@@ -108,12 +111,13 @@ class RunView {
       this.machine.range.max = this.run.n - 1;
       this.machine.count.textContent = `row ${num(this.now)} of ${num(this.run.n - 1)}`;
     }
-    clearTimeout(this.soon);
-    this.soon = setTimeout(() => this.refresh(), 400);
+    this.soon ||= setTimeout(() => this.refresh(), this.pause || 400);
   }
 
   // calls, limits and cost of a run that has gone on
   async refresh() {
+    const begin = performance.now();
+    this.soon = 0;
     const data = await load("run/" + this.run.id).catch(() => null);
     if (!data) return;
     if (data.rows.n >= this.run.n) {
@@ -129,6 +133,7 @@ class RunView {
     if (this.cancel) this.cancel.hidden = ["done", "failed"].includes(this.run.line.status);
     if (this.now >= 0) this.lists.show(this.now);
     this.chain.check();
+    this.pause = Math.max(400, 20 * (performance.now() - begin));  // a long run is asked for less often
   }
 
   follow() {
@@ -146,20 +151,21 @@ class RunView {
 // -- live ----------------------------------------------------------------------------------------------------------------
 
 function stream(path, handlers) {
-  const source = new EventSource(live + path), say = text => { state.streams.set(source, text); status(); };
+  const source = new EventSource(live + path), say = text => { state.streams.set(path, text); status(); };
   say("connecting");
   source.onopen = () => say("live");
-  source.onerror = () => say(source.readyState === 2 ? "ended" : "reconnecting");
+  source.onerror = () => say(source.readyState === 2 ? "disconnected" : "reconnecting");
   for (const [name, handle] of Object.entries(handlers)) source.addEventListener(name, event => {
     if (name === "end") { source.close(); say("ended"); }
     handle(name === "end" ? null : JSON.parse(event.data));
   });
   const close = source.close.bind(source);
-  return {close: () => { close(); state.streams.delete(source); status(); }};
+  return {path, close: () => { close(); state.streams.delete(path); status(); }};
 }
 
+// of the run that is shown, elsewhere of the list
 function status() {
-  const all = [...state.streams.values()], told = all.includes("reconnecting") ? "reconnecting" : all.at(-1) || "live";
+  const told = state.streams.get(nav.now === "run" && state.view?.source?.path) || state.streams.get("events") || "connecting";
   nav.status.textContent = told;
   nav.status.className = "status " + told;
 }
@@ -177,7 +183,7 @@ function changed({runs, waits}) {
 // -- pages -----------------------------------------------------------------------------------------------------------------
 
 const nav = {
-  pages: el("nav", {"aria-label": "Pages"}), version: el("span.sub"), id: el("span.id.mono"), status: el("span.status", {role: "status", hidden: !live}), now: "",
+  pages: el("nav", {"aria-label": "Pages"}), version: el("span.sub"), extra: el("span"), id: el("span.id.mono"), status: el("span.status", {role: "status", hidden: !live}), now: "",
   fill() {
     const {index, view} = state, run = view?.run.id ?? index.open, items = [];
     if (index.runs.length > 1 || live) items.push(["runs", "#runs", "Runs"]);
@@ -189,7 +195,7 @@ const nav = {
     this.id.replaceChildren(...(this.now === "run" && view ? visible(view.run.id) : []));
   }};
 
-const header = el("header", el("div.top", el("span.brand", "paor ", nav.version), nav.pages, nav.status, nav.id), el("div.slot"));
+const header = el("header", el("div.top", el("span.brand", "paor ", nav.version), nav.pages, nav.status, nav.id, nav.extra), el("div.slot"));
 
 function place(name, box, verdict, title) {
   nav.now = name;
@@ -198,11 +204,13 @@ function place(name, box, verdict, title) {
   if (main && !same) main.replaceWith(box);
   else if (!main) app.append(box);
   header.lastChild.replaceChildren(...(verdict ? [verdict] : []));
-  document.body.className = name + (name === "run" && state.view?.chain.bad >= 0 ? " broken" : "");
+  document.body.className = name + (name === "run" && state.view?.run.bad >= 0 ? " broken" : "");
   document.title = spell(cut(title, 120)) + " · paor";
   for (const alarm of app.querySelectorAll(":scope > .alarm")) alarm.remove();
   if (name === "run") header.after(state.view.alarm);
+  nav.extra.replaceChildren(...(name === "run" && state.view.extra ? [state.view.extra] : []));
   nav.fill();
+  if (live) status();
   return same;
 }
 

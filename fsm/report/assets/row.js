@@ -28,7 +28,7 @@ function guardLine(run, guard) {
   const tone = guard.stops ? "stop" : guard.value === undefined ? "open" : "hold";
   const told = guard.name === "hard_stop" ? guard.fact.split("; ") : [guard.fact];
   return el("div.g." + tone, el("span.m", {"aria-label": {stop: "closed:", hold: "holds:", open: "not looked at:"}[tone], role: "img"}, {stop: "×", hold: "✓", open: "·"}[tone]),
-    el("div", el("b", (guard.wanted ? "" : "not ") + guard.name), " ", el("span.sub", linkedRows(run, told[0])),
+    el("div", el("b", (guard.wanted ? "" : "not ") + guard.name), " ", el("span.sub", linkedRows(run, told[0] + (told.length > 1 ? ";" : ""))),
       told.length > 1 && el("details", el("summary.more", "budgets"), el("span.sub", told.slice(1).join("; ")))));
 }
 
@@ -107,9 +107,10 @@ function detailsOf(run, i, found, prompt, actions) {
   const tokens = columns.tokens_in[i] + columns.tokens_out[i];
   const parts = [
     el("div.blk", pairs([["asked for", row.asked !== "nothing" && row.asked], ["came back", row.came],
-      ["answer", row.answer && stored(found, row.answer).text], ["spec", (flags & AMENDED) > 0 && "amended from this row on"], ["erased", (flags & ERASED) > 0 && "some of its texts; their digests stand in the row"],
+      ["spec", (flags & AMENDED) > 0 && "amended from this row on"], ["erased", (flags & ERASED) > 0 && "some of its texts; their digests stand in the row"],
       ["row of", (flags & PARENT) > 0 && "the run that this one was forked from"]])),
     whyPart(run, i, row), prompt,
+    row.answer && part("Answer", null, shownText(found, row.answer)),
     row.reply && part("Reply", tokens ? `${num(columns.tokens_in[i])} in, ${num(columns.tokens_out[i])} out` : null, shownText(found, row.reply)),
     row.result && part("Result", null, own(found.texts, row.result) ? shownText(found, row.result) : plain(indented(row.result))),
     (row.inner || []).length > 0 && part("Texts within the call", num(row.inner.length), row.inner.flat().map(name => shownText(found, name))),
@@ -138,6 +139,7 @@ class RowPane {
   async show(i, actions) {
     const run = this.run, turn = this.turn = (this.turn || 0) + 1;
     this.at = i;
+    this.card.classList.toggle("doubted", run.bad >= 0 && i >= run.bad);
     for (const [node, text] of [[this.title, run.name("trigger", i)], [this.number, `row ${num(i)}`], [this.time, clock(run.at[i]) + (run.took(i) > 999 ? " · " + dur(run.took(i)) : "")], [this.way, `${run.name("source", i)} → ${run.name("dest", i)}`]]) node.replaceChildren(...visible(text));
     try {
       const found = await run.row(i);

@@ -59,6 +59,7 @@ const NAMED = {trigger: "trigger", source: "phase", dest: "phase", kind: "kind",
 class Run {
   constructor(data) {
     this.at = [];
+    this.bad = -1;  // the first row that the chain does not hold for
     this.take(data);
   }
 

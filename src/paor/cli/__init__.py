@@ -93,6 +93,7 @@ COMMANDS = {
     "import": ("transfer", "Import runs from JSON lines into a journal."),
     "erase": ("erase", "Erase what runs hold; the journal still verifies."),
     "report": ("observability.report", "Write a page of a run, of two, or of all runs."),
+    "inspect": ("observability.inspect", "Show runs live in a browser, and answer what waits."),
     "diagram": ("diagram", "Draw the machine, or what runs did on it."),
     "validate": ("check", "Check a plan or workflow file."),
     "check": ("check", "Prove that every run ends, and find rules that can never fire."),

@@ -1,0 +1,354 @@
+"""The application: its addresses, what each answers, and what they share."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from ..fsm.engine import Engine
+from ..fsm.journal_api import Journal
+from ..fsm.report.html import content_policy, page_html
+from ..fsm.report.view import JournalView
+from ..fsm.runtime.logs import LOGGER
+from ..prompts.clients.settings import environment_secrets
+from ..states.base.errors import (
+    AlreadyAnswered,
+    Erased,
+    InvalidAnswer,
+    InvalidFork,
+    JournalBusy,
+    JournalDamaged,
+    JournalError,
+    LeaseHeld,
+    PaorError,
+    RunChanged,
+    UnknownRun,
+    UsageError,
+)
+from ..states.base.secrets import Scrubber
+from .access import BODY_BYTES, Access, Guard, Refused, access_of, base_of
+from .actions import Acting, Actions, AnsweredBefore, AsRecorded, ByEngine, OptionsOfRun
+from .live_events import EventStream, Hub, index_events, run_events
+from .search import search
+from .views import Views, json_bytes
+
+READERS = 4
+"""Threads that read for the page."""
+
+ACTORS = 4
+"""Threads that write what people do."""
+
+NOBODY = "it is kept, and the run then goes on with paor resume or paor recover: nobody drives runs here"
+"""What a question says where an answer is written and no engine is there."""
+
+ActorOf = Callable[[Mapping[str, Any]], str | None]
+"""Returns the host's own name of who asks, of the request's ASGI scope; None where nobody is known."""
+
+STATUS: tuple[tuple[type[PaorError], int], ...] = (
+    (UnknownRun, 404),
+    (AlreadyAnswered, 409),
+    (LeaseHeld, 409),
+    (RunChanged, 409),
+    (InvalidAnswer, 422),
+    (InvalidFork, 422),
+    (Erased, 410),
+    (JournalBusy, 503),
+    (JournalDamaged, 500),
+    (UsageError, 400),
+    (JournalError, 503),
+)
+"""What an error is in HTTP; the first that fits counts."""
+
+
+class Inspector:
+    """
+    An ASGI application that shows the runs of one journal, and lets people answer what waits; made by `app`.
+
+    Attributes:
+        token: The secret that a browser has to bring once; None where the host checks who asks.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        acting: Acting | None,
+        access: Access,
+        *,
+        actor: ActorOf | None = None,
+        usual_actor: str | None = None,
+    ) -> None:
+        self.token = access.token
+        self._actor, self._usual_actor, self._acting = actor, usual_actor, acting
+        self._scrub = Scrubber(environment_secrets())
+        self._reading = _for_reading(journal)
+        self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="paor-inspect")
+        self._writing = ThreadPoolExecutor(ACTORS, thread_name_prefix="paor-inspect-act")
+        added = {"token": access.page_token, "actions": acting is not None}
+        after = NOBODY if acting is not None and not acting.drives else ""
+        self._views = Views(self._reading, lambda opened: JournalView(opened, live=True), added, after)
+        self._hub = Hub(self._views, self._pool)
+        self._actions: Actions | None = None
+        if acting is not None:
+            self._actions = Actions(acting, self._reading.reader, self._writing, self._problem)
+        self._own_reading = self._reading is not journal
+        self._pages: dict[str, str] = {}
+        routes = [
+            Route("/", self._page),
+            Route("/data/{name:path}", self._part),
+            Route("/events", self._index_events),
+            Route("/events/{run}", self._run_events),
+            Route("/search", self._search),
+            Route("/answer/{run}", self._answer, methods=["POST"]),
+            Route("/cancel/{run}", self._cancel, methods=["POST"]),
+            Route("/fork/{run}", self._fork, methods=["POST"]),
+        ]
+        handlers: dict[Any, Any] = {PaorError: self._error, Refused: _refused, Exception: _bug}
+        self._app = Guard(
+            Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan), access
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self._app(scope, receive, send)
+
+    def address(self, base: str) -> str:
+        """
+        Return the address to open in a browser, with the token where one is needed.
+
+        Args:
+            base: The address under which the application stands, such as ``http://127.0.0.1:8000/inspect``.
+        """
+        return f"{base.rstrip('/')}/" + (f"?token={self.token}" if self.token is not None else "")
+
+    def stop(self) -> None:
+        """End all streams, from any thread, so that a server need not wait for them."""
+        self._hub.close()
+
+    def close(self) -> None:
+        """End all streams and threads, and close what was opened here; the journal that was given stays open."""
+        self.stop()
+        for pool in (self._pool, self._writing):
+            pool.shutdown(wait=True, cancel_futures=True)
+        if self._acting is not None:
+            self._acting.close()
+        if self._own_reading:
+            self._reading.close()
+
+    @asynccontextmanager
+    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        yield
+        self.stop()
+        if self._actions is not None:
+            await self._actions.close()
+
+    async def _read(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function that reads the journal returns; the event loop goes on meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+
+    def _problem(self, run_id: str, text: str) -> None:
+        self._hub.problem(run_id, self._line(text))
+
+    # -- looking ---------------------------------------------------------------------------------------------------
+
+    async def _page(self, request: Request) -> Response:
+        base = base_of(request.scope)
+        if base not in self._pages:
+            self._pages = {base: page_html({}, live=base)}
+        policy = f"{content_policy(live=True)}; frame-ancestors 'none'"
+        return HTMLResponse(self._pages[base], headers={"Content-Security-Policy": policy})
+
+    async def _part(self, request: Request) -> Response:
+        data = await self._read(self._views.part, request.path_params["name"])
+        return Response(data, media_type="application/json")
+
+    async def _search(self, request: Request) -> Response:
+        found = await self._read(search, self._reading.reader, request.query_params.get("q", ""))
+        return JSONResponse({"runs": found})
+
+    async def _index_events(self, request: Request) -> Response:
+        last = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        return self._stream(request, index_events(self._hub, last))
+
+    async def _run_events(self, request: Request) -> Response:
+        run_id = request.path_params["run"]
+        await self._read(self._views.check_run, run_id)
+        last = request.headers.get("last-event-id") or request.query_params.get("after", "-1")
+        if not (last.removeprefix("-").isascii() and last.removeprefix("-").isdecimal() and len(last) < 11):
+            raise Refused(400, "after: expected the number of a row")
+        return self._stream(request, run_events(self._hub, run_id, max(-1, int(last))))
+
+    def _stream(self, request: Request, events: AsyncIterator[bytes]) -> Response:
+        if self._hub.is_full:
+            raise Refused(503, "too many listen already; close a page")
+        return EventStream(events, head=request.method == "HEAD")
+
+    # -- acting ----------------------------------------------------------------------------------------------------
+
+    async def _answer(self, request: Request) -> Response:
+        actions, run_id = await self._meant(request)
+        body = await _body(request, {"name", "answer", "reason", "actor"})
+        name = body.get("name")
+        if not isinstance(name, str) or not name:
+            raise Refused(400, "name: expected the name of the question that this answers")
+        if "answer" not in body or body["answer"] is None:
+            raise Refused(400, "answer: is missing")
+        actor = self._actor_of(request, body.get("actor"))
+        reason = body.get("reason") or None
+        return JSONResponse({"ok": True, **await actions.answer(run_id, name, body["answer"], reason, actor)})
+
+    async def _cancel(self, request: Request) -> Response:
+        actions, run_id = await self._meant(request)
+        await _body(request, set())
+        return JSONResponse({"ok": True, **await actions.cancel(run_id)})
+
+    async def _fork(self, request: Request) -> Response:
+        actions, run_id = await self._meant(request)
+        seq = (await _body(request, {"seq"})).get("seq")
+        if type(seq) is not int:
+            raise Refused(400, "seq: expected the number of a row")
+        return JSONResponse({"ok": True, **await actions.fork(run_id, seq)})
+
+    async def _meant(self, request: Request) -> tuple[Actions, str]:
+        """Return what acts, and the run that is meant."""
+        if self._actions is None:
+            raise Refused(403, "this journal is only shown here; nothing can be answered or changed")
+        run_id = request.path_params["run"]
+        await self._read(self._views.check_run, run_id)
+        return self._actions, run_id
+
+    def _actor_of(self, request: Request, given: Any) -> str | None:
+        """Return who asks: whom the host knows, else whom the page names."""
+        if self._actor is None:
+            return given or self._usual_actor
+        known = self._actor(request.scope)
+        if known is None:
+            raise Refused(403, "nobody is logged in")
+        return known
+
+    # -- errors ----------------------------------------------------------------------------------------------------
+
+    async def _error(self, _request: Request, error: Exception) -> Response:
+        status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+        told = _answered(error) if isinstance(error, AnsweredBefore) else {"error": str(error)}
+        told = {name: text if text is None else self._line(text) for name, text in told.items()}
+        return Response(json_bytes(told), status, media_type="application/json")
+
+    def _line(self, text: str) -> str:
+        """Return an error in one line, without the keys of the environment."""
+        return self._scrub(" ".join(text.split()))[:500]
+
+
+def app(
+    source: Journal | Engine,
+    *,
+    token: str | Literal[False] | None = None,
+    allow_remote: bool = False,
+    hosts: Iterable[str] = (),
+    read_only: bool = False,
+    options: OptionsOfRun | None = None,
+    actor: ActorOf | None = None,
+) -> Inspector:
+    """
+    Return an ASGI application that shows the runs of a journal, live, and lets people answer what waits.
+
+    It can be served by itself (`serve`) or mounted in a host's own server under any path.
+
+    Args:
+        source: An `Engine`: its runs go on in this process, on the event loop that serves, when they were answered. A `Journal`: answers are
+            written, and the runs are left to whoever drives them.
+        token: A secret that a browser has to bring once, at least 16 letters, digits, ``-`` or ``_``. None: a new one, which `Inspector.address` adds to
+            an address. False: none, since the host's own server lets in only those who may see and do everything.
+        allow_remote: Whether other machines may ask. Without a token *hosts* must say under which names.
+        hosts: Names of the server beside those of this machine, as a browser sends them in ``Host``: ``inspect.example.org`` or ``10.0.0.5:8000``.
+        read_only: Nothing can be answered or changed.
+        options: For an engine: called with each run before it goes on; returns what `Engine.resume` takes beside the id.
+        actor: Returns the host's own name of who asks, of the request's ASGI scope, to be kept with an answer; None refuses it. Without this
+            the page's own word counts.
+
+    Raises:
+        UsageError: A value that cannot be used.
+    """
+    if not isinstance(source, Journal | Engine):
+        raise UsageError("inspect.app takes a Journal or an Engine")
+    if options is not None and not isinstance(source, Engine):
+        raise UsageError("options: is for an engine; nobody drives runs here")
+    access = access_of(token, hosts=hosts, allow_remote=allow_remote)
+    journal = source.journal if isinstance(source, Engine) else source
+    acting: Acting | None = None
+    if not (read_only or journal.store.read_only):
+        acting = ByEngine(source, options) if isinstance(source, Engine) else AsRecorded(journal)
+    return Inspector(journal, acting, access, actor=actor)
+
+
+def _for_reading(journal: Journal) -> Journal:
+    """Return the same journal over a connection of its own, so that no run waits for who looks; one in memory has only one."""
+    if journal.path in ("", ":memory:"):
+        return journal
+    return Journal(journal.reader.place, read_only=True)
+
+
+async def _body(request: Request, names: set[str]) -> dict[str, Any]:
+    """
+    Return the body of a write: a JSON object with some of *names*, each once.
+
+    Raises:
+        Refused: It is something else, or too large.
+    """
+    data = bytearray()
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > BODY_BYTES:
+                raise Refused(413, f"a write has at most {BODY_BYTES:,} bytes")
+    except ClientDisconnect:
+        raise Refused(400, "the request ended early") from None
+    try:
+        body = json.loads(data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise Refused(400, "the body is no JSON, or names something twice") from None
+    if not isinstance(body, dict) or not body.keys() <= names:
+        expected = ", ".join(sorted(names)) or "nothing"
+        raise Refused(400, f"the body is no JSON object of {expected}")
+    return body
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice")
+    return found
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _answered(error: AnsweredBefore) -> dict[str, str | None]:
+    """Return who was first, and what was said, as far as that is known."""
+    answer = error.answer
+    if answer is None:
+        return {"error": str(error), "by": None}
+    approve = answer.content.get("approve") if isinstance(answer.content, Mapping) else None
+    said = "approved" if approve is True else "denied" if approve is False else answer.action
+    text = f"{answer.actor or 'somebody'} was first ({said}); nothing was changed"
+    return {"error": text, "by": answer.actor, "said": said, "reason": answer.reason}
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused), "nothing else is handled here"
+    return JSONResponse({"error": error.message}, error.status)
+
+
+async def _bug(_request: Request, error: Exception) -> Response:
+    LOGGER.error("paor inspect: %s", error, exc_info=error)
+    return JSONResponse({"error": f"internal error: {type(error).__name__}; see the log of the server"}, 500)

@@ -1,0 +1,218 @@
+"""
+What the page is told: its parts, read from the journal and kept as long as they hold.
+
+Reading has a connection of its own, so no run waits for somebody who looks. What is read is never written, and what was erased is
+forgotten with the next question: the views are made anew.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ..fsm.journal.reader import JournalReader
+from ..fsm.journal_api import Journal
+from ..states.base.errors import UnknownRun, UsageError
+
+PART = re.compile(r"index|run/(?P<run>[^/]{1,200})|rows/(?P<rows>[^/]{1,200})/\d{1,7}")
+"""Names of the parts that are served."""
+
+_OPEN = (
+    "SELECT run FROM specs WHERE run NOT IN (SELECT run FROM transitions WHERE dest IN ('Done', 'Failed'))"
+)
+_HEADS = (
+    "SELECT run, run_id, (SELECT max(id) FROM transitions WHERE id BETWEEN specs.run << 32 AND specs.run << 32 | 4294967295)"
+    " FROM specs WHERE run > ? OR run IN ({})"
+)
+_BATCH = 500
+
+RUNS_KEPT = 16
+"""Runs that are kept read; a run of 50,000 rows takes about 20 MB."""
+
+
+class View(Protocol):
+    """What makes the parts of the page from a journal; `fsm.report.view.JournalView` is one."""
+
+    def part(self, name: str) -> dict[str, Any]:
+        """Return one part."""
+        ...
+
+    def line(self, run_id: str) -> dict[str, Any]:
+        """Return one run as a line of the index."""
+        ...
+
+    def entries(self, run_id: str, first: int) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of a run from number *first* on, each as ``seq`` and ``entry``."""
+        ...
+
+    def waits(self) -> Sequence[dict[str, Any]]:
+        """Return what waits for a person, newest first."""
+        ...
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What one run was read into, and who reads on."""
+
+    view: View
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Views:
+    """
+    The parts of one journal, for any number of threads.
+
+    A run is read by one thread at a time and different runs at once, so that a large one holds nobody up but those who open it.
+
+    Args:
+        journal: What is read.
+        make: Makes what reads it.
+        added: What the index says beside the runs.
+        after: What a question says beside what its answer counts for, such as who goes on with the run.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        make: Callable[[Journal], View],
+        added: Mapping[str, Any] | None = None,
+        after: str = "",
+    ) -> None:
+        self._journal, self._make = journal, make
+        self._added, self._after = dict(added or {}), after
+        self._lock = threading.Lock()
+        self._index = make(journal)
+        self._runs: dict[str, _Kept] = {}
+        self._erasures = 0
+
+    @property
+    def reader(self) -> JournalReader:
+        """What reads the journal."""
+        return self._journal.reader
+
+    def part(self, name: str) -> bytes:
+        """
+        Return a part as JSON.
+
+        Raises:
+            UnknownRun: There is no such part, run or piece of its rows.
+        """
+        found = PART.fullmatch(name)
+        if found is None:
+            raise UnknownRun(f"there is no part {name!a:.80}")
+        run_id = found["run"] or found["rows"]
+        if run_id is None:
+            told = self._index.part(name)
+            return json_bytes(told | self._added | {"waits": self._with_after(told["waits"])})
+        self.check_run(run_id)
+        kept = self._run(run_id)
+        with kept.lock:
+            told = kept.view.part(name)
+        return json_bytes(told)
+
+    def line(self, run_id: str) -> dict[str, Any]:
+        """Return one run as a line of the index."""
+        return self._index.line(run_id)
+
+    def entries(self, run_id: str, first: int) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of a run from number *first* on."""
+        kept = self._run(run_id)
+        with kept.lock:
+            return kept.view.entries(run_id, first)
+
+    def waits(self) -> Sequence[dict[str, Any]]:
+        """Return what waits for a person."""
+        return self._with_after(self._index.waits())
+
+    def _with_after(self, waits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        if not self._after:
+            return list(waits)
+        return [wait | {"counts_for": f"{wait['counts_for']}; {self._after}"} for wait in waits]
+
+    def check_run(self, run_id: str) -> None:
+        """Raise `UnknownRun` where no run has exactly this id: an address names one run, whatever comes later."""
+        if self.reader.run(run_id).run_id != run_id:
+            raise UnknownRun(f"there is no run {run_id!a:.80}")
+
+    def head(self, run_id: str) -> int:
+        """Return the number of a run's last row, -1 before the first."""
+        return self.reader.run(run_id).head_seq
+
+    def newest(self, count: int) -> list[str]:
+        """Return the ids of the newest runs, and of the newest that have not ended, oldest first."""
+        sql = f"SELECT run, run_id FROM specs WHERE run IN (SELECT run FROM specs ORDER BY run DESC LIMIT ?1) OR run IN ({_OPEN} ORDER BY run DESC LIMIT ?1)"
+        return [run_id for _, run_id in sorted(self.reader.query(sql, (count,)))]
+
+    def _run(self, run_id: str) -> _Kept:
+        """Return what a run was read into; nothing that was read before something was erased."""
+        erasures = self.reader.query("SELECT count(*) FROM erasures")[0][0]
+        with self._lock:
+            if erasures != self._erasures:
+                self._runs.clear()
+                self._erasures = erasures
+            kept = self._runs.pop(run_id, None) or _Kept(self._make(self._journal))
+            self._runs[run_id] = kept
+            while len(self._runs) > RUNS_KEPT:
+                del self._runs[next(iter(self._runs))]
+            return kept
+
+
+class Changes:
+    """
+    Which runs have changed since they were last asked for; for one thread.
+
+    A run that has ended is not looked at any more, so it costs as much as there are runs that have not.
+
+    Args:
+        reader: What reads the journal.
+    """
+
+    def __init__(self, reader: JournalReader) -> None:
+        self._reader = reader
+        self._heads: dict[int, int | None] = {}
+        self._open: set[int] = set()
+        self._newest = 0
+        self._erased: set[int] = set()
+        self.look()
+
+    def look(self) -> list[str]:
+        """Return the ids of the runs that are new, have a new row, or were erased in part, oldest first."""
+        found: dict[int, str] = {}
+        for run, run_id, head in self._rows():
+            self._newest = max(self._newest, run)
+            self._open.add(run)
+            if run not in self._heads or self._heads[run] != head:
+                self._heads[run], found[run] = head, run_id
+        self._open = {run for (run,) in self._reader.query(_OPEN)} if found else self._open
+        self._heads = {run: head for run, head in self._heads.items() if run in self._open}
+        erased = {key for (key,) in self._reader.query("SELECT id FROM erasures")}
+        for run in {key >> 32 for key in erased - self._erased}:
+            for (run_id,) in self._reader.query("SELECT run_id FROM specs WHERE run = ?", (run,)):
+                found[run] = run_id
+        self._erased = erased
+        return [found[run] for run in sorted(found)]
+
+    def _rows(self) -> list[tuple[int, str, int | None]]:
+        known, rows = sorted(self._open), []
+        for at in range(0, max(1, len(known)), _BATCH):
+            some = known[at : at + _BATCH]
+            newest = self._newest if at == 0 else 2**31
+            rows += self._reader.query(_HEADS.format(", ".join(map(str, some))), (newest,))
+        return rows
+
+
+def json_bytes(value: object) -> bytes:
+    """
+    Return a value as JSON in ASCII, half characters as escapes.
+
+    Raises:
+        UsageError: It holds a number that JSON has not.
+    """
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
+    except ValueError as error:
+        raise UsageError(f"this cannot be told as JSON: {error}") from None

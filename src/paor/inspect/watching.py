@@ -1,0 +1,70 @@
+"""Noticing that a journal was written, by whatever process: asked often, it reads one number of the file."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import suppress
+
+from ..fsm.journal.file import Identity, has_log, identity, open_reader
+from ..fsm.journal.reader import JournalReader
+from ..states.base.errors import PaorError
+
+
+class JournalWatch:
+    """
+    Whether a journal was written since it was last asked; for one thread.
+
+    It has a connection of its own, whose ``PRAGMA data_version`` changes with every commit of any other. A file that nobody has
+    open has no such number: then its size and time tell. A journal in memory is written by this process only, which counts.
+
+    Args:
+        reader: What reads the journal.
+    """
+
+    def __init__(self, reader: JournalReader) -> None:
+        self._reader = reader
+        self._in_memory = reader.path in ("", ":memory:")
+        self._connection: sqlite3.Connection | None = None
+        self._standing: Identity | None = None
+        self._seen: object = None
+        self._node = 0
+
+    def changed(self) -> bool:
+        """Return whether it was; the first time always. A file that cannot be read now has not changed."""
+        seen = self._now()
+        if seen is None or seen == self._seen:
+            return False
+        self._seen = seen
+        return True
+
+    def close(self) -> None:
+        """Close the connection; the next question opens it again."""
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+        self._connection = self._seen = self._standing = None
+
+    def _now(self) -> object:
+        if self._in_memory:
+            return self._reader.written
+        place = self._reader.place
+        node = identity(place)
+        if self._connection is not None and self._is_other(node):
+            self.close()
+        try:
+            if self._connection is None:
+                self._connection, self._standing = open_reader(
+                    self._reader.path, busy_timeout_s=0.1, place=place
+                )
+                self._node = node[0]
+            version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        except (PaorError, sqlite3.Error):
+            self.close()
+            return None
+        return id(self._connection), version, self._standing
+
+    def _is_other(self, node: Identity) -> bool:
+        """Return whether the connection shows the file no more: another one is there, or it was opened by somebody."""
+        if node[0] != self._node:
+            return True
+        return self._standing is not None and (node != self._standing or has_log(self._reader.place))

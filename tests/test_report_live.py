@@ -1,0 +1,240 @@
+"""The live page in a browser: rows that come, a server that goes away, answers that are sent, refused, or given by somebody else."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from .report_browser import Watched, approval, chromium, doubt
+from .report_server import LiveRun, served
+
+__all__ = ["chromium"]
+
+
+@contextmanager
+def looked_at(browser: Any, address: str) -> Iterator[Watched]:
+    """Open a live page; whatever it asks of another server is noted."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+    context.set_default_timeout(15_000)
+    try:
+        watched = Watched(context.new_page())
+        base = address.partition("#")[0]
+        watched.page.on(
+            "request",
+            lambda request: None if request.url.startswith(base) else watched.requests.append(request.url),
+        )
+        watched.page.on("pageerror", lambda error: watched.errors.append(str(error)))
+        watched.page.goto(address)
+        watched.ready()
+        yield watched
+    finally:
+        context.close()
+
+
+def sent(live: LiveRun, count: int) -> list[tuple[str, str | None, str]]:
+    """Return what was sent once there is as much of it."""
+    for _ in range(200):
+        if len(live.posted) >= count:
+            break
+        time.sleep(0.02)
+    return live.posted
+
+
+def test_rows_come_without_moving_what_is_read(chromium: Any) -> None:
+    """At the end the page follows; elsewhere it says how many have come, and stays."""
+    live = LiveRun(20)
+    with served(live) as (address, _), looked_at(chromium, address) as seen:
+        assert "row 19" in seen.row()
+        seen.page.get_by_text("live", exact=True).wait_for()
+        live.grow(2)
+        seen.until("document.querySelector('output').textContent", "row 21 of 21")
+        seen.page.keyboard.press("Home")
+        assert "row 0" in seen.row()
+        seen.page.get_by_role("button", name="Why").click()
+        before = seen.page.evaluate("document.querySelector('.detail .scroll').scrollTop")
+        live.grow(3)
+        pill = seen.page.get_by_role("button", name="3 new rows")
+        pill.wait_for()
+        assert "row 0" in seen.row()
+        assert seen.page.evaluate("document.querySelector('.detail .scroll').scrollTop") == before
+        assert seen.text("output") == "row 0 of 24"
+        pill.click()
+        assert "row 24" in seen.row()
+        assert not pill.is_visible()
+        seen.page.get_by_text("✓ 25 rows hold").wait_for()
+        seen.silent()
+
+
+def test_a_row_is_on_the_screen_soon_after_it_was_told(
+    chromium: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the page itself adds to the way of a row; printed, not judged."""
+    live = LiveRun(20)
+    with served(live) as (address, _), looked_at(chromium, address) as seen:
+        seen.row()
+        seen.page.get_by_role("button", name="Rows").click()
+        seen.page.get_by_text("live", exact=True).wait_for()
+        times = []
+        for number in range(10):
+            wanted = f"row {20 + number} of {20 + number}"
+            seen.page.evaluate(
+                """wanted => { window.here = new Promise(done => {
+                  const look = () => document.querySelector('output').textContent === wanted ? done() : requestAnimationFrame(look);
+                  look(); }); }""",
+                wanted,
+            )
+            began = time.perf_counter()
+            live.grow()
+            seen.page.evaluate("window.here")
+            times.append((time.perf_counter() - began) * 1000)
+        assert seen.page.locator(".row.on").count() == 1
+    with capsys.disabled():
+        print(
+            f"\na row is on the screen after {sorted(times)[5]:.0f} ms (median), {max(times):.0f} ms (worst of ten)"
+        )
+
+
+def test_a_lost_server_is_told_and_rows_meanwhile_are_caught_up(chromium: Any) -> None:
+    """The header says reconnecting; afterwards no row is missing or there twice."""
+    live = LiveRun(20)
+    with served(live) as (address, handler), looked_at(chromium, address) as seen:
+        seen.page.get_by_text("live", exact=True).wait_for()
+        live.grow()
+        seen.until("document.querySelector('output').textContent", "row 20 of 20")
+        handler.down = True
+        live.drop()
+        seen.page.get_by_text("reconnecting").wait_for()
+        live.grow(4)
+        handler.down = False
+        seen.page.get_by_text("live", exact=True).wait_for()
+        seen.until("document.querySelector('output').textContent", "row 24 of 24")
+        live.grow(len(live.run.rows) - 25)
+        seen.page.get_by_text("ended", exact=True).wait_for()
+        seen.page.get_by_text(f"✓ {len(live.run.rows)} rows hold").wait_for()
+        assert "Done" in seen.text(".pill")
+
+
+def test_an_answer_is_pending_until_its_row_is_there(chromium: Any) -> None:
+    """The page sends what was decided with its token, and says so until the question is gone."""
+    live = LiveRun(20)
+    with served(live) as (address, _), looked_at(chromium, address + "#inbox") as seen:
+        card = seen.page.locator(".ask")
+        card.get_by_label("Reason").fill('the photo "shows" it')
+        card.get_by_label("Who answers").fill("Ida")
+        card.get_by_role("button", name="Approve").click()
+        card.get_by_text("Its row has not come yet").wait_for()
+        assert card.get_by_role("button", name="Deny").is_disabled()
+        ((path, token, body),) = sent(live, 1)
+        assert path == f"/answer/{live.waits[0]['run']}" and token == "page-token"
+        assert json.loads(body) == {
+            "name": live.waits[0]["name"],
+            "answer": {"approve": True},
+            "reason": 'the photo "shows" it',
+            "actor": "Ida",
+        }
+        live.tell("events", "runs", {"runs": [], "waits": []})
+        card.get_by_text("the row of your answer is there").wait_for()
+        seen.page.get_by_role("heading", name="Nothing waits").wait_for()
+
+
+def test_the_answer_of_somebody_else_is_named(chromium: Any) -> None:
+    """What was typed stays to be read, and nothing of it is sent."""
+    live = LiveRun(20)
+    live.waits = [approval(run=live.run.id, seq=18)]
+    with served(live) as (address, _), looked_at(chromium, address + "#inbox") as seen:
+        card = seen.page.locator(".ask")
+        card.get_by_label("Reason").fill("half typed")
+        live.decided = [
+            {"decision": "denied", "actor": "Olu", "reason": "too much", "at": 1, "after_us": 1, "seq": 19}
+        ]
+        live.tell("events", "runs", {"runs": [], "waits": []})
+        card.get_by_text("denied by Olu: too much").wait_for()
+        assert card.get_by_label("Reason").input_value() == "half typed"
+        assert live.posted == []
+
+
+def test_a_refused_answer_can_be_given_again(chromium: Any) -> None:
+    """What the server says is shown as it is, markup and all."""
+    live = LiveRun(20)
+    live.answers = [(409, {"error": "answered already by <b>Olu</b>\u202e"})]
+    with served(live) as (address, _), looked_at(chromium, address + "#inbox") as seen:
+        card = seen.page.locator(".ask")
+        card.get_by_role("button", name="Deny").click()
+        card.get_by_text("Not answered: answered already by <b>Olu</b>").wait_for()
+        assert card.locator(".note .mark").inner_text() == "U+202E"
+        assert not card.get_by_role("button", name="Deny").is_disabled()
+
+
+def test_a_doubt_is_settled_with_its_result(chromium: Any) -> None:
+    """No outcome looks like the default; a result goes as it was written, a text as a text."""
+    live = LiveRun(20)
+    live.waits = [doubt()]
+    live.answers = [(422, {"error": "no"})]
+    with served(live) as (address, _), looked_at(chromium, address + "#inbox") as seen:
+        card = seen.page.locator(".ask")
+        assert card.locator(".btn.pri").count() == 0
+        card.get_by_label("result").fill('{"amount": 34.0')
+        card.get_by_role("button", name="It happened").click()
+        card.get_by_text("result is not JSON").wait_for()
+        assert live.posted == []
+        card.get_by_label("result").fill('{"amount": 34.0}')
+        card.get_by_role("button", name="It happened").click()
+        card.get_by_text("Not answered: no").wait_for()
+        assert '"answer":{"outcome":"done","result":{"amount": 34.0}}' in sent(live, 1)[0][2]
+        card.get_by_role("button", name="Try again").click()
+        card.get_by_text("Its row has not come yet").wait_for()
+        assert json.loads(sent(live, 2)[1][2])["answer"] == {"outcome": "retry"}
+
+
+def test_an_answer_by_a_schema_has_its_fields(chromium: Any) -> None:
+    """Texts, numbers, choices and yes or no each have their field; what is needed and missing is said."""
+    live = LiveRun(20)
+    schema = {
+        "type": "object",
+        "properties": {
+            "day": {"type": "string", "description": "when"},
+            "amount": {"type": "number"},
+            "size": {"enum": ["small", "large"]},
+            "again": {"type": "boolean"},
+            "more": {"type": "object"},
+        },
+        "required": ["amount", "size"],
+    }
+    live.waits = [approval(kind="elicitation", message="How much?", tool=None, schema=schema)]
+    with served(live) as (address, _), looked_at(chromium, address + "#inbox") as seen:
+        seen.page.get_by_role("heading", name="How much?").wait_for()
+        card = seen.page.locator(".ask")
+        card.get_by_role("button", name="Answer", exact=True).click()
+        card.get_by_text("amount is needed").wait_for()
+        card.get_by_label("amount").fill("12,5")
+        card.get_by_role("button", name="Answer", exact=True).click()
+        card.get_by_text("amount is a number").wait_for()
+        card.get_by_label("amount").fill("1e400")
+        card.get_by_label("size").select_option("large")
+        card.get_by_label("again").select_option("false")
+        card.get_by_role("button", name="Answer", exact=True).click()
+        card.get_by_text("Its row has not come yet").wait_for()
+        assert '"answer":{"amount":1e400,"size":"large","again":false}' in sent(live, 1)[0][2]
+
+
+def test_a_run_is_cancelled_only_when_asked_twice(chromium: Any) -> None:
+    """One press asks; a fork from a row names the row."""
+    live = LiveRun(20)
+    with served(live) as (address, _), looked_at(chromium, address) as seen:
+        seen.row()
+        seen.page.get_by_role("button", name="Cancel the run").click()
+        assert live.posted == []
+        seen.page.get_by_role("button", name="Really cancel?").click()
+        seen.page.get_by_text("Cancelling is asked for").wait_for()
+        live.answers = [(200, {"ok": True, "run": "01a2-fork"})]
+        seen.page.get_by_role("button", name="fork from this row").click()
+        seen.page.get_by_role("link", name="the fork").wait_for()
+        assert [(path, body) for path, _, body in live.posted] == [
+            (f"/cancel/{live.run.id}", "{}"),
+            (f"/fork/{live.run.id}", '{"seq":19}'),
+        ]
