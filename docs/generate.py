@@ -23,6 +23,7 @@ from pictures import pictures
 from planted_bugs_table import planted_table
 from rooms_picture import rooms_svg, rooms_table
 from spec_coverage import coverage
+from trace_tables import attributes_table, contents_table, spans_table
 
 from paor.cli import main as command_line
 from paor.fsm.diagrams.render import stops_markdown, stops_mermaid, table_markdown
@@ -39,6 +40,7 @@ PAGES = (
     "machine.md",
     "howto/prompts.md",
     "howto/machine.md",
+    "howto/traces.md",
     "cli.md",
     "web.md",
     "spec-coverage.md",
@@ -187,6 +189,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "planted": planted_table,
     "difference": difference,
     "rooms": rooms_table,
+    "trace_spans": spans_table,
+    "trace_attributes": attributes_table,
+    "trace_contents": contents_table,
 }
 """What is written, by the name in the marker."""
 

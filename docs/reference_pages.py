@@ -89,6 +89,11 @@ GROUPS = {
         ("Machine", "Phase"),
         module="paor.machine",
     ),
+    "inspect": Group(
+        "Inspect",
+        'The contents of `paor.inspect`; it needs `pip install "paor[inspect]"`. How to use it: [inspect](../howto/inspect.md).',
+        module="paor.inspect",
+    ),
     "errors": Group("Errors", "", module="paor.errors"),
     "fuzz": Group(
         "The fuzz kit",

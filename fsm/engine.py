@@ -24,7 +24,7 @@ from ..states.settings.policy import Policy
 from ..states.settings.profile import Profile, Stage
 from ..tools.tool import Tool
 from .host.answer import answer_run
-from .host.callbacks import callbacks_of
+from .host.callbacks import attach_journal, callbacks_of
 from .host.cancel import acancel, cancel
 from .host.keyed_start import begin
 from .host.look import result_now, waiting_results
@@ -86,7 +86,8 @@ class Engine:
         policy: What runs may do.
         prompts: Templates by name that replace the shipped ones.
         rules: One to seven business rules of one line each, instead of the shipped five in selection prompts.
-        hooks: Functions called with every event, after its row is durable; an exception in one is logged.
+        hooks: Functions called with every event, after its row is durable; an exception in one is logged. An object with a method
+            ``attach_journal``, such as `paor.otel.OpenTelemetry`, is given the journal first.
         clock, ids: Sources of time, ids and salts; by default the system's clocks and random ids.
         builtins: Whether the built-in tools are offered.
         deps: What tools get as `ToolContext.deps` in runs that bring none, such as a pool of connections; never journaled.
@@ -141,6 +142,7 @@ class Engine:
             SubrunDriver,
             catalogs,
         )
+        attach_journal(listeners, self.journal)
 
     @property
     def model(self) -> Model:
@@ -158,7 +160,9 @@ class Engine:
 
     @hooks.setter
     def hooks(self, hooks: Sequence[Callable[[Event], None]]) -> None:
-        self._runner.hooks = hooks_of(hooks)
+        listeners = hooks_of(hooks)
+        attach_journal(listeners, self.journal)
+        self._runner.hooks = listeners
 
     @property
     def limits(self) -> Limits:

@@ -119,7 +119,7 @@ class Browser:
 
     def get(self, path: str, **headers: str) -> Answer:
         """Read something."""
-        return self.ask("GET", path, **headers)
+        return self.ask("GET", path, None, **headers)
 
     def post(self, path: str, body: Any, **headers: str) -> Answer:
         """Write something, as the page does."""

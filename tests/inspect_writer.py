@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
 from paor import Engine, Limits, ScriptedModel, tool
 from paor.events import Event
@@ -25,7 +26,7 @@ def main(path: str, pages: int, pause_s: float) -> None:
             print(event.seq, time.time(), flush=True)
             time.sleep(pause_s)
 
-    script: list[object] = []
+    script: list[Any] = []
     for page in range(pages):
         script += [*call("notes.read", page=page), refine("continue" if page < pages - 1 else "stop")]
     model = ScriptedModel([*script, review("success", answer="All is read.")])

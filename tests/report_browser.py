@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -70,9 +71,9 @@ class Watched:
         assert self.errors == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """Give one browser for all tests, or skip them with the reason."""
+    """Give a browser for the tests of a file, or skip them with the reason; playwright's event loop must not outlive them."""
     sync_api = pytest.importorskip(
         "playwright.sync_api", reason="the browser tests need: pip install playwright"
     )
@@ -124,6 +125,28 @@ def written(folder: Path, parts: Mapping[str, Any], name: str = "run.html") -> P
     file = folder / name
     file.write_text(page_html(parts), encoding="utf-8")
     return file
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """Give axe-core as one script, the file that AXE_CORE names or that of a package; or skip with the reason."""
+    given = os.environ.get("AXE_CORE")
+    if given:
+        return Path(given).read_text(encoding="utf-8")
+    package = pytest.importorskip(
+        "axe_core_python", reason="the accessibility tests need: pip install axe-core-python"
+    )
+    found = sorted(Path(next(iter(package.__path__))).rglob("axe.min.js"))
+    if not found:
+        pytest.skip("axe-core-python has no axe.min.js")
+    return found[0].read_text(encoding="utf-8")
+
+
+def violations(seen: Watched, axe: str) -> list[str]:
+    """Return what axe-core says of a page, one line for each element."""
+    seen.page.evaluate(axe)
+    found = seen.page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(r => r.violations)")
+    return [f"{item['id']}: {node['html'][:160]}" for item in found for node in item["nodes"]]
 
 
 # -- made-up parts -------------------------------------------------------------------------------------------------

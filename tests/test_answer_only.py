@@ -253,7 +253,7 @@ def test_a_run_of_its_hosts_own_machine_takes_its_answers_too(tmp_path: Path) ->
         for actor in ("ann", "bob"):
             question = asked(result)
             with Journal(path) as journal:
-                own = {"question": question.id, "answer": {"approve": True}, "actor": actor}
+                own: dict[str, Any] = {"question": question.id, "answer": {"approve": True}, "actor": actor}
                 answer_run(runner_as_recorded(journal.store), result.run_id, **own)
             result = engine.resume(result.run_id)
         assert result.state == "Done"

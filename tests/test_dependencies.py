@@ -8,6 +8,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
+from importlib import metadata
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -26,6 +27,7 @@ OPTIONAL = {
     "paor.pytest_plugin": "test",
     "paor.fuzz": "fuzz",
     "paor.inspect": "inspect",
+    "paor.otel.sdk_spans": "otel",
     "paor.fsm.workflow.expressions.ast_builder": "workflow",
     "paor.prompts.clients.http": "openai",
     "paor.tools.documents.docx_report": "documents",
@@ -44,6 +46,7 @@ USED_BY = {
     "prompts/clients/wire/responses.py": ("openai",),
     "src/paor/fuzz/": ("fuzz",),
     "src/paor/inspect/": ("inspect",),
+    "src/paor/otel/": ("otel",),
     "src/paor/pytest_plugin.py": ("test",),
     "src/paor/testing/": ("test",),
     "tools/documents/": ("documents",),
@@ -77,20 +80,32 @@ def imported(path: Path) -> Iterator[tuple[str, bool]]:
             else []
         )
         for name in found:
-            yield name.partition(".")[0], node in first
+            yield name, node in first
+
+
+@cache
+def owners_of(module: str) -> frozenset[str]:
+    """Return the distributions that a module is of; where several share its first name, those that have its file."""
+    shared = frozenset(packages_distributions().get(module.partition(".")[0], [f"module {module}"]))
+    if len(shared) == 1:
+        return shared
+    ends = tuple(f"{module.replace('.', '/')}{end}" for end in (".py", "/__init__.py"))
+    return (
+        frozenset(name for name in shared if any(str(file) in ends for file in metadata.files(name) or ()))
+        or shared
+    )
 
 
 @cache
 def foreign() -> dict[str, list[str]]:
     """Return for every distribution that is imported the files that do, as ``file`` or, within a function, ``(file)``."""
-    owners = packages_distributions()
     found: dict[str, list[str]] = defaultdict(list)
     for path in sources():
         for module, first in imported(path):
-            if module in sys.stdlib_module_names:
+            if module.partition(".")[0] in sys.stdlib_module_names:
                 continue
             name = path.relative_to(ROOT).as_posix()
-            for owner in set(owners.get(module, [f"module {module}"])):
+            for owner in owners_of(module):
                 found[plain(owner)].append(name if first else f"({name})")
     return found
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
@@ -114,7 +114,8 @@ def two_servers(path: Path, engine: Engine | None) -> Iterator[list[Browser]]:
 @pytest.mark.parametrize("with_engine", [True, False])
 def test_of_50_who_answer_at_once_one_is_first(with_engine: bool, tmp_path: Path) -> None:
     """One row; the others are told who it was, whichever server they asked. The payment is made once."""
-    path, paid = tmp_path / "runs.db", []
+    path = tmp_path / "runs.db"
+    paid: list[int] = []
     with bank(path, paid, 5) as engine:
         run_id = engine.run("Pay five").run_id
         with two_servers(path, engine if with_engine else None) as browsers:
@@ -258,7 +259,8 @@ def test_a_run_goes_on_even_if_others_look_at_it_first(tmp_path: Path) -> None:
     """Between an answer and its drive somebody else has the lease for a moment."""
     with bank(tmp_path / "runs.db", [], 5) as engine, served(app(engine)) as browser:
         run_id = engine.run("Pay").run_id
-        number, leases, held = engine.journal.run(run_id).run, engine.journal.store.leases, []
+        number, leases = engine.journal.run(run_id).run, engine.journal.store.leases
+        held: list[int] = []
         release = leases.release
 
         def release_and_take(run: int, fence: int) -> None:

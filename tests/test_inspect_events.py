@@ -209,7 +209,8 @@ def test_the_index_tells_what_changed(tmp_path: Path) -> None:
         with browser.events("events") as events:
             assert next(events)[2] == {"runs": [], "waits": []}
             run_id = engine.run("Pay").run_id
-            line, last = {}, ""
+            line: dict[str, Any] = {}
+            last = ""
             while line.get("status") != "waiting":
                 _, last, data = next(events)
                 line = data["runs"][0]

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from .report_browser import Watched, approval, chromium, doubt
+from .report_browser import Watched, approval, axe, chromium, doubt, violations
 from .report_server import LiveRun, served
 
-__all__ = ["chromium"]
+__all__ = ["axe", "chromium"]
 
 
 @contextmanager
@@ -220,6 +220,29 @@ def test_an_answer_by_a_schema_has_its_fields(chromium: Any) -> None:
         card.get_by_role("button", name="Answer", exact=True).click()
         card.get_by_text("Its row has not come yet").wait_for()
         assert '"answer":{"amount":1e400,"size":"large","again":false}' in sent(live, 1)[0][2]
+
+
+def test_axe_finds_no_violation_in_what_only_a_live_page_has(chromium: Any, axe: str) -> None:
+    """Forms, pending and refused answers, the pill of new rows, the run's own buttons."""
+    live = LiveRun(20)
+    live.waits = [
+        approval(),
+        doubt(),
+        approval(seq=9, kind="argument", schema={"properties": {"amount": {"type": "number"}}}),
+    ]
+    live.answers = [(409, {"error": "answered already"})]
+    with served(live) as (address, _), looked_at(chromium, address) as seen:
+        seen.row()
+        seen.page.keyboard.press("Home")
+        live.grow(2)
+        seen.page.get_by_role("button", name="2 new rows").wait_for()
+        assert violations(seen, axe) == []
+        seen.page.get_by_role("link", name="Inbox").click()
+        seen.page.get_by_role("button", name="Deny").click()
+        seen.page.get_by_text("Not answered: answered already").wait_for()
+        seen.page.get_by_role("button", name="Try again").click()
+        seen.page.get_by_text("Its row has not come yet").wait_for()
+        assert violations(seen, axe) == []
 
 
 def test_a_run_is_cancelled_only_when_asked_twice(chromium: Any) -> None:

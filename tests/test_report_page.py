@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from pathlib import Path
@@ -16,10 +15,10 @@ from paor.fsm.report.report import report
 
 from .hostile_texts import HOSTILE, UNSEEN, visible
 from .journeys import JOURNEYS, Journey, play
-from .report_browser import RUN_ID, WAITING_ID, SyntheticRun, Watched, chromium, opened, written
+from .report_browser import RUN_ID, WAITING_ID, SyntheticRun, axe, chromium, opened, violations, written
 from .test_report_data import desk
 
-__all__ = ["chromium", "desk"]
+__all__ = ["axe", "chromium", "desk"]
 
 CODE_BYTES_MAX = 60_000
 VIEWS = ("#row-8", "#inbox", "#runs")
@@ -40,6 +39,42 @@ def file(run: SyntheticRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     return written(
         tmp_path_factory.mktemp("page"), run.parts(other | {"verdict": "Waits for a person"}, failed)
+    )
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the page of two runs that part at once."""
+    left, right = SyntheticRun(30), SyntheticRun(45, run_id=WAITING_ID, objective="Refund order O-2000")
+    parts = left.parts(right.line(), waits=[])
+    difference = {
+        "left": RUN_ID,
+        "right": WAITING_ID,
+        "identical": False,
+        "shared": 0,
+        "seq": 0,
+        "source": "Planning",
+        "field": "request.prompt",
+        "line": 3,
+        "cause": "config",
+        "parts": ["objective"],
+        "detail": "asked otherwise because of objective",
+        "left_text": "a",
+        "right_text": "b",
+        "decision_seq": 26,
+        "same_end": True,
+        "same_answer": True,
+        "others": ["limits.max_steps"],
+    }
+    return written(
+        tmp_path_factory.mktemp("compared"),
+        {
+            "index": parts.pop("index"),
+            "diff": difference,
+            f"run/{WAITING_ID}": right.run(),
+            **parts,
+            **right.chunks(),
+        },
     )
 
 
@@ -207,40 +242,9 @@ def test_the_inbox_of_a_file_shows_the_call_and_the_command(chromium: Any, file:
         assert f"paor resume {WAITING_ID} --answer yes" in seen.text(".ask .block")
 
 
-def test_two_runs_are_compared_to_their_first_difference(chromium: Any, tmp_path: Path) -> None:
+def test_two_runs_are_compared_to_their_first_difference(chromium: Any, compared: Path) -> None:
     """The cause stands on top, the rows of both below."""
-    left, right = SyntheticRun(30), SyntheticRun(45, run_id=WAITING_ID, objective="Refund order O-2000")
-    parts = left.parts(right.line(), waits=[])
-    difference = {
-        "left": RUN_ID,
-        "right": WAITING_ID,
-        "identical": False,
-        "shared": 0,
-        "seq": 0,
-        "source": "Planning",
-        "field": "request.prompt",
-        "line": 3,
-        "cause": "config",
-        "parts": ["objective"],
-        "detail": "asked otherwise because of objective",
-        "left_text": "a",
-        "right_text": "b",
-        "decision_seq": 26,
-        "same_end": True,
-        "same_answer": True,
-        "others": ["limits.max_steps"],
-    }
-    file = written(
-        tmp_path,
-        {
-            "index": parts.pop("index"),
-            "diff": difference,
-            f"run/{WAITING_ID}": right.run(),
-            **parts,
-            **right.chunks(),
-        },
-    )
-    with opened(chromium, file, "#compare") as seen:
+    with opened(chromium, compared, "#compare") as seen:
         seen.page.get_by_role("heading", name="They part at row 0").wait_for()
         assert "asked otherwise because of objective" in seen.text(".cause")
         assert seen.page.locator("pre .gone b").first.inner_text() == "1004"
@@ -442,7 +446,7 @@ def test_forks_and_erased_runs_are_shown(
         assert "(the objective was erased)" in seen.text("h1")
         assert "erased" in seen.text(".detail .blk") and seen.page.locator(".taken").count() > 0
         assert "T-7" in seen.text(".around")
-        assert _violations(seen, axe) == []
+        assert violations(seen, axe) == []
         seen.silent()
 
 
@@ -514,42 +518,24 @@ def test_a_long_run_is_at_most_a_page_of_elements(chromium: Any, tmp_path: Path)
 # -- for everybody -----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="session")
-def axe() -> str:
-    """Give axe-core as one script, the file that AXE_CORE names or that of a package; or skip with the reason."""
-    given = os.environ.get("AXE_CORE")
-    if given:
-        return Path(given).read_text(encoding="utf-8")
-    package = pytest.importorskip(
-        "axe_core_python", reason="the accessibility tests need: pip install axe-core-python"
-    )
-    found = sorted(Path(next(iter(package.__path__))).rglob("axe.min.js"))
-    if not found:
-        pytest.skip("axe-core-python has no axe.min.js")
-    return found[0].read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
-def test_axe_finds_no_violation(chromium: Any, file: Path, axe: str, *, width: int, dark: bool) -> None:
+def test_axe_finds_no_violation(
+    chromium: Any, file: Path, compared: Path, axe: str, *, width: int, dark: bool
+) -> None:
     """Names, roles, order and contrast of every view hold in both schemes and at both widths."""
-    for place in VIEWS:
-        with opened(chromium, file, place, width=width, dark=dark) as seen:
+    for place in (*VIEWS, "#compare"):
+        shown_file = compared if place == "#compare" else file
+        with opened(chromium, shown_file, place, width=width, dark=dark) as seen:
             seen.page.wait_for_timeout(200)
-            assert _violations(seen, axe) == [], place
-
-
-def _violations(seen: Watched, axe: str) -> list[str]:
-    seen.page.evaluate(axe)
-    found = seen.page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(r => r.violations)")
-    return [f"{item['id']}: {node['html'][:160]}" for item in found for node in item["nodes"]]
+            assert violations(seen, axe) == [], place
 
 
 @pytest.mark.parametrize("width", [1440, 1100, 390])
-@pytest.mark.parametrize("place", VIEWS)
-def test_no_view_scrolls_sideways(chromium: Any, file: Path, width: int, place: str) -> None:
+@pytest.mark.parametrize("place", [*VIEWS, "#compare"])
+def test_no_view_scrolls_sideways(chromium: Any, file: Path, compared: Path, width: int, place: str) -> None:
     """Whatever the width, text wraps; only drawings scroll, in their own frame."""
-    with opened(chromium, file, place, width=width) as seen:
+    with opened(chromium, compared if place == "#compare" else file, place, width=width) as seen:
         seen.page.wait_for_timeout(100)
         assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
 

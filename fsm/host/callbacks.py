@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from ..journal.reader import Readable
 from ..lifecycle.arguments import Hook
 from ..machine.machine import Callback, Machine
 from ..results.events import Event, TransitionTaken
@@ -15,6 +16,13 @@ def callbacks_of(machine: Machine | None) -> tuple[Hook, ...]:
     if machine is None or not machine.host.callbacks:
         return ()
     return (lambda event: _call(machine, event),)
+
+
+def attach_journal(hooks: Iterable[Hook], journal: Readable) -> None:
+    """Give the journal of an engine to those of its hooks that read rows: objects with a method ``attach_journal``."""
+    for hook in hooks:
+        if (attach := getattr(hook, "attach_journal", None)) is not None:
+            attach(journal)
 
 
 def _call(machine: Machine, event: Event) -> None:

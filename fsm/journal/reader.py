@@ -104,6 +104,7 @@ class JournalReader:
         key: str | None = None,
         metadata: Mapping[str, Sequence[str]] | None = None,
         since: int | None = None,
+        before: int | None = None,
         limit: int | None = None,
     ) -> list[RunRow]:
         """
@@ -113,6 +114,7 @@ class JournalReader:
             status, state, key: As the columns of `RunRow`.
             metadata: By name the values that a run may have there, as canonical JSON.
             since: Microseconds since the epoch: begun then or later.
+            before: Number of a run: only those with a smaller one.
             limit: Only so many.
         """
         wanted: list[tuple[str, tuple[Any, ...]]] = [
@@ -124,6 +126,8 @@ class JournalReader:
             wanted.append((f"metadata -> ? IN ({', '.join('?' * len(texts))})", (f'$."{name}"', *texts)))
         if since is not None:
             wanted.append(("created_at >= ?", (since,)))
+        if before is not None:
+            wanted.append(("run < ?", (before,)))
         if status in UNENDED or (state is not None and state not in (DONE, FAILED)):
             wanted.append(
                 (f"run NOT IN ({_ENDED})", ())

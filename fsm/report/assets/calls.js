@@ -1,18 +1,26 @@
 // Left: what the agent did to the world (calls), or what the machine did (rows).
 
-const ACTIONS = {accept: "Approved", approve: "Approved", deny: "Denied", decline: "Declined", denied: "Denied", approved: "Approved"};
+const ACTIONS = {accept: "Approved", approve: "Approved", deny: "Denied", decline: "Declined", denied: "Denied", approved: "Approved",
+  done: "In doubt; settled as done", retry: "In doubt; tried again", fail: "In doubt; settled as failed"};
 
 const labelOf = call => call.label || (call.outcome === "ok" ? "ran" : call.outcome);
 
-function callNode(call) {
+// the work of a call, without the time that it waited for a person
+function workOf(run, call) {
+  let sum = 0;
+  for (let i = call.seq; i <= call.last && i < run.n; i += 1) if (run.lane(i) === "tool") sum += run.took(i);
+  return sum;
+}
+
+function callNode(run, call) {
   const args = call.args.map(([name, value]) => name + ": " + value).join(", ");
-  const meta = [call.took_us > 0 && dur(call.took_us), call.effect, call.cost_micro > 0 && "cost " + money(call.cost_micro), call.last > call.seq ? `rows ${num(call.seq)}–${num(call.last)}` : `row ${num(call.seq)}`, call.caller].filter(Boolean);
+  const work = workOf(run, call), meta = [work > 0 && dur(work), call.effect, call.cost_micro > 0 && "cost " + money(call.cost_micro), call.last > call.seq ? `rows ${num(call.seq)}–${num(call.last)}` : `row ${num(call.seq)}`, call.caller].filter(Boolean);
   const result = cut(call.result || "", 300);
   return el("div.call", el("div.line", el("b", cut(call.tool || "(erased)", 120)), chip(labelOf(call))),
     args && el("div.args.mono", cut(args, 240)), result && el("div.res", call.outcome === "ok" && "→ ", result),
     call.repeats != null && el("div.res", `the same as in row ${call.repeats}`),
     call.decided.map(one => el("div.by", el("b", cut(own(ACTIONS, one.decision) || one.decision, 80)), one.after_us > 0 && ` after ${dur(one.after_us)}`, (one.actor || one.reason) && el("span.sub", ": " + cut([one.actor, one.reason].filter(Boolean).join(": "), 300)))),
-    el("div.meta", meta.join(" · ")));
+    el("div.meta", meta.flatMap((text, k) => [k > 0 && " · ", el("span.unit", text)])));
 }
 
 function rowNode(run, i, bad) {
@@ -25,7 +33,7 @@ function rowNode(run, i, bad) {
 class Lists {
   constructor(run, pick) {
     this.run = run;
-    this.calls = new List({label: "Calls", id: "call", size: 104, make: i => callNode(run.data.calls[i]), pick: i => pick(this.rowOf(run.data.calls[i]))});
+    this.calls = new List({label: "Calls", id: "call", size: 104, make: i => callNode(run, run.data.calls[i]), pick: i => pick(this.rowOf(run.data.calls[i]))});
     this.rows = new List({label: "Rows", id: "row", size: 24, fixed: true, make: i => rowNode(run, i, run.bad), pick});
     this.foot = el("span.sub.small");
     this.tabs = ["Calls", "Rows"].map((name, k) => button("", () => this.open(k), {"aria-pressed": "false"}, name));

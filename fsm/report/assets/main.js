@@ -203,6 +203,7 @@ function place(name, box, verdict, title) {
   const main = app.querySelector("main"), same = main === box;
   if (main && !same) main.replaceWith(box);
   else if (!main) app.append(box);
+  if (main && !same && document.activeElement === document.body) box.focus({preventScroll: true});
   header.lastChild.replaceChildren(...(verdict ? [verdict] : []));
   document.body.className = name + (name === "run" && state.view?.run.bad >= 0 ? " broken" : "");
   document.title = spell(cut(title, 120)) + " · paor";

@@ -28,8 +28,8 @@ function guardLine(run, guard) {
   const tone = guard.stops ? "stop" : guard.value === undefined ? "open" : "hold";
   const told = guard.name === "hard_stop" ? guard.fact.split("; ") : [guard.fact];
   return el("div.g." + tone, el("span.m", {"aria-label": {stop: "closed:", hold: "holds:", open: "not looked at:"}[tone], role: "img"}, {stop: "×", hold: "✓", open: "·"}[tone]),
-    el("div", el("b", (guard.wanted ? "" : "not ") + guard.name), " ", el("span.sub", linkedRows(run, told[0] + (told.length > 1 ? ";" : ""))),
-      told.length > 1 && el("details", el("summary.more", "budgets"), el("span.sub", told.slice(1).join("; ")))));
+    el("div", el("b", (guard.wanted ? "" : "not ") + guard.name), " ", el("span.sub", linkedRows(run, told[0])),
+      told.length > 1 && el("details", el("summary.more", "budgets"), el("span.sub", guard.fact))));
 }
 
 function whyPart(run, i, row) {

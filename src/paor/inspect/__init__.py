@@ -1,7 +1,7 @@
 """
 A look at runs as they go on, and answers to what waits: a page on this machine, or within a host's own server.
 
-    import paor
+    import paor.inspect
 
     host.mount("/runs", paor.inspect.app(engine))     # an ASGI application
     paor.inspect.serve(paor.Journal("runs.db"))       # or a server of its own; the command is paor inspect

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
 import click
 
 from ...fsm.diagrams.overlays import objective_of
+from ...fsm.host.moments import moment_of
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import STATUSES, Journal
 from ...fsm.replay.replay import Replay
@@ -100,13 +100,8 @@ def _moment(text: str | None) -> int | None:
     """Return a moment as microseconds since the epoch: a local date or time, or how long ago it was."""
     if text is None:
         return None
-    with suppress(ValueError, OverflowError, OSError):
-        if ago := re.fullmatch(r"(\d{1,6})([mhd])", text):
-            unit = {"m": "minutes", "h": "hours", "d": "days"}[ago[2]]
-            moment = datetime.now().astimezone() - timedelta(**{unit: int(ago[1])})
-        else:
-            moment = datetime.fromisoformat(text)
-        return round(moment.timestamp() * 1e6)
+    if (found := moment_of(text, datetime.now().astimezone())) is not None:
+        return found
     raise UsageError(f"--since {text!r}: expected a date, a time such as 2026-05-31T18:00, or 90m, 12h, 7d")
 
 

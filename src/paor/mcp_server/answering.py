@@ -1,0 +1,199 @@
+"""
+Answering a call: its arguments checked, the journal opened for reading at one moment, and every error as one line.
+
+A call opens the file anew, so what another process writes meanwhile is in the next answer, and a file that was moved or replaced is
+found as it is. Nothing is written, nothing is created.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..fsm.journal_api import Journal
+from ..states.base.errors import InternalError, JournalBusy, PaorError
+from ..tools.schema.parameters import ParameterSchema
+from . import diff, runs, show, verify, why
+from .answers import DiffAnswer, RunsAnswer, ShowAnswer, ToolAnswer, VerifyAnswer, WhyAnswer
+from .free_text import CHARS, Texts, visible, without_secrets
+from .looking import Look
+from .names import error_words
+
+LINE_CHARS = 400
+"""Characters of an error."""
+
+PROBLEMS_TOLD = 3
+"""Problems of the arguments that an error names."""
+
+ATTEMPTS = 3
+"""How often a journal is read anew that nobody had open, and that was written all the same."""
+
+_SHAPE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What a row of a shape that is none makes of code that reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalTool:
+    """
+    One tool of the server.
+
+    Attributes:
+        name, title, description: For agents.
+        parameters: What its arguments must be.
+        answer: What it answers.
+        function: Makes the answer.
+    """
+
+    name: str
+    title: str
+    description: str
+    parameters: ParameterSchema
+    answer: type[ToolAnswer]
+    function: Callable[[Look, Mapping[str, Any]], ToolAnswer]
+
+
+class CallOutcome(NamedTuple):
+    """What came of a call: the answer, or one line that says what was wrong."""
+
+    answer: dict[str, Any] | None
+    error: str = ""
+
+
+def _tool(
+    name: str,
+    title: str,
+    description: str,
+    schema: dict[str, Any],
+    answer: type[ToolAnswer],
+    function: Callable[[Look, Mapping[str, Any]], ToolAnswer],
+) -> JournalTool:
+    return JournalTool(name, title, description, ParameterSchema(schema), answer, function)
+
+
+TOOLS: Mapping[str, JournalTool] = {
+    tool.name: tool
+    for tool in (
+        _tool(
+            "runs",
+            "Runs of the journal",
+            "List agent runs, newest first: how each stands or ended, rows, calls, tokens, cost, what it waits for.",
+            runs.SCHEMA,
+            RunsAnswer,
+            runs.runs,
+        ),
+        _tool(
+            "show",
+            "What a run did",
+            "Show a run: its end, criteria, calls with who approved them, and its rows; with row one row in detail.",
+            show.SCHEMA,
+            ShowAnswer,
+            show.show,
+        ),
+        _tool(
+            "why",
+            "What decided a row",
+            "Explain a row of a run guard by guard: the way it took, the ways it was kept from; with phase why not there.",
+            why.SCHEMA,
+            WhyAnswer,
+            why.why,
+        ),
+        _tool(
+            "diff",
+            "Where two runs part",
+            "Compare two runs: the first row and field that differ, the cause, and whether they end alike.",
+            diff.SCHEMA,
+            DiffAnswer,
+            diff.diff,
+        ),
+        _tool(
+            "verify",
+            "Whether the journal holds",
+            "Check hash chain, payloads and columns, and replay runs offline; of the whole journal or one run.",
+            verify.SCHEMA,
+            VerifyAnswer,
+            verify.verify,
+        ),
+    )
+}
+"""Every tool by its name."""
+
+
+class Answerer:
+    """
+    Answers calls about one journal; from any thread.
+
+    Args:
+        path: Of the journal; it need not be there yet.
+        content: Whether texts of users, models and tools are shown.
+        busy_timeout_s: Seconds to wait for another process's lock.
+        log: Is told where an internal error was, without what it said.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        content: bool = False,
+        busy_timeout_s: float = 30.0,
+        log: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.path, self.content = path, content
+        self._busy_timeout_s = busy_timeout_s
+        self._log = log
+
+    def answer(self, tool: JournalTool, arguments: Mapping[str, Any]) -> CallOutcome:
+        """Return what came of a call; nothing is raised."""
+        problems = tool.parameters.check(arguments)
+        if problems:
+            told = "; ".join(problem.message for problem in problems[:PROBLEMS_TOLD])
+            return CallOutcome(None, self._line(f"{tool.name}: {told}"))
+        try:
+            return CallOutcome(self._found(tool, arguments).wire())
+        except InternalError as error:
+            return CallOutcome(None, self._internal(error))
+        except PaorError as error:
+            return CallOutcome(None, self._line(str(error) if self.content else error_words(error)))
+        except _SHAPE as error:
+            told = f"{type(error).__name__}; {self._where(error)}"
+            self._log(f"a journal that could not be read, or an error of paor's own: {told}")
+            return CallOutcome(
+                None, "the journal holds something that cannot be read here; the tool verify says where"
+            )
+        except Exception as error:  # noqa: BLE001 - a server answers, whatever happened
+            return CallOutcome(None, self._internal(error))
+
+    def _found(self, tool: JournalTool, arguments: Mapping[str, Any]) -> ToolAnswer:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                with (
+                    Journal(self.path, read_only=True, busy_timeout_s=self._busy_timeout_s) as journal,
+                    journal.snapshot() as reader,
+                ):
+                    texts = Texts(self.content, int(arguments.get("chars", CHARS)))
+                    answer = tool.function(Look(reader, texts), arguments)
+                    reader.query("SELECT 1")  # still the file that was opened
+                    return answer
+            except JournalBusy:
+                if attempt == ATTEMPTS:
+                    raise
+        raise InternalError("unreachable")
+
+    def _internal(self, error: Exception) -> str:
+        self._log(f"internal error: {type(error).__name__}; {self._where(error)}")
+        return (
+            f"internal error ({type(error).__name__}); the server's error output says where, please report it"
+        )
+
+    @staticmethod
+    def _where(error: Exception) -> str:
+        """Return the places of an error, innermost last, without its text: that may be of a journal."""
+        frames = traceback.extract_tb(error.__traceback__)[-4:]
+        return ", ".join(f"{frame.name} line {frame.lineno}" for frame in frames)
+
+    @staticmethod
+    def _line(text: str) -> str:
+        """Return an error as one line within bounds, without keys."""
+        line = visible(without_secrets(" ".join(text[: 4 * LINE_CHARS].split())))
+        return line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 3]}..."

@@ -1,0 +1,142 @@
+"""What the tools share: a look at a journal at one moment, and the parts of their answers that several of them have."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..fsm.journal.reader import JournalReader
+from ..fsm.journal.rows import RunRow
+from ..fsm.report.run_lines import question_of, run_line
+from ..states.base.errors import Erased, PaorError, UnknownRun
+from ..states.records.questions import Question
+from ..states.run.spec import TASK_TOOL, Spec
+from .answers import ShownRun, WaitsFor
+from .free_text import Texts
+from .names import LEFT_OUT, moment_of, name_of, names_of
+
+NEWEST = "last"
+"""The name under which the newest run can be asked for."""
+
+TOOLS_NAMED = 30
+"""Most tools of a run that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """
+    One look at a journal.
+
+    Attributes:
+        reader: One snapshot of it.
+        texts: Shows the texts of others, or none.
+    """
+
+    reader: JournalReader
+    texts: Texts
+
+    def run(self, name: str) -> RunRow:
+        """
+        Return a run.
+
+        Args:
+            name: Its id, an unambiguous start of it, or ``last``.
+
+        Raises:
+            UnknownRun: There is none.
+        """
+        if name != NEWEST:
+            return self.reader.run(name)
+        newest = self.reader.runs(limit=1)
+        if not newest:
+            raise UnknownRun(f"{self.reader.path}: the journal holds no run yet")
+        return newest[0]
+
+    def line(self, row: RunRow) -> ShownRun:
+        """Return what a list says of one run."""
+        found = run_line(self.reader, row)
+        parent = f"{name_of(row.parent_run_id)} row {row.parent_seq}" if row.parent_run_id else None
+        place = f"{name_of(row.workflow_id)} round {row.round} task {row.task}"
+        return ShownRun(
+            run_id=name_of(row.run_id),
+            status=name_of(row.status),
+            state=name_of(row.state),
+            reason=name_of(row.reason) if row.reason else None,
+            started=moment_of(row.created_at),
+            ended=moment_of(row.ended_at),
+            rows=row.head_seq + 1,
+            steps=found["steps"],
+            calls=found["calls"],
+            refused=found["refused"],
+            tokens=found["tokens"],
+            cost=found["cost_micro"] / 1e6,
+            seconds=found["time_us"] / 1e6,
+            model=name_of(found["model"]) if found["model"] else None,
+            mode=name_of(found["mode"]) if found["mode"] else None,
+            tools=names_of(found["tools"][:TOOLS_NAMED]),
+            waits_for=self.waits(row),
+            fork_of=parent,
+            workflow=place if found["workflow"] else None,
+            objective=self.texts(found["objective"]),
+            key=self.texts(row.key),
+            metadata=self.json(dict(row.metadata)) if row.metadata else None,
+        )
+
+    def waits(self, row: RunRow) -> WaitsFor | None:
+        """Return what a run waits for, None for nothing."""
+        question = question_of(self.reader, row)
+        if question is None:
+            return WaitsFor(kind="erased") if row.status == "waiting" else None
+        return self.waits_of(question)
+
+    def waits_of(self, question: Question) -> WaitsFor:
+        """Return a question that is open."""
+        known = KnownNames(self.reader, self.reader.run(question.run_id))
+        return WaitsFor(
+            kind=name_of(question.kind),
+            tool=known.tool(question.tool) if question.tool is not None else None,
+            effect=name_of(question.effect) if question.effect is not None else None,
+            since=moment_of(question.asked_at),
+            message=self.texts(question.message),
+            arguments=self.json(dict(question.arguments)) if question.arguments is not None else None,
+        )
+
+    def json(self, value: Any) -> Any:
+        """Return data of others as a text, shown as one."""
+        return self.texts(json.dumps(value, ensure_ascii=False)) if self.texts.shown else None
+
+
+class KnownNames:
+    """
+    The tools that a run knows: any other name of a tool is text of whoever wrote it.
+
+    Args:
+        reader: The journal.
+        row: The run.
+    """
+
+    def __init__(self, reader: JournalReader, row: RunRow) -> None:
+        self._reader, self._row = reader, row
+
+    @cached_property
+    def spec(self) -> Spec | None:
+        """What the run was started with; None once erased, or where it cannot be read."""
+        try:
+            return self._reader.spec(self._row.run_id)
+        except (Erased, PaorError, ValueError):
+            return None
+
+    @cached_property
+    def tools(self) -> frozenset[str]:
+        """KnownNames of the tools that it was offered, and of those that its own phases call."""
+        spec = self.spec
+        if spec is None:
+            return frozenset()
+        given = [*spec.tools, *spec.phase_tools, *([spec.formatter] if spec.formatter else []), TASK_TOOL]
+        return frozenset(tool.name for tool in given)
+
+    def tool(self, name: str, recorded: object = None) -> str:
+        """Return the name of a tool; `LEFT_OUT` for one that neither the spec nor a row's own column (*recorded*) has."""
+        return name_of(name) if name in self.tools or name == recorded else LEFT_OUT

@@ -1,0 +1,248 @@
+"""
+Traces of runs while they go on: a hook that notes which runs have new rows, and a thread that reads them and sends their spans.
+
+The hook does no more than that, so it costs a transition next to nothing, and what it keeps is bounded by the number of runs, not of
+rows. A row is durable before the hook hears of it, and the thread reads it from the journal; so a span is never sent of a row that is
+not there. What was not sent, because the process was killed or the receiver was away, is sent by ``paor trace`` later, with the same ids.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Self
+
+from ..fsm.journal.file import damage_told
+from ..fsm.journal.reader import JournalReader, Readable, reader_of
+from ..fsm.journal.rows import transition_of
+from ..fsm.results.events import Event, TransitionTaken
+from ..fsm.runtime.logs import LOGGER
+from ..states.base.errors import JournalBusy, PaorError, UnknownRun, UsageError
+from ..states.run.phase_names import FINAL
+from .content import Cleaner, content_wanted
+from .reading import fold_of
+from .run_spans import RunSpans
+from .sending import sender_for
+from .span import Span
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.export import SpanExporter
+
+FOLDS_MAX = 256
+"""Runs that are kept where they stand; of any other that goes on the rows are read again from the first."""
+
+READERS_MAX = 64
+"""Journals that are kept; of the rest the oldest is forgotten."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A run whose rows are read: by what, where it stands, and the first row whose spans are sent."""
+
+    reader: JournalReader
+    fold: RunSpans
+    first: int
+
+
+class OpenTelemetry:
+    """
+    Send spans of every run of an engine while it goes on: ``Engine(hooks=[OpenTelemetry()])``.
+
+    A span is sent once it is over, that of a run when the run ends. Of a run that is resumed in another process only what is over from
+    then on is sent. Nothing that goes wrong here changes a run: it is logged.
+
+    Args:
+        exporter: The address of a receiver, such as ``http://localhost:4318``, or a `SpanExporter` of OpenTelemetry's SDK; None: what the
+            environment variables OTEL_EXPORTER_OTLP_... say, else ``http://localhost:4318``. It is closed with this.
+        content: Whether prompts, replies, arguments, results, questions and answers are sent; None: what
+            OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT says, else no.
+        journal: Where the rows are, for a hook that is called by something else than the engine it is given to.
+        interval_s: Seconds for which spans are gathered before they are sent, from 0.01 to 3,600.
+
+    Raises:
+        MissingExtra: The extra ``otel`` is not installed.
+        UsageError: An exporter, an address or an interval that cannot be used.
+    """
+
+    def __init__(
+        self,
+        exporter: SpanExporter | str | None = None,
+        *,
+        content: bool | None = None,
+        journal: Readable | None = None,
+        interval_s: float = 1.0,
+    ) -> None:
+        if isinstance(interval_s, bool) or not isinstance(interval_s, int | float):
+            raise UsageError("interval_s must be a number of seconds")
+        if not 0.01 <= interval_s <= 3600:
+            raise UsageError(f"interval_s {interval_s}: expected seconds from 0.01 to 3600")
+        self._sender = sender_for(exporter)
+        self._content, self._interval_s = content_wanted(content), float(interval_s)
+        self._cleaner = Cleaner()
+        self._readers: OrderedDict[object, JournalReader] = OrderedDict()
+        self._forget_thread()
+        if journal is not None:
+            self.attach_journal(journal)
+        atexit.register(self.close)
+        os.register_at_fork(after_in_child=_forget_in_child(weakref.ref(self)))
+
+    def _forget_thread(self) -> None:
+        """Be as a new one is: a process that is a copy of another one has not the thread, nor what that was about to do."""
+        self._changed = threading.Condition()
+        self._due: dict[str, int] = {}
+        self._watched: OrderedDict[str, _Watched] = OrderedDict()
+        self._thread: threading.Thread | None = None
+        self._asked = self._done = 0
+        self._closed = False
+
+    def attach_journal(self, journal: Readable) -> None:
+        """Take the journal of an engine that this is a hook of; the engine calls it, for each engine that has it."""
+        reader = reader_of(
+            journal, "OpenTelemetry takes a Journal, such as OpenTelemetry(journal=engine.journal)"
+        )
+        place = id(reader) if reader.path in ("", ":memory:") else reader.place
+        with self._changed:
+            self._readers[place] = reader
+            self._readers.move_to_end(place)
+            if len(self._readers) > READERS_MAX:
+                self._readers.popitem(last=False)
+
+    def __call__(self, event: Event) -> None:
+        """Note that a run has a new row."""
+        if isinstance(event, TransitionTaken) and not self._closed:
+            with self._changed:
+                if not self._due:
+                    self._changed.notify_all()
+                self._due.setdefault(event.run_id, event.seq)
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._work, name="paor-traces", daemon=True)
+                    self._thread.start()
+
+    def flush(self, timeout_s: float = 10.0) -> bool:
+        """
+        Send what is over now, and return whether that was done within *timeout_s* seconds.
+
+        What a receiver has not taken counts as done: it is logged.
+        """
+        until = monotonic() + timeout_s
+        with self._changed:
+            if self._thread is None:
+                return not self._due
+            self._asked += 1
+            asked = self._asked
+            self._changed.notify_all()
+            while self._done < asked and (left := until - monotonic()) > 0:
+                self._changed.wait(left)
+            return self._done >= asked
+
+    def close(self, timeout_s: float = 10.0) -> None:
+        """Send what is over, end the thread and close the exporter; calling it again does nothing. Python's exit calls it."""
+        with self._changed:
+            if self._closed:
+                return
+        self.flush(timeout_s)
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(0.1)
+        self._sender.close()
+        atexit.unregister(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # -- the thread ----------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while not self._closed:
+            asked, due = self._next()
+            try:
+                self._send(self._spans(due))
+            except Exception:  # whatever it is, runs go on
+                LOGGER.exception("traces: some spans were not sent; send them later with: paor trace")
+            with self._changed:
+                self._done = asked
+                self._changed.notify_all()
+
+    def _next(self) -> tuple[int, dict[str, int]]:
+        """Wait until there is something to do, and then for as long as more is gathered."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._due or self._hurried())
+            self._changed.wait_for(self._hurried, self._interval_s)
+            due, self._due = self._due, {}
+            return self._asked, due
+
+    def _hurried(self) -> bool:
+        return self._asked > self._done or self._closed
+
+    def _send(self, spans: list[Span]) -> None:
+        sent, whole = self._sender.send(spans)
+        if not whole:
+            lost = len(spans) - sent
+            LOGGER.warning("traces: %d spans were not taken; send them later with: paor trace", lost)
+
+    def _spans(self, due: Mapping[str, int]) -> list[Span]:
+        """Return the spans that are over with the new rows of runs; a journal that is busy is read the next time."""
+        spans: list[Span] = []
+        for run_id, first in due.items():
+            seq = first
+            try:
+                watched = self._watched.pop(run_id, None) or self._watch(run_id, first)
+                if watched is not None:
+                    seq = max(watched.first, watched.fold.next_seq)
+                    spans += self._new_spans(run_id, watched)
+            except JournalBusy:
+                with self._changed:
+                    self._due[run_id] = seq
+            except PaorError as error:
+                LOGGER.warning("traces: %s", error)
+        return spans
+
+    def _watch(self, run_id: str, seq: int) -> _Watched | None:
+        """Return where a run is read from its first row on; None for one of a journal that is not known here."""
+        with self._changed:
+            readers = tuple(reversed(self._readers.values()))
+        for reader in readers:
+            try:
+                with damage_told(run_id), reader.snapshot() as still:
+                    fold = fold_of(still, run_id, self._cleaner, content=self._content)
+            except UnknownRun:
+                continue
+            if fold.run.run_id == run_id:
+                return _Watched(reader, fold, seq)
+        LOGGER.debug("traces: run %s is in no journal that is known here", run_id)
+        return None
+
+    def _new_spans(self, run_id: str, watched: _Watched) -> list[Span]:
+        """Return the spans that are over with a run's new rows; then it is kept where it stands, unless it has ended."""
+        spans: list[Span] = []
+        ended = False
+        with damage_told(run_id), watched.reader.snapshot() as still:
+            for values in still.rows(watched.fold.run.number, watched.fold.next_seq):
+                row = transition_of(values)
+                found = watched.fold.take(row, still)
+                spans += found if row.seq >= watched.first else []
+                ended = row.dest in FINAL
+        if not ended:
+            self._watched[run_id] = watched
+            if len(self._watched) > FOLDS_MAX:
+                self._watched.popitem(last=False)
+        return spans
+
+
+def _forget_in_child(place: weakref.ref[OpenTelemetry]) -> Callable[[], None]:
+    def forget() -> None:
+        if (hook := place()) is not None:
+            hook._forget_thread()
+
+    return forget
