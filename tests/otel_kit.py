@@ -226,8 +226,8 @@ def _check_run(journal: Journal, row: Any, spans: list[Span]) -> None:
         known = journal.db.query(
             "SELECT tool, coalesce(ok, 0) AS ok FROM v_calls WHERE run_id = ?", (row.run_id,)
         )
-        for span, item in zip(calls, known, strict=True):
-            assert item["tool"] in (None, span.attributes["gen_ai.tool.name"]), "None once it is erased"
-            assert span.attributes["paor.tool.ok"] is bool(item["ok"])
+        for span, found in zip(calls, known, strict=True):
+            assert found["tool"] in (None, span.attributes["gen_ai.tool.name"]), "None once it is erased"
+            assert span.attributes["paor.tool.ok"] is bool(found["ok"])
         waits = [span for span in spans if span.name.startswith("paor.wait")]
         assert len(waits) == sum(item.trigger == "wait" for item in own)

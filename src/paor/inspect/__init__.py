@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Inspector", "app", "serve"]
 
-_PLACES = {"app": ".application", "Inspector": ".application", "serve": ".server"}
+_MODULES = {"app": ".application", "Inspector": ".application", "serve": ".server"}
 """Public names by module; one is imported when it is first used, so that the message for who lacks the extra is a clear one."""
 
 
@@ -41,12 +41,12 @@ def __getattr__(name: str) -> Any:
     Raises:
         MissingExtra: Starlette or uvicorn is not installed.
     """
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
     try:
-        value = getattr(import_module(_PLACES[name], __name__), name)
+        value = getattr(import_module(_MODULES[name], __name__), name)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "anyio", "h11"):
             raise

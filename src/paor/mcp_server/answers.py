@@ -216,7 +216,9 @@ class ShownSide(ToolAnswer):
     tokens: int
     cost: float
     seconds: float
-    line: Untrusted | None = Field(default=None, description="The first line that differs, as this run has it.")
+    line: Untrusted | None = Field(
+        default=None, description="The first line that differs, as this run has it."
+    )
 
 
 class DiffAnswer(ToolAnswer):
@@ -234,7 +236,9 @@ class DiffAnswer(ToolAnswer):
     cause_means: str | None = None
     parts: list[str]
     others: list[str] = Field(description="Other settings that differ and are not the cause.")
-    other_way_at: int | None = Field(default=None, description="First row from there on with another transition.")
+    other_way_at: int | None = Field(
+        default=None, description="First row from there on with another transition."
+    )
     same_end: bool
     same_answer: bool
     detail: Untrusted | None = None

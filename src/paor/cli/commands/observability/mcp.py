@@ -35,7 +35,14 @@ def mcp(content: bool, journal: str, as_json: bool) -> int:
     Exit codes: 0 the client has ended the session, 2 not a paor journal, or the extra is not installed.
     """
     if as_json:
-        words = ["-m", "paor", "mcp", "--journal", os.path.abspath(journal), *(["--content"] if content else [])]
+        words = [
+            "-m",
+            "paor",
+            "mcp",
+            "--journal",
+            os.path.abspath(journal),
+            *(["--content"] if content else []),
+        ]
         say_json({"mcpServers": {"paor": {"command": sys.executable, "args": words}}})
         return OK
     if importlib.util.find_spec("mcp") is None:
