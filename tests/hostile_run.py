@@ -139,7 +139,9 @@ def _read_tool(give: Give, **more: Any) -> Tool:
         notes=[give("tool.note")],
         web=[WebFact(give("web.url"), 0.5, (give("web.point"),), (give("web.entity"),))],
     )
-    schema = OPEN_SCHEMA | {"properties": {"text": {"type": "string", "description": give("tool.parameter")}}}
+    schema = OPEN_SCHEMA | {
+        "properties": {"text": {"type": "string", "description": give("tool.parameter")[:2_000]}}
+    }
     options = {"effect": "idempotent", "description": give("tool.description"), "parameters": schema}
     return scripted_tool("notes.read", [output, give("tool.result"), output], **(options | more))
 
@@ -306,7 +308,7 @@ def asking(stage: Stage) -> None:
         if context.resumption is None:
             schema = {
                 "type": "object",
-                "properties": {"note": {"type": "string", "title": give("schema.title")}},
+                "properties": {"note": {"type": "string", "title": give("schema.title")[:2_000]}},
             }
             raise AnswerNeeded(give("question.message"), schema, {"state": give("question.state")})
         return give("tool.result")
@@ -449,8 +451,9 @@ def cut_short(stage: Stage) -> None:
     ]
     with stage.engine(script, [pay], policy=Policy(approvals=("bank.*",))) as engine:
         first = engine.run(give("objective") or "cut", **stage.labels())
-        engine.fork(first.run_id, 1, answer={"approve": True}, actor=give("answer.actor"))
-        engine.cancel(first.run_id)
+        if first.status == "waiting":
+            engine.fork(first.run_id, 1, answer={"approve": True}, actor=give("answer.actor") or None)
+            engine.cancel(first.run_id)
     read = [*call("notes.read", text=give("argument.text")), refine("stop"), review("success")]
     with stage.engine(read, [_read_tool(give)]) as engine:
         gone = engine.run(

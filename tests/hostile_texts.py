@@ -78,7 +78,7 @@ HOSTILE = (
 _EXTRA = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"
 UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff"
-    "\ue000-\uf8ff\ufeff\uffa0\ufff9-\uffff\U000e0000-\U0010ffff]"
+    "\ue000-\uf8ff\ufdd0-\ufdef\ufeff\uffa0\ufff9-\ufffb\ufffe\uffff\U000e0000-\U0010ffff]"
 )
 """What a reader would not see, or see elsewhere than it is."""
 

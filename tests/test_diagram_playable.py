@@ -160,7 +160,7 @@ def points_of(line: ET.Element) -> list[tuple[float, float]]:
         x, y, *end = map(float, told.split())
         if sign == "Q":
             (x0, y0), (x2, y2) = points[-1], end
-            for t in (0.2, 0.4, 0.6, 0.8, 1.0):
+            for t in (step / 12 for step in range(1, 13)):
                 near, bend, far = (1 - t) ** 2, 2 * t * (1 - t), t * t
                 points.append((near * x0 + bend * x + far * x2, near * y0 + bend * y + far * y2))
         else:

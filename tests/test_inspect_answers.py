@@ -471,6 +471,16 @@ def _lone(value: Any) -> bool:
     return any("\ud800" <= char <= "\udfff" for char in json.dumps(value, ensure_ascii=False))
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 5000])
+def test_a_number_that_no_row_can_hold_is_refused(number: str, tmp_path: Path) -> None:
+    """A question without a schema takes any JSON, and these are none, or none that comes back as it was."""
+    with waiting(tmp_path, "planner asks") as (world, run_id), served(app(world.journal)) as browser:
+        before = triggers(world.journal, run_id)
+        body = f'{{"name": "{wait_of(browser, run_id)["name"]}", "answer": {{"page": {number}}}}}'
+        told = browser.ask("POST", f"answer/{run_id}", body.encode(), **browser.writing())
+        assert 400 <= told.status < 500 and triggers(world.journal, run_id) == before, told.body
+
+
 def test_an_engine_of_the_host_goes_on_in_its_own_event_loop(tmp_path: Path) -> None:
     """An async tool that needs the loop it was made in works."""
     loops: list[asyncio.AbstractEventLoop] = []

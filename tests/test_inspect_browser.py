@@ -17,6 +17,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
 from paor import Journal
+from paor.errors import UsageError
 from paor.inspect import app
 
 from .inspect_kit import Browser, bank, own_environment, rows_of, running
@@ -137,6 +138,71 @@ def test_a_row_is_on_the_screen_soon_after_its_commit(
         record_property("latency", words)
         print(words)
         assert errors == []
+
+
+HIDE = """hidden => {
+  Object.defineProperty(document, "hidden", {configurable: true, get: () => hidden});
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+"""Has a page believe that it is seen or not, as when another tab is chosen."""
+
+
+def test_a_page_that_nobody_sees_listens_to_nothing_and_misses_nothing(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+    """So any number of pages can be open, although a browser has six connections to one server."""
+    with (
+        bank(tmp_path / "runs.db", [], 5) as engine,
+        running(app(engine.journal)) as address,
+        window(chromium) as (page, errors),
+    ):
+        result = engine.run("Pay five")
+        assert result.waiting_for is not None
+        page.goto(address)
+        pages = [page, *(page.context.new_page() for _ in range(7))]
+        for number, other in enumerate(pages):
+            for hidden in pages[:number]:
+                hidden.evaluate(HIDE, True)
+            other.goto(f"{address.partition('?')[0]}#run/{result.run_id}")
+            until(other, "document.querySelector('.status')?.textContent", "live")
+        engine.resume(result.run_id, answer={"approve": True}, question=result.waiting_for.id)
+        until(pages[-1], "document.body.innerText.includes('All is paid.')")
+        assert "All is paid." not in page.inner_text("body")
+        pages[-1].evaluate(HIDE, True)
+        page.evaluate(HIDE, False)
+        until(page, "document.body.innerText.includes('All is paid.')")
+        until(page, "document.querySelector('.status')?.textContent", "ended")
+        assert errors == []
+
+
+def test_the_page_says_who_goes_on_and_what_could_not(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+    """Without an engine a command; with one that cannot go on, why."""
+    with (
+        bank(tmp_path / "runs.db", [], 5) as engine,
+        running(app(engine.journal)) as address,
+        window(chromium) as (page, _),
+    ):
+        run_id = engine.run("Pay five").run_id
+        page.goto(f"{address}#inbox")
+        assert "nobody drives runs here" in page.locator("article.ask").inner_text()
+        page.get_by_role("button", name="Approve").click()
+        until(page, f"document.body.innerText.includes('paor resume {run_id}')")
+
+    def options(_row: Any) -> Any:
+        raise UsageError("no connection to the bank")
+
+    with (
+        bank(tmp_path / "other.db", [], 5) as engine,
+        running(app(engine, options=options)) as address,
+        window(chromium) as (page, _),
+    ):
+        run_id = engine.run("Pay five").run_id
+        page.goto(address)
+        until(page, "document.querySelector('.status')?.textContent", "live")
+        other = Browser(address)
+        (wait,) = other.get("data/index").json["waits"]
+        assert (
+            other.post(f"answer/{run_id}", {"name": wait["name"], "answer": {"approve": True}}).status == 200
+        )
+        until(page, "document.body.innerText.includes('no connection to the bank')")
 
 
 SEEN = """() => {

@@ -40,6 +40,7 @@ class Sent:
     )
     body: str | bytes = '{"name": "{question}", "answer": {"approve": true}, "actor": "eve"}'
     length: str | None = "{length}"
+    padding: int = 0
 
     def having(self, **values: str | None) -> Sent:
         """Return it with other headers; None takes one away."""
@@ -428,12 +429,8 @@ def _others() -> Iterator[tuple[str, Sent]]:
     yield "search for much", READ.asking("GET", f"/search?q={'a' * 300}")
     yield "2 MB", replace(WRITE, body='{"name": "' + "x" * 2_000_000 + '"}')
     yield "said to be 2 MB", replace(WRITE, length="2000000")
-    yield (
-        "2 MB in pieces",
-        replace(WRITE, body=b"1e8480\r\n" + b" " * 2_000_000 + b"\r\n0\r\n\r\n", length=None).also(
-            "Transfer-Encoding", "chunked"
-        ),
-    )
+    chunked = replace(WRITE, length=None).also("Transfer-Encoding", "chunked")
+    yield "2 MB in pieces", replace(chunked, padding=2_000_000)
     for length in ("-1", "1e1", "0x10", "+60", "60, 61", "9" * 40):
         yield f"length {length}", replace(WRITE, length=length)
     yield "length and pieces", WRITE.also("Transfer-Encoding", "chunked")
@@ -469,6 +466,8 @@ class Place:
         headers = [(name, self._filled(value)) for name, value in forgery.headers]
         if forgery.length is not None:
             headers.append(("Content-Length", forgery.length.replace("{length}", str(len(body)))))
+        if forgery.padding:  # white space before the JSON: all of it would be read
+            body = b"%x\r\n%b\r\n0\r\n\r\n" % (forgery.padding + len(body), b" " * forgery.padding + body)
         return sent(self.browser.port, request(forgery.method, self._filled(forgery.target), headers, body))
 
     def _filled(self, text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from paor import Engine
-from paor.fsm.report.html import page_html
+from paor.fsm.report.html import content_policy, page_html
 from paor.fsm.report.report import report
 
 from .hostile_texts import HOSTILE, UNSEEN, visible
@@ -106,6 +106,37 @@ def test_only_a_live_page_may_reach_its_server() -> None:
     assert "connect-src &#x27;self&#x27;" in page_html({}, live="/")
     assert 'data-live="/a/&quot;"' in page_html({}, live='/a/"')
     assert "unsafe" not in page_html({}, live="/")
+    assert content_policy(live=True).startswith("default-src 'none'; ")
+
+
+ATTEMPTS = """async () => {
+  const told = new Set();
+  document.addEventListener('securitypolicyviolation', event => told.add(event.effectiveDirective));
+  await fetch('https://example.org/').catch(() => 0);
+  new Image().src = 'https://example.org/x.png';
+  const style = document.createElement('style');
+  style.textContent = 'body { display: none }';
+  document.head.append(style);
+  try { document.body.innerHTML = '<b>x</b>'; } catch { told.add('innerHTML'); }
+  const frame = document.createElement('iframe');
+  frame.src = 'https://example.org/';
+  document.body.append(frame);
+  const form = document.createElement('form');
+  form.action = 'https://example.org/';
+  document.body.append(form);
+  form.submit();
+  await new Promise(done => setTimeout(done, 200));
+  return [...told].sort();
+}"""
+
+
+def test_the_policy_of_a_file_holds_in_the_browser(chromium: Any, file: Path) -> None:
+    """Even a script that got in could send nothing, load nothing and make no markup of a text."""
+    with opened(chromium, file) as seen:
+        seen.row()
+        kept = seen.page.evaluate(ATTEMPTS)
+    wanted = {"connect-src", "form-action", "frame-src", "img-src", "style-src-elem", "innerHTML"}
+    assert wanted <= set(kept)
 
 
 # -- journeys --------------------------------------------------------------------------------------------------------
@@ -284,7 +315,7 @@ def test_a_run_is_reached_by_keyboard_alone(chromium: Any, file: Path) -> None:
 # -- what is not to be believed ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("column", ["trigger", "at", "hash", "prev"])
+@pytest.mark.parametrize("column", ["guards", "trigger", "at", "hash", "prev"])
 def test_one_changed_byte_breaks_the_chain(chromium: Any, tmp_path: Path, column: str) -> None:
     """A row that does not fit is named on the whole page, and every later row is marked."""
     run = SyntheticRun(40)

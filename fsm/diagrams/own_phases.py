@@ -515,9 +515,10 @@ def _named(layout: Layout) -> Iterator[Route]:
         rows = _rows(route.edge, abs(route.points[0][0] - route.points[-1][0]), sizes)
         wide, high = _block_width(rows, sizes), sizes.line * len(rows)
         spots, beside = list(_spots(route, wide, high, sizes)), dict[float, list[Rect]]()
+        clear = 5.0 if sizes.compact else 4.0
         for x, y in spots:
-            room = Rect(x - 4, y - sizes.words + sizes.line / 2 - high, wide + 8, high)
-            inside = room.x > sizes.rim + 4 and room.right < layout.width
+            room = Rect(x - clear, y - sizes.words + sizes.line / 2 - high, wide + 2 * clear, high)
+            inside = room.x > sizes.rim + 8 - clear and room.right < layout.width
             if y not in beside:
                 beside[y] = [rect for rect in (*others, *marks) if rect.y < room.low and room.y < rect.low]
             if inside and not any(room.meets(other) for other in beside[y]):

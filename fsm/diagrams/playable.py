@@ -150,7 +150,7 @@ def _edge(route: Route, name: str) -> str:
     """Return the line of an edge with its head."""
     look = f"edge {route.kind}{' own' if route.edge.own and route.kind != 'own' else ''}"
     ends, tip = with_tip(route.points, 7.5, 3.6)
-    line = f'<path id="{name}-line" class="line" d="{rounded(ends, 9)}"/>'
+    line = f'<path id="{name}-line" class="line" d="{rounded(ends, 8)}"/>'
     return f'<g id="{name}" class="{look}">{line}<path class="head" d="{tip}"/></g>'
 
 

@@ -3,6 +3,7 @@
 const ACTIONS = {accept: "Approved", approve: "Approved", deny: "Denied", decline: "Declined", denied: "Denied", approved: "Approved",
   done: "In doubt; settled as done", retry: "In doubt; tried again", fail: "In doubt; settled as failed"};
 
+const decisionOf = one => cut(own(ACTIONS, one.decision) || one.decision, 80);
 const labelOf = call => call.label || (call.outcome === "ok" ? "ran" : call.outcome);
 
 // the work of a call, without the time that it waited for a person
@@ -19,7 +20,7 @@ function callNode(run, call) {
   return el("div.call", el("div.line", el("b", cut(call.tool || "(erased)", 120)), chip(labelOf(call))),
     args && el("div.args.mono", cut(args, 240)), result && el("div.res", call.outcome === "ok" && "→ ", result),
     call.repeats != null && el("div.res", `the same as in row ${call.repeats}`),
-    call.decided.map(one => el("div.by", el("b", cut(own(ACTIONS, one.decision) || one.decision, 80)), one.after_us > 0 && ` after ${dur(one.after_us)}`, (one.actor || one.reason) && el("span.sub", ": " + cut([one.actor, one.reason].filter(Boolean).join(": "), 300)))),
+    call.decided.map(one => el("div.by", el("b", decisionOf(one)), ` at ${clock(one.at)}`, one.after_us > 0 && ` after ${dur(one.after_us)}`, (one.actor || one.reason) && el("span.sub", ": " + cut([one.actor, one.reason].filter(Boolean).join(": "), 300)))),
     el("div.meta", meta.flatMap((text, k) => [k > 0 && " · ", el("span.unit", text)])));
 }
 
@@ -45,7 +46,6 @@ class Lists {
   fill() {
     this.calls.set(this.run.data.calls.length, true);
     this.rows.set(this.run.n);
-    this.firsts = this.run.data.calls.map(call => call.seq);
     this.count();
   }
 
@@ -70,13 +70,7 @@ class Lists {
 
   show(i) {
     this.now = i;
-    let low = 0, high = this.firsts.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (this.firsts[middle] <= i) low = middle; else high = middle - 1;
-    }
-    const call = this.run.data.calls[low], on = call && call.seq <= i && i <= call.last;
-    this.calls.select(on ? low : -1);
+    this.calls.select(this.run.callAt(i));
     this.rows.select(i);
   }
 }

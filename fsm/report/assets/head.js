@@ -54,7 +54,7 @@ class Head {
     const {data, line} = this.run, wait = waited(this.run), list = data.criteria;
     const facts = [fact("chain", this.chain, " ", data.chain.head && el("span.mono.sub", {title: data.chain.head}, data.chain.head.slice(0, 8))),
       replayFact(data.replay), data.verify && fact("verify", data.verify.defects.length ? el("span.bad", `× ${plural(data.verify.defects.length, "defect")}`) : el("span.ok", "✓")),
-      line.model && fact("model", line.model), fact("began", when(line.created_at)), fact("worked", dur(line.time_us)), wait > 0 && fact("waited for a person", dur(wait)),
+      line.model && fact("model", line.model), fact("began UTC", when(line.created_at)), fact("worked", dur(line.time_us)), wait > 0 && fact("waited for a person", dur(wait)),
       fact("tokens", num(line.tokens)), fact("cost", money(line.cost_micro, line.currency)), data.redacted && fact("texts", "redacted")];
     this.node.replaceChildren(
       el("div.line", el("h1", line.objective ?? "(the objective was erased)"), el("span.pill." + (TONES[data.tone] || "runs"), verdictWords(line))),

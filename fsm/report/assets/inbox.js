@@ -82,9 +82,11 @@ class WaitCard {
       const body = `{"name":${JSON.stringify(this.wait.name)},"answer":${json()}${given.join("")}}`;
       this.lock(true);
       this.tell(`${name}: sent. Its row has not come yet.`);
-      await send("answer/" + encode(this.wait.run), body);
       this.sent = name;
+      const told = await send("answer/" + encode(this.wait.run), body);
+      this.next = told.next ? ` It goes on with: ${told.next}` : "";
     } catch (error) {
+      this.sent = "";
       this.lock(false);
       this.tell(`Not answered: ${error.message}`, true);
     }
@@ -112,7 +114,7 @@ class WaitCard {
       all.sort((a, b) => a.seq - b.seq);
       if (all.length) who = `${all[0].decision} by ${all[0].actor || "somebody"}${all[0].reason ? ": " + all[0].reason : ""}`;
     } catch { who = ""; }
-    this.tell(this.sent ? `${this.sent}: the row of your answer is there. ${who}` : `Answered meanwhile${who ? ", " + who : " by somebody else"}. Nothing of yours was sent.`);
+    this.tell(this.sent ? `${this.sent}: the row of your answer is there. ${who}${this.next || ""}` : `Answered meanwhile${who ? ", " + who : " by somebody else"}. Nothing of yours was sent.`);
     this.note.append(" ", link(`#run/${encode(this.wait.run)}/row-${this.wait.seq + 1}`, `row ${this.wait.seq + 1}`));
   }
 }

@@ -6,11 +6,12 @@ const encode = text => encodeURIComponent(String(text).toWellFormed());
 const rowHash = (run, i) => run.id === state.index.open ? "#row-" + i : `#run/${encode(run.id)}/row-${i}`;
 const app = document.getElementById("app");
 
-// the address without a step back for each row; browsers limit how often it may change
+// the address without a step back for each row; browsers limit how often it may change. A link that was followed meanwhile stays
 let remembering = 0;
 function remember(hash) {
+  const before = location.hash;
   clearTimeout(remembering);
-  remembering = setTimeout(() => location.hash !== hash && history.replaceState(null, "", hash), 120);
+  remembering = setTimeout(() => location.hash === before && before !== hash && history.replaceState(null, "", hash), 120);
 }
 
 async function openRun(id) {
@@ -73,8 +74,15 @@ class RunView {
 
   waits() {
     const wait = state.index.waits.find(item => item.run === this.run.id);
-    this.asks.hidden = !wait;
-    this.asks.replaceChildren(...(wait ? [el("span.chip.warn", own(KINDS, wait.kind) || wait.kind), el("span", " " + cut(titleOf(wait), 200) + " "), link("#inbox", "answer")] : []));
+    this.asks.hidden = !wait && !this.trouble;
+    if (!wait && this.trouble) this.asks.replaceChildren(el("span.chip.bad", "cannot go on"), el("span", " " + cut(this.trouble, 400)));
+    else this.asks.replaceChildren(...(wait ? [el("span.chip.warn", own(KINDS, wait.kind) || wait.kind), el("span", " " + cut(titleOf(wait), 200) + " "), link("#inbox", "answer")] : []));
+  }
+
+  // an answer stands, and the run could not go on with it: until a row comes
+  stopped(text) {
+    this.trouble = text;
+    this.waits();
   }
 
   actions() {
@@ -100,6 +108,7 @@ class RunView {
     const end = this.now === this.run.n - 1, before = this.run.n;
     if (!this.run.append(told.entry.seq === undefined ? {...told.entry, seq: told.seq} : told.entry)) return;
     if (told.line) this.run.line = this.run.data.line = told.line;
+    if (told.entry.trigger !== "provide") this.trouble = "";
     this.lists.rows.set(this.run.n);
     this.lists.count();
     this.lanes.draw();
@@ -128,7 +137,6 @@ class RunView {
     this.head.fill();
     this.limits.replaceChildren(limitsCard(this.run));
     this.lists.calls.set(data.calls.length, true);
-    this.lists.firsts = data.calls.map(call => call.seq);
     this.lists.count();
     if (this.cancel) this.cancel.hidden = ["done", "failed"].includes(this.run.line.status);
     if (this.now >= 0) this.lists.show(this.now);
@@ -138,7 +146,7 @@ class RunView {
 
   follow() {
     if (!live || this.source) return;
-    this.source = stream(`events/${encode(this.run.id)}?after=${this.run.n - 1}`, {row: told => this.entered(told), end: () => this.refresh()});
+    this.source = stream(`events/${encode(this.run.id)}?after=${this.run.n - 1}`, {row: told => this.entered(told), end: () => this.refresh(), problem: told => this.stopped(told.error)});
   }
 
   leave() {
@@ -150,17 +158,27 @@ class RunView {
 
 // -- live ----------------------------------------------------------------------------------------------------------------
 
+// only while the page is seen: a browser has six connections to one server, and a page that nobody sees needs none
 function stream(path, handlers) {
-  const source = new EventSource(live + path), say = text => { state.streams.set(path, text); status(); };
-  say("connecting");
-  source.onopen = () => say("live");
-  source.onerror = () => say(source.readyState === 2 ? "disconnected" : "reconnecting");
-  for (const [name, handle] of Object.entries(handlers)) source.addEventListener(name, event => {
-    if (name === "end") { source.close(); say("ended"); }
-    handle(name === "end" ? null : JSON.parse(event.data));
-  });
-  const close = source.close.bind(source);
-  return {path, close: () => { close(); state.streams.delete(path); status(); }};
+  const say = text => { state.streams.set(path, text); status(); };
+  let source = null, last = "", over = false;
+  const pause = () => { source?.close(); source = null; };
+  const open = () => {
+    if (document.hidden || over) return pause();
+    if (source) return;
+    source = new EventSource(live + (last ? `${path.split("?")[0]}?after=${encode(last)}` : path));
+    say("connecting");
+    source.onopen = () => say("live");
+    source.onerror = () => say(source?.readyState === 2 ? "disconnected" : "reconnecting");
+    for (const [name, handle] of Object.entries(handlers)) source.addEventListener(name, event => {
+      last = event.lastEventId || last;
+      if (name === "end") { over = true; pause(); say("ended"); }
+      handle(name === "end" ? null : JSON.parse(event.data));
+    });
+  };
+  document.addEventListener("visibilitychange", open);
+  open();
+  return {path, close: () => { over = true; pause(); document.removeEventListener("visibilitychange", open); state.streams.delete(path); status(); }};
 }
 
 // of the run that is shown, elsewhere of the list

@@ -109,7 +109,7 @@ function detailsOf(run, i, found, prompt, actions) {
     el("div.blk", pairs([["asked for", row.asked !== "nothing" && row.asked], ["came back", row.came],
       ["spec", (flags & AMENDED) > 0 && "amended from this row on"], ["erased", (flags & ERASED) > 0 && "some of its texts; their digests stand in the row"],
       ["row of", (flags & PARENT) > 0 && "the run that this one was forked from"]])),
-    whyPart(run, i, row), prompt,
+    whyPart(run, i, row), callPart(run, i), prompt,
     row.answer && part("Answer", null, shownText(found, row.answer)),
     row.reply && part("Reply", tokens ? `${num(columns.tokens_in[i])} in, ${num(columns.tokens_out[i])} out` : null, shownText(found, row.reply)),
     row.result && part("Result", null, own(found.texts, row.result) ? shownText(found, row.result) : plain(indented(row.result))),
@@ -120,6 +120,15 @@ function detailsOf(run, i, found, prompt, actions) {
     row.values && part("Values of the host", null, shownText(found, row.values)),
     el("div.blk", pairs([["row hash", hashes(row.hash)], ["before", el("span.mono.sub", row.prev)]]), el("details", el("summary.more", "what is hashed"), plain(row.canonical)), actions)];
   return parts.filter(Boolean);
+}
+
+// the call that the row belongs to: complete arguments, key, and who decided on it
+function callPart(run, i) {
+  const call = run.data.calls[run.callAt(i)];
+  if (!call) return null;
+  const decided = call.decided.map(one => el("div", decisionOf(one), ` at ${clock(one.at)}`, one.actor && ` by ${one.actor}`, one.reason && `: ${one.reason}`, one.seq != null && [" ", link(rowHash(run, one.seq), `row ${one.seq}`)]));
+  return part("Call", chip(labelOf(call)), call.args.length > 0 && el("div.exact", el("dl", call.args.map(([name, value]) => [el("dt", name), el("dd.mono", value)]))),
+    pairs([["tool", [el("b", call.tool || "(erased)"), call.effect && ` ${call.effect}`]], ["result", call.result], ["decided", decided.length > 0 && decided], ["cost", call.cost_micro > 0 && money(call.cost_micro, run.line.currency)], ["key", call.key && hashes(call.key)], ["begun by", call.caller]]));
 }
 
 class RowPane {

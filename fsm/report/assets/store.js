@@ -86,6 +86,17 @@ class Run {
     return this.columns.model[i] >= 0 ? "model" : "";
   }
 
+  // the number of the last call that begins at or before row i, and whether the row is of it
+  callAt(i) {
+    const calls = this.data.calls;
+    let low = 0, high = calls.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (calls[middle].seq <= i) low = middle; else high = middle - 1;
+    }
+    return calls[low] && calls[low].seq <= i && i <= calls[low].last ? low : -1;
+  }
+
   // the whole of row i: what was recorded, and the texts of its chunk
   async row(i) {
     const k = Math.floor(i / this.size);

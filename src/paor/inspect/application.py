@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -190,7 +191,7 @@ class Inspector:
     def _stream(self, request: Request, events: AsyncIterator[bytes]) -> Response:
         if self._hub.is_full:
             raise Refused(503, "too many listen already; close a page")
-        return EventStream(events, head=request.method == "HEAD")
+        return EventStream(events, self._line, head=request.method == "HEAD")
 
     # -- acting ----------------------------------------------------------------------------------------------------
 
@@ -313,7 +314,9 @@ async def _body(request: Request, names: set[str]) -> dict[str, Any]:
     except ClientDisconnect:
         raise Refused(400, "the request ended early") from None
     try:
-        body = json.loads(data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number)
+        body = json.loads(
+            data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite
+        )
     except (ValueError, RecursionError):
         raise Refused(400, "the body is no JSON, or names something twice") from None
     if not isinstance(body, dict) or not body.keys() <= names:
@@ -327,6 +330,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a name stands twice")
     return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_number(text)
 
 
 def _no_number(name: str) -> float:

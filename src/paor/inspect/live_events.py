@@ -13,8 +13,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -23,6 +22,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ..fsm.journal.rows import RunRow
 from ..fsm.runtime.logs import LOGGER
 from ..states.base.errors import PaorError
 from .views import Changes, Views, json_bytes
@@ -42,6 +42,12 @@ KEPT = 1024
 
 BATCH = 200
 """Rows that a client is sent at once."""
+
+NEWEST = 200
+"""Runs that a client of the index is told of when it is not known what it has."""
+
+ENDED = ("done", "failed")
+"""What the status of a run is after which no row comes."""
 
 CLIENTS_MAX = 256
 """Clients that may listen at once."""
@@ -76,28 +82,42 @@ class Listener:
 
 
 class Feed:
-    """What is told to all who listen to one run, or to the index: the newest events, and who listens."""
+    """
+    What is told to all who listen to one run, or to the index.
 
-    def __init__(self, last: int) -> None:
-        self.last = last
-        self.kept: deque[Told] = deque(maxlen=KEPT)
+    What was told is replaced and never changed, so any thread may read it.
+
+    Args:
+        last: Number of the newest event, told or not.
+        ended: Whether no event comes after it.
+    """
+
+    def __init__(self, last: int, *, ended: bool = False) -> None:
+        self.last, self.ended = last, ended
+        self.kept: tuple[Told, ...] = ()
         self.listeners: set[Listener] = set()
-        self.gone: str = ""
+        self.problem: tuple[int, str] = (0, "")
+        self.unread = -2
 
-    def tell(self, events: Iterable[Told]) -> None:
+    def tell(self, events: Sequence[Told], *, ended: bool = False) -> None:
         """Keep events and wake all who listen."""
-        self.kept.extend(events)
-        self.last = self.kept[-1][0] if self.kept else self.last
+        self.kept = (*self.kept, *events)[-KEPT:]
+        self.last, self.ended = events[-1][0] if events else self.last, ended
+        self.wake()
+
+    def wake(self) -> None:
+        """Have all who listen look."""
         for listener in self.listeners:
             listener.wake()
 
-    def after(self, number: int) -> list[bytes] | None:
+    def after(self, number: int) -> list[Told] | None:
         """Return the events after one of them; None when not all of them are kept."""
         if number >= self.last:
             return []
-        if not self.kept or self.kept[0][0] > number + 1:
+        kept = self.kept
+        if not kept or kept[0][0] > number + 1:
             return None
-        return [event for at, event in self.kept if at > number]
+        return [told for told in kept if told[0] > number]
 
 
 class Hub:
@@ -112,7 +132,7 @@ class Hub:
     def __init__(self, views: Views, pool: Executor) -> None:
         self.views, self.pool = views, pool
         self.epoch = secrets.token_hex(4)
-        self._stop = threading.Event()
+        self._stop, self._again = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._feeds: dict[str, Feed] = {}
         self._index = Feed(0)
@@ -134,47 +154,44 @@ class Hub:
         self._stop.set()
         with self._lock:
             for feed in (*self._feeds.values(), self._index):
-                for listener in feed.listeners:
-                    listener.wake()
+                feed.wake()
 
     @contextmanager
-    def listening(self, feed: Feed) -> Iterator[Listener]:
-        """Listen to a feed for as long as the block runs."""
+    def listening(self, row: RunRow | None = None) -> Iterator[tuple[Feed, Listener]]:
+        """Listen to a run, as it was just now, or to the index, for as long as the block runs."""
         listener = Listener()
         with self._lock:
+            feed = self._index
+            if row is not None:
+                own = Feed(row.head_seq, ended=row.status in ENDED)
+                feed = self._feeds.setdefault(row.run_id, own)
             feed.listeners.add(listener)
             self._clients += 1
+            # what changed before may have been looked at already, and not for this feed
+            self._again.set()
             if self._thread is None and not self.is_closing():
                 self._thread = threading.Thread(target=self._look_on, name="paor-inspect-watch", daemon=True)
                 self._thread.start()
         try:
-            yield listener
+            yield feed, listener
         finally:
             with self._lock:
                 feed.listeners.discard(listener)
                 self._clients -= 1
 
-    def feed(self, run_id: str) -> Feed:
-        """Return the feed of a run; called in a thread, since it reads."""
-        head = self.views.head(run_id)
+    def prepare_index(self) -> None:
+        """Begin to notice which runs change; called in a thread, since it reads."""
+        changes = Changes(self.views.reader) if self._changes is None else None
         with self._lock:
-            return self._feeds.setdefault(run_id, Feed(head))
-
-    def index(self) -> Feed:
-        """Return the feed of all runs; called in a thread, since it reads."""
-        with self._lock:
-            if self._changes is None:
-                self._changes = Changes(self.views.reader)
-            return self._index
+            self._changes = self._changes or changes
 
     def problem(self, run_id: str, message: str) -> None:
         """Tell all who listen that a run could not go on."""
         with self._lock:
             feed = self._feeds.get(run_id)
             if feed is not None:
-                feed.gone = message
-                for listener in feed.listeners:
-                    listener.wake()
+                feed.problem = feed.problem[0] + 1, message
+                feed.wake()
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
@@ -184,11 +201,12 @@ class Hub:
             while not self._stop.wait(LOOK_S):
                 if self._is_unheard():
                     return
-                if not watch.changed():
+                if not watch.changed() and not self._again.is_set():
                     continue
+                self._again.clear()
                 try:
                     self._tell()
-                except PaorError as error:
+                except Exception as error:  # noqa: BLE001 - nobody would be told anything any more
                     LOGGER.warning("paor inspect: the journal cannot be read now: %s", error)
                     watch.close()
         finally:
@@ -204,26 +222,32 @@ class Hub:
             return True
 
     def _tell(self) -> None:
+        """Tell what is new; a run that cannot be read is named once, and holds no other one up."""
         with self._lock:
             feeds = list(self._feeds.items())
         for run_id, feed in feeds:
-            if self.views.head(run_id) > feed.last:
-                events = list(self.rows(run_id, feed.last + 1))
-                with self._lock:
-                    feed.tell(events)
-        if self._changes is not None and self._index.listeners:
-            changed = self._changes.look()
-            if changed:
-                event = self.index_event(changed, self._index.last + 1)
-                with self._lock:
-                    self._index.tell([(self._index.last + 1, event)])
+            row = self.views.reader.run(run_id)
+            ended = row.status in ENDED
+            if row.head_seq == feed.unread or (row.head_seq <= feed.last and ended == feed.ended):
+                continue
+            try:
+                events = self.told(run_id, self.views.entries(run_id, feed.last + 1))
+            except Exception as error:  # noqa: BLE001 - what a damaged journal does to readers must not end the thread
+                LOGGER.warning("run %s: cannot be shown: %s", run_id, error)
+                feed.unread = row.head_seq
+                continue
+            with self._lock:
+                feed.tell(events, ended=ended)
+        if self._changes is not None and self._index.listeners and (changed := self._changes.look()):
+            number = self._index.last + 1
+            told = number, self.index_event(changed, number)
+            with self._lock:
+                self._index.tell([told])
 
-    def rows(self, run_id: str, first: int) -> Iterator[Told]:
-        """Yield the rows of a run from number *first* on as events."""
-        entries = self.views.entries(run_id, first)
+    def told(self, run_id: str, entries: Sequence[Mapping[str, Any]]) -> list[Told]:
+        """Return rows of a run as events."""
         line = self.views.line(run_id) if entries else {}
-        for entry in entries:
-            yield entry["seq"], event("row", {**entry, "line": line}, str(entry["seq"]))
+        return [(entry["seq"], event("row", {**entry, "line": line}, str(entry["seq"]))) for entry in entries]
 
     def index_event(self, run_ids: Iterable[str], number: int) -> bytes:
         """Return the lines of runs, and all that waits for a person, as an event."""
@@ -237,67 +261,62 @@ class Hub:
 
 async def run_events(hub: Hub, run_id: str, after: int) -> AsyncIterator[bytes]:
     """Yield the events of one run after row *after*, and its end."""
-    read = partial(asyncio.get_running_loop().run_in_executor, hub.pool)
-    feed = await read(hub.feed, run_id)
-    at, told = after, ""
-    with hub.listening(feed) as listener:
-        fresh = await read(_rows_of, hub, run_id, at)
+    read: Callable[..., Any] = partial(asyncio.get_running_loop().run_in_executor, hub.pool)
+    with hub.listening(await read(hub.views.reader.run, run_id)) as (feed, listener):
+        at, problems = after, 0
+        behind: list[Told] | None = None
         while not hub.is_closing():
-            for seq, data in fresh:
-                at = seq
-                yield data
-            if feed.gone != told and (told := feed.gone):
-                yield event("problem", {"error": told})
+            if behind is None:  # from the journal: what was told before is not kept for long
+                entries = await read(hub.views.entries, run_id, at + 1)
+                for first in range(0, len(entries), BATCH):
+                    events = await read(hub.told, run_id, entries[first : first + BATCH])
+                    yield b"".join(data for _, data in events)
+                    at = events[-1][0]
+            else:
+                for number, data in behind:
+                    yield data
+                    at = number
+            if feed.problem[0] > problems:
+                problems = feed.problem[0]
+                yield event("problem", {"error": feed.problem[1]})
             behind = feed.after(at)
-            if behind is None:
-                fresh = await read(_rows_of, hub, run_id, at)
-                continue
-            for number, data in enumerate(behind, at + 1):
-                at = number
-                yield data
-            fresh = []
-            line = await read(hub.views.line, run_id)
-            if line["status"] in ("done", "failed") and at >= await read(hub.views.head, run_id):
-                yield event("end", {"line": line})
-                return
-            while not await listener.wait(HEARTBEAT_S):
-                yield b":\n\n"
-                if hub.is_closing():
+            if behind == []:
+                if feed.ended:
+                    yield event("end", {"line": await read(hub.views.line, run_id)})
                     return
-
-
-def _rows_of(hub: Hub, run_id: str, after: int) -> list[Told]:
-    return list(hub.rows(run_id, after + 1))
+                async for beat in _beats(hub, listener):
+                    yield beat
+                behind = feed.after(at)
 
 
 async def index_events(hub: Hub, last: str) -> AsyncIterator[bytes]:
     """Yield what changes in the index; *last* is the id of the last event that the client has, if any."""
     read: Callable[..., Any] = partial(asyncio.get_running_loop().run_in_executor, hub.pool)
-    feed = await read(hub.index)
+    await read(hub.prepare_index)
     epoch, _, number = last.partition("-")
-    at = int(number) if epoch == hub.epoch and number.isdecimal() and len(number) < 16 else None
-    with hub.listening(feed) as listener:
-        if at is None or feed.after(at) is None:
-            few, at = at is None and not last, feed.last
-            yield await read(hub.index_event, await read(_newest, hub.views, few), at)
+    at = (
+        int(number)
+        if epoch == hub.epoch and number.isascii() and number.isdecimal() and len(number) < 16
+        else None
+    )
+    with hub.listening() as (feed, listener):
+        count = NEWEST if last else NEWEST // 10  # who has no number has just loaded the index
         while not hub.is_closing():
-            behind = feed.after(at)
-            if behind is None:  # so many have changed meanwhile that not all are known
+            behind = feed.after(at) if at is not None and at <= feed.last else None
+            if behind is None:  # a stranger's number, or so many have changed meanwhile that not all are kept
                 at = feed.last
-                behind = []
-                yield await read(hub.index_event, await read(_newest, hub.views, False), at)
-            for data in behind:
-                at += 1
+                yield await read(hub.index_event, await read(hub.views.newest, count), at)
+            for number_of, data in behind or ():
                 yield data
-            while not await listener.wait(HEARTBEAT_S):
-                yield b":\n\n"
-                if hub.is_closing():
-                    return
+                at = number_of
+            async for beat in _beats(hub, listener):
+                yield beat
 
 
-def _newest(views: Views, few: bool) -> list[str]:
-    """Return runs that may have changed: for who has just loaded the index *few* of them, those of the last moments."""
-    return views.newest(20 if few else 200)
+async def _beats(hub: Hub, listener: Listener) -> AsyncIterator[bytes]:
+    """Yield a comment now and then until there may be something new."""
+    while not hub.is_closing() and not await listener.wait(HEARTBEAT_S):
+        yield b":\n\n"
 
 
 def event(name: str, data: object, id: str | None = None) -> bytes:
@@ -312,15 +331,18 @@ class EventStream(Response):
 
     Args:
         events: What is sent.
+        line: Makes one line of an error.
         head: Whether only the headers are wanted.
     """
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncIterator[bytes], *, head: bool = False) -> None:
+    def __init__(
+        self, events: AsyncIterator[bytes], line: Callable[[str], str], *, head: bool = False
+    ) -> None:
         super().__init__(None, headers={"X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self._events, self._head = events, head
+        self._events, self._line, self._head = events, line, head
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events until they end or the client has gone."""
@@ -346,7 +368,7 @@ class EventStream(Response):
             async for data in self._events:
                 await _send(send, data)
         except PaorError as error:
-            await _send(send, event("problem", {"error": " ".join(str(error).split())[:400]}))
+            await _send(send, event("problem", {"error": self._line(str(error))}))
         await send({"type": "http.response.body", "body": b""})
 
 

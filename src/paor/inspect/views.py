@@ -138,10 +138,6 @@ class Views:
         if self.reader.run(run_id).run_id != run_id:
             raise UnknownRun(f"there is no run {run_id!a:.80}")
 
-    def head(self, run_id: str) -> int:
-        """Return the number of a run's last row, -1 before the first."""
-        return self.reader.run(run_id).head_seq
-
     def newest(self, count: int) -> list[str]:
         """Return the ids of the newest runs, and of the newest that have not ended, oldest first."""
         sql = f"SELECT run, run_id FROM specs WHERE run IN (SELECT run FROM specs ORDER BY run DESC LIMIT ?1) OR run IN ({_OPEN} ORDER BY run DESC LIMIT ?1)"
@@ -173,9 +169,8 @@ class Changes:
 
     def __init__(self, reader: JournalReader) -> None:
         self._reader = reader
-        self._heads: dict[int, int | None] = {}
-        self._open: set[int] = set()
-        self._newest = 0
+        self._newest = int(reader.query("SELECT coalesce(max(run), 0) FROM specs")[0][0])
+        self._heads: dict[int, int | None] = {run: None for (run,) in reader.query(_OPEN)}
         self._erased: set[int] = set()
         self.look()
 
@@ -183,12 +178,11 @@ class Changes:
         """Return the ids of the runs that are new, have a new row, or were erased in part, oldest first."""
         found: dict[int, str] = {}
         for run, run_id, head in self._rows():
-            self._newest = max(self._newest, run)
-            self._open.add(run)
-            if run not in self._heads or self._heads[run] != head:
+            if self._heads.get(run, -1) != head:
                 self._heads[run], found[run] = head, run_id
-        self._open = {run for (run,) in self._reader.query(_OPEN)} if found else self._open
-        self._heads = {run: head for run, head in self._heads.items() if run in self._open}
+        self._newest = max([self._newest, *found])
+        for run in self._ended(list(found)):
+            del self._heads[run]
         erased = {key for (key,) in self._reader.query("SELECT id FROM erasures")}
         for run in {key >> 32 for key in erased - self._erased}:
             for (run_id,) in self._reader.query("SELECT run_id FROM specs WHERE run = ?", (run,)):
@@ -197,12 +191,22 @@ class Changes:
         return [found[run] for run in sorted(found)]
 
     def _rows(self) -> list[tuple[int, str, int | None]]:
-        known, rows = sorted(self._open), []
+        """Return number, id and head of the runs that have not ended, as far as that was known, and of those that are new."""
+        known, rows = sorted(self._heads), []
         for at in range(0, max(1, len(known)), _BATCH):
             some = known[at : at + _BATCH]
             newest = self._newest if at == 0 else 2**31
             rows += self._reader.query(_HEADS.format(", ".join(map(str, some))), (newest,))
         return rows
+
+    def _ended(self, runs: list[int]) -> list[int]:
+        """Return which of *runs* have ended."""
+        found: list[int] = []
+        for at in range(0, len(runs), _BATCH):
+            some = ", ".join(map(str, runs[at : at + _BATCH]))
+            sql = f"SELECT DISTINCT run FROM transitions WHERE run IN ({some}) AND dest IN ('Done', 'Failed')"
+            found += [run for (run,) in self._reader.query(sql)]
+        return found
 
 
 def json_bytes(value: object) -> bytes:
