@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
@@ -61,10 +64,10 @@ class Receiver:
     @property
     def by_id(self) -> Compared:
         """What was received; the same span twice is the same."""
-        found: Compared = {}
-        for span_id, data in self.spans:
-            assert found.setdefault(span_id, data) == data, "a span came twice and was not the same"
-        return found
+        return single(self.spans)
+
+    def settle(self) -> None:
+        """Do nothing: what was sent is here."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -73,6 +76,62 @@ class Receiver:
     def __exit__(self, *exc: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+def single(spans: Iterable[tuple[str, dict[str, Any]]]) -> Compared:
+    """Return spans by their ids; assert that one which came twice was the same."""
+    found: Compared = {}
+    for span_id, data in spans:
+        assert found.setdefault(span_id, data) == data, "a span came twice and was not the same"
+    return found
+
+
+class Tap:
+    """The same of the receiver ``oteltap``, which others have written; it hands spans over a little later."""
+
+    def __init__(self) -> None:
+        self.spans: list[tuple[str, dict[str, Any]]] = []
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self._port}"
+        self._started, self._over = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._receive()), daemon=True)
+
+    @property
+    def by_id(self) -> Compared:
+        """What was received; the same span twice is the same."""
+        return single(self.spans)
+
+    async def _receive(self) -> None:
+        oteltap = import_module("oteltap")
+        settings = oteltap.OtelTapHttpProtobufReceiverSettings(http_port=self._port)
+        async with oteltap.OtelTapHttpProtobufReceiver(settings) as receiver:
+
+            async def take() -> None:
+                async for span in receiver.stream_traces():
+                    self.spans.append(of_message(span))
+
+            taking = asyncio.create_task(take())
+            self._started.set()
+            await asyncio.to_thread(self._over.wait)
+            taking.cancel()
+
+    def settle(self) -> None:
+        """Wait until nothing more comes."""
+        before = -1
+        while before < len(self.spans):
+            before = len(self.spans)
+            time.sleep(0.7)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._started.wait(30)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._over.set()
+        self._thread.join(30)
 
 
 def read_protobuf(body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -182,6 +241,9 @@ def check(journal: Journal, run_id: str) -> list[Span]:
         assert 0 < span.start_ns <= span.end_ns < 2**63
         assert all(span.start_ns <= event.at_ns <= span.end_ns for event in span.events)
         assert list(span.events) == sorted(span.events, key=lambda event: event.at_ns)
+        for link in span.links:
+            if link.attributes["paor.link"] == "resumed":
+                assert by_id[link.span_id].name.startswith("paor.wait")
         if span.parent_id is not None:
             parent = by_id[span.parent_id]
             assert parent.start_ns <= span.start_ns and span.end_ns <= parent.end_ns
@@ -226,8 +288,8 @@ def _check_run(journal: Journal, row: Any, spans: list[Span]) -> None:
         known = journal.db.query(
             "SELECT tool, coalesce(ok, 0) AS ok FROM v_calls WHERE run_id = ?", (row.run_id,)
         )
-        for span, found in zip(calls, known, strict=True):
-            assert found["tool"] in (None, span.attributes["gen_ai.tool.name"]), "None once it is erased"
-            assert span.attributes["paor.tool.ok"] is bool(found["ok"])
+        for span, made in zip(calls, known, strict=True):
+            assert made["tool"] in (None, span.attributes["gen_ai.tool.name"]), "None once it is erased"
+            assert span.attributes["paor.tool.ok"] is bool(made["ok"])
         waits = [span for span in spans if span.name.startswith("paor.wait")]
         assert len(waits) == sum(item.trigger == "wait" for item in own)

@@ -62,6 +62,8 @@ def test_a_file_has_the_spans_and_the_same_bytes_each_time(
     one = of_lines(capsysbinary.readouterr().out)
     assert one.items() < spans(journal).items()
     assert [span["name"] for span in one.values()][-1] == "invoke_agent paor"
+    assert main(["trace", "last~1", "--output", str(file), "--json"]) == 0
+    assert json.loads(capsysbinary.readouterr().out) == {"runs": 1, "spans": len(one), "traces": 1}
     assert main(["trace", "--all", "--content", "--output", "-"]) == 0
     assert of_lines(capsysbinary.readouterr().out) == spans(journal, content=True) != spans(journal)
 

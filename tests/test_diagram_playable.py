@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from paor import Machine, Phase
 from paor.errors import UsageError
-from paor.fsm.diagrams.geometry import BOLD, Rect, count_text, width_of
+from paor.fsm.diagrams.geometry import BOLD, Rect, width_of
 from paor.fsm.diagrams.graph import graph_of
 from paor.fsm.diagrams.playable import COMPACT, Playable, playable, playable_graph
 from paor.fsm.machine.table import Row
@@ -293,10 +293,10 @@ def test_it_fits_beside_two_other_columns() -> None:
         assert 640 <= width <= 700, (name, width)
 
 
-def test_counts_have_at_most_four_characters() -> None:
-    assert width_of(MOST) >= max(
-        width_of(count_text(count)) for count in (1, 99, 999, 12_345, 99_999, 5_000_000)
-    )
+def test_the_places_have_room_for_four_characters() -> None:
+    """For each form in which a page writes a count, to a pixel."""
+    room = width_of(MOST, COMPACT.font) + 1
+    assert all(width_of(text, COMPACT.font) <= room for text in ("×1", "×99", "×1k", "×99k", "×.9M", "×9M"))
 
 
 # -- what is in it -------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
 from paor import Journal
+from paor.fsm.report.view import JournalView
 from paor.inspect import app
 from paor.inspect.views import Changes
 from paor.inspect.watching import JournalWatch
@@ -298,6 +299,67 @@ def test_a_comment_keeps_a_silent_stream_open(tmp_path: Path, monkeypatch: pytes
         with browser.events(f"events/{run_id}?after=1") as events:
             lines = [events.answer.readline() for _ in range(6)]
             assert lines[0] == b"retry: 1000\n" and lines.count(b":\n") >= 2
+
+
+def test_a_run_is_checked_when_it_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its page comes at once, its end when it was replayed and verified; then its part says what was found. A long run is not checked."""
+    with bank(tmp_path / "runs.db", [], 5) as engine:
+        waiting = engine.run("Pay").run_id
+        long = engine.fork(waiting, 1, drive=False).run_id
+        engine.cancel(waiting)
+        engine.cancel(long)
+        with served(app(engine.journal)) as browser:
+            checked: list[str] = []
+            checks = JournalView.checks
+
+            def counted(self: Any, run_id: str) -> Any:
+                checked.append(run_id)
+                return checks(self, run_id)
+
+            monkeypatch.setattr(JournalView, "checks", counted)
+            told = browser.get(f"data/run/{waiting}").json
+            assert (told["replay"], told["verify"]) == (None, None)
+            for _ in range(3):
+                with browser.events(f"events/{waiting}") as events:
+                    assert [name for name, _, _ in events] == ["row", "row", "row", "end"]
+            told = browser.get(f"data/run/{waiting}").json
+            assert told["replay"]["identical"] is True and told["verify"] == {"defects": []}
+            assert checked == [waiting]
+            monkeypatch.setattr("paor.inspect.views.CHECKED_ROWS", 2)
+            with browser.events(f"events/{long}") as events:
+                assert [name for name, _, _ in events][-1] == "end"
+            assert browser.get(f"data/run/{long}").json["replay"] is None and checked == [waiting]
+
+
+def test_what_stands_still_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of ended runs, and questions; what moves is read again, and the index says the same as one that is made anew."""
+    with bank(tmp_path / "runs.db", [], 5, 6) as engine, served(app(engine)) as browser:
+        runs = [engine.run("Pay").run_id for _ in range(3)]
+        engine.cancel(runs[0])
+        browser.get("data/index")
+        seen: list[str] = []
+        line, wait = JournalView.line, JournalView.wait
+
+        def counted_line(self: Any, run_id: str) -> Any:
+            seen.append(f"line {runs.index(run_id)}")
+            return line(self, run_id)
+
+        def counted_wait(self: Any, row: Any) -> Any:
+            seen.append(f"wait {runs.index(row.run_id)}")
+            return wait(self, row)
+
+        monkeypatch.setattr(JournalView, "line", counted_line)
+        monkeypatch.setattr(JournalView, "wait", counted_wait)
+        browser.get("data/index")
+        assert sorted(seen) == ["line 1", "line 2"]
+        question = engine.result(runs[1]).waiting_for
+        assert question is not None
+        engine.resume(runs[1], answer={"approve": True}, question=question.id)
+        seen.clear()
+        index = browser.get("data/index").json
+        assert sorted(seen) == ["line 1", "line 2", "wait 1"]
+        fresh = JournalView(engine.journal, live=True).part("index")
+        assert (index["runs"], index["waits"]) == (fresh["runs"], fresh["waits"])
 
 
 # -- noticing and reading ------------------------------------------------------------------------------------------

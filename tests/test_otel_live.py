@@ -18,15 +18,16 @@ import pytest
 
 from paor import Engine, Journal, Task, tool
 from paor.cli import main
-from paor.errors import UsageError
+from paor.errors import JournalBusy, UsageError
+from paor.fsm.journal.reader import JournalReader
 from paor.otel import OpenTelemetry, spans_of, trace_of
 from paor.testing import SeededIds
 
 from .journey import CALL, SEND, play
 from .journeys import BY_NAME
-from .otel_kit import Receiver, check, compared
+from .otel_kit import Compared, Receiver, Tap, check, compared
 from .test_workflow_tasks import Office
-from .worlds import CONTINUE, READ, STOP, SUCCESS, engine
+from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="needs paor[otel]")
 
@@ -112,11 +113,14 @@ def test_a_workflow_and_its_tasks_arrive_as_one_trace(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["plain", "oteltap"])
 def test_a_killed_agent_s_trace_is_whole_after_a_late_export_and_the_same_after_another(
-    tmp_path: Path,
+    kind: str, tmp_path: Path
 ) -> None:
     """SIGKILL after every row, in real processes; what was over and sent before is not sent otherwise by the next ones."""
-    with Receiver() as receiver:
+    if kind == "oteltap":
+        pytest.importorskip("oteltap", reason="needs oteltap, of the extra dev")
+    with Receiver() if kind == "plain" else Tap() as receiver:
         done = subprocess.run(
             [sys.executable, "-m", "tests.otel_killed", str(tmp_path), receiver.url],
             cwd=ROOT,
@@ -126,67 +130,59 @@ def test_a_killed_agent_s_trace_is_whole_after_a_late_export_and_the_same_after_
             check=False,
         )
         assert done.returncode == 0, done.stderr
+        receiver.settle()
         cases = [json.loads(line) for line in done.stdout.splitlines()]
         rows = {case["row"] for case in cases}
         assert len(cases) == 2 * len(rows) and len(rows) > 25
-        for case in cases:
-            _check_case(receiver, **case)
+        wholes = [_check_live(receiver.by_id, **case) for case in cases]
+        for _ in range(2):
+            before = len(receiver.spans)
+            for case in cases:
+                path = str(Path(case["folder"]) / JOURNAL)
+                assert main(["trace", case["run_id"], "--journal", path, "--otlp", receiver.url]) == 0
+            receiver.settle()
+            again = dict(receiver.spans[before:])
+            assert again == {key: data for whole in wholes for key, data in whole.items()}
+            assert again.items() <= receiver.by_id.items()
 
 
-def _check_case(receiver: Receiver, row: int, sent: bool, run_id: str, folder: str) -> None:
-    def known() -> dict[str, Any]:
-        return {
-            key: data for key, data in receiver.by_id.items() if data["attributes"]["paor.run.id"] == run_id
-        }
-
-    path = str(Path(folder) / "runs.db")
-    with Journal(path, read_only=True) as journal:
+def _check_live(known: Compared, row: int, sent: bool, run_id: str, folder: str) -> Compared:
+    """Return the whole trace of a run that was killed; assert that nothing else was sent of it before, and what may be missing."""
+    with Journal(Path(folder) / JOURNAL, read_only=True) as journal:
         whole = compared(check(journal, run_id))
-    live = known()
+    live = {key: data for key, data in known.items() if data["attributes"]["paor.run.id"] == run_id}
     assert live.items() <= whole.items()
     lost = [data["attributes"]["paor.row"] for key, data in whole.items() if key not in live]
     assert max(lost, default=0) <= row, "only what was over before the kill may be lost"
     assert not (sent and lost)
-    for _ in range(2):
-        before = len(receiver.spans)
-        assert main(["trace", run_id, "--journal", path, "--otlp", receiver.url]) == 0
-        assert dict(receiver.spans[before:]) == known() == whole
+    return whole
 
 
 def test_oteltap_receives_the_same(tmp_path: Path) -> None:
     """A receiver that others have written, in a library of its own."""
-    oteltap = pytest.importorskip("oteltap", reason="needs oteltap, of the extra dev")
-    from .otel_kit import of_message
+    pytest.importorskip("oteltap", reason="needs oteltap, of the extra dev")
+    with Tap() as tap, OpenTelemetry(tap.url, interval_s=0.01) as hook:
+        with engine(tmp_path, PAGE, hooks=[hook]) as scripted:
+            late = check(scripted.journal, scripted.run("Read").run_id)
+        hook.close()
+        tap.settle()
+        assert dict(tap.spans) == compared(late) and len(tap.spans) == len(late)
 
-    async def received(port: int, count: int, run: Any) -> list[Any]:
-        settings = oteltap.OtelTapHttpProtobufReceiverSettings(http_port=port)
-        async with oteltap.OtelTapHttpProtobufReceiver(settings) as receiver:
-            found: list[Any] = []
 
-            async def take() -> None:
-                async for span in receiver.stream_traces():
-                    found.append(of_message(span))
-                    if len(found) >= count:
-                        return
+def test_many_runs_at_once_are_sent_by_one_hook(tmp_path: Path) -> None:
+    """Each whole, and each once."""
+    with Receiver() as receiver, OpenTelemetry(receiver.url, interval_s=0.01) as hook:
+        with engine(tmp_path, PAGE, hooks=[hook]) as scripted:
 
-            taking = asyncio.create_task(take())
-            await asyncio.to_thread(run, f"http://127.0.0.1:{port}")
-            await asyncio.wait_for(taking, 30)
-            return found
+            async def many() -> Sequence[Any]:
+                runs = [scripted.arun(f"Read {number}") for number in range(20)]
+                found: Sequence[Any] = await asyncio.gather(*runs)
+                return found
 
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    told: list[Any] = []
-
-    def run(url: str) -> None:
-        with OpenTelemetry(url) as hook, engine(tmp_path, PAGE, hooks=[hook]) as scripted:
-            told.append(compared(check(scripted.journal, scripted.run("Read").run_id)))
-
-    found = asyncio.run(received(port, 6, run))
-    assert dict(found) == told[0] and len(found) == len(told[0])
+            results = asyncio.run(many())
+            whole = [span for result in results for span in check(scripted.journal, result.run_id)]
+        hook.close()
+        assert receiver.by_id == compared(whole) and len(receiver.spans) == len(whole) == 120
 
 
 # -- the journal that the hook reads ---------------------------------------------------------------------------------
@@ -301,12 +297,40 @@ def test_a_journal_that_is_damaged_or_gone_changes_no_other_run(
         with engine(tmp_path / "a", PAGE, hooks=[hook]) as scripted:
             scripted.run("Read")
         (tmp_path / "a" / "runs.db").write_bytes(b"no journal any more")
-        hook.flush()
-        with engine(tmp_path, PAGE, hooks=[hook]) as scripted:
+        with engine(tmp_path, PAGE, hooks=[hook], ids=SeededIds("b")) as scripted:
             scripted.run("Read")
         hook.flush()
     assert len(kept.names) == 6
     assert "traces:" in caplog.text
+
+
+def test_a_journal_that_is_busy_is_read_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of it is lost, and nothing sent twice."""
+    kept: Any = Kept()
+    snapshot, times = JournalReader.snapshot, [0]
+
+    def busy(reader: JournalReader) -> Any:
+        times[0] += 1
+        if times[0] in (1, 3, 5):
+            raise JournalBusy("somebody writes")
+        return snapshot(reader)
+
+    monkeypatch.setattr(JournalReader, "snapshot", busy)
+    with OpenTelemetry(kept) as hook, engine(tmp_path, PAGE, hooks=[hook]) as scripted:
+
+        def flush(event: Any) -> None:
+            if event.kind == "transition":
+                hook.flush()
+
+        scripted.hooks = [hook, flush]
+        run_id = scripted.run("Read").run_id
+        for _ in range(6):
+            hook.flush()
+        monkeypatch.undo()
+        whole = [span.span_id for span in spans_of(scripted.journal, run_id)]
+    assert kept.ids == whole and times[0] > 6
 
 
 def test_close_ends_the_thread_once_and_later_events_are_left_out(tmp_path: Path) -> None:
@@ -400,6 +424,16 @@ def test_the_environment_says_where_to_and_whether_with_texts(
             run_id = scripted.run("Read").run_id
             assert hook.flush()
             assert receiver.by_id == compared(spans_of(scripted.journal, run_id, content=True))
+
+
+def test_the_environment_can_turn_it_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the SDK itself is turned off."""
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    kept: Any = Kept()
+    with OpenTelemetry(kept) as hook, engine(tmp_path, PAGE, hooks=[hook]) as scripted:
+        assert scripted.run("Read").state == "Done"
+        assert hook.flush()
+    assert kept.names == []
 
 
 def test_many_spans_go_in_requests_of_bounded_size(tmp_path: Path) -> None:

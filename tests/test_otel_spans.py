@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sqlite3
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -361,6 +363,7 @@ def test_a_fork_at_any_row_tells_its_own_rows_and_leads_to_its_parent_s(tmp_path
     found = set()
     for seq in range(len(rows) - 1):
         with Forker(journey, tmp_path, f"fork {seq}") as forker:
+            forker.engine._runner.clock = SteppingClock(1_767_229_200_000_000)  # an hour later
             run_id = forker.fork(parent, seq)
             result = forker.finish(run_id, [{"answer": {"approve": True}}] * 3)
             assert result.status in ("done", "failed")
@@ -490,6 +493,12 @@ def test_ids_are_digests_of_run_and_row() -> None:
     assert trace_id_of("0199d2b4-6f1e", 1) == "7e64cdd945a8e1e09f30541c2fcbe227"
     assert span_id_of("0199d2b4-6f1e", 4, "model") == "0bc9195e22f907ec"
     assert span_id_of("0199d2b4-6f1e", 4, "tool") != span_id_of("0199d2b4-6f1e", 4, "model")
+
+
+def test_an_id_is_never_all_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No receiver takes that; nobody has found a run whose digest begins so, but there is one."""
+    monkeypatch.setattr(hashlib, "sha256", lambda data: SimpleNamespace(hexdigest=lambda: "0" * 64))
+    assert (trace_id_of("run", 1), span_id_of("run", 0, "model")) == ("0" * 31 + "1", "0" * 15 + "1")
 
 
 def test_every_key_is_one_of_the_conventions_or_paor_s_own(tmp_path: Path) -> None:

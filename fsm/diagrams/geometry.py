@@ -120,6 +120,10 @@ class Sizes:
 FULL = Sizes()
 
 
+_ROUND = 4.0
+"""From a corner to where its round line is as good as straight."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rect:
     """A rectangle by its upper left corner."""
@@ -240,10 +244,20 @@ class Layout:
     sizes: Sizes = FULL
 
     @property
+    def corners(self) -> Iterator[Rect]:
+        """Return the room on the inner side of the lines' round corners; none where there is room enough around all words."""
+        for route in self.routes if self.sizes.compact else ():
+            for before, (x, y), after in zip(route.points, route.points[1:], route.points[2:], strict=False):
+                left = min(before[0], after[0]) < x - 1
+                above = min(before[1], after[1]) < y - 1
+                yield Rect(x - _ROUND * left, y - _ROUND * above, _ROUND, _ROUND)
+
+    @property
     def clashes(self) -> bool:
         """Return whether a text lies on another one, on a box or on a line, or outside the picture."""
         marks = [mark.rect for route in self.routes for mark in route.marks]
-        others = [*self.boxes.values(), *(piece for route in self.routes for piece in route.pieces)]
+        lines = (piece for route in self.routes for piece in route.pieces)
+        others = [*self.boxes.values(), *lines, *self.corners]
         rim, high = self.sizes.rim, self.sizes.header
         right, low = self.width - rim, self.height - self.sizes.legend
         return (

@@ -110,7 +110,8 @@ def _mended(drawn: Callable[[Manner], Layout], manners: Sequence[Manner]) -> _Fo
 def crowded_edges(layout: Layout) -> list[Edge]:
     """Return the edges that have words on another word, a box or a line, or outside the picture."""
     marks = [(route.edge, mark.rect) for route in layout.routes for mark in route.marks]
-    others = [*layout.boxes.values(), *(piece for route in layout.routes for piece in route.pieces)]
+    lines = (piece for route in layout.routes for piece in route.pieces)
+    others = [*layout.boxes.values(), *lines, *layout.corners]
     found = []
     for edge, rect in marks:
         outside = rect.x < 0 or rect.y < 0 or rect.right > layout.width or rect.low > layout.height

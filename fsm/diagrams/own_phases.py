@@ -507,7 +507,7 @@ def _named(layout: Layout) -> Iterator[Route]:
     """Yield the routes, each with its words where no line, box or other word is."""
     sizes, marks = layout.sizes, [mark.rect for route in layout.routes for mark in route.marks]
     lines = [piece for route in layout.routes for piece in route.pieces]
-    others = [*layout.boxes.values(), *lines]
+    others = [*layout.boxes.values(), *lines, *layout.corners]
     for route in layout.routes:
         if route.marks:
             yield route
@@ -537,7 +537,7 @@ def _spots(route: Route, wide: float, high: float, sizes: Sizes) -> Iterator[Poi
     y = route.points[1][1] if bent else min(y1, y2) + sizes.track
     best = (x1 + x2 - wide) / 2
     if sizes.compact and not bent:
-        for line in range(int(min(y1, y2) + sizes.words + high), int(max(y1, y2)), 6):
+        for line in range(int(min(y1, y2) + sizes.words + high), int(max(y1, y2) - sizes.room), 6):
             yield x1 + 6, line
             yield x1 - 6 - wide, line
     most = int(abs(x1 - x2) / 2 + (wide / 2 + 10 if sizes.compact else wide + 20))

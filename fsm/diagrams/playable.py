@@ -1,8 +1,10 @@
 """
 The machine at a compact size, for a page that plays a run on it: every part has an id, and no colour.
 
-The page sets classes: on the parts of an edge and on nodes. It writes how often a row was taken into the places for
-counts, which are empty; the layout has room for them, since it is that of a machine whose rows were all taken often.
+The page sets classes: on the parts of an edge and on nodes. Edges share pieces of lines, so one that was walked is moved to the
+end of its group, where no other one covers it. Into the places for counts, which are empty, the page writes how often a row was
+taken, in four characters at most: ``×999``, then ``×1k`` to ``×99k``, then ``×.1M`` to ``×9M``. The layout has room for them, since
+it is that of a machine whose rows were all taken often; so it has for labels in bold.
 """
 
 from __future__ import annotations
@@ -67,7 +69,7 @@ _LEADING = 13.0
 _ABOVE = 12.0
 """Words that lie less than this above their line stand beside it."""
 _MOST = 999
-"""Four characters, the longest that `count_of` gives."""
+"""The widest count of four characters."""
 
 
 @dataclass(frozen=True, slots=True)

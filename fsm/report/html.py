@@ -51,7 +51,9 @@ style.textContent = await unpacked("style");
 const text = await unpacked("code");
 code.text = policy ? policy.createScript(text) : text;
 document.head.append(style, code);
-})();
+})().catch(error => {
+document.getElementById("app").textContent = "This page needs a browser that can unpack gzip and run its own script: " + error.message;
+});
 """
 
 _PAGE = """\

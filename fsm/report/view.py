@@ -10,6 +10,7 @@ from ...states.base.errors import UsageError
 from ...states.base.secrets import Scrubber
 from ...states.base.version import VERSION
 from ..journal.reader import Readable, reader_of
+from ..journal.rows import RunRow
 from .run_lines import run_line, wait_of
 from .run_view import RunView
 
@@ -23,7 +24,7 @@ class JournalView:
 
     Args:
         journal: The `Journal`.
-        live: The page follows the journal: runs that go on are neither replayed nor verified until they end.
+        live: The page follows the journal: runs are read on, and neither replayed nor verified but by `checks`.
 
     The form of each part is described in ``docs/report-format.md``.
     """
@@ -95,12 +96,20 @@ class JournalView:
         """Return the rows of a run from *first* on, as the list of rows has them."""
         return self.run(run_id).entries(first)
 
+    def checks(self, run_id: str) -> dict[str, Any]:
+        """Return what a replay and a verification of a run find, ``replay`` and ``verify`` of its part."""
+        return self.clean(RunView(self.journal, run_id, checked=False).checks())
+
+    def wait(self, row: RunRow) -> dict[str, Any] | None:
+        """Return the question of one waiting run; None where there is none to be read."""
+        found = wait_of(self.journal, row)
+        return self.clean(found) if found is not None else None
+
     def waits(self) -> list[dict[str, Any]]:
         """Return every question that waits for a person, newest run first."""
         rows = self.journal.runs(status="waiting")
-        found = {(item["run"], item["seq"]): item for row in rows if (item := wait_of(self.journal, row))}
-        told: list[dict[str, Any]] = _scrubbed(list(found.values()), self._scrub)
-        return told
+        found = {(item["run"], item["seq"]): item for row in rows if (item := self.wait(row))}
+        return list(found.values())
 
 
 _HASHED = frozenset({"canonical", "prev", "hash", "root", "head", "svg"})

@@ -114,7 +114,7 @@ class WaitCard {
       all.sort((a, b) => a.seq - b.seq);
       if (all.length) who = `${all[0].decision} by ${all[0].actor || "somebody"}${all[0].reason ? ": " + all[0].reason : ""}`;
     } catch { who = ""; }
-    this.tell(this.sent ? `${this.sent}: the row of your answer is there. ${who}${this.next || ""}` : `Answered meanwhile${who ? ", " + who : " by somebody else"}. Nothing of yours was sent.`);
+    this.tell(this.sent ? `${this.sent}: the row of your answer is there${who ? ", " + who : ""}.${this.next || ""}` : `Answered meanwhile${who ? ", " + who : " by somebody else"}. Nothing of yours was sent.`);
     this.note.append(" ", link(`#run/${encode(this.wait.run)}/row-${this.wait.seq + 1}`, `row ${this.wait.seq + 1}`));
   }
 }

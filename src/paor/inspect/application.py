@@ -19,7 +19,6 @@ from starlette.types import Receive, Scope, Send
 from ..fsm.engine import Engine
 from ..fsm.journal_api import Journal
 from ..fsm.report.html import content_policy, page_html
-from ..fsm.report.view import JournalView
 from ..fsm.runtime.logs import LOGGER
 from ..prompts.clients.settings import environment_secrets
 from ..states.base.errors import (
@@ -96,8 +95,9 @@ class Inspector:
         self._writing = ThreadPoolExecutor(ACTORS, thread_name_prefix="paor-inspect-act")
         added = {"token": access.page_token, "actions": acting is not None}
         after = NOBODY if acting is not None and not acting.drives else ""
-        self._views = Views(self._reading, lambda opened: JournalView(opened, live=True), added, after)
-        self._hub = Hub(self._views, self._pool)
+        self._checking = ThreadPoolExecutor(1, thread_name_prefix="paor-inspect-check")
+        self._views = Views(self._reading, added, after)
+        self._hub = Hub(self._views, self._pool, self._checking)
         self._actions: Actions | None = None
         if acting is not None:
             self._actions = Actions(acting, self._reading.reader, self._writing, self._problem)
@@ -138,7 +138,7 @@ class Inspector:
     def close(self) -> None:
         """End all streams and threads, and close what was opened here; the journal that was given stays open."""
         self.stop()
-        for pool in (self._pool, self._writing):
+        for pool in (self._pool, self._writing, self._checking):
             pool.shutdown(wait=True, cancel_futures=True)
         if self._acting is not None:
             self._acting.close()

@@ -25,7 +25,7 @@ from starlette.types import Receive, Scope, Send
 from ..fsm.journal.rows import RunRow
 from ..fsm.runtime.logs import LOGGER
 from ..states.base.errors import PaorError
-from .views import Changes, Views, json_bytes
+from .views import ENDED, Changes, Views, json_bytes
 from .watching import JournalWatch
 
 LOOK_S = 0.025
@@ -45,9 +45,6 @@ BATCH = 200
 
 NEWEST = 200
 """Runs that a client of the index is told of when it is not known what it has."""
-
-ENDED = ("done", "failed")
-"""What the status of a run is after which no row comes."""
 
 CLIENTS_MAX = 256
 """Clients that may listen at once."""
@@ -127,10 +124,11 @@ class Hub:
     Args:
         views: What is told of it.
         pool: Threads that read for single clients.
+        checker: Thread that checks runs that have ended.
     """
 
-    def __init__(self, views: Views, pool: Executor) -> None:
-        self.views, self.pool = views, pool
+    def __init__(self, views: Views, pool: Executor, checker: Executor) -> None:
+        self.views, self.pool, self.checker = views, pool, checker
         self.epoch = secrets.token_hex(4)
         self._stop, self._again = threading.Event(), threading.Event()
         self._lock = threading.Lock()
@@ -282,11 +280,24 @@ async def run_events(hub: Hub, run_id: str, after: int) -> AsyncIterator[bytes]:
             behind = feed.after(at)
             if behind == []:
                 if feed.ended:
+                    async for beat in _checked(hub, listener, run_id):
+                        yield beat
                     yield event("end", {"line": await read(hub.views.line, run_id)})
                     return
                 async for beat in _beats(hub, listener):
                     yield beat
                 behind = feed.after(at)
+
+
+async def _checked(hub: Hub, listener: Listener, run_id: str) -> AsyncIterator[bytes]:
+    """Yield comments until a run that has ended was checked: who hears of its end loads it again, with what was found."""
+    checking = asyncio.get_running_loop().run_in_executor(hub.checker, hub.views.check, run_id)
+    checking.add_done_callback(lambda _: listener.wake())
+    while not checking.done() and not hub.is_closing():
+        if not await listener.wait(HEARTBEAT_S):
+            yield b":\n\n"
+    if checking.done() and (error := checking.exception()) is not None:
+        LOGGER.warning("run %s: cannot be checked: %s", run_id, error)
 
 
 async def index_events(hub: Hub, last: str) -> AsyncIterator[bytes]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from ..fsm.journal.reader import JournalReader
+from ..fsm.journal.rows import RunRow
 from ..fsm.journal_api import Journal
+from ..fsm.report.view import JournalView
 from ..states.base.errors import UnknownRun, UsageError
 
 PART = re.compile(r"index|run/(?P<run>[^/]{1,200})|rows/(?P<rows>[^/]{1,200})/\d{1,7}")
@@ -30,63 +32,46 @@ _HEADS = (
 )
 _BATCH = 500
 
+CHECKED_ROWS = 5_000
+"""Rows of the longest run that is replayed and verified for the page, which takes about five seconds of the processor."""
+
+ENDED = ("done", "failed")
+"""What the status of a run is after which no row comes."""
+
 RUNS_KEPT = 16
 """Runs that are kept read; a run of 50,000 rows takes about 20 MB."""
 
 
-class View(Protocol):
-    """What makes the parts of the page from a journal; `fsm.report.view.JournalView` is one."""
-
-    def part(self, name: str) -> dict[str, Any]:
-        """Return one part."""
-        ...
-
-    def line(self, run_id: str) -> dict[str, Any]:
-        """Return one run as a line of the index."""
-        ...
-
-    def entries(self, run_id: str, first: int) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of a run from number *first* on, each as ``seq`` and ``entry``."""
-        ...
-
-    def waits(self) -> Sequence[dict[str, Any]]:
-        """Return what waits for a person, newest first."""
-        ...
-
-
 @dataclass(slots=True)
 class _Kept:
-    """What one run was read into, and who reads on."""
+    """What one run was read into, who reads on, and what checking it found once it had ended."""
 
-    view: View
+    view: JournalView
     lock: threading.Lock = field(default_factory=threading.Lock)
+    checking: threading.Lock = field(default_factory=threading.Lock)
+    checks: dict[str, Any] = field(default_factory=dict)
 
 
 class Views:
     """
     The parts of one journal, for any number of threads.
 
-    A run is read by one thread at a time and different runs at once, so that a large one holds nobody up but those who open it.
+    A run is read by one thread at a time and different runs at once, so that a large one holds nobody up but those who open it. What cannot
+    change any more is kept: the lines of ended runs, and a question as long as its run stands still.
 
     Args:
         journal: What is read.
-        make: Makes what reads it.
         added: What the index says beside the runs.
         after: What a question says beside what its answer counts for, such as who goes on with the run.
     """
 
-    def __init__(
-        self,
-        journal: Journal,
-        make: Callable[[Journal], View],
-        added: Mapping[str, Any] | None = None,
-        after: str = "",
-    ) -> None:
-        self._journal, self._make = journal, make
-        self._added, self._after = dict(added or {}), after
+    def __init__(self, journal: Journal, added: Mapping[str, Any] | None = None, after: str = "") -> None:
+        self._journal, self._added, self._after = journal, dict(added or {}), after
+        self._view = JournalView(journal, live=True)
         self._lock = threading.Lock()
-        self._index = make(journal)
         self._runs: dict[str, _Kept] = {}
+        self._lines: dict[str, dict[str, Any]] = {}
+        self._waits: dict[str, tuple[bytes, dict[str, Any] | None]] = {}
         self._erasures = 0
 
     @property
@@ -106,32 +91,64 @@ class Views:
             raise UnknownRun(f"there is no part {name!a:.80}")
         run_id = found["run"] or found["rows"]
         if run_id is None:
-            told = self._index.part(name)
-            return json_bytes(told | self._added | {"waits": self._with_after(told["waits"])})
+            return json_bytes(self._index())
         self.check_run(run_id)
         kept = self._run(run_id)
         with kept.lock:
             told = kept.view.part(name)
-        return json_bytes(told)
+        return json_bytes(told | kept.checks if found["run"] else told)
+
+    def _index(self) -> dict[str, Any]:
+        self._forget_erased()
+        rows = self.reader.runs()
+        told = {"open": rows[0].run_id if len(rows) == 1 else "", "runs": [self._line(row) for row in rows]}
+        return self._view.index([]) | told | {"waits": self.waits()} | self._added
 
     def line(self, run_id: str) -> dict[str, Any]:
         """Return one run as a line of the index."""
-        return self._index.line(run_id)
+        self._forget_erased()
+        return self._line(self.reader.run(run_id))
+
+    def _line(self, row: RunRow) -> dict[str, Any]:
+        line = self._lines.get(row.run_id)
+        if line is None:
+            line = self._view.line(row.run_id)
+            if row.status in ENDED:
+                self._lines[row.run_id] = line
+        return line
 
     def entries(self, run_id: str, first: int) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of a run from number *first* on."""
+        """Return the rows of a run from number *first* on, each as ``seq`` and ``entry``."""
         kept = self._run(run_id)
         with kept.lock:
             return kept.view.entries(run_id, first)
 
-    def waits(self) -> Sequence[dict[str, Any]]:
-        """Return what waits for a person."""
-        return self._with_after(self._index.waits())
+    def waits(self) -> list[dict[str, Any]]:
+        """Return what waits for a person, newest run first."""
+        self._forget_erased()
+        found, waits = {}, {}
+        for row in self.reader.runs(status="waiting"):
+            kept = self._waits.get(row.run_id)
+            if (
+                kept is None or kept[0] != row.head_hash or row.task == 0
+            ):  # a workflow's question is its task's
+                kept = row.head_hash, self._view.wait(row)
+            waits[row.run_id] = kept
+            if (wait := kept[1]) is not None:
+                counts = f"{wait['counts_for']}; {self._after}" if self._after else wait["counts_for"]
+                found[wait["run"], wait["seq"]] = wait | {"counts_for": counts}
+        self._waits = waits
+        return list(found.values())
 
-    def _with_after(self, waits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        if not self._after:
-            return list(waits)
-        return [wait | {"counts_for": f"{wait['counts_for']}; {self._after}"} for wait in waits]
+    def check(self, run_id: str) -> None:
+        """Replay and verify a run that has ended, once, so that its part says what was found; none of more than `CHECKED_ROWS` rows."""
+        row = self.reader.run(run_id)
+        if row.status not in ENDED or row.head_seq >= CHECKED_ROWS:
+            return
+        kept = self._run(run_id)
+        with kept.checking:
+            if not kept.checks:
+                kept.checks = self._view.checks(run_id)
 
     def check_run(self, run_id: str) -> None:
         """Raise `UnknownRun` where no run has exactly this id: an address names one run, whatever comes later."""
@@ -144,17 +161,22 @@ class Views:
         return [run_id for _, run_id in sorted(self.reader.query(sql, (count,)))]
 
     def _run(self, run_id: str) -> _Kept:
-        """Return what a run was read into; nothing that was read before something was erased."""
-        erasures = self.reader.query("SELECT count(*) FROM erasures")[0][0]
+        """Return what a run was read into."""
+        self._forget_erased()
         with self._lock:
-            if erasures != self._erasures:
-                self._runs.clear()
-                self._erasures = erasures
-            kept = self._runs.pop(run_id, None) or _Kept(self._make(self._journal))
+            kept = self._runs.pop(run_id, None) or _Kept(JournalView(self._journal, live=True))
             self._runs[run_id] = kept
             while len(self._runs) > RUNS_KEPT:
                 del self._runs[next(iter(self._runs))]
             return kept
+
+    def _forget_erased(self) -> None:
+        """Forget all that was read before something was erased."""
+        erasures = self.reader.query("SELECT count(*) FROM erasures")[0][0]
+        with self._lock:
+            if erasures != self._erasures:
+                self._runs, self._lines, self._waits = {}, {}, {}
+                self._erasures = erasures
 
 
 class Changes:

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 FOLDS_MAX = 256
 """Runs that are kept where they stand; of any other that goes on the rows are read again from the first."""
 
+READ_MAX = 4096
+"""Runs of which is kept how far they were read, so that no row is sent twice whose event comes after it was read."""
+
 READERS_MAX = 64
 """Journals that are kept; of the rest the oldest is forgotten."""
 
@@ -55,7 +58,7 @@ class OpenTelemetry:
     Send spans of every run of an engine while it goes on: ``Engine(hooks=[OpenTelemetry()])``.
 
     A span is sent once it is over, that of a run when the run ends. Of a run that is resumed in another process only what is over from
-    then on is sent. Nothing that goes wrong here changes a run: it is logged.
+    then on is sent. Nothing that goes wrong here changes a run: it is logged. With OTEL_SDK_DISABLED=true nothing is sent.
 
     Args:
         exporter: The address of a receiver, such as ``http://localhost:4318``, or a `SpanExporter` of OpenTelemetry's SDK; None: what the
@@ -87,6 +90,7 @@ class OpenTelemetry:
         self._cleaner = Cleaner()
         self._readers: OrderedDict[object, JournalReader] = OrderedDict()
         self._forget_thread()
+        self._closed = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
         if journal is not None:
             self.attach_journal(journal)
         atexit.register(self.close)
@@ -95,11 +99,11 @@ class OpenTelemetry:
     def _forget_thread(self) -> None:
         """Be as a new one is: a process that is a copy of another one has not the thread, nor what that was about to do."""
         self._changed = threading.Condition()
-        self._due: dict[str, int] = {}
+        self._due: dict[str, tuple[int, int]] = {}
         self._watched: OrderedDict[str, _Watched] = OrderedDict()
+        self._read: OrderedDict[str, int] = OrderedDict()
         self._thread: threading.Thread | None = None
         self._asked = self._done = 0
-        self._closed = False
 
     def attach_journal(self, journal: Readable) -> None:
         """Take the journal of an engine that this is a hook of; the engine calls it, for each engine that has it."""
@@ -119,7 +123,8 @@ class OpenTelemetry:
             with self._changed:
                 if not self._due:
                     self._changed.notify_all()
-                self._due.setdefault(event.run_id, event.seq)
+                first, _ = self._due.get(event.run_id, (event.seq, event.seq))
+                self._due[event.run_id] = first, event.seq
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._work, name="paor-traces", daemon=True)
                     self._thread.start()
@@ -151,7 +156,7 @@ class OpenTelemetry:
             self._closed = True
             self._changed.notify_all()
         if self._thread is not None:
-            self._thread.join(0.1)
+            self._thread.join(1)
         self._sender.close()
         atexit.unregister(self.close)
 
@@ -174,7 +179,7 @@ class OpenTelemetry:
                 self._done = asked
                 self._changed.notify_all()
 
-    def _next(self) -> tuple[int, dict[str, int]]:
+    def _next(self) -> tuple[int, dict[str, tuple[int, int]]]:
         """Wait until there is something to do, and then for as long as more is gathered."""
         with self._changed:
             self._changed.wait_for(lambda: self._due or self._hurried())
@@ -191,19 +196,21 @@ class OpenTelemetry:
             lost = len(spans) - sent
             LOGGER.warning("traces: %d spans were not taken; send them later with: paor trace", lost)
 
-    def _spans(self, due: Mapping[str, int]) -> list[Span]:
+    def _spans(self, due: Mapping[str, tuple[int, int]]) -> list[Span]:
         """Return the spans that are over with the new rows of runs; a journal that is busy is read the next time."""
         spans: list[Span] = []
-        for run_id, first in due.items():
-            seq = first
+        for run_id, (first, last) in due.items():
+            seq = max(first, self._read.get(run_id, 0))
+            if seq > last:  # a row is read as soon as it is durable, which is before its event
+                continue
             try:
-                watched = self._watched.pop(run_id, None) or self._watch(run_id, first)
+                watched = self._watched.pop(run_id, None) or self._watch(run_id, seq)
                 if watched is not None:
-                    seq = max(watched.first, watched.fold.next_seq)
+                    seq = max(seq, watched.fold.next_seq)
                     spans += self._new_spans(run_id, watched)
             except JournalBusy:
                 with self._changed:
-                    self._due[run_id] = seq
+                    self._due[run_id] = seq, max(last, self._due.get(run_id, (0, 0))[1])
             except PaorError as error:
                 LOGGER.warning("traces: %s", error)
         return spans
@@ -233,6 +240,10 @@ class OpenTelemetry:
                 found = watched.fold.take(row, still)
                 spans += found if row.seq >= watched.first else []
                 ended = row.dest in FINAL
+        self._read[run_id] = watched.fold.next_seq
+        self._read.move_to_end(run_id)
+        if len(self._read) > READ_MAX:
+            self._read.popitem(last=False)
         if not ended:
             self._watched[run_id] = watched
             if len(self._watched) > FOLDS_MAX:

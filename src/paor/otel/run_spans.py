@@ -62,12 +62,6 @@ class _Open:
         self.taken += len(events)
         events.clear()
 
-    def begin(self, at: int) -> None:
-        """Begin at another time, with nothing of what was before."""
-        self.start, self.taken = at, 0
-        self.events.clear()
-        self.links.clear()
-
 
 class RunSpans:
     """
@@ -109,11 +103,11 @@ class RunSpans:
         return spans if own else []
 
     def _begin(self) -> None:
-        """Begin with the run's own rows; what a fork has taken over open begins now."""
+        """Begin with the run's own rows; what a fork has taken over open began with it, and follows from nothing of its own."""
         self._begun = True
         for open_ in (self._call, self._wait):
             if open_ is not None:
-                open_.begin(self._now)
+                open_.links.clear()
         self._resumed = []
         self._used = dict.fromkeys(self._used, 0)
         if self.run.forked is not None:
