@@ -79,7 +79,7 @@ GROUPS = {
         "Journal, replay, why, checks and diagrams",
         "Reading, checking, comparing and drawing journals and the machine, and what that gives back. How to use it: "
         "[audit](../howto/audit.md). The contents of the file: [the journal's format](../journal-format.md).",
-        ("Journal", "replay", "diff", "why", "why_not", "check", "coverage", "diagram"),
+        ("Journal", "replay", "diff", "why", "why_not", "check", "coverage", "diagram", "report"),
         module="paor.audit",
     ),
     "machine": Group(
@@ -93,6 +93,11 @@ GROUPS = {
         "Inspect",
         'The contents of `paor.inspect`; it needs `pip install "paor[inspect]"`. How to use it: [inspect](../howto/inspect.md).',
         module="paor.inspect",
+    ),
+    "otel": Group(
+        "Traces",
+        'The contents of `paor.otel`; to send anything it needs `pip install "paor[otel]"`. How to use it: [traces](../howto/traces.md).',
+        module="paor.otel",
     ),
     "errors": Group("Errors", "", module="paor.errors"),
     "fuzz": Group(

@@ -81,7 +81,14 @@ def key_text(text: str) -> str | None:
     return kept if kept.strip() else None
 
 
-def write(path: Path, give: Give, *, seed: int = 0) -> list[str]:
+def whole(text: str) -> str:
+    """Return a text without half characters, which no JSON of a host may hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def write(
+    path: Path, give: Give, *, seed: int = 0, scenarios: Sequence[Callable[[Stage], None]] | None = None
+) -> list[str]:
     """
     Write one run of each kind into a journal.
 
@@ -89,6 +96,7 @@ def write(path: Path, give: Give, *, seed: int = 0) -> list[str]:
         path: Of the journal; it may hold runs already.
         give: The text for each field.
         seed: Of the runs' ids, another one for each call on the same journal.
+        scenarios: Kinds of runs; default all of `SCENARIOS`.
 
     Returns:
         Ids of the runs, oldest first.
@@ -96,7 +104,7 @@ def write(path: Path, give: Give, *, seed: int = 0) -> list[str]:
     with Journal(path, "off") as journal:
         before = {row.run_id for row in journal.runs()}
         ids, clock = SeededIds(f"hostile {seed}"), SteppingClock()
-        for scenario in SCENARIOS:
+        for scenario in scenarios or SCENARIOS:
             scenario(Stage(journal, give, ids, clock))
         return [row.run_id for row in reversed(journal.runs()) if row.run_id not in before]
 
@@ -187,14 +195,16 @@ def react(stage: Stage) -> None:
         Document(give("document.name"), give("document.text"), give("document.mime")),
         Document(give("document.name"), give("document.bytes").encode("utf-8", "surrogatepass")),
     ]
-    with stage.engine(replies, [_read_tool(give)], rules=[give("rule") or "be kind"]) as engine:
+    with stage.engine(
+        replies, [_read_tool(give)], rules=[" ".join(give("rule").split()) or "be kind"]
+    ) as engine:
         engine.run(
             give("objective") or "read",
             [criterion],
             documents,
             context=give("context"),
             connections={"crm": give("connection.value")},
-            values={"note": give("value.text")},
+            values={"note": whole(give("value.text"))[:20_000]},
             limits={"max_steps": 9, "max_retries": 2},
             **stage.labels(),
         )
@@ -433,7 +443,9 @@ def own_machine(stage: Stage) -> None:
         review("success", answer=give("answer")),
     ]
     with stage.engine(script, [_read_tool(give)], machine=machine) as engine:
-        result = engine.run(give("objective") or "own", values={"note": give("value.text")}, **stage.labels())
+        result = engine.run(
+            give("objective") or "own", values={"note": whole(give("value.text"))[:20_000]}, **stage.labels()
+        )
         if result.waiting_for is not None:
             who = {"reason": give("answer.reason"), "actor": give("answer.actor")}
             _answered(engine, result, answer={"advice": give("answer.content")}, **who)

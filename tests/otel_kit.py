@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Self
 
 from paor import Journal
-from paor.otel import Span, trace_of
+from paor.otel import Span, SpanEvent, trace_of
 
 TOKENS = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
 OPERATION = "gen_ai.operation.name"
@@ -253,7 +253,7 @@ def check(journal: Journal, run_id: str) -> list[Span]:
     return spans
 
 
-def whole(span: Span, key: str) -> int:
+def whole(span: Span | SpanEvent, key: str) -> int:
     """Return an attribute that is a whole number."""
     value = span.attributes[key]
     assert isinstance(value, int)

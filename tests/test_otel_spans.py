@@ -30,6 +30,8 @@ from .forks import Forker
 from .journey import BAD, CALL, SEND, Journey, asking, play, scan
 from .journeys import BY_NAME, JOURNEYS
 from .otel_kit import OPERATION, check, compared, of_lines, whole
+from .own_machines import KINDS, World
+from .test_host_machine import through
 from .test_workflow_tasks import Office
 from .worlds import ANSWER, CONTINUE, PARAMETERS, READ, REFINE, SELECT, STOP, SUCCESS, TOOLS, engine, flaky
 
@@ -319,6 +321,28 @@ def test_guards_that_decided_are_on_every_event(tmp_path: Path) -> None:
         for name in told if isinstance(told, tuple) else ():
             wanted, _, bare = str(name).rpartition("not ")
             assert row.guards[bare] is (name == bare), wanted
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_runs_of_a_host_s_own_machine_tell_its_phases_and_guards(kind: str, tmp_path: Path) -> None:
+    """From the record of the machine in the journal, without the host's code; its questions are waits of a phase."""
+    own, answers = KINDS[kind](tmp_path / "runs.db", World())
+    with own:
+        run_id = through(own, answers).run_id
+    with Journal(tmp_path / "runs.db", read_only=True) as journal:
+        spans = check(journal, run_id)
+        rows = {row.seq: row for row in journal.transitions(run_id)}
+    machine = own.machine
+    for event in (event for span in spans for event in span.events):
+        row = rows[whole(event, "paor.row")]
+        taken = [
+            known.guards
+            for known in machine.rows
+            if (known.source, known.trigger, known.dest) == (row.source, row.trigger, row.dest)
+        ]
+        assert event.attributes.get("paor.transition.guards", ()) in taken
+    waits = {span.attributes["paor.wait.kind"] for span in named(spans, "paor.wait")}
+    assert waits == {"escalating": {"phase"}, "two_reviewers": {"phase"}}.get(kind, set())
 
 
 # -- runs that hang together -----------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ import pytest
 from paor import Journal
 from paor.fsm.report.report import report
 
-from .hostile_run import Texts, write
-from .hostile_strings import FAMILIES, STRINGS, forms, visible, written
+from .hostile_run import Texts, asking, react, waiting, write
+from .hostile_strings import FAMILIES, SHORT, STRINGS, forms, visible, written
 from .hostile_texts import UNSEEN
 from .report_browser import Watched, chromium, opened
 
@@ -300,6 +300,29 @@ def test_long_strings_are_bounded_and_shown_whole_when_they_are_opened(chromium:
     assert not [name for name in walked.attributes if name.startswith("on")]
 
 
+ALL = "\n".join(item.text for item in SHORT if "\n" not in item.text and len(item.text) < 600)
+"""Every short string of one line, one below the other."""
+
+
+def test_a_field_that_holds_all_strings_shows_all_of_them(chromium: Any, tmp_path: Path) -> None:
+    """Each field of a run that ends, and of one that waits, holds three hundred strings at once: title, criterion, answer, question, rows."""
+    write(tmp_path / "runs.db", lambda name: ALL, scenarios=[react, waiting, asking])
+    with Journal(tmp_path / "runs.db", read_only=True) as journal:
+        (tmp_path / "runs.html").write_text(report(journal), encoding="utf-8")
+        runs = [(row.run_id, range(0, row.head_seq + 1, 3)) for row in journal.runs()]
+        spec = journal.spec(runs[-1][0])
+    everything = "\n".join(walk(chromium, tmp_path / "runs.html", runs).texts)
+    assert not [text for text in ALL.split("\n") if not is_in(text, everything, forms)]
+    with opened(chromium, tmp_path / "runs.html", f"#run/{runs[-1][0]}") as seen:
+        seen.page.wait_for_selector("h1 button")
+        for place, text in (("h1", spec.objective), (".crit li", spec.success_criteria[0])):
+            node = f"document.querySelector({json.dumps(place)})"
+            seen.page.evaluate(f"{node}.querySelectorAll('button.more').forEach(more => more.click())")
+            assert visible(text) in json.loads(seen.page.evaluate(f"JSON.stringify({node}.textContent)")), (
+                place
+            )
+
+
 def test_two_hostile_runs_are_compared(chromium: Any, tmp_path: Path) -> None:
     """The view of two runs and their first difference."""
     texts = Texts([item.text for item in STRINGS if len(item.text) < 2_000], start=77)
@@ -315,3 +338,25 @@ def test_two_hostile_runs_are_compared(chromium: Any, tmp_path: Path) -> None:
                 seen.silent()
     assert not [name for name in walked.attributes if name.startswith("on")]
     assert all(target.startswith("#") for target in walked.links)
+
+
+def test_a_link_that_is_followed_right_after_a_step_is_not_undone(chromium: Any, tmp_path: Path) -> None:
+    """The address of the row is written a moment later; by then a link may have been followed, however busy the page is."""
+    file, runs = page_of(tmp_path, lambda name: f"plain words of {name}")
+    run_id, rows = next(item for item in runs if len(item[1]) > 9)
+    step_and_leave = """(() => {
+        dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight", bubbles: true}));
+        document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight", bubbles: true}));
+        const end = performance.now() + 200;
+        while (performance.now() < end);
+        location.hash = "#runs";
+    })()"""
+    with opened(chromium, file) as seen:
+        for seq in range(5):
+            seen.page.evaluate(f"location.hash = {json.dumps(f'#run/{run_id}/row-{seq}')}")
+            seen.page.wait_for_selector(f".detail[data-shown='{seq}'] .blk", state="attached")
+            seen.page.wait_for_timeout(150)
+            seen.page.evaluate(step_and_leave)
+            seen.page.wait_for_timeout(200)
+            assert seen.page.evaluate("[location.hash, document.body.className]") == ["#runs", "runs"]
+    assert rows

@@ -176,7 +176,7 @@ _PLACES = {
 }
 """Public names by module; one is imported when it is first asked for, so that ``import paor`` costs next to nothing."""
 
-_FURTHER = ("audit", "errors", "events", "inspect", "machine", "models", "testing", "web")
+_FURTHER = ("audit", "errors", "events", "inspect", "machine", "models", "otel", "testing", "web")
 """Modules with the other public names; each is imported when it is first asked for."""
 
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}
