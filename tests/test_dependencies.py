@@ -46,6 +46,7 @@ USED_BY = {
     "prompts/clients/wire/responses.py": ("openai",),
     "src/paor/fuzz/": ("fuzz",),
     "src/paor/inspect/": ("inspect",),
+    "src/paor/mcp_server/": ("mcp",),
     "src/paor/otel/": ("otel",),
     "src/paor/pytest_plugin.py": ("test",),
     "src/paor/testing/": ("test",),

@@ -96,12 +96,13 @@ def test_a_key_of_the_environment_is_in_nothing_that_is_served(
 def test_reading_does_not_hold_up_the_event_loop(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one client waits for a part that takes long, others are answered."""
     run_id, begun, go = engine.run("Pay").run_id, threading.Event(), threading.Event()
+    released: list[bool] = []
     part = paor.fsm.report.view.JournalView.part
 
     def slow(self: Any, name: str) -> Any:
         if name.startswith("run/"):
             begun.set()
-            go.wait(20)
+            released.append(go.wait(20))
         return part(self, name)
 
     with served(app(engine)) as browser:
@@ -114,6 +115,7 @@ def test_reading_does_not_hold_up_the_event_loop(engine: Engine, monkeypatch: py
             next(events)
         go.set()
         thread.join(20)
+    assert released == [True]
 
 
 # -- mounted -------------------------------------------------------------------------------------------------------
@@ -282,6 +284,10 @@ def test_a_search_finds_nothing_of_what_was_erased(library: tuple[Journal, list[
     for text in ("lighthouse", "harbour", "acme_1", "message-7", "It says so"):
         assert ids[0] not in search(journal.reader, text)
     assert search(journal.reader, ids[0]) == [ids[0]]
+    assert ids[2] in search(journal.reader, "harbour")
+    run = journal.run(ids[2]).run
+    journal.erase(ids[2], payloads=[journal.reader.root_columns(run)["spec_payload"]])
+    assert search(journal.reader, "harbour") == []  # what was said in it is left, and is nobody's any more
 
 
 def test_a_search_is_bounded(library: tuple[Journal, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,11 +219,33 @@ def test_the_index_tells_what_changed(tmp_path: Path) -> None:
         question = engine.result(run_id).waiting_for
         assert question is not None
         engine.resume(run_id, answer={"approve": True}, question=question.id)
-        for number in (last, "", "x-1", "1", "x" * 99):
+        with browser.events("events", **{"Last-Event-ID": last}) as events:
+            _, now, _ = next(events)
+        other = (
+            f"other-{now.partition('-')[2]}"  # of a server that was there before: here it would be up to date
+        )
+        for number in (last, "", other, "x-1", "1", "x" * 99):
             with browser.events("events", **({"Last-Event-ID": number} if number else {})) as events:
                 *_, data = next(events)
                 assert [(line["id"], line["status"]) for line in data["runs"]] == [(run_id, "done")]
                 assert data["waits"] == []
+
+
+def test_what_was_looked_at_for_others_is_told_to_who_comes_again(tmp_path: Path) -> None:
+    """While one client listens to a run, another misses a change of the index, and nothing is written after it."""
+    with bank(tmp_path / "runs.db", [], 5) as engine, served(app(engine.journal)) as browser:
+        first = engine.run("Pay").run_id
+        with browser.events(f"events/{first}") as others:
+            next(others)
+            with browser.events("events") as events:
+                _, number, _ = next(events)
+            time.sleep(0.2)
+            second = engine.run("Pay again").run_id
+            time.sleep(0.4)
+            with browser.events("events", **{"Last-Event-ID": number}) as events:
+                seen: list[str] = []
+                while second not in seen:
+                    seen += [line["id"] for line in next(events)[2]["runs"]]
 
 
 def test_a_journal_in_memory_is_followed_too(tmp_path: Path) -> None:

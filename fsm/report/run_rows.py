@@ -36,6 +36,7 @@ class RunRows:
         answer: The last answer that was set; None before.
         last: The last row, None before the first.
         previous: By kind of request the last row that asked a model for it.
+        times: Of each row when it was decided.
         before: Of each row the last one before it with the same kind of request, -1 for none.
         ends, costs, keys: Of each call its last row, what its rows cost in millionths, and its idempotency key.
         decided_at: Of each call the rows of the answers about it.
@@ -53,6 +54,7 @@ class RunRows:
         self.by_key: dict[str, list[tuple[int, int]]] = {}
         self.previous: dict[str, int] = {}
         self.before: list[int] = []
+        self.times: list[int] = []
         self.last: Transition | None = None
         self.evidence: dict[str, str] = {}
         self.refused: list[tuple[int, str, str]] = []
@@ -90,6 +92,7 @@ class RunRows:
         }
         for name, value in values.items():
             columns[name].append(value)
+        self.times.append(row.at)
         self.before.append(self.previous.get(kind, -1))
         if row.request.get("prompt"):
             self.previous[kind] = row.seq
@@ -170,7 +173,7 @@ class RunRows:
     def entry(self, seq: int) -> dict[str, Any]:
         """Return one row by names: of ``at`` the time itself."""
         entry: dict[str, Any] = {name: values[seq] for name, values in self.columns.items()}
-        entry["at"] = sum(self.columns["at"][: seq + 1])
+        entry["at"] = self.times[seq]
         for name, table in NAMED.items():
             names = list(self.tables[table])
             entry[name] = names[entry[name]] if entry[name] >= 0 else None

@@ -136,7 +136,7 @@ class RunView {
     }
     this.head.fill();
     this.limits.replaceChildren(limitsCard(this.run));
-    this.lists.calls.set(data.calls.length, true);
+    this.lists.calls.set(this.run.data.calls.length, true);
     this.lists.count();
     if (this.cancel) this.cancel.hidden = ["done", "failed"].includes(this.run.line.status);
     if (this.now >= 0) this.lists.show(this.now);

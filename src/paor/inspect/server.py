@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Literal
 
 import uvicorn
 
@@ -139,10 +139,6 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if not self.should_exit:
             self._ready()
-
-    def handle_exit(self, sig: int, frame: Any) -> None:
-        self._inspector.stop()
-        super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._inspector.stop()
