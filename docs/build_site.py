@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "build" / "site"
-AS_THEY_ARE = (".md", ".svg", ".css")
+AS_THEY_ARE = (".md", ".svg", ".css", ".png", ".html")
 _FENCED = re.compile(r"(?ms)(^```.*?^```$)")
 _ROW = re.compile(r"(?m)^\|.*$")
 _LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(#[^)\s]*)?\)")
@@ -60,6 +60,9 @@ def _place(link: str) -> str:
 def _copied(path: Path, target: Path) -> list[Path]:
     """Write a file's page; return the files that it links to."""
     target.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix in (".png", ".html"):
+        shutil.copyfile(path, target)
+        return []
     text = path.read_text(encoding="utf-8")
     found: list[Path] = []
 

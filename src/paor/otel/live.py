@@ -106,7 +106,12 @@ class OpenTelemetry:
         self._asked = self._done = 0
 
     def attach_journal(self, journal: Readable) -> None:
-        """Take the journal of an engine that this is a hook of; the engine calls it, for each engine that has it."""
+        """
+        Take the journal of an engine that this is a hook of; the engine calls it, for each engine that has it.
+
+        Args:
+            journal: The `Journal` of that engine.
+        """
         reader = reader_of(
             journal, "OpenTelemetry takes a Journal, such as OpenTelemetry(journal=engine.journal)"
         )
@@ -131,9 +136,10 @@ class OpenTelemetry:
 
     def flush(self, timeout_s: float = 10.0) -> bool:
         """
-        Send what is over now, and return whether that was done within *timeout_s* seconds.
+        Send what is over now, and return whether that was done in time.
 
-        What a receiver has not taken counts as done: it is logged.
+        Args:
+            timeout_s: Seconds to wait at most. What a receiver has not taken counts as done: it is logged.
         """
         until = monotonic() + timeout_s
         with self._changed:
@@ -147,7 +153,12 @@ class OpenTelemetry:
             return self._done >= asked
 
     def close(self, timeout_s: float = 10.0) -> None:
-        """Send what is over, end the thread and close the exporter; calling it again does nothing. Python's exit calls it."""
+        """
+        Send what is over, end the thread and close the exporter; calling it again does nothing. Python's exit calls it.
+
+        Args:
+            timeout_s: Seconds to wait at most for what is sent.
+        """
         with self._changed:
             if self._closed:
                 return
