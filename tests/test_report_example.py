@@ -1,0 +1,42 @@
+"""The example of a page: the desk's run is the same each time, and the page that the docs keep is one of it, with an unbroken chain."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from paor import Journal
+
+from .pages import ROOT
+from .test_cli_report import parts_of
+from .test_report_data import chained
+
+
+def made(folder: Path) -> str:
+    """Return the page that the example writes in *folder*."""
+    folder.mkdir()
+    command = [sys.executable, str(ROOT / "examples" / "report_page.py"), "desk.db"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_example_is_the_same_each_time_and_leaves_two_questions(tmp_path: Path) -> None:
+    page = made(tmp_path / "one")
+    assert page == made(tmp_path / "two")
+    with Journal(tmp_path / "one" / "desk.db", read_only=True) as journal:
+        assert [row.status for row in journal.runs()] == ["waiting", "waiting", "done"]
+        assert journal.verify() == []
+
+
+def test_the_page_in_the_docs_holds(tmp_path: Path) -> None:
+    """Its chain, and all that does not depend on the version: calls, transitions, criteria."""
+    kept = parts_of((ROOT / "docs" / "report-example.html").read_text(encoding="utf-8"))
+    now = parts_of(made(tmp_path / "now"))
+    assert kept.keys() == now.keys()
+    run = next(name for name in kept if name.startswith("run/"))
+    rows = kept[run.replace("run/", "rows/") + "/0"]["rows"]
+    assert chained(kept[run], rows) == kept[run]["chain"]["head"]
+    assert kept[run]["calls"] == now[run]["calls"] and kept[run]["criteria"] == now[run]["criteria"]
+    assert kept[run]["rows"] == now[run]["rows"]
