@@ -58,7 +58,9 @@ def report(
             )
         if rules is not None:
             still = _redacted(stack, still, ids, rules)
-        return page_html(_parts(still, ids, compared=diff is not None, journal=name))
+        return page_html(
+            _parts(still, ids, compared=diff is not None, redacted=rules is not None, journal=name)
+        )
 
 
 def _redacted(
@@ -72,7 +74,7 @@ def _redacted(
 
 
 def _parts(
-    reader: JournalReader, run_ids: list[str], *, compared: bool, journal: str
+    reader: JournalReader, run_ids: list[str], *, compared: bool, redacted: bool, journal: str
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield every part of the page by its name."""
     view = JournalView(reader)
@@ -84,7 +86,7 @@ def _parts(
     if compared:
         yield "diff", _difference(view, run_ids)
     for run_id in run_ids:
-        yield f"run/{run_id}", view.part(f"run/{run_id}")
+        yield f"run/{run_id}", view.part(f"run/{run_id}") | {"redacted": redacted}
         for number in range(-(-view.run(run_id).rows.count // CHUNK)):
             yield f"rows/{run_id}/{number}", view.part(f"rows/{run_id}/{number}")
 
