@@ -62,7 +62,7 @@ def test_two_runs_are_compared(shell: Shell) -> None:
     parts = parts_of((shell.folder / "two.html").read_text(encoding="utf-8"))
     found = parts["diff"]
     assert found["seq"] is not None and found["cause"] and found["left_text"] != found["right_text"]
-    assert parts["index"]["open"] == found["left"]
+    assert parts["index"]["open"] == found["left"] and parts["index"]["compared"]
     assert {f"run/{found['left']}", f"run/{found['right']}"} <= parts.keys()
 
 
@@ -93,6 +93,7 @@ def test_what_an_export_leaves_out_is_not_in_the_page(shell: Shell) -> None:
         (["last", "--output", "no/such/folder.html"], "folder.html"),
         (["last", "--output", "paor.db"], "paor.db"),
         (["last", "--journal", "none.db"], "none.db"),
+        (["last", "--json"], "--output"),
     ],
 )
 def test_what_is_refused(given: list[str], told: str, shell: Shell) -> None:

@@ -20,7 +20,7 @@ pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 from paor import Journal
 from paor.fsm.report.view import JournalView
 from paor.inspect import app
-from paor.inspect.views import Changes
+from paor.inspect.views import Changes, Views
 from paor.inspect.watching import JournalWatch
 from paor.testing import SeededIds
 
@@ -446,3 +446,43 @@ def test_what_was_erased_is_shown_no_more(tmp_path: Path) -> None:
         engine.journal.erase(run_id)
         assert not any(b"secret sum" in browser.get(f"data/{name}").body for name in parts)
         assert browser.get("search?q=secret").json == {"runs": []}
+
+
+def test_what_was_told_before_an_erasure_is_not_told_again(tmp_path: Path) -> None:
+    """Neither by the index nor by the run: who comes again with an old number reads the journal."""
+    engine = bank(tmp_path / "paor.db", [], 5)
+    with served(app(engine, token=False)) as browser:
+        with browser.events("events") as events:
+            _, first, _ = next(events)
+            run_id = engine.run("the hidden objective", metadata={"who": "hidden"}).run_id
+            told = next(data for _, _, data in events if any(line["id"] == run_id for line in data["runs"]))
+            assert "the hidden objective" in str(told)
+        engine.journal.erase(run_id, force=True)
+        with browser.events("events", **{"Last-Event-ID": first}) as events:
+            _, _, data = next(events)
+            assert "hidden" not in str(data)
+        with browser.events(f"events/{run_id}") as events:
+            assert "hidden" not in str(next(events))
+
+
+def test_a_line_that_was_read_before_an_erasure_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody reads a run, it is erased, somebody else notices that: the first reader keeps nothing."""
+    engine = bank(tmp_path / "paor.db", [], 5)
+    run_id = engine.run("the hidden objective").run_id
+    engine.cancel(run_id)
+    views = Views(engine.journal)
+    read = views._view.line
+
+    def slowly(name: str) -> dict[str, Any]:
+        line = read(name)
+        monkeypatch.undo()
+        engine.journal.erase(run_id, force=True)
+        views.waits()
+        return line
+
+    monkeypatch.setattr(views._view, "line", slowly)
+    assert views.line(run_id)["objective"] == "the hidden objective"
+    assert views.line(run_id)["objective"] is None
+    assert b"hidden" not in views.part("index")

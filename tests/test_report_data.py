@@ -216,6 +216,8 @@ def test_a_run_with_everything(desk: tuple[Engine, str]) -> None:
     assert [item["seq"] for item in policy["refused"]] == [0] and "desk.purge" in policy["refused"][0]["why"]
     assert policy["never"] == ["*.purge"] and policy["asks"] == ["desk.pay"]
     assert ["desk.purge", "desk.purge is denied by policy"] in policy["denied"]
+    assert "shipping" not in head["line"]["tools"] and head["line"]["refused"] == len(policy["refused"]) == 1
+    assert {"desk.find", "desk.pay"} <= set(head["line"]["tools"])  # a call that a person settled, too
     assert "desk.purge" not in policy["offered"] and "desk.find" not in policy["uncalled"]
     limits = {item["name"]: (item["used"], item["allowed"]) for item in head["limits"]}
     assert limits["steps"][1] == 9 and limits["tokens"][1] == 100_000 and limits["cost"][1] == 1.0
@@ -266,8 +268,11 @@ def test_what_waits_is_in_the_inbox(tmp_path: Path) -> None:
         "desk.pay needs an approval, and nobody has given it yet"
     ]
     assert item["description"] == "Pay an order back." and item["schema"] and item["call_key"]
-    assert f"paor resume {waiting.run_id} --answer yes" in item["command"]
-    assert view.line(waiting.run_id)["waits_for"] == "approval"
+    assert item["command"] == f"paor resume {waiting.run_id} --answer yes --journal desk.db  # or no"
+    live = JournalView(engine.journal, live=True)
+    assert str(tmp_path / "desk.db") in live.waits()[0]["command"]
+    line = view.line(waiting.run_id)
+    assert line["waits_for"] == "approval" and line["tools"] == ["desk.pay"]
 
 
 # -- forks, erasures, redaction --------------------------------------------------------------------------------------
@@ -311,7 +316,15 @@ def test_keys_of_the_environment_are_nowhere(tmp_path: Path, monkeypatch: pytest
         *call("desk.find", order=secret),
         refine("stop", reason=f"saw {secret[::-1]}", answer=f"The order is {secret}"),
     )
-    run_id = engine.run(f"Find {secret}").run_id
+    named = {
+        "root": secret,
+        "canonical": secret,
+        "head": secret,
+        "svg": secret,
+        secret: "a key",
+        "list": [1, secret],
+    }
+    run_id = engine.run(f"Find {secret}", metadata=named).run_id
     monkeypatch.setenv("OPENAI_API_KEY", secret)
     view = JournalView(engine.journal)
     told = json.dumps([view.index(), *everything(view, run_id)])

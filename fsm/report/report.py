@@ -58,9 +58,7 @@ def report(
             )
         if rules is not None:
             still = _redacted(stack, still, ids, rules)
-        return page_html(
-            _parts(still, ids, compared=diff is not None, redacted=rules is not None, journal=name)
-        )
+        return page_html(_parts(still, ids, compared=diff is not None, redacted=rules is not None, name=name))
 
 
 def _redacted(
@@ -74,14 +72,14 @@ def _redacted(
 
 
 def _parts(
-    reader: JournalReader, run_ids: list[str], *, compared: bool, redacted: bool, journal: str
+    reader: JournalReader, run_ids: list[str], *, compared: bool, redacted: bool, name: str
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield every part of the page by its name."""
-    view = JournalView(reader)
+    view = JournalView(reader, name=name)
     yield (
         "index",
         view.index(run_ids)
-        | {"journal": journal, "open": run_ids[0] if len(run_ids) == 1 or compared else ""},
+        | {"compared": compared, "open": run_ids[0] if len(run_ids) == 1 or compared else ""},
     )
     if compared:
         yield "diff", _difference(view, run_ids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -22,8 +23,8 @@ from ..replay.restore import restore_run
 
 _USED = "SELECT step, tokens_in + tokens_out, cost_micro, time_us FROM transitions WHERE id = (? << 32 | ?)"
 _CALLS = (
-    """SELECT request ->> '$.tool', sum("trigger" = 'execute'), sum("trigger" IN ('refuse', 'withhold')) FROM transitions"""
-    """ WHERE id BETWEEN (?1 << 32 | ?2) AND (?1 << 32 | ?3) AND "trigger" IN ('execute', 'refuse', 'withhold') GROUP BY 1"""
+    """SELECT request ->> '$.tool', sum("trigger" = 'execute'), sum("trigger" IN ('refuse', 'withhold') OR NOT coalesce(guards ->> '$.action_allowed', 1))"""
+    """ FROM transitions WHERE id BETWEEN (?1 << 32 | ?2) AND (?1 << 32 | ?3) GROUP BY 1"""
 )
 
 CURRENCY = "USD"
@@ -39,6 +40,9 @@ def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
             steps, tokens, cost, time_us = found[0]
             break
     tools, calls, refused = _calls(journal, row)
+    question = question_of(journal, row)
+    if question is not None and question.tool is not None:
+        tools = sorted({*tools, question.tool})
     return {
         "id": row.run_id,
         "objective": spec.get("objective"),
@@ -58,7 +62,7 @@ def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
         "cost_micro": cost,
         "currency": CURRENCY,
         "time_us": time_us,
-        "waits_for": _waits_for(journal, row),
+        "waits_for": question.kind if question is not None else "erased" if row.status == "waiting" else "",
         "parent": [row.parent_run_id, row.parent_seq] if row.parent_run_id else None,
         "workflow": _workflow(row),
         "key": row.key,
@@ -105,11 +109,6 @@ def _workflow(row: RunRow) -> dict[str, Any] | None:
     return {"id": row.workflow_id, "round": row.round, "task": row.task}
 
 
-def _waits_for(journal: JournalReader, row: RunRow) -> str:
-    question = question_of(journal, row)
-    return question.kind if question is not None else "erased" if row.status == "waiting" else ""
-
-
 def question_of(journal: JournalReader, row: RunRow) -> Question | None:
     """Return what a run waits for, of a workflow what its waiting task asks; None for nothing, or once it was erased."""
     if row.status != "waiting":
@@ -119,7 +118,7 @@ def question_of(journal: JournalReader, row: RunRow) -> Question | None:
     return None
 
 
-def wait_of(journal: JournalReader, row: RunRow) -> dict[str, Any] | None:
+def wait_of(journal: JournalReader, row: RunRow, name: str) -> dict[str, Any] | None:
     """Return the question of a run for the inbox, with all that an answer has to know; None where there is none to be read."""
     question = question_of(journal, row)
     if question is None:
@@ -152,7 +151,7 @@ def wait_of(journal: JournalReader, row: RunRow) -> dict[str, Any] | None:
         "schema": dict(question.schema),
         "choices": [],
         "safe_to_retry": _safe_to_retry(question),
-        "command": _command(question, journal.path),
+        "command": _command(question, name),
     }
 
 
@@ -197,10 +196,12 @@ def _safe_to_retry(question: Question) -> str:
 
 def _command(question: Question, path: str) -> str:
     """Return the command line that answers a question."""
-    given = {"approval": "--answer yes", "in_doubt": "--outcome done|retry|fail"}.get(
-        question.kind, "--answer TEXT"
-    )
-    return f"paor resume {question.run_id} {given} --journal {path}"
+    given, more = {
+        "approval": ("--answer yes", "or no"),
+        "in_doubt": ("--outcome done", "or retry, or fail"),
+    }.get(question.kind, ("--answer TEXT", ""))
+    line = f"paor resume {question.run_id} {given} --journal {shlex.quote(path)}"
+    return f"{line}  # {more}" if more else line
 
 
 def value_text(value: Any) -> str:

@@ -177,10 +177,11 @@ class RunView:
 
     def _criteria(self, spec: Spec | None) -> list[dict[str, Any]]:
         met = str(self.rows.last.counters.get("criteria", "")) if self.rows.last else ""
+        judged = self.row.state in FINAL  # before its end one that is not met is open
         return [
             {
                 "criterion": text,
-                "met": met[place : place + 1] == "1" if met else None,
+                "met": met[place : place + 1] == "1" or (False if judged else None),
                 "evidence": self.rows.evidence.get(text),
             }
             for place, text in enumerate(spec.success_criteria if spec is not None else ())

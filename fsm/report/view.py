@@ -24,14 +24,16 @@ class JournalView:
 
     Args:
         journal: The `Journal`.
+        name: What people call the journal; by default its path where the page is live, else the name of its file.
         live: The page follows the journal: runs are read on, and neither replayed nor verified but by `checks`.
 
-    The form of each part is described in ``docs/report-format.md``.
+    What is in a run's part `RunView.head` says, and of its rows `RowDetails.row`.
     """
 
-    def __init__(self, journal: Readable, *, live: bool = False) -> None:
+    def __init__(self, journal: Readable, *, live: bool = False, name: str | None = None) -> None:
         self.journal = reader_of(journal, "a page takes a Journal, such as report(engine.journal, run_id)")
         self.live = live
+        self.name = name or (self.journal.path if live else os.path.basename(self.journal.path))
         self._scrub = Scrubber(environment_secrets())
         self._runs: dict[str, RunView] = {}
 
@@ -76,11 +78,15 @@ class JournalView:
     def index(self, run_ids: list[str] | None = None, title: str = "") -> dict[str, Any]:
         """Return the list of runs, newest first, and what waits; of *run_ids* only, where they are given."""
         rows = self.journal.runs() if run_ids is None else [self.journal.run(run_id) for run_id in run_ids]
-        waits = [found for row in rows if row.status == "waiting" and (found := wait_of(self.journal, row))]
+        waits = [
+            found
+            for row in rows
+            if row.status == "waiting" and (found := wait_of(self.journal, row, self.name))
+        ]
         told = {
             "version": VERSION,
             "live": self.live,
-            "journal": os.path.basename(self.journal.path),
+            "journal": os.path.basename(self.name),
             "title": title,
             "open": rows[0].run_id if len(rows) == 1 else "",
             "runs": [run_line(self.journal, row) for row in rows],
@@ -102,7 +108,7 @@ class JournalView:
 
     def wait(self, row: RunRow) -> dict[str, Any] | None:
         """Return the question of one waiting run; None where there is none to be read."""
-        found = wait_of(self.journal, row)
+        found = wait_of(self.journal, row, self.name)
         return self.clean(found) if found is not None else None
 
     def waits(self) -> list[dict[str, Any]]:
@@ -112,16 +118,14 @@ class JournalView:
         return list(found.values())
 
 
-_HASHED = frozenset({"canonical", "prev", "hash", "root", "head", "svg"})
-"""What holds no free text, and is hashed as it stands."""
-
-
 def _scrubbed(value: Any, scrub: Scrubber) -> Any:
-    """Return JSON data without the keys of the environment."""
+    """Return JSON data without the keys of the environment; a hash or a canonical row holds no free text, and stays what it is."""
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, dict):
-        return {name: item if name in _HASHED else _scrubbed(item, scrub) for name, item in value.items()}
-    if isinstance(value, list) and not (value and type(value[0]) is int):
-        return [_scrubbed(item, scrub) for item in value]
+        return {scrub(name): _scrubbed(item, scrub) for name, item in value.items()}
+    if isinstance(value, list):
+        return (
+            value if all(type(item) is int for item in value) else [_scrubbed(item, scrub) for item in value]
+        )
     return value

@@ -12,7 +12,7 @@ function sideCard(run, other, told) {
 
 // the rows of both from the difference on, a pair a line
 function pairedRows(left, right, seq) {
-  const cell = (run, i, same) => i < run.n ? el("td" + (same ? "" : ".differs"), link(`#run/${encode(run.id)}/row-${i}`, run.name("trigger", i)), el("span.sub", " → " + run.name("dest", i)), run.name("tool", i) && el("span.sub.small", " " + cut(run.name("tool", i), 60))) : el("td.sub", "ended");
+  const cell = (run, i, same) => i < run.n ? el("td" + (same ? "" : ".differs"), link(`#run/${encode(run.id)}/row-${i}`, run.name("trigger", i)), el("span.sub", " → " + run.name("dest", i)), run.name("tool", i) && el("span.sub.small", " " + cut(run.name("tool", i), 60))) : el("td.sub", "no row");
   const rows = [], end = Math.max(left.n, right.n), from = Math.max(0, seq - 2);
   for (let i = from; i < Math.min(end, seq + AFTER); i += 1) {
     const same = i < left.n && i < right.n && left.edge(i) === right.edge(i) && left.name("tool", i) === right.name("tool", i);
@@ -41,7 +41,10 @@ async function rowDifference(left, right, found) {
 async function compareView() {
   const found = await load("diff"), [left, right] = await Promise.all([openRun(found.left), openRun(found.right)]);
   const box = el("main.page", {tabindex: "-1"}), why = found.identical ? "Nothing differs but ids, times and salts." : found.detail;
-  const notes = [found.shared > 0 && `${plural(found.shared, "row")} shared by reference`, found.same_end ? "both end alike" : "they end differently", found.same_answer ? "same answer" : "another answer", found.decision_seq != null && found.decision_seq !== found.seq && `first other decision in row ${num(found.decision_seq)}`].filter(Boolean);
+  const [one, two] = [left, right].map(run => ["done", "failed"].includes(run.line.status));
+  const ends = one && two ? found.same_end ? "both end alike" : "they end differently" : one || two ? "one of them has not ended" : "neither has ended";
+  const answers = left.data.answer == null && right.data.answer == null ? "no answer" : found.same_answer ? "same answer" : "another answer";
+  const notes = [found.shared > 0 && `${plural(found.shared, "row")} shared by reference`, found.identical && left.id === right.id ? null : ends, answers, found.decision_seq != null && found.decision_seq !== found.seq && `first other decision in row ${num(found.decision_seq)}`].filter(Boolean);
   add(box, [el("h1", found.identical ? "The same run twice" : `They part at row ${num(found.seq)}`),
     el("section.card.cause", {"aria-label": "Cause"}, !found.identical && el("p", el("span.chip.acc", found.cause || "difference"), " ", el("code", found.field), found.source && el("span.sub", ` in ${found.source}`)),
       el("p.lead", why), (found.parts || []).some(name => !why.includes(name)) && el("p", "in ", names(found.parts)), el("p.sub", notes.join(" · ")), (found.others || []).length > 0 && el("p.sub", "differs, too, without being the cause: ", names(found.others))),

@@ -38,6 +38,11 @@ class RunView {
     this.extra = this.actions();
     this.box = el("main.run", {tabindex: "-1"}, this.lists.card, el("div.mid", this.machine.card, this.lanes.card, this.limits), this.row.card, this.fresh);
     this.chain = new Chain(run, chain => this.checked(chain));
+    const defects = run.data.verify?.defects.length;
+    if (defects) {
+      this.alarm.hidden = false;
+      this.alarm.append(el("b", `Checking found ${plural(defects, "defect")}.`), " What they name is not what was written. Do not rely on it.");
+    }
     this.waits();
     if (!run.n) this.row.fill([el("p.blk.sub", "There is no row yet.")]);
   }
@@ -63,10 +68,10 @@ class RunView {
 
   checked(chain) {
     this.head.told(chain);
-    if (chain.state !== "broken" || !this.alarm.hidden) return;
+    if (chain.state !== "broken" || this.run.bad >= 0) return;
     document.body.classList.add("broken");
     this.alarm.hidden = false;
-    this.alarm.append(...[el("b", `The chain is broken at row ${num(chain.bad)}.`), ` ${chain.why[0].toUpperCase()}${chain.why.slice(1)}. Do not rely on this row, nor on any later one. `, link(rowHash(this.run, chain.bad), `row ${chain.bad}`)].flatMap(item => typeof item === "string" ? visible(item) : [item]));
+    this.alarm.replaceChildren(...[el("b", `The chain is broken at row ${num(chain.bad)}.`), ` ${chain.why[0].toUpperCase()}${chain.why.slice(1)}. Do not rely on this row, nor on any later one. `, link(rowHash(this.run, chain.bad), `row ${chain.bad}`)].flatMap(item => typeof item === "string" ? visible(item) : [item]));
     this.run.bad = chain.bad;
     this.row.card.classList.toggle("doubted", this.now >= chain.bad);
     this.lists.rows.set(this.run.n, true);
@@ -100,7 +105,7 @@ class RunView {
   rowActions(i) {
     if (!live || state.index.actions === false) return null;
     const told = el("span.sub", {role: "status"});
-    return el("div.line", button(".more", () => send("fork/" + encode(this.run.id), `{"seq":${i}}`).then(answer => told.replaceChildren(...add(el("i"), [answer.run ? link("#run/" + encode(answer.run), "the fork") : "forked", answer.repeats?.length > 0 && ` has not begun: it would call again ${answer.repeats.join(", ")}`]).childNodes), error => { told.textContent = spell(error.message); }), "fork from this row"), told);
+    return el("div.line", button(".more", () => send("fork/" + encode(this.run.id), `{"seq":${i}}`).then(answer => told.replaceChildren(...add(el("i"), [answer.run ? link("#run/" + encode(answer.run), "the fork") : "forked", answer.repeats?.length > 0 && ` has not begun: it would call again ${answer.repeats.join(", ")}`, answer.next && `, goes on with ${answer.next}`]).childNodes), error => { told.textContent = spell(error.message); }), "fork from this row"), told);
   }
 
   // a row has come: nothing that is being read moves
@@ -253,7 +258,7 @@ async function route() {
     } else if (hash === "#inbox") {
       (state.inbox ||= new InboxView()).update();
       place("inbox", state.inbox.box, null, "Inbox");
-    } else if (hash === "#compare") {
+    } else if (hash === "#compare" || ((!hash || hash === "#") && index.compared)) {
       state.compare ||= await compareView();
       if (mine === turn) place("compare", state.compare, null, "Compare");
     } else {

@@ -137,6 +137,7 @@ class Hub:
         self._changes: Changes | None = None
         self._thread: threading.Thread | None = None
         self._clients = 0
+        self._erasures = 0
 
     @property
     def is_full(self) -> bool:
@@ -176,6 +177,15 @@ class Hub:
             with self._lock:
                 feed.listeners.discard(listener)
                 self._clients -= 1
+
+    def forget_erased(self) -> None:
+        """Keep nothing that was told before something was erased; called in a thread, since it reads, and before anything kept is told."""
+        erasures = self.views.erasures()
+        with self._lock:
+            if erasures != self._erasures:
+                self._erasures = erasures
+                for feed in (*self._feeds.values(), self._index):
+                    feed.kept = ()
 
     def prepare_index(self) -> None:
         """Begin to notice which runs change; called in a thread, since it reads."""
@@ -221,6 +231,7 @@ class Hub:
 
     def _tell(self) -> None:
         """Tell what is new; a run that cannot be read is named once, and holds no other one up."""
+        self.forget_erased()  # before reading: what is erased from here on is noticed the next time
         with self._lock:
             feeds = list(self._feeds.items())
         for run_id, feed in feeds:
@@ -262,6 +273,7 @@ async def run_events(hub: Hub, run_id: str, after: int) -> AsyncIterator[bytes]:
     read: Callable[..., Any] = partial(asyncio.get_running_loop().run_in_executor, hub.pool)
     with hub.listening(await read(hub.views.reader.run, run_id)) as (feed, listener):
         at, problems = after, 0
+        await read(hub.forget_erased)
         behind: list[Told] | None = None
         while not hub.is_closing():
             if behind is None:  # from the journal: what was told before is not kept for long
@@ -311,6 +323,7 @@ async def index_events(hub: Hub, last: str) -> AsyncIterator[bytes]:
         else None
     )
     with hub.listening() as (feed, listener):
+        await read(hub.forget_erased)
         count = NEWEST if last else NEWEST // 10  # who has no number has just loaded the index
         while not hub.is_closing():
             behind = feed.after(at) if at is not None and at <= feed.last else None

@@ -61,7 +61,7 @@ def search(reader: JournalReader, text: str) -> list[str]:
         JournalError: The journal cannot be read.
     """
     text = text.strip()
-    if not 0 < len(text) <= TEXT_CHARS or any("\ud800" <= char <= "\udfff" for char in text):
+    if not 0 < len(text) <= TEXT_CHARS or any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text):
         raise UsageError(f"q: expected 1 to {TEXT_CHARS} characters")
     plain, written = _pattern(text), _pattern(orjson.dumps(text).decode()[1:-1])
     found: dict[int, str] = dict(reader.query(_FACTS, (plain, written, FOUND_MAX)))

@@ -98,23 +98,29 @@ class Views:
             told = kept.view.part(name)
         return json_bytes(told | kept.checks if found["run"] else told)
 
+    def erasures(self) -> int:
+        """Return how often something was erased."""
+        return int(self.reader.query("SELECT count(*) FROM erasures")[0][0])
+
     def _index(self) -> dict[str, Any]:
-        self._forget_erased()
+        lines = self._forget_erased()
         rows = self.reader.runs()
-        told = {"open": rows[0].run_id if len(rows) == 1 else "", "runs": [self._line(row) for row in rows]}
+        shown = [self._line(row, lines) for row in rows]
+        told = {"open": rows[0].run_id if len(rows) == 1 else "", "runs": shown}
         return self._view.index([]) | told | {"waits": self.waits()} | self._added
 
     def line(self, run_id: str) -> dict[str, Any]:
         """Return one run as a line of the index."""
-        self._forget_erased()
-        return self._line(self.reader.run(run_id))
+        lines = self._forget_erased()
+        return self._line(self.reader.run(run_id), lines)
 
-    def _line(self, row: RunRow) -> dict[str, Any]:
-        line = self._lines.get(row.run_id)
+    def _line(self, row: RunRow, lines: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        """Return a line, kept in *lines* once its run has ended: those of before the reading, which an erasure leaves behind."""
+        line = lines.get(row.run_id)
         if line is None:
             line = self._view.line(row.run_id)
             if row.status in ENDED:
-                self._lines[row.run_id] = line
+                lines[row.run_id] = line
         return line
 
     def entries(self, run_id: str, first: int) -> Sequence[Mapping[str, Any]]:
@@ -125,7 +131,7 @@ class Views:
 
     def waits(self) -> list[dict[str, Any]]:
         """Return what waits for a person, newest run first."""
-        self._forget_erased()
+        lines = self._forget_erased()
         found, waits = {}, {}
         for row in self.reader.runs(status="waiting"):
             kept = self._waits.get(row.run_id)
@@ -137,7 +143,9 @@ class Views:
             if (wait := kept[1]) is not None:
                 counts = f"{wait['counts_for']}; {self._after}" if self._after else wait["counts_for"]
                 found[wait["run"], wait["seq"]] = wait | {"counts_for": counts}
-        self._waits = waits
+        with self._lock:
+            if self._lines is lines:  # nothing was erased while this was read
+                self._waits = waits
         return list(found.values())
 
     def check(self, run_id: str) -> None:
@@ -170,13 +178,14 @@ class Views:
                 del self._runs[next(iter(self._runs))]
             return kept
 
-    def _forget_erased(self) -> None:
-        """Forget all that was read before something was erased."""
-        erasures = self.reader.query("SELECT count(*) FROM erasures")[0][0]
+    def _forget_erased(self) -> dict[str, dict[str, Any]]:
+        """Forget all that was read before something was erased; return the lines that are kept now."""
+        erasures = self.erasures()
         with self._lock:
             if erasures != self._erasures:
                 self._runs, self._lines, self._waits = {}, {}, {}
                 self._erasures = erasures
+            return self._lines
 
 
 class Changes:

@@ -49,13 +49,15 @@ def report(
     """
     if everything and (name is not None or second is not None):
         raise click.UsageError("--all goes without RUN and --diff")
+    if as_json and output is None:
+        raise click.UsageError("--json tells what was written: it goes with --output")
     keep_journals("--output", output, journal)
     with reading(journal) as opened:
         one = None if everything else find_run(opened, name).run_id
         other = find_run(opened, second).run_id if second is not None else None
         text = page_of(opened, one, diff=other, redact=redaction_given(redact))
     say_or_write(text.encode("utf-8", "surrogatepass"), output)
-    if as_json and output is not None:
+    if as_json:
         say_json(
             {
                 "run_id": one,
