@@ -249,19 +249,18 @@ def test_a_call_selects_its_row_and_a_row_its_call(chromium: Any, file: Path, ru
 def test_runs_are_filtered_and_the_filter_is_an_address(chromium: Any, file: Path) -> None:
     """Text, status, reason, tool and date narrow the list; a reload keeps them."""
     with opened(chromium, file, "#runs") as seen:
-        assert seen.page.locator(".one").count() == 3
+        seen.until("document.querySelectorAll('.one').length", 3)
         seen.page.get_by_label("search").fill("late order")
-        assert seen.page.locator(".one").count() == 1
+        seen.until("document.querySelectorAll('.one').length", 1)
         seen.page.get_by_label("search").fill("")
         seen.page.get_by_label("reason").select_option("max_steps")
         assert "Look for it" in seen.text(".one")
         seen.until("location.hash", "#runs?reason=max_steps")
         seen.page.reload()
-        seen.page.wait_for_selector(".one")
-        assert seen.page.locator(".one").count() == 1
+        seen.until("document.querySelectorAll('.one').length", 1)
         seen.page.get_by_role("button", name="Clear").click()
         seen.page.get_by_label("from").fill("2031-01-01")
-        assert seen.page.locator(".one").count() == 0
+        seen.until("document.querySelectorAll('.one').length", 0)
 
 
 def test_the_inbox_of_a_file_shows_the_call_and_the_command(chromium: Any, file: Path) -> None:

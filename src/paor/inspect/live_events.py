@@ -40,6 +40,9 @@ SEND_S = 30.0
 KEPT = 1024
 """Events of a run that are kept for those who listen."""
 
+PROBLEMS_MAX = 256
+"""Runs of which it is kept why they could not go on."""
+
 BATCH = 200
 """Rows that a client is sent at once."""
 
@@ -138,6 +141,7 @@ class Hub:
         self._thread: threading.Thread | None = None
         self._clients = 0
         self._erasures = 0
+        self._problems: dict[str, tuple[int, str]] = {}
 
     @property
     def is_full(self) -> bool:
@@ -163,6 +167,8 @@ class Hub:
             feed = self._index
             if row is not None:
                 own = Feed(row.head_seq, ended=row.status in ENDED)
+                at, message = self._problems.get(row.run_id, (-1, ""))
+                own.problem = (1, message) if at == row.head_seq else own.problem
                 feed = self._feeds.setdefault(row.run_id, own)
             feed.listeners.add(listener)
             self._clients += 1
@@ -194,8 +200,13 @@ class Hub:
             self._changes = self._changes or changes
 
     def problem(self, run_id: str, message: str) -> None:
-        """Tell all who listen that a run could not go on."""
+        """Tell all who listen that a run could not go on, and who comes later, as long as it has no new row."""
+        at = self.views.reader.run(run_id).head_seq
         with self._lock:
+            self._problems.pop(run_id, None)
+            self._problems[run_id] = at, message
+            while len(self._problems) > PROBLEMS_MAX:
+                del self._problems[next(iter(self._problems))]
             feed = self._feeds.get(run_id)
             if feed is not None:
                 feed.problem = feed.problem[0] + 1, message
