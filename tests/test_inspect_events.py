@@ -345,7 +345,7 @@ def test_a_run_is_checked_when_it_has_ended(tmp_path: Path, monkeypatch: pytest.
                 with browser.events(f"events/{waiting}") as events:
                     assert [name for name, _, _ in events] == ["row", "row", "row", "end"]
             told = browser.get(f"data/run/{waiting}").json
-            assert told["replay"]["identical"] is True and told["verify"] == {"defects": []}
+            assert told["replay"]["identical"] is True and told["verify"] == {"defects": [], "count": 0}
             assert checked == [waiting]
             monkeypatch.setattr("paor.inspect.views.CHECKED_ROWS", 2)
             with browser.events(f"events/{long}") as events:

@@ -308,6 +308,33 @@ def test_what_was_erased_is_nowhere(desk: tuple[Engine, str]) -> None:
     )
 
 
+def test_a_row_that_lacks_one_text_is_marked(desk: tuple[Engine, str]) -> None:
+    """A prompt, a reply or what was set: the rows that name it, and no other; a fork's row by the text that its parent stored."""
+    engine, run_id = desk
+    forked = engine.fork(run_id, at_seq=3, drive=False).run_id
+    rows = engine.journal.transitions(run_id)
+    reply = rows[2].outcome["reply"]["n"]
+    engine.journal.erase(run_id, payloads=[reply], force=True, others="keep")
+    marked = [
+        bool(flags & ERASED) for flags in JournalView(engine.journal).part(f"run/{run_id}")["rows"]["flags"]
+    ]
+    assert marked == [row.seq == 2 for row in rows]
+    shared = JournalView(engine.journal).part(f"run/{forked}")["rows"]["flags"]
+    assert [bool(flags & ERASED) for flags in shared] == [seq == 2 for seq in range(4)]
+
+
+def test_all_defects_are_counted_and_the_first_are_named(desk: tuple[Engine, str], tmp_path: Path) -> None:
+    """However many there are."""
+    engine, run_id = desk
+    engine.journal.close()
+    with closing(sqlite3.connect(tmp_path / "desk.db")) as file, file:
+        file.execute("UPDATE payloads SET body = body || ' ' WHERE typeof(body) = 'text'")
+    with Journal(tmp_path / "desk.db", read_only=True) as journal:
+        found = JournalView(journal).run(run_id).checks()["verify"]
+        known = [item for item in journal.verify() if item.run_id == run_id]
+    assert found["count"] == len(known) > len(found["defects"]) == 50
+
+
 def test_keys_of_the_environment_are_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not in a prompt, an argument, a result or the objective, and neither backwards."""
     secret = "sk-test-4a7Bd91kQz55"

@@ -188,7 +188,7 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
         waiting = before is not None and before.trigger == "wait"
         case, note = _case(journal, row, place, taken)
         request, outcome = row_words(taken, case)
-        repeats = _repeats(rows[:place], case)
+        repeats = repeated_calls(case, _executed(rows[:place], case))
         outcome += f"; it repeats {repeats}" if repeats else ""
         candidates = _candidates(
             machine.rows_of(source, waiting=waiting),
@@ -229,13 +229,20 @@ def _case(
             body = journal.intact(taken.run, taken.request["spec"]["n"], taken.request["spec"].get("digest"))
             run = run.under(amend_spec(run.spec, body))
         return read_case(run, recorded_outcome(journal, run, taken), RunResources(run.spec), taken.at), ""
-    except (Erased, JournalDamaged) as error:
-        if isinstance(error, Erased) or "erased" in str(error):
-            return None, "what the guards looked at was erased; their values stand in the journal"
-        raise
+    except JournalDamaged as error:
+        if "erased" not in str(error):
+            raise
+        return None, not_derived(error)
     except (PaorError, ValidationError, ValueError, LookupError, TypeError, AssertionError) as error:
-        text = str(error).partition("\n")[0]
-        return None, f"what the guards looked at cannot be derived: {type(error).__name__}: {text}"
+        return None, not_derived(error)
+
+
+def not_derived(error: Exception) -> str:
+    """Return why it cannot be derived what the guards of a row looked at, in one line."""
+    if isinstance(error, Erased) or "erased" in str(error):
+        return "what the guards looked at was erased; their values stand in the journal"
+    text = str(error).partition("\n")[0]
+    return f"what the guards looked at cannot be derived: {type(error).__name__}: {text}"
 
 
 def _open_question(journal: JournalReader, row: RunRow, seq: int) -> Question | None:
@@ -247,13 +254,25 @@ def _open_question(journal: JournalReader, row: RunRow, seq: int) -> Question | 
     return None
 
 
-def _repeats(rows: Sequence[Transition], case: GuardContext | None) -> str:
-    """Return which earlier calls a call repeats that was blocked or held back for that, as ``action 2 (row 4)``; empty for none."""
+def _executed(rows: Sequence[Transition], case: GuardContext | None) -> list[tuple[int, int]]:
+    """Return action and row of the executed calls that are the same as the case's."""
+    key = case.intent.key if case is not None and case.intent is not None else None
+    return [
+        (row.action, row.seq) for row in rows if row.trigger == "execute" and row.outcome.get("key") == key
+    ]
+
+
+def repeated_calls(case: GuardContext | None, earlier: Sequence[tuple[int, int]]) -> str:
+    """
+    Return which earlier calls a call repeats that was blocked or held back for that, as ``action 2 (row 4)``; empty for none.
+
+    Args:
+        case: Of the row that blocked it.
+        earlier: Action and row of every executed call with its key, oldest first.
+    """
     if case is None or case.intent is None or (case.duplicate is None and not case.repeated):
         return ""
-    key = case.intent.key
-    earlier = [row for row in rows if row.trigger == "execute" and row.outcome.get("key") == key]
-    named = [f"action {row.action} (row {row.seq})" for row in earlier[-REPEATS_NAMED:]]
+    named = [f"action {action} (row {seq})" for action, seq in earlier[-REPEATS_NAMED:]]
     more = len(earlier) - len(named)
     return ", ".join(named) + (f" and {more:,} more before" if more else "")
 

@@ -12,13 +12,14 @@ docs/spec-coverage.md, A011, A037, A038, A045, A069, A101, D22.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...states.base.errors import Erased, JournalDamaged, JournalError, LeaseHeld, ToolError, UsageError
 from ...states.records.outcomes import Usage
 from ...states.records.plans import TASKS_MAX, PlannedTask
+from ...states.records.questions import Question
 from ...states.run.spec import TASK_TOOL, Mode, Spec
 from ...states.run.state import Run
 from ...states.settings.limits import Limits, merged_limits, recorded_limits
@@ -386,6 +387,15 @@ def waiting_task(journal: JournalReader, row: RunRow) -> str | None:
         return None
     tasks = [run for run, _, task in runs_of(journal, row.workflow_id, row.round) if task > 0]
     return tasks[-1] if tasks and journal.run(tasks[-1]).status == "waiting" else None
+
+
+def open_question(journal: JournalReader, row: RunRow) -> Question | None:
+    """Return what a run waits for, of a workflow what its waiting task asks; None for nothing, or once it was erased."""
+    if row.status != "waiting":
+        return None
+    with suppress(Erased, JournalDamaged):
+        return restore_run(journal, waiting_task(journal, row) or row.run_id)[0].waiting_for
+    return None
 
 
 def used_tools(journal: JournalReader, row: RunRow) -> list[str]:

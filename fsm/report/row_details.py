@@ -6,18 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..decision.guard_context import GuardContext
-from ..explain.why import guard_fact, outcome_words, request_words, row_words
+from ..explain.why import guard_fact, repeated_calls, row_words
 from ..journal.reader import JournalReader
 from ..journal.record import PREV_HASH, canonical_row
 from ..journal.rows import StoredDocument, Transition
 from ..machine.guards import GUARDS
 from ..machine.machine import Machine
 from .run_rows import RunRows
-
-REPEATS_NAMED = 3
-"""Most earlier calls that are named of those that a blocked call repeats."""
-
-BINARY_SHOWN = "text/"
 
 
 class RowDetails:
@@ -28,7 +23,10 @@ class RowDetails:
         journal: That holds the run.
         number: The run's own number.
         rows: Its columns.
-        documents: Its documents.
+        documents: Its documents, by number.
+
+    Attributes:
+        texts: By run number and payload number, such as ``3.17``, every text that the rows name.
     """
 
     def __init__(
@@ -36,6 +34,7 @@ class RowDetails:
     ) -> None:
         self.journal, self.number, self.rows = journal, number, rows
         self.documents = documents
+        self.given = [item for item in documents if is_given(item)]
         self.texts: dict[str, dict[str, Any]] = {}
 
     def row(
@@ -55,7 +54,6 @@ class RowDetails:
             "hash": row.hash,
             "asked": asked,
             "came": came,
-            "fact": came,
             "words": self._facts(row, case, machine),
             "note": "" if case is not None else note,
             "prompt": prompt,
@@ -77,7 +75,8 @@ class RowDetails:
         """Return what each guard looked at, where that says more than the guard's own sentence."""
         if case is None:
             return {}
-        repeats = self._repeats(row, case)
+        known = self.rows.by_key.get(case.intent.key, ()) if case.intent is not None else ()
+        repeats = repeated_calls(case, [item for item in known if item[1] < row.seq])
         told = {}
         for name in row.guards:
             guard = machine.guards.get(name)
@@ -85,23 +84,14 @@ class RowDetails:
                 told[name] = guard_fact(guard, name, case, repeats)
         return told
 
-    def _repeats(self, row: Transition, case: GuardContext) -> str:
-        if case.intent is None or (case.duplicate is None and not case.repeated):
-            return ""
-        earlier = [item for item in self.rows.by_key.get(case.intent.key, ()) if item[1] < row.seq]
-        named = [f"action {action} (row {seq})" for action, seq in earlier[-REPEATS_NAMED:]]
-        more = len(earlier) - len(named)
-        return ", ".join(named) + (f" and {more:,} more before" if more else "")
-
     def _documents(self, row: Transition) -> list[StoredDocument]:
         """Return the documents that a row has produced, of the first one those that the run was given, too; their texts go to `texts`."""
-        first = int(row.outcome.get("first", -1)) if row.trigger == "execute" else -1
-        last = first + int(row.outcome.get("documents", 0)) if first >= 0 else -1
-        found = [
-            item
-            for item in self.documents
-            if first <= item.number < last or (row.seq == 0 and "_action0_" in item.label)
-        ]
+        found = [item for item in self.given if row.seq == 0]
+        if (
+            row.trigger == "execute" and "first" in row.outcome
+        ):  # numbers are places: documents are numbered from 0
+            first = int(row.outcome["first"])
+            found += self.documents[first : first + int(row.outcome.get("documents", 0))]
         for item in found:
             self._text(self.number, {"n": item.payload})
         return found
@@ -120,4 +110,6 @@ class RowDetails:
         return name
 
 
-__all__ = ["RowDetails", "outcome_words", "request_words"]
+def is_given(document: StoredDocument) -> bool:
+    """Return whether a run was given a document at its start."""
+    return "_action0_" in document.label

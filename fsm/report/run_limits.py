@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...states.run.counters import COLUMN_COUNTERS
 from ...states.run.spec import Spec
 from ...states.run.state import Counters
-from ...tools.policy import denial, matches
+from ...tools.policy import denial
 from ..explain.calls import RunCall
 from ..journal.rows import Transition
 from .run_rows import RunRows
@@ -36,10 +37,7 @@ def limits_of(spec: Spec, last: Transition | None) -> list[dict[str, Any]]:
 def _counters(last: Transition | None) -> Counters:
     if last is None:
         return Counters()
-    columns = {
-        name: getattr(last, name)
-        for name in ("step", "action", "retries", "tokens_in", "tokens_out", "cost_micro", "time_us")
-    }
+    columns = {name: getattr(last, name) for name in COLUMN_COUNTERS}
     return Counters(**columns, **dict(last.counters))
 
 
@@ -67,55 +65,56 @@ def policy_of(
         "uncalled": [name for name in offered if name not in called],
         "denied": [[name, told] for name, told in why.items()],
         "refused": [{"seq": seq, "tool": tool, "why": told} for seq, tool, told in refused],
-        "asks_never_met": [
-            pattern for pattern in asks if not any(matches(name, (pattern,)) for name in names)
-        ],
     }
 
 
+Used = tuple[int, int, int, int]
+"""Of one row: tokens in, tokens out, cost in millionths, and microseconds of work."""
+
+
 def cost_of(rows: RunRows, calls: Sequence[RunCall]) -> dict[str, list[list[Any]]]:
-    """Return where tokens, time and money went: by kind of request, by tool and by model."""
+    """
+    Return where tokens, time and money went: by ``kind`` of request, by ``tool`` and by ``model``, the dearest first.
+
+    Of a kind and a model: name, requests, tokens in and out, cost in millionths, microseconds. Of a tool: name, calls, failed
+    ones, microseconds, cost in millionths.
+    """
     kinds: dict[str, list[Any]] = {}
     models: dict[str, list[Any]] = {}
-    kind_names, model_names = list(rows.tables["kind"]), list(rows.tables["model"])
-    tool_names = list(rows.tables["tool"])
-    tool_costs: dict[str, list[int]] = {}
-    for kind, model, tool, used in _each(rows):
-        name = kind_names[kind]
-        if name not in ("none", "recall"):
-            _add(kinds, name, used)
-        if model >= 0:
-            _add(models, model_names[model], used)
-        if name == "tool" and tool >= 0:
-            spent = tool_costs.setdefault(tool_names[tool], [0, 0])
-            spent[0] += used[2]
-            spent[1] += used[3]
     tools: dict[str, list[Any]] = {}
     for call in calls:
         if call.started_at is not None:
-            found = tools.setdefault(call.tool, [call.tool, 0, 0, 0, 0])
-            found[1] += 1
-            found[2] += call.outcome == "failed"
-    for name, (cost, time_us) in tool_costs.items():
-        if name in tools:
-            tools[name][3:] = time_us, cost
-    return {"kind": _sorted(kinds), "tool": _sorted(tools), "model": _sorted(models)}
+            counted = tools.setdefault(call.tool, [call.tool, 0, 0, 0, 0])
+            counted[1] += 1
+            counted[2] += call.outcome == "failed"
+    for kind, model, tool, used in _each(rows):
+        if kind not in ("none", "recall"):
+            _add(kinds, kind, used)
+        if model:
+            _add(models, model, used)
+        if kind == "tool" and tool in tools:
+            tools[tool][3] += used[3]
+            tools[tool][4] += used[2]
+    return {
+        "kind": sorted(kinds.values(), key=lambda item: (-item[4], -item[1], item[0])),
+        "tool": sorted(tools.values(), key=lambda item: (-item[4], -item[1], item[0])),
+        "model": sorted(models.values(), key=lambda item: (-item[4], -item[1], item[0])),
+    }
 
 
-def _each(rows: RunRows) -> Iterator[tuple[int, int, int, tuple[int, int, int, int]]]:
+def _each(rows: RunRows) -> Iterator[tuple[str, str, str, Used]]:
+    """Yield kind, model and tool of each row by name, empty for none, and what it used."""
     columns = rows.columns
+    names = {name: [*rows.tables[name], ""] for name in ("kind", "model", "tool")}  # -1 is the last, for none
     used = zip(columns["tokens_in"], columns["tokens_out"], columns["cost"], columns["took"], strict=True)
-    yield from zip(columns["kind"], columns["model"], columns["tool"], used, strict=True)
+    for kind, model, tool, spent in zip(
+        columns["kind"], columns["model"], columns["tool"], used, strict=True
+    ):
+        yield names["kind"][kind], names["model"][model], names["tool"][tool], spent
 
 
-def _add(found: dict[str, list[Any]], name: str, used: tuple[int, int, int, int]) -> None:
+def _add(found: dict[str, list[Any]], name: str, used: Used) -> None:
     total = found.setdefault(name, [name, 0, 0, 0, 0, 0])
     total[1] += 1
     for place, value in enumerate(used, 2):
         total[place] += value
-
-
-def _sorted(found: Mapping[str, list[Any]]) -> list[list[Any]]:
-    return sorted(
-        found.values(), key=lambda item: (-item[-2] if len(item) > 5 else -item[-1], -item[1], item[0])
-    )

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from ...states.base.errors import Erased, JournalDamaged, PaorError
+from ...states.base.errors import PaorError
 from ...states.records.questions import Question
 from ...states.run.phase_names import FINAL
 from ...states.run.reasons import REASONS
@@ -18,7 +18,7 @@ from ...states.run.spec import Spec
 from ...tools.approvals import approval_needed
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
-from ..lifecycle.subruns import waiting_task
+from ..lifecycle.subruns import open_question
 from ..replay.restore import restore_run
 
 _USED = "SELECT step, tokens_in + tokens_out, cost_micro, time_us FROM transitions WHERE id = (? << 32 | ?)"
@@ -26,9 +26,6 @@ _CALLS = (
     """SELECT request ->> '$.tool', sum("trigger" = 'execute'), sum("trigger" IN ('refuse', 'withhold') OR NOT coalesce(guards ->> '$.action_allowed', 1))"""
     """ FROM transitions WHERE id BETWEEN (?1 << 32 | ?2) AND (?1 << 32 | ?3) GROUP BY 1"""
 )
-
-CURRENCY = "USD"
-"""Of the price list that is shipped."""
 
 
 def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
@@ -40,7 +37,7 @@ def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
             steps, tokens, cost, time_us = found[0]
             break
     tools, calls, refused = _calls(journal, row)
-    question = question_of(journal, row)
+    question = open_question(journal, row)
     if question is not None and question.tool is not None:
         tools = sorted({*tools, question.tool})
     return {
@@ -49,7 +46,7 @@ def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
         "state": row.state,
         "status": row.status,
         "reason": row.reason,
-        "verdict": verdict_words(journal, row),
+        "verdict": verdict_words(row),
         "model": spec.get("model"),
         "mode": spec.get("mode"),
         "created_at": row.created_at,
@@ -60,7 +57,6 @@ def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
         "refused": refused,
         "tokens": tokens,
         "cost_micro": cost,
-        "currency": CURRENCY,
         "time_us": time_us,
         "waits_for": question.kind if question is not None else "erased" if row.status == "waiting" else "",
         "parent": [row.parent_run_id, row.parent_seq] if row.parent_run_id else None,
@@ -80,7 +76,7 @@ def spec_data(journal: JournalReader, row: RunRow) -> dict[str, Any]:
     return {}
 
 
-def verdict_words(journal: JournalReader, row: RunRow) -> str:
+def verdict_words(row: RunRow) -> str:
     """Return how a run stands, in a few words."""
     if row.state in FINAL:
         return f"{row.state}: {REASONS.get(row.reason or '', row.reason or 'no reason')}"
@@ -109,18 +105,9 @@ def _workflow(row: RunRow) -> dict[str, Any] | None:
     return {"id": row.workflow_id, "round": row.round, "task": row.task}
 
 
-def question_of(journal: JournalReader, row: RunRow) -> Question | None:
-    """Return what a run waits for, of a workflow what its waiting task asks; None for nothing, or once it was erased."""
-    if row.status != "waiting":
-        return None
-    with suppress(Erased, JournalDamaged):
-        return restore_run(journal, waiting_task(journal, row) or row.run_id)[0].waiting_for
-    return None
-
-
 def wait_of(journal: JournalReader, row: RunRow, name: str) -> dict[str, Any] | None:
     """Return the question of a run for the inbox, with all that an answer has to know; None where there is none to be read."""
-    question = question_of(journal, row)
+    question = open_question(journal, row)
     if question is None:
         return None
     asks = journal.run(question.run_id)
@@ -149,7 +136,6 @@ def wait_of(journal: JournalReader, row: RunRow, name: str) -> dict[str, Any] | 
         "cost_micro": run.counters.cost_micro,
         "call_key": question.key,
         "schema": dict(question.schema),
-        "choices": [],
         "safe_to_retry": _safe_to_retry(question),
         "command": _command(question, name),
     }

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from ...states.base.errors import PaorError, UsageError
-from ...states.run.phase_names import DONE, FINAL
+from ...states.run.phase_names import FINAL
 from ...states.run.spec import Spec
 from ..diagrams.playable import playable
 from ..explain.calls import RunCall, change_of
 from ..journal.erasure_log import erasures_of, numbers_of, ranges_of
 from ..journal.file import damage_told
+from ..journal.lineage import part_with
 from ..journal.reader import JournalReader
-from ..journal.record import SORTED_COLUMNS
-from ..journal.rows import Transition, transition_of
+from ..journal.rows import StoredDocument, Transition, transition_of
 from ..lifecycle.subruns import runs_of
 from ..machine.machine import MACHINE, Machine
 from ..replay.machines import machines_of
 from ..replay.replay import replay
+from ..verify.references import references
 from ..verify.verify import run_defects
 from ..versioning.amendments import amend_spec
-from .row_details import RowDetails
+from .row_details import RowDetails, is_given
 from .run_limits import cost_of, limits_of, policy_of
 from .run_lines import arguments_of, run_line, spec_data
 from .run_rows import RunRows
@@ -57,6 +59,7 @@ class RunView:
         self._states = RunStates(journal, self.run_id, self.parts)
         self._breaks: list[Transition] = []
         self._machines: list[Machine | None] = []
+        self._documents_at: tuple[int, list[StoredDocument]] = (-1, [])
         self.advance()
 
     # -- reading on ------------------------------------------------------------------------------------------------
@@ -75,7 +78,7 @@ class RunView:
                     row = transition_of(item)
                     if "spec" in row.request or not self._breaks or self._breaks[-1].run != row.run:
                         self._breaks.append(row)
-                    self.rows.add(row, change_of(self.journal, row), erased=row.change.get("n") in erased)
+                    self.rows.add(row, change_of(self.journal, row), erased=self._lacks(row, erased))
             if len(self._machines) != len(self._breaks) + 1:
                 self._machines = machines_of(self.journal, self.row.run, self._breaks)
         return self.rows.count - before
@@ -90,10 +93,17 @@ class RunView:
                 found += self.journal.own_rows(part.run, low, high)
         return found
 
-    def _erased(self) -> frozenset[int]:
-        return frozenset(
-            numbers_of([item for part in self.parts for item in erasures_of(self.journal, part)])
-        )
+    def _erased(self) -> dict[int, frozenset[int]]:
+        """Return the numbers of the texts that were erased, by the run that each belongs to."""
+        return {part: frozenset(numbers_of(erasures_of(self.journal, part))) for part in self.parts}
+
+    def _lacks(self, row: Transition, erased: Mapping[int, frozenset[int]]) -> bool:
+        """Return whether a text of a row was erased; of a fork's own row also one that its parent stored."""
+        if not any(erased.values()):
+            return False
+        numbers = [item["n"] for item in references([row.request, row.outcome, row.change])]
+        parts = tuple(self.parts.values())
+        return any(number in erased[part_with(parts, "first_payload", number).run] for number in numbers)
 
     def _machine(self, seq: int) -> Machine | None:
         """Return the machine that decided row *seq*; None once its record was erased."""
@@ -117,7 +127,7 @@ class RunView:
             raise UsageError(f"run {self.run_id} has no rows {first:,} and later")
         values = self._values(first, min(first + CHUNK, self.rows.count))
         rows = [transition_of(item) for item in values]
-        details = RowDetails(self.journal, self.row.run, self.rows, self.journal.documents(self.run_id))
+        details = RowDetails(self.journal, self.row.run, self.rows, self._stored())
         found = []
         for plain, (row, case) in zip(values, self._states.cases(rows), strict=True):
             machine = self._machine(row.seq) or MACHINE
@@ -135,18 +145,11 @@ class RunView:
         row, spec = self.row, self._spec()
         line = run_line(self.journal, row)
         calls = self.rows.reader.calls
-        ended = row.state in FINAL
         return {
             "line": line,
             "criteria": self._criteria(spec),
             "answer": self.rows.answer,
-            "tone": "done"
-            if row.state == DONE
-            else "failed"
-            if ended
-            else "waits"
-            if row.status == "waiting"
-            else "runs",
+            "tone": _TONES[row.status],
             "facts": self._facts(),
             "chain": self._chain(),
             **(self.checks() if self.checked else {"replay": None, "verify": None}),
@@ -212,11 +215,12 @@ class RunView:
             }
             for number, part in self.parts.items()
         ]
-        return {"parts": parts, "head": self.row.head_hash.hex(), "hashed": list(SORTED_COLUMNS)}
+        return {"parts": parts, "head": self.row.head_hash.hex()}
 
     def checks(self) -> dict[str, Any]:
         """Return what a replay and a verification of the run find; takes about a millisecond a row."""
-        return {"replay": self._replay(), "verify": {"defects": self._defects()}}
+        defects = self._defects()
+        return {"replay": self._replay(), "verify": {"defects": defects[:_SHOWN], "count": len(defects)}}
 
     def _replay(self) -> dict[str, Any]:
         try:
@@ -226,6 +230,7 @@ class RunView:
                 "identical": False,
                 "rows": 0,
                 "divergences": [],
+                "count": 0,
                 "unchecked": [],
                 "changed": [],
                 "error": str(error),
@@ -242,6 +247,7 @@ class RunView:
                 }
                 for item in found.divergences[:_SHOWN]
             ],
+            "count": len(found.divergences),
             "unchecked": [
                 {"seq": item.seq, "field": item.field, "why": item.why} for item in found.unchecked[:_SHOWN]
             ],
@@ -250,7 +256,7 @@ class RunView:
 
     def _defects(self) -> list[str]:
         try:
-            return [str(item) for number in self.parts for item in run_defects(self.journal, number)][:_SHOWN]
+            return [str(item) for number in self.parts for item in run_defects(self.journal, number)]
         except PaorError as error:
             return [str(error)]
 
@@ -268,8 +274,6 @@ class RunView:
             "outcome": call.outcome,
             "result": call.result,
             "key": rows.keys[index],
-            "started_at": call.started_at,
-            "ended_at": call.ended_at,
             "took_us": call.ended_at - call.started_at if call.ended_at and call.started_at else None,
             "cost_micro": rows.costs[index],
             "caller": call.caller,
@@ -286,20 +290,25 @@ class RunView:
             ],
         }
 
+    def _stored(self) -> list[StoredDocument]:
+        """Return the documents, read again once there are more rows."""
+        if self._documents_at[0] != self.rows.count:
+            self._documents_at = self.rows.count, self.journal.documents(self.run_id)
+        return self._documents_at[1]
+
     def _documents(self) -> list[dict[str, Any]]:
         found = []
-        for item in self.journal.documents(self.run_id):
+        for item in self._stored():
             payload = self.journal.find_payload(self.row.run, item.payload)
             found.append(
                 {
                     "number": item.number,
                     "label": item.label,
-                    "position": item.position,
                     "name": item.name,
                     "mime": item.mime,
                     "bytes": item.bytes,
                     "digest": item.digest,
-                    "given": "_action0_" in item.label,
+                    "given": is_given(item),
                     "erased": payload is None or payload.body is None,
                     "text": f"{self.row.run}.{item.payload}",
                 }
@@ -334,7 +343,10 @@ class RunView:
 
 
 _SHOWN = 50
-"""Differences and defects that are named."""
+"""Differences and defects that are named; all are counted."""
+
+_TONES = {"done": "done", "failed": "failed", "waiting": "waits", "running": "runs"}
+"""By status of a run how the page colours it."""
 
 
 def _ranges(text: str) -> str:

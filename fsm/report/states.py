@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import asdict, replace
 from pydantic import ValidationError
 
-from ...states.base.errors import Erased, JournalDamaged, PaorError
+from ...states.base.errors import JournalDamaged, PaorError
 from ...states.run.counters import COLUMN_COUNTERS
 from ...states.run.state import Change, Counters, Run
 from ..decision.guard_context import GuardContext
 from ..decision.run_resources import RunResources
+from ..explain.why import not_derived
 from ..journal.lineage import SharedPart
 from ..journal.reader import JournalReader
 from ..journal.recorded_outcome import recorded_outcome
@@ -67,14 +68,7 @@ class RunStates:
         return self.kept[seq] if seq in self.kept else run_before(self.journal, self.run_id, seq)
 
     def _end(self, seq: int, error: Exception) -> None:
-        self.ends = seq
-        gone = isinstance(error, Erased) or "erased" in str(error)
-        told = str(error).partition("\n")[0]
-        self.note = (
-            "what the guards looked at was erased; their values stand in the journal"
-            if gone
-            else f"what the guards looked at cannot be derived: {type(error).__name__}: {told}"
-        )
+        self.ends, self.note = seq, not_derived(error)
 
     def _before(self, run: Run, row: Transition) -> Run:
         """Return the run that *row* decided on, under the name and the spec that were in force."""

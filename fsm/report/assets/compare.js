@@ -7,7 +7,7 @@ function sideCard(run, other, told) {
   return el("section.card.side", {"aria-label": told}, el("div.line", el("span.chip", told), el("span.pill." + (TONES[data.tone] || "runs"), verdictWords(line))),
     el("h2", link("#run/" + encode(run.id), cut(line.objective ?? "(erased)", 300))), pairs([["run", hashes(run.id)],
       more("model", line.model, other.line.model), more("rows", num(run.n), num(other.n)), more("steps", num(line.steps), num(other.line.steps)), more("tokens", num(line.tokens), num(other.line.tokens)),
-      more("cost", money(line.cost_micro, line.currency), money(other.line.cost_micro, other.line.currency)), more("worked", dur(line.time_us), dur(other.line.time_us))]));
+      more("cost", money(line.cost_micro), money(other.line.cost_micro)), more("worked", dur(line.time_us), dur(other.line.time_us))]));
 }
 
 // the rows of both from the difference on, a pair a line

@@ -98,10 +98,7 @@ const own = (object, name) => object && Object.hasOwn(object, name) ? object[nam
 
 const num = value => Number(value).toLocaleString("en-GB");
 const plural = (n, word) => num(n) + " " + word + (n === 1 ? "" : "s");
-function money(micro, currency) {
-  const amount = (micro / 1e6).toFixed(micro && Math.abs(micro) < 1000 ? 6 : 4);
-  return currency ? amount + " " + currency : amount;
-}
+const money = micro => (micro / 1e6).toFixed(micro && Math.abs(micro) < 1000 ? 6 : 4);
 function dur(us) {
   if (us < 1000) return Math.round(us) + " µs";
   if (us < 1e6) return Math.round(us / 1e3) + " ms";

@@ -19,7 +19,7 @@ function chainFact(chain) {
 
 function replayFact(replay) {
   if (!replay) return null;
-  const different = replay.divergences.length, open = (replay.unchecked || []).length;
+  const different = replay.count ?? replay.divergences.length, open = (replay.unchecked || []).length;
   const told = replay.identical ? el("span.ok", "✓ identical") : replay.error ? el("span.bad", "× not possible") : different ? el("span.bad", `× ${plural(different, "divergence")}`) : el("span", "not in full");
   return fact("replay", told, open > 0 && el("span.sub", ` ${num(open)} unchecked`));
 }
@@ -53,9 +53,9 @@ class Head {
   fill() {
     const {data, line} = this.run, wait = waited(this.run), list = data.criteria;
     const facts = [fact("chain", this.chain, " ", data.chain.head && el("span.mono.sub", {title: data.chain.head}, data.chain.head.slice(0, 8))),
-      replayFact(data.replay), data.verify && fact("verify", data.verify.defects.length ? el("span.bad", `× ${plural(data.verify.defects.length, "defect")}`) : el("span.ok", "✓")),
+      replayFact(data.replay), data.verify && fact("verify", data.verify.defects.length ? el("span.bad", `× ${plural(data.verify.count ?? data.verify.defects.length, "defect")}`) : el("span.ok", "✓")),
       line.model && fact("model", line.model), fact("began UTC", when(line.created_at)), fact("worked", dur(line.time_us)), wait > 0 && fact("waited for a person", dur(wait)),
-      fact("tokens", num(line.tokens)), fact("cost", money(line.cost_micro, line.currency)), data.redacted && fact("texts", "redacted")];
+      fact("tokens", num(line.tokens)), fact("cost", money(line.cost_micro)), data.redacted && fact("texts", "redacted")];
     this.node.replaceChildren(
       el("div.line", el("h1", line.objective ?? "(the objective was erased)"), el("span.pill." + (TONES[data.tone] || "runs"), verdictWords(line))),
       list.length > 0 && el("ul.crit", {"aria-label": "Criteria"}, list.slice(0, CRITERIA_SHOWN).map(criterion), list.length > CRITERIA_SHOWN && el("li", el("details", el("summary.more", `${num(list.length - CRITERIA_SHOWN)} more`), el("ul.crit", list.slice(CRITERIA_SHOWN).map(criterion))))),

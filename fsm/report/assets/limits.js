@@ -24,8 +24,8 @@ function couldNot(run) {
 }
 
 function limitsUsed(run) {
-  const shown = run.data.limits.filter(item => item.allowed != null || item.used), {currency} = run.line;
-  return el("div", el("h3", "Used of allowed"), shown.length ? el("div.meters", shown.map(item => meter(item.name, item.used, item.allowed, own(UNITS, item.unit) || num))) : el("p.sub", run.data.policy ? "No limit was set." : "Erased, too."), currency && el("p.sub.small", `money in ${currency}`));
+  const shown = run.data.limits.filter(item => item.allowed != null || item.used);
+  return el("div", el("h3", "Used of allowed"), shown.length ? el("div.meters", shown.map(item => meter(item.name, item.used, item.allowed, own(UNITS, item.unit) || num))) : el("p.sub", run.data.policy ? "No limit was set." : "Erased, too."));
 }
 
 // cost by kind, tool or model: a bar of shares and a table

@@ -38,7 +38,7 @@ class RunView {
     this.extra = this.actions();
     this.box = el("main.run", {tabindex: "-1"}, this.lists.card, el("div.mid", this.machine.card, this.lanes.card, this.limits), this.row.card, this.fresh);
     this.chain = new Chain(run, chain => this.checked(chain));
-    const defects = run.data.verify?.defects.length;
+    const defects = run.data.verify?.count;
     if (defects) {
       this.alarm.hidden = false;
       this.alarm.append(el("b", `Checking found ${plural(defects, "defect")}.`), " What they name is not what was written. Do not rely on it.");

@@ -97,7 +97,7 @@ function countersPart(run, i, row) {
     return meter(name, value, limit.allowed, own(UNITS, limit.unit) || num);
   });
   const columns = run.columns;
-  const spent = [["step", num(columns.step[i])], ["this row", [dur(run.took(i)), columns.tokens_in[i] + columns.tokens_out[i] ? `${num(columns.tokens_in[i])} in, ${num(columns.tokens_out[i])} out` : "", columns.cost[i] ? money(columns.cost[i], run.line.currency) : ""].filter(Boolean).join(" · ")]];
+  const spent = [["step", num(columns.step[i])], ["this row", [dur(run.took(i)), columns.tokens_in[i] + columns.tokens_out[i] ? `${num(columns.tokens_in[i])} in, ${num(columns.tokens_out[i])} out` : "", columns.cost[i] ? money(columns.cost[i]) : ""].filter(Boolean).join(" · ")]];
   return part("Counters and budget", null, el("div.meters", lines), pairs([...spent, ...rest]));
 }
 
@@ -128,7 +128,7 @@ function callPart(run, i) {
   if (!call) return null;
   const decided = call.decided.map(one => el("div", decisionOf(one), ` at ${clock(one.at)}`, one.actor && ` by ${one.actor}`, one.reason && `: ${one.reason}`, one.seq != null && [" ", link(rowHash(run, one.seq), `row ${one.seq}`)]));
   return part("Call", chip(labelOf(call)), call.args.length > 0 && el("div.exact", el("dl", call.args.map(([name, value]) => [el("dt", name), el("dd.mono", value)]))),
-    pairs([["tool", [el("b", call.tool || "(erased)"), call.effect && ` ${call.effect}`]], ["result", call.result], ["decided", decided.length > 0 && decided], ["cost", call.cost_micro > 0 && money(call.cost_micro, run.line.currency)], ["key", call.key && hashes(call.key)], ["begun by", call.caller]]));
+    pairs([["tool", [el("b", call.tool || "(erased)"), call.effect && ` ${call.effect}`]], ["result", call.result], ["decided", decided.length > 0 && decided], ["cost", call.cost_micro > 0 && money(call.cost_micro)], ["key", call.key && hashes(call.key)], ["begun by", call.caller]]));
 }
 
 class RowPane {

@@ -78,7 +78,7 @@ class RunsView {
   }
 
   node(line) {
-    const meta = [line.model, line.mode, `${plural(line.rows, "row")}`, plural(line.calls, "call"), line.refused > 0 && `${num(line.refused)} refused`, num(line.tokens) + " tokens", money(line.cost_micro, line.currency), dur(line.time_us), line.parent && "a fork", line.workflow && `round ${line.workflow.round}, task ${line.workflow.task}`].filter(Boolean);
+    const meta = [line.model, line.mode, `${plural(line.rows, "row")}`, plural(line.calls, "call"), line.refused > 0 && `${num(line.refused)} refused`, num(line.tokens) + " tokens", money(line.cost_micro), dur(line.time_us), line.parent && "a fork", line.workflow && `round ${line.workflow.round}, task ${line.workflow.task}`].filter(Boolean);
     return el("div.one", el("div.line", el("b", cut(line.objective ?? "(the objective was erased)", 200)), chip(STATUS_CHIP[line.status] || line.status, line.waits_for ? own(KINDS, line.waits_for) || line.waits_for : line.status)),
       el("div.sub", cut(verdictWords(line), 200)), el("div.sub.small.line", el("span", when(line.created_at)), el("span.mono", line.id.slice(0, 13)), el("span.grow", meta.join(" · "))));
   }

@@ -9,7 +9,8 @@ from typing import Any
 
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
-from ..fsm.report.run_lines import question_of, run_line
+from ..fsm.lifecycle.subruns import open_question
+from ..fsm.report.run_lines import run_line
 from ..states.base.errors import Erased, PaorError, UnknownRun
 from ..states.records.questions import Question
 from ..states.run.spec import TASK_TOOL, Spec
@@ -86,7 +87,7 @@ class Look:
 
     def waits(self, row: RunRow) -> WaitsFor | None:
         """Return what a run waits for, None for nothing."""
-        question = question_of(self.reader, row)
+        question = open_question(self.reader, row)
         if question is None:
             return WaitsFor(kind="erased") if row.status == "waiting" else None
         return self.waits_of(question)

@@ -15,6 +15,7 @@ from ...fsm.diagrams.overlays import objective_of
 from ...fsm.host.moments import moment_of
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import STATUSES, Journal
+from ...fsm.lifecycle.subruns import open_question
 from ...fsm.replay.replay import Replay
 from ...fsm.replay.replay import replay as replay_run
 from ...states.base.errors import JournalDamaged, UsageError
@@ -23,7 +24,7 @@ from ...states.run.phase_names import PHASES
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import ALONE, find_run, is_driven, reading, short_id
 from ..support.options import METADATA, app_option, command, file_name, option
-from ..support.run_summary import question_line, question_of
+from ..support.run_summary import question_line
 from ..support.streams import DAMAGED, DIVERGED, OK, say, say_json, tell
 from ..support.text import (
     NARROW,
@@ -140,12 +141,12 @@ def _run_cells(journal: Journal, row: RunRow) -> list[Cell]:
 
 def _asked_lines(journal: Journal, row: RunRow) -> list[str]:
     """Return what a run waits for, below its own line; nothing for another run."""
-    question = question_of(journal, row)
+    question = open_question(journal.reader, row)
     return facts([("  waits for", question_line(question), "warn")]) if question is not None else []
 
 
 def _run_json(journal: Journal, row: RunRow) -> dict[str, Any]:
-    question = question_of(journal, row)
+    question = open_question(journal.reader, row)
     return run_columns(row) | {"waiting_for": question.wire() if question is not None else None}
 
 

@@ -13,10 +13,9 @@ from ...fsm.explain.calls import RunCall
 from ...fsm.journal.erasure_log import numbers_of
 from ...fsm.journal.rows import RunRow, Transition
 from ...fsm.journal_api import Journal
-from ...fsm.lifecycle.subruns import waiting_task
-from ...fsm.replay.restore import restore_run
+from ...fsm.lifecycle.subruns import open_question, waiting_task
 from ...prompts.clients.settings import environment_secrets
-from ...states.base.errors import Erased, JournalDamaged
+from ...states.base.errors import JournalDamaged
 from ...states.base.secrets import Scrubber
 from ...states.records.actions import Intent
 from ...states.records.questions import Question
@@ -74,16 +73,6 @@ def asking(journal: Journal, row: RunRow) -> RunRow:
     """Return the run whose question a waiting run waits for: a workflow's waiting task, else the run itself."""
     task = waiting_task(journal.reader, row)
     return journal.run(task) if task is not None else row
-
-
-def question_of(journal: Journal, row: RunRow) -> Question | None:
-    """Return what a run waits for, of a workflow what its waiting task asks; None for nothing, or when it was erased."""
-    if row.status != "waiting":
-        return None
-    try:
-        return restore_run(journal.reader, asking(journal, row).run_id)[0].waiting_for
-    except (Erased, JournalDamaged):
-        return None
 
 
 ARGUMENTS_SHOWN = 20
@@ -221,7 +210,7 @@ class RunHead:
         self.spec = spec_of(journal, row)
         self.last = last
         self.change = change_of(journal, last) if last is not None else Change()
-        self.question = question_of(journal, row)
+        self.question = open_question(journal.reader, row)
         labels = [document.label for document in journal.documents(row.run_id)]
         self.given = sum(is_given(row, label) for label in labels)
         self.produced = len(labels) - self.given
