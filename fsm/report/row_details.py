@@ -67,7 +67,7 @@ class RowDetails:
             ],
             "documents": [item.number for item in documents],
             "guards": dict(row.guards),
-            "counters": [[name, value] for name, value in row.counters.items()],
+            "counters": [["retries", row.retries], *([name, value] for name, value in row.counters.items())],
             "values": self._text(row.run, row.request["values"]) if "values" in row.request else None,
         }
 

@@ -15,22 +15,27 @@ from .run_rows import RunRows
 
 
 def limits_of(spec: Spec, last: Transition | None) -> list[dict[str, Any]]:
-    """Return what is used of each limit that a run has: name, used, allowed and unit."""
+    """
+    Return what is used of each limit that a run has.
+
+    Each has a ``name``, the ``counter`` that it bounds, ``used`` and ``allowed`` (None for no limit), and their ``unit``: ``count``,
+    ``tokens``, ``s`` for seconds, ``money`` for units of the price list.
+    """
     counters = _counters(last)
     limits = spec.limits
-    told: list[tuple[str, float, float | None, str]] = [
-        ("steps", counters.step, limits.max_steps, "count"),
-        ("retries", counters.retries, limits.max_retries, "count"),
-        ("blocked calls", counters.blocked, limits.max_blocked_calls, "count"),
-        ("errors in a row", counters.errors, limits.max_consecutive_errors, "count"),
-        ("questions", counters.elicitations, limits.max_elicitations, "count"),
-        ("tokens", counters.tokens_in + counters.tokens_out, limits.token_budget, "tokens"),
-        ("active time", counters.time_us / 1e6, limits.time_budget_s, "s"),
-        ("cost", counters.cost_micro / 1e6, limits.cost_budget, "money"),
+    told: list[tuple[str, str, float, float | None, str]] = [
+        ("steps", "step", counters.step, limits.max_steps, "count"),
+        ("retries", "retries", counters.retries, limits.max_retries, "count"),
+        ("blocked calls", "blocked", counters.blocked, limits.max_blocked_calls, "count"),
+        ("errors in a row", "errors", counters.errors, limits.max_consecutive_errors, "count"),
+        ("questions", "elicitations", counters.elicitations, limits.max_elicitations, "count"),
+        ("tokens", "tokens", counters.tokens_in + counters.tokens_out, limits.token_budget, "tokens"),
+        ("active time", "time", counters.time_us / 1e6, limits.time_budget_s, "s"),
+        ("cost", "cost", counters.cost_micro / 1e6, limits.cost_budget, "money"),
     ]
     if spec.mode != "react":
-        told.insert(1, ("plans", counters.plans, limits.max_plans, "count"))
-    names = ("name", "used", "allowed", "unit")
+        told.insert(1, ("plans", "plans", counters.plans, limits.max_plans, "count"))
+    names = ("name", "counter", "used", "allowed", "unit")
     return [dict(zip(names, item, strict=True)) for item in told]
 
 
@@ -59,7 +64,7 @@ def policy_of(
     asks = [rule if isinstance(rule, str) else rule.tool for rule in spec.policy.approvals]
     return {
         "never": list(spec.policy.deny),
-        "allowed": list(spec.policy.allow),
+        "only": list(spec.policy.allow),
         "asks": asks,
         "offered": offered,
         "uncalled": [name for name in offered if name not in called],

@@ -55,20 +55,30 @@ class RunView:
         self.row = journal.run(run_id)
         self.run_id = self.row.run_id
         self.parts = {part.run: part for part in journal.lineage(self.row.run)}
+        self._begin()
+        self.advance()
+
+    def _begin(self) -> None:
+        """Forget every row."""
         self.rows = RunRows(self.row.run)
-        self._states = RunStates(journal, self.run_id, self.parts)
+        self._states = RunStates(self.journal, self.run_id, self.parts)
         self._breaks: list[Transition] = []
         self._machines: list[Machine | None] = []
         self._documents_at: tuple[int, list[StoredDocument]] = (-1, [])
-        self.advance()
+        self._gone = self._erased()
 
     # -- reading on ------------------------------------------------------------------------------------------------
 
     def advance(self) -> int:
-        """Read the rows that have come since; return how many there were."""
+        """Read the rows that have come since, and all of them again once a text was erased; return how many are new."""
         before = self.rows.count
         self.row = self.journal.run(self.run_id)
         erased = self._erased()
+        if erased != self._gone:
+            self._begin()
+            self._gone = (
+                erased  # as it was read before the rows: what is erased from here on is noticed the next time
+            )
         with damage_told(self.run_id):
             while self.rows.count <= self.row.head_seq:
                 values = self._values(self.rows.count, min(self.rows.count + _BATCH, self.row.head_seq + 1))
@@ -121,7 +131,12 @@ class RunView:
 
         Raises:
             UsageError: There is no such chunk.
+            JournalDamaged: A row or a text of it cannot be read.
         """
+        with damage_told(self.run_id):
+            return self._chunk(number)
+
+    def _chunk(self, number: int) -> dict[str, Any]:
         first = number * CHUNK
         if not 0 <= first <= max(self.rows.count - 1, 0):
             raise UsageError(f"run {self.run_id} has no rows {first:,} and later")
@@ -141,7 +156,16 @@ class RunView:
     # -- the run as a whole ----------------------------------------------------------------------------------------
 
     def head(self) -> dict[str, Any]:
-        """Return everything about the run but its rows one by one."""
+        """
+        Return everything about the run but its rows one by one.
+
+        Raises:
+            JournalDamaged: It cannot be read.
+        """
+        with damage_told(self.run_id):
+            return self._head()
+
+    def _head(self) -> dict[str, Any]:
         row, spec = self.row, self._spec()
         line = run_line(self.journal, row)
         calls = self.rows.reader.calls

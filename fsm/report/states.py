@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import asdict, replace
 from pydantic import ValidationError
 
-from ...states.base.errors import JournalDamaged, PaorError
+from ...states.base.errors import Erased, JournalDamaged
 from ...states.run.counters import COLUMN_COUNTERS
 from ...states.run.state import Change, Counters, Run
 from ..decision.guard_context import GuardContext
@@ -22,8 +22,8 @@ from ..machine.stop_rules import read_case
 from ..replay.restore import continue_with, run_before
 from ..versioning.amendments import amend_spec
 
-UNREADABLE = (PaorError, ValidationError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
-"""What reading a record can raise that is not as paor wrote it."""
+UNREADABLE = (Erased, JournalDamaged, ValidationError, ValueError, LookupError, TypeError)
+"""What reading a record can raise that was erased, or is not as paor wrote it."""
 
 _OTHER = {name: value for name, value in asdict(Counters()).items() if name not in COLUMN_COUNTERS}
 

@@ -119,7 +119,7 @@ class JournalView:
 
 
 def _scrubbed(value: Any, scrub: Scrubber) -> Any:
-    """Return JSON data without the keys of the environment; a hash or a canonical row holds no free text, and stays what it is."""
+    """Return JSON data without the keys of the environment; numbers and what they stand in are left as they are."""
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, dict):

@@ -1,10 +1,10 @@
 // Left: what the agent did to the world (calls), or what the machine did (rows).
 
-const ACTIONS = {accept: "Approved", approve: "Approved", deny: "Denied", decline: "Declined", denied: "Denied", approved: "Approved",
+const ACTIONS = {accept: "Approved", approve: "Approved", deny: "Denied", decline: "Declined", "not approved": "Denied", denied: "Denied", approved: "Approved",
   done: "In doubt; settled as done", retry: "In doubt; tried again", fail: "In doubt; settled as failed"};
 
 const decisionOf = one => cut(own(ACTIONS, one.decision) || one.decision, 80);
-const labelOf = call => call.label || (call.outcome === "ok" ? "ran" : call.outcome);
+const labelOf = call => call.outcome === "ok" ? "ran" : call.outcome;
 
 // the work of a call, without the time that it waited for a person
 function workOf(run, call) {
@@ -19,7 +19,6 @@ function callNode(run, call) {
   const result = cut(call.result || "", 300);
   return el("div.call", el("div.line", el("b", cut(call.tool || "(erased)", 120)), chip(labelOf(call))),
     args && el("div.args.mono", cut(args, 240)), result && el("div.res", call.outcome === "ok" && "→ ", result),
-    call.repeats != null && el("div.res", `the same as in row ${call.repeats}`),
     call.decided.map(one => el("div.by", el("b", decisionOf(one)), ` at ${clock(one.at)}`, one.after_us > 0 && ` after ${dur(one.after_us)}`, (one.actor || one.reason) && el("span.sub", ": " + cut([one.actor, one.reason].filter(Boolean).join(": "), 300)))),
     el("div.meta", meta.flatMap((text, k) => [k > 0 && " · ", el("span.unit", text)])));
 }

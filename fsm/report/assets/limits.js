@@ -11,12 +11,13 @@ function some(list, make) {
 const names = list => list.slice(0, 60).flatMap((name, k) => [k > 0 && ", ", el("code", cut(name, 120))]);
 
 function couldNot(run) {
-  const policy = run.data.policy || {never: [], asks: [], uncalled: [], refused: [], denied: []};
+  const policy = run.data.policy || {never: [], asks: [], uncalled: [], refused: [], denied: [], only: []};
   const lost = run.data.calls.filter(call => ["failed", "cancelled"].includes(call.outcome)).map(call => ({seq: call.seq, tool: call.tool, told: labelOf(call), why: call.result}));
   const held = [...policy.refused.map(one => ({told: "refused", ...one})), ...lost].sort((a, b) => a.seq - b.seq);
   const items = [
     ...some(held, one => el("li", el("b", cut(one.tool || "a call", 120)), ` ${one.told}: `, linkedRows(run, cut(one.why || "", 300)), " ", link(rowHash(run, one.seq), "row " + one.seq))),
-    policy.denied.length > 0 && el("li", "Not offered: ", names(policy.denied.map(([name]) => name))),
+    ...some(policy.denied, ([name, why]) => el("li", "Not offered: ", el("code", cut(name, 120)), el("span.sub", " " + cut(why, 200)))),
+    policy.only.length > 0 && el("li", "Only: ", names(policy.only), el("span.sub", " by policy")),
     policy.never.length > 0 && el("li", "Never: ", names(policy.never), el("span.sub", " by policy")),
     policy.asks.length > 0 && el("li", "Not without a person: ", names(policy.asks)),
     policy.uncalled.length > 0 && el("li.sub", "Offered and not called: ", names(policy.uncalled))];
@@ -35,7 +36,6 @@ function costPart(run) {
     tabs.forEach(tab => tab.setAttribute("aria-pressed", String(tab.textContent === name)));
     const tool = name === "tool", list = run.data.cost[name].map(item => tool ? {name: item[0], n: item[1], note: item[2] ? `${num(item[2])} failed` : "", time: item[3], cost: item[4]} : {name: item[0], n: item[1], note: `${num(item[2])} in, ${num(item[3])} out`, cost: item[4], time: item[5]});
     const by = list.some(item => item.cost) ? "cost" : "time";
-    list.sort((a, b) => b[by] - a[by] || b.n - a.n);
     const total = list.reduce((sum, item) => sum + item[by], 0), bar = el("div.stack", {"aria-hidden": "true"});
     list.slice(0, 6).forEach((item, k) => { if (total && item[by]) { const share = el("i.k" + k); share.style.flexGrow = item[by] / total; bar.append(share); } });
     const row = (item, k) => el("tr", el("td", el("i.key.k" + Math.min(k, 5), {"aria-hidden": "true"}), cut(item.name || "none", 80)), el("td", num(item.n)), el("td", item.note), el("td", dur(item.time)), el("td", money(item.cost)));

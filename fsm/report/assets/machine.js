@@ -17,6 +17,9 @@ function drawing(text) {
   return read.localName === "svg" ? copied(read) : null;
 }
 
+// a count in at most three characters, for which the drawing has room
+const short = n => n < 1000 ? n : n < 1e5 ? Math.floor(n / 1000) + "k" : n < 1e6 ? "." + Math.floor(n / 1e5) + "M" : Math.floor(n / 1e6) + "M";
+
 class MachineCard {
   constructor(run, pick) {
     Object.assign(this, {run, pick, timer: 0, frame: 0, now: 0, still: matchMedia("(prefers-reduced-motion: reduce)")});
@@ -72,7 +75,7 @@ class MachineCard {
       for (const node of nodes) {
         const mark = marks.get(node) || {walked: false, taken: false};
         marks.set(node, {walked: mark.walked || times > 0, taken: mark.taken || edge === now});
-        if (node.classList.contains("count")) node.textContent = times > 1 ? "×" + (times < 1000 ? times : Math.floor(times / 1000) + "k") : "";
+        if (node.classList.contains("count")) node.textContent = times > 1 ? "×" + short(times) : "";
       }
     }
     for (const edge of counts.keys()) seen.add(edge.slice(edge.lastIndexOf("|") + 1));

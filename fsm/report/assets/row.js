@@ -90,20 +90,21 @@ const documentList = list => el("ul.docs", list.map(item => el("li", el("b", ite
 
 // counters of the row against the limits of the run
 function countersPart(run, i, row) {
-  const limits = run.data.limits || [], known = new Map(limits.map(item => [item.name, item])), rest = [];
-  const lines = row.counters.map(([name, value]) => {
-    const limit = known.get(name);
-    if (!limit || typeof value !== "number") { rest.push([name, typeof value === "string" ? value : JSON.stringify(value)]); return null; }
-    return meter(name, value, limit.allowed, own(UNITS, limit.unit) || num);
+  const left = new Map(row.counters), sum = (...names) => names.reduce((all, name) => all + run.columns[name].slice(0, i + 1).reduce((a, b) => a + b, 0), 0);
+  const used = {step: () => run.columns.step[i], tokens: () => sum("tokens_in", "tokens_out"), time: () => sum("took") / 1e6, cost: () => sum("cost") / 1e6};
+  const lines = run.data.limits.map(item => {
+    const value = own(used, item.counter) ? used[item.counter]() : left.get(item.counter) || 0;
+    left.delete(item.counter);
+    return (item.allowed != null || value > 0) && meter(item.name, value, item.allowed, own(UNITS, item.unit) || num);
   });
+  const rest = [...left].map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
   const columns = run.columns;
-  const spent = [["step", num(columns.step[i])], ["this row", [dur(run.took(i)), columns.tokens_in[i] + columns.tokens_out[i] ? `${num(columns.tokens_in[i])} in, ${num(columns.tokens_out[i])} out` : "", columns.cost[i] ? money(columns.cost[i]) : ""].filter(Boolean).join(" · ")]];
+  const spent = [["this row", [dur(run.took(i)), columns.tokens_in[i] + columns.tokens_out[i] ? `${num(columns.tokens_in[i])} in, ${num(columns.tokens_out[i])} out` : "", columns.cost[i] ? money(columns.cost[i]) : ""].filter(Boolean).join(" · ")]];
   return part("Counters and budget", null, el("div.meters", lines), pairs([...spent, ...rest]));
 }
 
 function detailsOf(run, i, found, prompt, actions) {
   const {row} = found, flags = run.flags(i), columns = run.columns;
-  const read = [row.read, row.set].filter(Boolean).map(text => own(found.texts, text) ? shownText(found, text) : plain(indented(text)));
   const tokens = columns.tokens_in[i] + columns.tokens_out[i];
   const parts = [
     el("div.blk", pairs([["asked for", row.asked !== "nothing" && row.asked], ["came back", row.came],
@@ -112,9 +113,8 @@ function detailsOf(run, i, found, prompt, actions) {
     whyPart(run, i, row), callPart(run, i), prompt,
     row.answer && part("Answer", null, shownText(found, row.answer)),
     row.reply && part("Reply", tokens ? `${num(columns.tokens_in[i])} in, ${num(columns.tokens_out[i])} out` : null, shownText(found, row.reply)),
-    row.result && part("Result", null, own(found.texts, row.result) ? shownText(found, row.result) : plain(indented(row.result))),
     (row.inner || []).length > 0 && part("Texts within the call", num(row.inner.length), row.inner.flat().map(name => shownText(found, name))),
-    read.length > 0 && part("What was read", null, read),
+    row.set && part("What was read", null, shownText(found, row.set)),
     documentsPart(run, found),
     countersPart(run, i, row),
     row.values && part("Values of the host", null, shownText(found, row.values)),
