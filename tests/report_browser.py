@@ -256,9 +256,7 @@ class SyntheticRun:
                 "effect": "once" if asked else "read",
                 "args": [[f"order_id{self.text}", f"O-{1000 + len(self.calls)}{self.text}"]],
                 "outcome": "refused" if refused else "ok",
-                "label": "denied" if refused else "ran",
                 "result": ("denied by policy" if refused else "found it") + self.text,
-                "repeats": None,
                 "key": f"{self.id}-{len(self.calls)}{self.text}",
                 "took_us": 0 if refused else 300_000,
                 "cost_micro": 1200,
@@ -342,7 +340,7 @@ class SyntheticRun:
             "reply": None,
             "documents": [],
             "guards": guards,
-            "counters": [["steps", seq // 5], ["same_key", 1]],
+            "counters": [["retries", 1], ["blocked", 2], ["same_key", 1]],
             "values": None,
         }
         if kind:
@@ -353,7 +351,11 @@ class SyntheticRun:
                 "prompt": [prompt],
                 "reply": reply,
                 "previous": previous.get(kind),
-                "read": f'{{"amount":34.0,"seq":{seq}}}',
+                "set": f"1.{100_000 + seq}",
+            }
+            texts[f"1.{100_000 + seq}"] = {
+                "text": f'{{"amount":34.0,"seq":{seq}}}',
+                "type": "application/json",
             }
             previous[kind] = seq
         self.rows.append(row)
@@ -428,10 +430,12 @@ class SyntheticRun:
             "rows": {"n": len(self.rows), "tables": self.tables, **self.columns},
             "calls": self.calls,
             "limits": [
-                {"name": "steps", "used": 5, "allowed": 8, "unit": "count"},
-                {"name": "cost", "used": 0.0366, "allowed": 0.25, "unit": "money"},
+                {"name": "steps", "counter": "step", "used": 5, "allowed": 8, "unit": "count"},
+                {"name": "retries", "counter": "retries", "used": 1, "allowed": 2, "unit": "count"},
+                {"name": "cost", "counter": "cost", "used": 0.0366, "allowed": 0.25, "unit": "money"},
             ],
             "policy": {
+                "only": [],
                 "never": [f"*.purge{text}"],
                 "asks": ["payments.refund"],
                 "offered": ["orders.find"],

@@ -8,18 +8,22 @@ import json
 import re
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paor import Journal, report
 from paor.errors import UnknownRun, UsageError
+from paor.fsm.transfer.export import line_bytes
+from paor.testing import call, refine, review
 
 from .test_cli_support import (  # noqa: F401 - the fixture `shell`
     OUT_OF_STEPS,
     Shell,
     make_shell,
 )
+from .test_report_data import scripted_engine
 
 PART = re.compile(r'<script type="text/plain" data-part="([^"]*)">([^<]*)</script>')
 
@@ -127,3 +131,45 @@ def test_the_function_refuses_what_the_command_refuses(shell: Shell) -> None:
         report("paor.db")  # type: ignore[arg-type]
     with Journal(":memory:") as empty, pytest.raises(UsageError, match="no run yet"):
         report(empty)
+
+
+def test_a_page_is_much_smaller_than_the_exported_text(tmp_path: Path) -> None:
+    """Of a run of a thousand rows, with the page's own code: at most 1.3 times is asked, and it is a fifth."""
+    steps = 200
+    replies = [
+        reply
+        for step in range(steps)
+        for reply in (*call("desk.find", order=f"O-{step}"), refine("continue", reason="go on"))
+    ]
+    replies[-1] = refine("stop", reason="all found", answer="All found.")
+    engine = scripted_engine(tmp_path, *replies, review("success", answer="All found."))
+    run_id = engine.run(
+        "Find every order", limits={"max_steps": steps, "token_budget": None, "cost_budget": None}
+    ).run_id
+    assert len(engine.journal.transitions(run_id)) >= 1000
+    exported = sum(len(line_bytes(line)) for line in engine.journal.export(run_id))
+    assert len(report(engine.journal, run_id).encode()) < 0.3 * exported
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        ("counters", '{"bogus":1}'),
+        ("request", '{"kind":"selection","prompt":[5]}'),
+        ("request", '{"kind":"selection","prompt":[{"n":"x"}]}'),
+        ("request", '{"kind":"none","values":{}}'),
+        ("request", '{"kind":"none","spec":{}}'),
+        ("outcome", '{"kind":"result","texts":5}'),
+        ("outcome", '{"kind":"answer","answer":3}'),
+    ],
+)
+def test_a_row_of_another_shape_is_damage(column: str, text: str, shell: Shell) -> None:
+    """One line and the code of a damaged journal, whatever part of the page would have shown it."""
+    shell.run()
+    with closing(sqlite3.connect(shell.folder / "paor.db")) as file, file:
+        file.execute(
+            f"UPDATE transitions SET {column} = ? WHERE seq = (SELECT max(seq) FROM transitions)", (text,)
+        )
+    said = shell("report", "last", "--output", "run.html")
+    assert said.code == 4 and "Traceback" not in said.err and "verify" in said.err, said
+    assert not (shell.folder / "run.html").exists()

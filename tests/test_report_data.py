@@ -308,6 +308,18 @@ def test_what_was_erased_is_nowhere(desk: tuple[Engine, str]) -> None:
     )
 
 
+def test_a_view_that_was_read_before_an_erasure_shows_nothing_of_it(desk: tuple[Engine, str]) -> None:
+    """A page that follows the journal reads all rows again."""
+    engine, run_id = desk
+    view = JournalView(engine.journal, live=True)
+    assert "Dana" in json.dumps(view.part(f"run/{run_id}"))
+    engine.journal.erase(run_id)
+    told = json.dumps([view.part(f"run/{run_id}"), view.part(f"rows/{run_id}/0")])
+    for word in ("Paid back", "O-1", "Dana", "34.0", "I looked"):
+        assert word not in told, word
+    assert all(flags & ERASED for flags in view.part(f"run/{run_id}")["rows"]["flags"])
+
+
 def test_a_row_that_lacks_one_text_is_marked(desk: tuple[Engine, str]) -> None:
     """A prompt, a reply or what was set: the rows that name it, and no other; a fork's row by the text that its parent stored."""
     engine, run_id = desk

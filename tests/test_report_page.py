@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
 from pathlib import Path
@@ -216,10 +217,7 @@ def test_the_prompt_shows_what_is_new_against_the_last_of_its_kind(
     with opened(chromium, file, "#row-6") as seen:
         seen.row()
         prompt = seen.page.locator(".part", has_text="Prompt").first
-        assert (
-            "new lines since row 1" in re.sub(r"\s+", " ", prompt.inner_text())
-            or "since row" in prompt.inner_text()
-        ), prompt.inner_text()
+        assert re.search(r"\d+ new lines since row \d+", re.sub(r"\s+", " ", prompt.inner_text()))
         assert prompt.locator("pre .new").count() == prompt.locator("pre .gone").count() == 2
         assert prompt.locator("pre .new b").first.inner_text() == "6"
         assert "lines as before" in prompt.inner_text()
@@ -335,15 +333,65 @@ def test_one_changed_byte_breaks_the_chain(chromium: Any, tmp_path: Path, column
         seen.page.wait_for_selector(".row.broken")
 
 
-def test_a_list_that_says_otherwise_than_its_rows_is_named(chromium: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("column", ["trigger", "source", "dest", "at"])
+def test_a_list_that_says_otherwise_than_its_rows_is_named(
+    chromium: Any, tmp_path: Path, column: str
+) -> None:
     """The chain holds for what was hashed; what is listed must be that."""
     run = SyntheticRun(40)
     parts = run.parts()
     rows = parts[f"run/{RUN_ID}"]["rows"]
-    rows["trigger"][7] = rows["tables"]["trigger"].index("finish")
+    rows[column][7] += 1 if column == "at" else 1 if rows[column][7] == 0 else -1
     with opened(chromium, written(tmp_path, parts)) as seen:
         seen.page.get_by_role("alert").wait_for()
-        assert "broken at row 7" in seen.text(".alarm")
+        assert "broken at row 7. What this page lists is not what was hashed" in seen.text(".alarm")
+
+
+def test_a_row_that_was_written_anew_is_betrayed_by_the_next(chromium: Any, tmp_path: Path) -> None:
+    """Its own hash fits; the row after it follows another one."""
+    run = SyntheticRun(40)
+    row = run.rows[13]
+    row["canonical"] = row["canonical"].replace('"guards":"{', '"guards":"{ ')
+    row["hash"] = hashlib.sha256(bytes.fromhex(row["prev"]) + row["canonical"].encode()).hexdigest()
+    with opened(chromium, written(tmp_path, run.parts())) as seen:
+        seen.page.get_by_role("alert").wait_for()
+        assert "broken at row 14. It does not follow from the row before" in seen.text(".alarm")
+
+
+def test_a_row_that_was_taken_out_is_missed(chromium: Any, tmp_path: Path) -> None:
+    parts = SyntheticRun(40).parts()
+    del parts[f"rows/{RUN_ID}/0"]["rows"][13]
+    with opened(chromium, written(tmp_path, parts)) as seen:
+        seen.page.get_by_role("alert").wait_for()
+        assert "broken at row 13. It is missing" in seen.text(".alarm")
+
+
+def test_another_beginning_is_no_beginning_of_this_run(chromium: Any, tmp_path: Path) -> None:
+    parts = SyntheticRun(40).parts()
+    parts[f"run/{RUN_ID}"]["chain"]["parts"][0]["root"] += " "
+    with opened(chromium, written(tmp_path, parts)) as seen:
+        seen.page.get_by_role("alert").wait_for()
+        assert "broken at row 0. It does not follow" in seen.text(".alarm")
+
+
+def test_defects_that_verification_found_stand_above_the_page(chromium: Any, tmp_path: Path) -> None:
+    """As many as there are, also when only the first are named."""
+    parts = SyntheticRun(40).parts()
+    parts[f"run/{RUN_ID}"]["verify"] = {"defects": ["row 3: payload 7 was changed"] * 50, "count": 60}
+    with opened(chromium, written(tmp_path, parts)) as seen:
+        seen.page.get_by_role("alert").wait_for()
+        assert "Checking found 60 defects." in seen.text(".alarm")
+        assert "60 defects" in seen.text(".facts") and "payload 7 was changed" in seen.text(".findings")
+
+
+def test_a_row_has_its_counters_beside_their_limits(chromium: Any, file: Path) -> None:
+    """As they stood then: steps and money of the rows so far, the others as the row has them."""
+    with opened(chromium, file, "#row-6") as seen:
+        seen.row()
+        meters = re.sub(r"\s+", " ", seen.text(".part:has-text('Counters and budget') .meters"))
+        assert "steps" in meters and " of 8" in meters and "retries 1 of 2" in meters
+        assert "cost" in meters and "of 0.2500" in meters
+        assert "same_key" in seen.text(".part:has-text('Counters and budget')")
 
 
 def test_a_shortened_run_does_not_pass(chromium: Any, tmp_path: Path) -> None:

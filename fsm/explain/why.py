@@ -308,6 +308,7 @@ def _candidates(
 
 
 def guard_fact(guard: Guard, name: str, case: GuardContext | None, repeats: str) -> str:
+    """Return what a guard looked at, in plain words; its own sentence where that cannot be derived, or it is a host's own."""
     if case is not None and name in GUARDS:
         told = " ".join(words_of(guard, case).split())
         blocks = name in ("duplicate", "result_known") and guard(case)
@@ -330,6 +331,7 @@ def row_words(taken: Transition | None, case: GuardContext | None) -> tuple[str,
 
 
 def request_words(request: Mapping[str, Any]) -> str:
+    """Return what a row asked for, in a few words."""
     kind = str(request.get("kind", "none"))
     if request.get("model"):
         again = f", attempt {request['attempt'] + 1}" if request.get("attempt") else ""
@@ -341,7 +343,8 @@ def request_words(request: Mapping[str, Any]) -> str:
     return "nothing" if kind == "none" else kind
 
 
-def outcome_words(outcome: Any) -> str:
+def outcome_words(outcome: Mapping[str, Any]) -> str:
+    """Return what came back, in a few words, without any foreign text."""
     kind = str(outcome.get("kind", "none"))
     told = {
         "none": "nothing was needed",

@@ -76,11 +76,7 @@ def _parts(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield every part of the page by its name."""
     view = JournalView(reader, name=name)
-    yield (
-        "index",
-        view.index(run_ids)
-        | {"compared": compared, "open": run_ids[0] if len(run_ids) == 1 or compared else ""},
-    )
+    yield "index", view.index(run_ids) | {"compared": compared} | ({"open": run_ids[0]} if compared else {})
     if compared:
         yield "diff", _difference(view, run_ids)
     for run_id in run_ids:

@@ -55,15 +55,8 @@ def report(
     with reading(journal) as opened:
         one = None if everything else find_run(opened, name).run_id
         other = find_run(opened, second).run_id if second is not None else None
-        text = page_of(opened, one, diff=other, redact=redaction_given(redact))
-    say_or_write(text.encode("utf-8", "surrogatepass"), output)
+        page = page_of(opened, one, diff=other, redact=redaction_given(redact)).encode()
+    say_or_write(page, output)
     if as_json:
-        say_json(
-            {
-                "run_id": one,
-                "diff": other,
-                "output": output,
-                "bytes": len(text.encode("utf-8", "surrogatepass")),
-            }
-        )
+        say_json({"run_id": one, "diff": other, "output": output, "bytes": len(page)})
     return OK
