@@ -19,6 +19,9 @@ RUNS_MAX = 4000
 """Runs within which an edit is looked for here; `python -m tests.simulate --mutants` has more patience."""
 
 
+RUNS_OF = {"sleeper_counts_as_ended": 8000}
+"""Of edits that show more seldom: this one after 4,186 runs."""
+
 PATIENT = {
     "cancel_is_not_read_before_a_call",
     "call_that_still_runs_is_forgotten",
@@ -91,7 +94,7 @@ def test_every_edit_is_of_code_that_stands_there_exactly_once() -> None:
 @pytest.mark.parametrize("bug", [bug for bug in bugs() if bug.name not in PATIENT], ids=lambda bug: bug.name)
 def test_an_edit_is_found(bug: Bug) -> None:
     """By the first seeds of all."""
-    told = judge(bug.name, SEED, RUNS_MAX)
+    told = judge(bug.name, SEED, RUNS_OF.get(bug.name, RUNS_MAX))
     assert told["found"], told
 
 
