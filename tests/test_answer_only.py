@@ -27,7 +27,6 @@ from paor import (
 from paor.errors import (
     AlreadyAnswered,
     AnswerNeeded,
-    EffectUnknown,
     InvalidAnswer,
     LeaseHeld,
     RunChanged,
@@ -42,23 +41,11 @@ from paor.testing import SeededIds
 from .own_machines import World as OwnWorld
 from .own_machines import pay_script, two_reviewers
 from .planning import NOTHING, PLAN, STEP, World
-from .worlds import PARAMETERS, SELECT, STOP, SUCCESS
+from .test_questions import CALL, pay, unsure
+from .worlds import STOP, SUCCESS
 
-CALL = [SELECT("bank.pay", {"to": "string", "amount": "number"}), PARAMETERS(to="ann", amount=5)]
 ASKS = Policy(approvals=("bank.*",))
 OK = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
-
-
-@tool("bank.pay", effect="once")
-def pay(to: str, amount: int, note: str = "thanks") -> str:
-    """Pay."""
-    return "paid"
-
-
-@tool("bank.pay", effect="once")
-def unsure(to: str, amount: int, note: str = "thanks") -> str:
-    """Pay."""
-    raise EffectUnknown("the line broke")
 
 
 @tool("bank.pay", effect="idempotent")

@@ -83,7 +83,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_code_of_the_page_is_at_most_60_kilobytes() -> None:
-    """Markup, style and scripts together, as they stand in the file; whatever a reader downloads besides is data."""
+    """Markup, style and scripts together as they stand in the file, where style and scripts are packed; unpacked they are twice that."""
     assert len(page_html({}).encode()) <= CODE_BYTES_MAX
 
 
@@ -546,7 +546,7 @@ FRAMES = """async () => {
 def test_fifty_thousand_rows_open_at_once_and_scroll(
     chromium: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only what can be seen is in the page; the times are printed, the bounds are far from them."""
+    """Only what can be seen is in the page. The times are printed and not held: those of a busy machine say nothing."""
     run = SyntheticRun(50_000)
     file = written(tmp_path, run.parts())
     began = time.perf_counter()

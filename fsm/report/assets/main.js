@@ -290,7 +290,7 @@ function keys(event) {
   else if (key === " " && !target.matches("button,summary,a")) { event.preventDefault(); if (view.machine.timer) view.machine.stop(); else view.machine.play(); }
 }
 
-// on paper every call and row is there, not only those in sight
+// on paper every call and row is there, not only those in sight, of lists of at most 3,000
 function printed(on) {
   const view = state.view;
   for (const list of [view?.lists.calls, view?.lists.rows, state.runs?.list]) if (list) { list.all = on && list.n <= 3000; list.draw(); }
