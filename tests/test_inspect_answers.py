@@ -29,7 +29,8 @@ from paor.testing import SeededIds
 
 from .inspect_kit import ASKS, Answer, Browser, bank, paying, payments, rows_of, served
 from .planning import World
-from .test_answer_only import CALL, KINDS, pay, triggers
+from .test_answer_only import KINDS, triggers
+from .test_questions import CALL, pay
 from .worlds import PARAMETERS, SELECT, STOP, SUCCESS
 
 
