@@ -48,15 +48,6 @@ def ended(journal: Journal, run_id: str, *, status: str = "done") -> None:
     assert journal.run(run_id).status == status, triggers(journal, run_id)
 
 
-def said_of(message: dict[str, Any]) -> Any:
-    """Return an answer as the page sends it: of a doubt its outcome and its result."""
-    return (
-        message["answer"]
-        if "answer" in message
-        else {name: value for name, value in message.items() if value is not None}
-    )
-
-
 @contextmanager
 def waiting(tmp_path: Path, name: str) -> Iterator[tuple[World, str]]:
     """Give an engine with a run that waits with a question of this kind."""
@@ -79,13 +70,13 @@ def test_each_kind_of_question_is_answered(name: str, by: str, tmp_path: Path) -
             {"answer": None} if name == "planner asks" else wrong
         )  # without a schema anything else is an answer
         message = {"name": wait["name"], "actor": "ann", "reason": "seen"}
-        refused = browser.post(f"answer/{run_id}", {**message, "answer": said_of(wrong)})
+        refused = browser.post(f"answer/{run_id}", {**message, **wrong})
         assert (
             400 <= refused.status < 500
             and refused.json["error"]
             and triggers(world.journal, run_id) == before
         )
-        told = browser.post(f"answer/{run_id}", {**message, "answer": said_of(fitting)})
+        told = browser.post(f"answer/{run_id}", {**message, **fitting})
         assert (told.status, told.json["ok"], told.json["seq"]) == (200, True, len(before)), told.body
         if by == "an engine":
             assert told.json["drives"] is True
@@ -113,8 +104,12 @@ def two_servers(path: Path, engine: Engine | None) -> Iterator[list[Browser]]:
 
 
 @pytest.mark.parametrize("with_engine", [True, False])
-def test_of_50_who_answer_at_once_one_is_first(with_engine: bool, tmp_path: Path) -> None:
-    """One row; the others are told who it was, whichever server they asked. The payment is made once."""
+def test_of_50_requests_that_answer_at_once_one_is_first(with_engine: bool, tmp_path: Path) -> None:
+    """
+    One row; the others are told who it was, whichever server they asked. The payment is made once.
+
+    The requests come from 50 threads of one process, as a browser would send them; no browser is started.
+    """
     path = tmp_path / "runs.db"
     paid: list[int] = []
     with bank(path, paid, 5) as engine:

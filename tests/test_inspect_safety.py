@@ -247,6 +247,9 @@ BODIES = (
     ),
     *(
         '{"name": "{question}", "answer": {"approve": true}, "reason": {"a": 1}}',
+        '{"name": "{question}", "answer": {"approve": true}, "reason": false}',
+        '{"name": "{question}", "answer": {"approve": true}, "actor": []}',
+        '{"name": "{question}", "answer": {"approve": true}, "outcome": "done"}',
         '{"name": "{question}", "answer": ' + "[" * 50_000 + "]" * 50_000 + "}",
     ),
     *(

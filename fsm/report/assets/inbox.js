@@ -59,18 +59,18 @@ class WaitCard {
     const answer = (spec, name, json) => button(".btn" + spec, () => this.answer(name, json), name);
     let fields = [], buttons;
     if (kind === "approval") {
-      buttons = [answer(".no", "Deny", () => '{"approve":false}'), answer(".pri", "Approve", () => '{"approve":true}')];
+      buttons = [answer(".no", "Deny", () => '"answer":{"approve":false}'), answer(".pri", "Approve", () => '"answer":{"approve":true}')];
     } else if (kind === "in_doubt") {
       const result = fieldOf("result", {description: "what it returned, if it happened: JSON, or a text"}, false);
       fields = [result.label];
-      const outcome = name => () => `{${[`"outcome":"${name}"`, name === "done" && result.json()].filter(Boolean).join(",")}}`;
+      const outcome = name => () => [`"outcome":"${name}"`, name === "done" && result.json()].filter(Boolean).join(",");
       buttons = [answer("", "It failed", outcome("fail")), answer("", "Try again", outcome("retry")), answer("", "It happened", outcome("done"))];
     } else {
       const parts = Object.entries(schema.properties || {}).map(([name, part]) => fieldOf(name, part && typeof part === "object" ? part : {}, needed.includes(name)));
       const whole = parts.length ? null : fieldOf("answer", schema.type ? schema : {type: "string"}, true);
       fields = whole ? [whole.label] : parts.map(item => item.label);
-      const json = whole ? () => whole.json().slice('"answer":'.length) : () => `{${parts.map(item => item.json()).filter(Boolean).join(",")}}`;
-      buttons = [answer(".no", "Decline", () => '{"action":"decline"}'), answer(".pri", "Answer", json)];
+      const json = whole ? () => whole.json() : () => `"answer":{${parts.map(item => item.json()).filter(Boolean).join(",")}}`;
+      buttons = [answer(".no", "Decline", () => '"answer":{"action":"decline"}'), answer(".pri", "Answer", json)];
     }
     return el("form.form", {onsubmit: event => event.preventDefault()}, fields, el("label.half", el("span", "Reason, kept with the answer"), this.reason), el("label.half", el("span", "Who answers"), this.actor), el("div.buttons", buttons));
   }
@@ -79,7 +79,7 @@ class WaitCard {
   async answer(name, json) {
     try {
       const given = [["reason", this.reason.value], ["actor", this.actor.value]].filter(([, text]) => text.trim()).map(([key, text]) => `,"${key}":${JSON.stringify(text)}`);
-      const body = `{"name":${JSON.stringify(this.wait.name)},"answer":${json()}${given.join("")}}`;
+      const body = `{"name":${JSON.stringify(this.wait.name)},${json()}${given.join("")}}`;
       this.lock(true);
       this.tell(`${name}: sent. Its row has not come yet.`);
       this.sent = name;

@@ -8,42 +8,40 @@ run's own record, and the run is left to whoever drives it.
 from __future__ import annotations
 
 import asyncio
+import shlex
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
-from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 from ..fsm.engine import Engine
 from ..fsm.host.answer import answer_run, answer_to, runner_as_recorded
 from ..fsm.host.cancel import cancel
+from ..fsm.host.recover import OptionsOfRun
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
 from ..fsm.journal_api import Journal
 from ..fsm.lifecycle.arguments import ResumeOptions
 from ..fsm.lifecycle.fork import calls_after, fork_acquisition
 from ..fsm.lifecycle.runner import Runner
-from ..fsm.replay.restore import restore_run
+from ..fsm.lifecycle.subruns import runs_of
 from ..fsm.runtime.logs import LOGGER
-from ..states.base.errors import AlreadyAnswered, JournalError, LeaseHeld, PaorError
+from ..states.base.errors import AlreadyAnswered, LeaseHeld, PaorError
 from ..states.records.questions import Answer
 
 LEASE_WAIT_S = 5.0
 """Seconds that an answer waits while somebody else has the run, perhaps with an answer to the same question."""
 
 LEASE_LOOK_S = 0.05
-"""Seconds between two tries to have it."""
+"""Seconds between the first two tries to have it; then twice as long each time, up to `LEASE_LOOK_MAX_S`."""
+
+LEASE_LOOK_MAX_S = 0.4
+"""Seconds between two tries at most."""
 
 DRIVE_TRIES = 6
 """How often the drive of an answered run is begun while others have its lease for a moment; 0.1 s apart, then twice as long each time."""
-
-OptionsOfRun = Callable[[RunRow], ResumeOptions]
-"""Returns what a run is resumed with beside its id, such as its connections."""
-
-_WORKFLOW = (
-    "SELECT run_id FROM specs WHERE workflow_id = ? AND round = ? AND task = 0 ORDER BY run DESC LIMIT 1"
-)
 
 
 class AnsweredBefore(AlreadyAnswered):
@@ -76,7 +74,7 @@ class Acting(Protocol):
         """Fork a run after a row; return the id of the new one, which nobody drives yet."""
         ...
 
-    async def drive(self, run_id: str) -> None:
+    async def drive(self, row: RunRow) -> None:
         """Go on with a run."""
         ...
 
@@ -111,11 +109,10 @@ class ByEngine:
         """See `Acting.fork`."""
         return self._engine.fork(run_id, seq, drive=False).run_id
 
-    async def drive(self, run_id: str) -> None:
+    async def drive(self, row: RunRow) -> None:
         """See `Acting.drive`."""
-        row = self._engine.journal.run(run_id)
         given = self._options(row) if self._options is not None else ResumeOptions()
-        await self._engine.aresume(run_id, **given)
+        await self._engine.aresume(row.run_id, **given)
 
     def close(self) -> None:
         """Close nothing: the engine is the host's."""
@@ -159,7 +156,7 @@ class AsRecorded:
         runner = self._runner()
         return runner.created_only(fork_acquisition(runner, run_id, seq)).run_id
 
-    async def drive(self, run_id: str) -> None:
+    async def drive(self, row: RunRow) -> None:
         """Nothing drives here."""
 
     def close(self) -> None:
@@ -176,15 +173,13 @@ class Actions:
         acting: What writes the rows.
         reader: What reads the journal.
         pool: Threads that the actions run in.
-        problem: Told with a run's id and one line when a run could not go on.
+        problem: Told with a run's id and one line, in one of the threads, when a run could not go on.
     """
 
     def __init__(
         self, acting: Acting, reader: JournalReader, pool: Executor, problem: Callable[[str, str], None]
     ) -> None:
         self._acting, self._reader, self._pool, self._problem = acting, reader, pool, problem
-        # of many who answer one question one is at work, so that the others take no lease and find it settled
-        self._locks = [threading.Lock() for _ in range(64)]
         self._drives: set[asyncio.Task[None]] = set()
 
     @property
@@ -192,11 +187,14 @@ class Actions:
         """Whether a run goes on here once it was answered."""
         return self._acting.drives
 
-    async def answer(
-        self, run_id: str, name: str, answer: Any, reason: str | None, actor: str | None
-    ) -> dict[str, Any]:
+    async def answer(self, run_id: str, question: str, **message: Any) -> dict[str, Any]:
         """
         Write the answer to a question, and go on with its run.
+
+        Args:
+            run_id: The run that asks.
+            question: Id of its question.
+            message: What else `Engine.answer` takes.
 
         Returns:
             ``run`` and ``seq`` of the row that has taken it, and whether the run goes on here.
@@ -205,14 +203,12 @@ class Actions:
             AnsweredBefore: Somebody else was first; nothing was changed.
             PaorError: As `Engine.answer`; nothing was changed.
         """
-        own = (run_id, name, answer, reason, actor)
-        taken, seq = await asyncio.get_running_loop().run_in_executor(self._pool, self._answer, *own)
+        taken, seq = await self._answered(run_id, question, message)
         return {"run": taken, "seq": seq, **self._go_on(taken)}
 
     async def cancel(self, run_id: str) -> dict[str, Any]:
         """Cancel a run; return its status: still ``running`` or ``waiting`` where its driver ends it with its next row."""
-        loop = asyncio.get_running_loop()
-        return {"status": await loop.run_in_executor(self._pool, self._acting.cancel, run_id)}
+        return {"status": await self._in_thread(self._acting.cancel, run_id)}
 
     async def fork(self, run_id: str, seq: int) -> dict[str, Any]:
         """
@@ -223,9 +219,8 @@ class Actions:
         Returns:
             ``run``, the id of the fork, whether it goes on here, and the tools of such calls as ``repeats``.
         """
-        loop = asyncio.get_running_loop()
-        repeats = await loop.run_in_executor(self._pool, calls_after, self._reader, run_id, seq)
-        fork = await loop.run_in_executor(self._pool, self._acting.fork, run_id, seq)
+        repeats = await self._in_thread(calls_after, self._reader, run_id, seq)
+        fork = await self._in_thread(self._acting.fork, run_id, seq)
         return {"run": fork, "repeats": repeats, **self._go_on(fork, only=bool(repeats))}
 
     async def close(self) -> None:
@@ -236,34 +231,28 @@ class Actions:
             task.cancel()
         await asyncio.gather(*own, return_exceptions=True)
 
+    async def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function returns that reads or writes the journal; the event loop goes on meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+
     # -- answering -------------------------------------------------------------------------------------------------
 
-    def _answer(
-        self, run_id: str, name: str, answer: Any, reason: str | None, actor: str | None
-    ) -> tuple[str, int]:
-        message: dict[str, Any] = {"question": name, "reason": reason, "actor": actor}
-        message |= self._content(run_id, name, answer)
-        until = time.monotonic() + LEASE_WAIT_S
-        with self._locks[hash(run_id) % len(self._locks)]:
-            while True:
-                try:
-                    return self._acting.answer(run_id, **message)
-                except AlreadyAnswered as error:
-                    raise AnsweredBefore(str(error), self._answer_to(run_id, name)) from None
-                except LeaseHeld:
-                    if time.monotonic() >= until:
-                        raise
-                time.sleep(LEASE_LOOK_S)
-
-    def _content(self, run_id: str, name: str, answer: Any) -> dict[str, Any]:
-        """Return an answer as `Engine.answer` takes it: of an effect in doubt its outcome and its result."""
-        with suppress(JournalError):  # what cannot be read is refused by the action itself
-            question = restore_run(self._reader, run_id)[0].waiting_for
-            if question is not None and (question.id, question.kind) == (name, "in_doubt"):
-                given = answer if isinstance(answer, dict) else {}
-                if given.keys() <= {"outcome", "result"}:
-                    return {"outcome": given.get("outcome"), "result": given.get("result")}
-        return {"answer": answer}
+    async def _answered(self, run_id: str, question: str, message: dict[str, Any]) -> tuple[str, int]:
+        """Write an answer; while somebody else has the run, no thread waits with it."""
+        answer = partial(self._acting.answer, run_id, question=question, **message)
+        until, pause = time.monotonic() + LEASE_WAIT_S, LEASE_LOOK_S
+        while True:
+            try:
+                taken: tuple[str, int] = await self._in_thread(answer)
+                return taken
+            except AlreadyAnswered as error:
+                first = await self._in_thread(self._answer_to, run_id, question)
+                raise AnsweredBefore(str(error), first) from None
+            except LeaseHeld:
+                if time.monotonic() >= until:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LEASE_LOOK_MAX_S)
 
     def _answer_to(self, run_id: str, name: str) -> Answer | None:
         try:
@@ -280,27 +269,35 @@ class Actions:
             self._drives.add(task)
             task.add_done_callback(self._drives.discard)
             return {"drives": True, "next": ""}
-        return {"drives": False, "next": f"paor resume {run_id} --journal {self._reader.path}"}
+        command = f"paor resume {run_id} --journal {shlex.quote(self._reader.path)}"
+        return {"drives": False, "next": command}
 
     async def _drive(self, run_id: str) -> None:
         try:
             await self._driven(run_id)
         except PaorError as error:
             LOGGER.warning("run %s: was answered, and cannot go on: %s", run_id, error)
-            self._problem(run_id, str(error))
+            await self._in_thread(self._problem, run_id, str(error))
         except Exception as error:  # noqa: BLE001 - a host's options, hooks and functions are foreign code
             LOGGER.exception("run %s: was answered, and cannot go on", run_id)
-            self._problem(run_id, f"{type(error).__name__}: see the log of the server")
+            text = f"{type(error).__name__}: see the log of the server"
+            await self._in_thread(self._problem, run_id, text)
 
     async def _driven(self, run_id: str) -> None:
-        """Go on with a run, of a task with its workflow; once more when somebody has only looked at it with its lease."""
-        row = self._reader.run(run_id)
-        workflow = self._reader.query(_WORKFLOW, (row.workflow_id, row.round)) if row.task > 0 else []
+        """Go on with a run; once more when somebody has only looked at it with its lease."""
+        row: RunRow = await self._in_thread(self._going_on, run_id)
         pause = 0.1
         for _ in range(DRIVE_TRIES):
             try:
-                return await self._acting.drive(workflow[0][0] if workflow else run_id)
+                return await self._acting.drive(row)
             except LeaseHeld:
                 await asyncio.sleep(pause)
                 pause *= 2
         LOGGER.info("run %s: somebody else drives it", run_id)
+
+    def _going_on(self, run_id: str) -> RunRow:
+        """Return what goes on when a run was answered: of a task its workflow."""
+        row = self._reader.run(run_id)
+        runs = runs_of(self._reader, row.workflow_id, row.round) if row.task > 0 else []
+        workflows = [run for run, _, task in runs if task == 0]
+        return self._reader.run(workflows[-1]) if workflows else row

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ..fsm.engine import Engine
+from ..fsm.host.recover import OptionsOfRun
 from ..fsm.journal_api import Journal
 from ..fsm.report.html import content_policy, page_html
 from ..fsm.runtime.logs import LOGGER
@@ -37,7 +38,7 @@ from ..states.base.errors import (
 )
 from ..states.base.secrets import Scrubber
 from .access import BODY_BYTES, Access, Guard, Refused, access_of, base_of
-from .actions import Acting, Actions, AnsweredBefore, AsRecorded, ByEngine, OptionsOfRun
+from .actions import Acting, Actions, AnsweredBefore, AsRecorded, ByEngine
 from .live_events import EventStream, Hub, index_events, run_events
 from .search import search
 from .views import Views, json_bytes
@@ -196,45 +197,48 @@ class Inspector:
     # -- acting ----------------------------------------------------------------------------------------------------
 
     async def _answer(self, request: Request) -> Response:
-        actions, run_id = await self._meant(request)
-        body = await _body(request, {"name", "answer", "reason", "actor"})
-        name = body.get("name")
-        if not isinstance(name, str) or not name:
+        actions, run_id, known = await self._meant(request)
+        body = await _body(request, {"name", "answer", "outcome", "result", "reason", "actor"})
+        texts = {name: _text(body, name) for name in ("name", "outcome", "reason", "actor")}
+        name, outcome, reason, named = texts.values()
+        if name is None:
             raise Refused(400, "name: expected the name of the question that this answers")
-        if "answer" not in body or body["answer"] is None:
+        answer = body.get("answer")
+        if answer is None and outcome is None:
             raise Refused(400, "answer: is missing")
-        actor = self._actor_of(request, body.get("actor"))
-        reason = body.get("reason") or None
-        return JSONResponse({"ok": True, **await actions.answer(run_id, name, body["answer"], reason, actor)})
+        done = await actions.answer(
+            run_id,
+            name,
+            answer=answer,
+            outcome=outcome,
+            result=body.get("result"),
+            reason=reason,
+            actor=known or named or self._usual_actor,
+        )
+        return JSONResponse({"ok": True, **done})
 
     async def _cancel(self, request: Request) -> Response:
-        actions, run_id = await self._meant(request)
+        actions, run_id, _ = await self._meant(request)
         await _body(request, set())
         return JSONResponse({"ok": True, **await actions.cancel(run_id)})
 
     async def _fork(self, request: Request) -> Response:
-        actions, run_id = await self._meant(request)
+        actions, run_id, _ = await self._meant(request)
         seq = (await _body(request, {"seq"})).get("seq")
         if type(seq) is not int:
             raise Refused(400, "seq: expected the number of a row")
         return JSONResponse({"ok": True, **await actions.fork(run_id, seq)})
 
-    async def _meant(self, request: Request) -> tuple[Actions, str]:
-        """Return what acts, and the run that is meant."""
+    async def _meant(self, request: Request) -> tuple[Actions, str, str | None]:
+        """Return what acts, the run that is meant, and who asks, where the host says so."""
         if self._actions is None:
             raise Refused(403, "this journal is only shown here; nothing can be answered or changed")
+        known = self._actor(request.scope) if self._actor is not None else None
+        if self._actor is not None and not known:
+            raise Refused(403, "nobody is logged in")
         run_id = request.path_params["run"]
         await self._read(self._views.check_run, run_id)
-        return self._actions, run_id
-
-    def _actor_of(self, request: Request, given: Any) -> str | None:
-        """Return who asks: whom the host knows, else whom the page names."""
-        if self._actor is None:
-            return given or self._usual_actor
-        known = self._actor(request.scope)
-        if known is None:
-            raise Refused(403, "nobody is logged in")
-        return known
+        return self._actions, run_id, known
 
     # -- errors ----------------------------------------------------------------------------------------------------
 
@@ -273,8 +277,8 @@ def app(
         hosts: Names of the server beside those of this machine, as a browser sends them in ``Host``: ``inspect.example.org`` or ``10.0.0.5:8000``.
         read_only: Nothing can be answered or changed.
         options: For an engine: called with each run before it goes on; returns what `Engine.resume` takes beside the id.
-        actor: Returns the host's own name of who asks, of the request's ASGI scope, to be kept with an answer; None refuses it. Without this
-            the page's own word counts.
+        actor: Returns the host's own name of who asks, of the request's ASGI scope, to be kept with an answer; None refuses it, and to cancel
+            or fork. Without this the page's own word counts.
 
     Raises:
         UsageError: A value that cannot be used.
@@ -323,6 +327,19 @@ async def _body(request: Request, names: set[str]) -> dict[str, Any]:
         expected = ", ".join(sorted(names)) or "nothing"
         raise Refused(400, f"the body is no JSON object of {expected}")
     return body
+
+
+def _text(body: Mapping[str, Any], name: str) -> str | None:
+    """
+    Return a text of a body, None where it is empty or not there.
+
+    Raises:
+        Refused: It is something else.
+    """
+    value = body.get(name)
+    if not isinstance(value, str | None):
+        raise Refused(400, f"{name}: expected a text")
+    return value or None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

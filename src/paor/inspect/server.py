@@ -10,10 +10,10 @@ from typing import Literal
 import uvicorn
 
 from ..fsm.engine import Engine
+from ..fsm.host.recover import OptionsOfRun
 from ..fsm.journal_api import Journal
 from ..states.base.errors import UsageError
 from .access import is_loopback
-from .actions import OptionsOfRun
 from .application import Inspector, app
 
 CONNECTIONS_MAX = 1000
