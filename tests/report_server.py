@@ -25,6 +25,11 @@ NAMED = {
 }
 
 
+def without_texts(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line as it comes with a row: without what no row changes."""
+    return {name: value for name, value in line.items() if name not in ("objective", "key", "metadata")}
+
+
 class LiveRun:
     """
     A run of which as much is there as the test has let come.
@@ -87,7 +92,7 @@ class LiveRun:
         for _ in range(count):
             self.n += 1
             seq = self.n - 1
-            data = {"seq": seq, "entry": self.entry(seq), "line": self.line()}
+            data = {"seq": seq, "entry": self.entry(seq), "line": without_texts(self.line())}
             self.tell(f"events/{self.run.id}", "row", data, str(seq))
         if self.n == len(self.run.rows):
             self.tell(f"events/{self.run.id}", "end", {})
@@ -155,9 +160,8 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"retry: 100\n\n")
         if path != "events":
             for seq in range(int(after) + 1, self.live.n):
-                waiting.put(
-                    ("row", str(seq), {"seq": seq, "entry": self.live.entry(seq), "line": self.live.line()})
-                )
+                line = without_texts(self.live.line())
+                waiting.put(("row", str(seq), {"seq": seq, "entry": self.live.entry(seq), "line": line}))
         self.live.streams.setdefault(path, []).append(waiting)
         while (told := waiting.get()) is not None:
             event, number, data = told

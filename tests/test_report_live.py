@@ -70,6 +70,21 @@ def test_rows_come_without_moving_what_is_read(chromium: Any) -> None:
         seen.silent()
 
 
+def test_rows_that_came_with_a_load_are_counted_too(chromium: Any) -> None:
+    """One is told, and before the page has loaded the run's calls again two more are there."""
+    live = LiveRun(20)
+    with served(live) as (address, _), looked_at(chromium, address) as seen:
+        seen.page.get_by_text("live", exact=True).wait_for()
+        seen.page.keyboard.press("Home")
+        live.grow(1)
+        live.n += 2
+        seen.page.get_by_role("button", name="3 new rows").wait_for()
+        assert "row 0" in seen.row()
+        seen.page.get_by_role("button", name="3 new rows").click()
+        assert "row 22" in seen.row()
+        seen.silent()
+
+
 def test_a_row_is_on_the_screen_soon_after_it_was_told(
     chromium: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

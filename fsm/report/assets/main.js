@@ -112,20 +112,24 @@ class RunView {
   entered(told) {
     const end = this.now === this.run.n - 1, before = this.run.n;
     if (!this.run.append(told.entry.seq === undefined ? {...told.entry, seq: told.seq} : told.entry)) return;
-    if (told.line) this.run.line = this.run.data.line = told.line;
+    Object.assign(this.run.line, told.line);
     if (told.entry.trigger !== "provide") this.trouble = "";
     this.lists.rows.set(this.run.n);
     this.lists.count();
     this.lanes.draw();
-    this.since = (this.fresh.hidden ? 0 : this.since) + 1;
-    if (end || !before) this.show(this.run.n - 1);
+    this.came(1, end || !before);
+    this.soon ||= setTimeout(() => this.refresh(), this.pause || 400);
+  }
+
+  came(count, follow) {
+    this.since = (this.fresh.hidden ? 0 : this.since) + count;
+    if (follow) this.show(this.run.n - 1);
     else {
       this.fresh.hidden = false;
       this.fresh.textContent = plural(this.since, "new row");
       this.machine.range.max = this.run.n - 1;
       this.machine.count.textContent = `row ${num(this.now)} of ${num(this.run.n - 1)}`;
     }
-    this.soon ||= setTimeout(() => this.refresh(), this.pause || 400);
   }
 
   // calls, limits and cost of a run that has gone on
@@ -135,9 +139,12 @@ class RunView {
     const data = await load("run/" + this.run.id).catch(() => null);
     if (!data) return;
     if (data.rows.n >= this.run.n) {
-      const now = data.rows.n > this.run.n;
+      const more = data.rows.n - this.run.n, end = this.now === this.run.n - 1;
       this.run.take(data);
-      if (now) this.lists.rows.set(this.run.n);
+      if (more) {
+        this.lists.rows.set(this.run.n);
+        this.came(more, end);
+      }
     }
     this.head.fill();
     this.limits.replaceChildren(limitsCard(this.run));
@@ -151,7 +158,7 @@ class RunView {
 
   follow() {
     if (!live || this.source) return;
-    this.source = stream(`events/${encode(this.run.id)}?after=${this.run.n - 1}`, {row: told => this.entered(told), end: () => this.refresh(), problem: told => this.stopped(told.error)});
+    this.source = stream("events/" + encode(this.run.id), this.run.n - 1, {row: told => this.entered(told), end: () => this.refresh(), problem: told => this.stopped(told.error)});
   }
 
   leave() {
@@ -164,14 +171,14 @@ class RunView {
 // -- live ----------------------------------------------------------------------------------------------------------------
 
 // only while the page is seen: a browser has six connections to one server, and a page that nobody sees needs none
-function stream(path, handlers) {
+function stream(path, last, handlers) {
   const say = text => { state.streams.set(path, text); status(); };
-  let source = null, last = "", over = false;
+  let source = null, over = false;
   const pause = () => { source?.close(); source = null; };
   const open = () => {
     if (document.hidden || over) return pause();
     if (source) return;
-    source = new EventSource(live + (last ? `${path.split("?")[0]}?after=${encode(last)}` : path));
+    source = new EventSource(`${live}${path}?after=${encode(last)}`);
     say("connecting");
     source.onopen = () => say("live");
     source.onerror = () => say(source?.readyState === 2 ? "disconnected" : "reconnecting");
@@ -305,7 +312,7 @@ async function start() {
     app.append(el("main.page", el("h1", "This page cannot be read"), el("p", error.message)));
     return;
   }
-  if (live) stream("events", {runs: changed});
+  if (live) stream("events", state.index.at || "", {runs: changed});
   addEventListener("hashchange", route);
   addEventListener("keydown", keys);
   addEventListener("beforeprint", () => printed(true));

@@ -170,8 +170,12 @@ class Inspector:
         return HTMLResponse(self._pages[base], headers={"Content-Security-Policy": policy})
 
     async def _part(self, request: Request) -> Response:
-        data = await self._read(self._views.part, request.path_params["name"])
+        data = await self._read(self._told, request.path_params["name"])
         return Response(data, media_type="application/json")
+
+    def _told(self, name: str) -> bytes:
+        """Return a part; with the index the place in its events, taken before it is read, so that no change is lost between the two."""
+        return self._views.part(name, {"at": self._hub.position()} if name == "index" else {})
 
     async def _search(self, request: Request) -> Response:
         found = await self._read(search, self._reading.reader, request.query_params.get("q", ""))
@@ -190,9 +194,9 @@ class Inspector:
         return self._stream(request, run_events(self._hub, run_id, max(-1, int(last))))
 
     def _stream(self, request: Request, events: AsyncIterator[bytes]) -> Response:
-        if self._hub.is_full:
+        if not self._hub.enter():
             raise Refused(503, "too many listen already; close a page")
-        return EventStream(events, self._line, head=request.method == "HEAD")
+        return EventStream(events, self._line, self._hub.leave, head=request.method == "HEAD")
 
     # -- acting ----------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from ..fsm.journal.rows import RunRow
 from ..fsm.runtime.logs import LOGGER
-from ..states.base.errors import PaorError
+from ..states.base.errors import JournalBusy, PaorError
 from .views import ENDED, Changes, Views, json_bytes
 from .watching import JournalWatch
 
@@ -38,7 +38,13 @@ SEND_S = 30.0
 """Seconds that a client may take for what it is sent."""
 
 KEPT = 1024
-"""Events of a run that are kept for those who listen."""
+"""Events of a run, or of the index, that are kept for those who listen."""
+
+KEPT_BYTES = 1 << 20
+"""Bytes of the events of a run, or of the index, that are kept: an event of the index holds all that waits."""
+
+_STAYS = frozenset(("objective", "key", "metadata"))
+"""What of a run's line no row changes, and may be long."""
 
 PROBLEMS_MAX = 256
 """Runs of which it is kept why they could not go on."""
@@ -97,11 +103,11 @@ class Feed:
         self.kept: tuple[Told, ...] = ()
         self.listeners: set[Listener] = set()
         self.problem: tuple[int, str] = (0, "")
-        self.unread = -2
+        self.unread: int | None = None
 
     def tell(self, events: Sequence[Told], *, ended: bool = False) -> None:
         """Keep events and wake all who listen."""
-        self.kept = (*self.kept, *events)[-KEPT:]
+        self.kept = _newest((*self.kept, *events))
         self.last, self.ended = events[-1][0] if events else self.last, ended
         self.wake()
 
@@ -118,6 +124,16 @@ class Feed:
         if not kept or kept[0][0] > number + 1:
             return None
         return [told for told in kept if told[0] > number]
+
+
+def _newest(events: tuple[Told, ...]) -> tuple[Told, ...]:
+    """Return the newest of events, as many as may be kept."""
+    size, some = 0, events[-KEPT:]
+    for at in reversed(range(len(some))):
+        size += len(some[at][1])
+        if size > KEPT_BYTES:
+            return some[at + 1 :]
+    return some
 
 
 class Hub:
@@ -138,15 +154,24 @@ class Hub:
         self._feeds: dict[str, Feed] = {}
         self._index = Feed(0)
         self._changes: Changes | None = None
+        self._changed: list[str] = []
         self._thread: threading.Thread | None = None
         self._clients = 0
         self._erasures = 0
         self._problems: dict[str, tuple[int, str]] = {}
 
-    @property
-    def is_full(self) -> bool:
-        """Whether as many clients listen as may."""
-        return self._clients >= CLIENTS_MAX
+    def enter(self) -> bool:
+        """Count one client more and return True, if one more may listen; who was counted has to `leave`."""
+        with self._lock:
+            if self._clients >= CLIENTS_MAX:
+                return False
+            self._clients += 1
+            return True
+
+    def leave(self) -> None:
+        """Count one client less."""
+        with self._lock:
+            self._clients -= 1
 
     def is_closing(self) -> bool:
         """Return whether all streams end."""
@@ -171,7 +196,6 @@ class Hub:
                 own.problem = (1, message) if at == row.head_seq else own.problem
                 feed = self._feeds.setdefault(row.run_id, own)
             feed.listeners.add(listener)
-            self._clients += 1
             # what changed before may have been looked at already, and not for this feed
             self._again.set()
             if self._thread is None and not self.is_closing():
@@ -182,7 +206,6 @@ class Hub:
         finally:
             with self._lock:
                 feed.listeners.discard(listener)
-                self._clients -= 1
 
     def forget_erased(self) -> None:
         """Keep nothing that was told before something was erased; called in a thread, since it reads, and before anything kept is told."""
@@ -193,14 +216,24 @@ class Hub:
                 for feed in (*self._feeds.values(), self._index):
                     feed.kept = ()
 
-    def prepare_index(self) -> None:
-        """Begin to notice which runs change; called in a thread, since it reads."""
+    def position(self) -> str:
+        """
+        Return the id of the last event of the index.
+
+        Whatever changes from now on is in a later one, so who asks and then reads the index misses nothing. Called in a thread, since
+        it reads.
+        """
         changes = Changes(self.views.reader) if self._changes is None else None
         with self._lock:
             self._changes = self._changes or changes
+            return f"{self.epoch}-{self._index.last}"
 
     def problem(self, run_id: str, message: str) -> None:
-        """Tell all who listen that a run could not go on, and who comes later, as long as it has no new row."""
+        """
+        Tell all who listen that a run could not go on, and who comes later, as long as it has no new row.
+
+        Called in a thread, since it reads.
+        """
         at = self.views.reader.run(run_id).head_seq
         with self._lock:
             self._problems.pop(run_id, None)
@@ -215,7 +248,7 @@ class Hub:
     # -- looking ---------------------------------------------------------------------------------------------------
 
     def _look_on(self) -> None:
-        watch = JournalWatch(self.views.reader)
+        watch, trouble = JournalWatch(self.views.reader), ""
         try:
             while not self._stop.wait(LOOK_S):
                 if self._is_unheard():
@@ -225,8 +258,11 @@ class Hub:
                 self._again.clear()
                 try:
                     self._tell()
+                    trouble = ""
                 except Exception as error:  # noqa: BLE001 - nobody would be told anything any more
-                    LOGGER.warning("paor inspect: the journal cannot be read now: %s", error)
+                    if str(error) != trouble:
+                        LOGGER.warning("paor inspect: the journal cannot be read now: %s", error)
+                    trouble = str(error)
                     watch.close()
         finally:
             watch.close()
@@ -241,42 +277,65 @@ class Hub:
             return True
 
     def _tell(self) -> None:
-        """Tell what is new; a run that cannot be read is named once, and holds no other one up."""
+        """Tell what is new; what cannot be read of one run holds no other one up."""
         self.forget_erased()  # before reading: what is erased from here on is noticed the next time
         with self._lock:
             feeds = list(self._feeds.items())
         for run_id, feed in feeds:
-            row = self.views.reader.run(run_id)
-            ended = row.status in ENDED
-            if row.head_seq == feed.unread or (row.head_seq <= feed.last and ended == feed.ended):
-                continue
-            try:
-                events = self.told(run_id, self.views.entries(run_id, feed.last + 1))
-            except Exception as error:  # noqa: BLE001 - what a damaged journal does to readers must not end the thread
-                LOGGER.warning("run %s: cannot be shown: %s", run_id, error)
-                feed.unread = row.head_seq
-                continue
-            with self._lock:
-                feed.tell(events, ended=ended)
-        if self._changes is not None and self._index.listeners and (changed := self._changes.look()):
+            self._tell_run(run_id, feed)
+        if self._changes is None or not self._index.listeners:
+            return
+        self._changed += self._changes.look()  # kept until they are told: reading them may fail
+        if self._changed:
             number = self._index.last + 1
-            told = number, self.index_event(changed, number)
+            told = number, self.index_event(dict.fromkeys(self._changed), number)
+            self._changed = []
             with self._lock:
                 self._index.tell([told])
 
+    def _tell_run(self, run_id: str, feed: Feed) -> None:
+        """Tell what is new of one run; one that cannot be read is named once, and read again when it has another row."""
+        head = -2
+        try:
+            row = self.views.reader.run(run_id)
+            head, ended = row.head_seq, row.status in ENDED
+            if head == feed.unread or (head <= feed.last and ended == feed.ended):
+                return
+            events = self.told(run_id, self.views.entries(run_id, feed.last + 1))
+        except JournalBusy:
+            raise  # of the file, not of this run: all are read again
+        except Exception as error:  # noqa: BLE001 - what a damaged journal does to readers must not end the thread
+            if head != feed.unread:
+                LOGGER.warning("run %s: cannot be shown: %s", run_id, error)
+            feed.unread = head
+            return
+        with self._lock:
+            feed.unread = None
+            feed.tell(events, ended=ended)
+
     def told(self, run_id: str, entries: Sequence[Mapping[str, Any]]) -> list[Told]:
-        """Return rows of a run as events."""
+        """Return rows of a run as events, each with what it may have changed in the run's line."""
         line = self.views.line(run_id) if entries else {}
+        line = {name: value for name, value in line.items() if name not in _STAYS}
         return [(entry["seq"], event("row", {**entry, "line": line}, str(entry["seq"]))) for entry in entries]
 
     def index_event(self, run_ids: Iterable[str], number: int) -> bytes:
         """Return the lines of runs, and all that waits for a person, as an event."""
-        lines = []
-        for run_id in run_ids:
-            with suppress(PaorError):  # one that cannot be read any more is no reason to hide the others
-                lines.append(self.views.line(run_id))
-        data = {"runs": lines, "waits": list(self.views.waits())}
-        return event("runs", data, f"{self.epoch}-{number}")
+        lines = [_unless_damaged(f"run {run_id}", self.views.line, run_id) for run_id in run_ids]
+        data = {"runs": [line for line in lines if line is not None]}
+        waits = _unless_damaged("what waits", self.views.waits)
+        return event("runs", data if waits is None else data | {"waits": waits}, f"{self.epoch}-{number}")
+
+
+def _unless_damaged(what: str, read: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what is read, None where that cannot be: one run that is damaged is no reason to hide the others."""
+    try:
+        return read(*arguments)
+    except JournalBusy:
+        raise
+    except Exception as error:  # noqa: BLE001 - what a damaged journal does to readers must not end the thread
+        LOGGER.warning("%s: cannot be shown: %s", what, error)
+        return None
 
 
 async def run_events(hub: Hub, run_id: str, after: int) -> AsyncIterator[bytes]:
@@ -326,7 +385,7 @@ async def _checked(hub: Hub, listener: Listener, run_id: str) -> AsyncIterator[b
 async def index_events(hub: Hub, last: str) -> AsyncIterator[bytes]:
     """Yield what changes in the index; *last* is the id of the last event that the client has, if any."""
     read: Callable[..., Any] = partial(asyncio.get_running_loop().run_in_executor, hub.pool)
-    await read(hub.prepare_index)
+    await read(hub.position)
     epoch, _, number = last.partition("-")
     at = (
         int(number)
@@ -335,12 +394,11 @@ async def index_events(hub: Hub, last: str) -> AsyncIterator[bytes]:
     )
     with hub.listening() as (feed, listener):
         await read(hub.forget_erased)
-        count = NEWEST if last else NEWEST // 10  # who has no number has just loaded the index
         while not hub.is_closing():
             behind = feed.after(at) if at is not None and at <= feed.last else None
             if behind is None:  # a stranger's number, or so many have changed meanwhile that not all are kept
                 at = feed.last
-                yield await read(hub.index_event, await read(hub.views.newest, count), at)
+                yield await read(hub.index_event, await read(hub.views.newest, NEWEST), at)
             for number_of, data in behind or ():
                 yield data
                 at = number_of
@@ -360,6 +418,10 @@ def event(name: str, data: object, id: str | None = None) -> bytes:
     return f"{head}event: {name}\ndata: ".encode() + json_bytes(data) + b"\n\n"
 
 
+class _Away(Exception):
+    """The client has gone, or takes nothing any more."""
+
+
 class EventStream(Response):
     """
     A stream of events that ends with its client, or when that takes nothing any more.
@@ -367,20 +429,32 @@ class EventStream(Response):
     Args:
         events: What is sent.
         line: Makes one line of an error.
+        left: Called when the stream has ended.
         head: Whether only the headers are wanted.
     """
 
     media_type = "text/event-stream"
 
     def __init__(
-        self, events: AsyncIterator[bytes], line: Callable[[str], str], *, head: bool = False
+        self,
+        events: AsyncIterator[bytes],
+        line: Callable[[str], str],
+        left: Callable[[], object],
+        *,
+        head: bool = False,
     ) -> None:
         super().__init__(None, headers={"X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self._events, self._line, self._head = events, line, head
+        self._events, self._line, self._left, self._head = events, line, left, head
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events until they end or the client has gone."""
+        try:
+            await self._serve(receive, send)
+        finally:
+            self._left()
+
+    async def _serve(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         if self._head:
             await send({"type": "http.response.body", "body": b""})
@@ -398,17 +472,33 @@ class EventStream(Response):
                 await close()
 
     async def _send_all(self, send: Send) -> None:
-        await _send(send, f"retry: {RETRY_MS}\n\n".encode())
-        try:
-            async for data in self._events:
-                await _send(send, data)
-        except PaorError as error:
-            await _send(send, event("problem", {"error": self._line(str(error))}))
-        await send({"type": "http.response.body", "body": b""})
+        with suppress(_Away):
+            await _send(send, f"retry: {RETRY_MS}\n\n".encode())
+            try:
+                async for data in self._events:
+                    await _send(send, data)
+            except PaorError as error:
+                await _send(send, event("problem", {"error": self._line(str(error))}))
+            except _Away:
+                raise
+            except Exception as error:  # noqa: BLE001 - a bug: the client comes again, and it is known here
+                LOGGER.exception("paor inspect: a stream has ended")
+                text = f"{type(error).__name__}: see the log of the server"
+                await _send(send, event("problem", {"error": text}))
+            await _send(send, b"", more=False)
 
 
-async def _send(send: Send, data: bytes) -> None:
-    await asyncio.wait_for(send({"type": "http.response.body", "body": data, "more_body": True}), SEND_S)
+async def _send(send: Send, data: bytes, *, more: bool = True) -> None:
+    """
+    Send a piece of a stream.
+
+    Raises:
+        _Away: The client does not take it.
+    """
+    try:
+        await asyncio.wait_for(send({"type": "http.response.body", "body": data, "more_body": more}), SEND_S)
+    except (TimeoutError, OSError):
+        raise _Away from None
 
 
 async def _gone(receive: Receive) -> None:

@@ -79,9 +79,9 @@ class Views:
         """What reads the journal."""
         return self._journal.reader
 
-    def part(self, name: str) -> bytes:
+    def part(self, name: str, added: Mapping[str, Any] | None = None) -> bytes:
         """
-        Return a part as JSON.
+        Return a part as JSON, with what is *added* to it.
 
         Raises:
             UnknownRun: There is no such part, run or piece of its rows.
@@ -91,12 +91,13 @@ class Views:
             raise UnknownRun(f"there is no part {name!a:.80}")
         run_id = found["run"] or found["rows"]
         if run_id is None:
-            return json_bytes(self._index())
+            return json_bytes(self._index() | dict(added or {}))
         self.check_run(run_id)
         kept = self._run(run_id)
         with kept.lock:
             told = kept.view.part(name)
-        return json_bytes(told | kept.checks if found["run"] else told)
+        checks = kept.checks if found["run"] else {}
+        return json_bytes(told | checks | dict(added or {}))
 
     def erasures(self) -> int:
         """Return how often something was erased."""
