@@ -13,8 +13,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +25,7 @@ uvicorn = pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
 import paor
 from paor import Engine, Journal, ScriptedModel, tool
-from paor.errors import UsageError
+from paor.errors import JournalError, UsageError
 from paor.fsm.report.html import content_policy
 from paor.inspect import app
 from paor.inspect.search import FOUND_MAX, search
@@ -301,7 +303,58 @@ def test_a_search_is_bounded(library: tuple[Journal, list[str]], monkeypatch: py
     monkeypatch.setattr("paor.inspect.search._STEPS", 1)
     monkeypatch.setattr("paor.inspect.search.SEARCH_S", -1.0)
     assert search(journal.reader, "harbour") == []
+    assert search(journal.reader, "lighthouse") == [] and search(journal.reader, "notes.read") == []
     assert FOUND_MAX == 200
+    with bank(":memory:", [], 5) as engine:
+        engine.run("Find the lighthouse")
+        assert search(engine.journal.reader, "lighthouse") == []
+        monkeypatch.undo()
+        assert len(search(engine.journal.reader, "lighthouse")) == 1
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n WHERE i < 0 AND ?1 <> ?2 AND ?3"
+
+
+def test_a_search_that_takes_too_long_gives_what_it_has_found(
+    library: tuple[Journal, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing else is taken for a search that took too long."""
+    journal, ids = library
+    monkeypatch.setattr("paor.inspect.search.SEARCH_S", 0.2)
+    monkeypatch.setattr("paor.inspect.search._TEXTS", ENDLESS)
+    assert search(journal.reader, "lighthouse") == [ids[0]]
+    monkeypatch.setattr("paor.inspect.search._TEXTS", "SELECT run FROM nowhere")
+    with pytest.raises(JournalError, match="nowhere"):
+        search(journal.reader, "lighthouse")
+
+
+def test_a_search_holds_up_nobody_who_reads(
+    library: tuple[Journal, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five searches stand still while the page is read, over HTTP and by the same reader."""
+    journal, _ = library
+    begun, go, own = threading.Event(), threading.Event(), threading.local()
+
+    def stands_still() -> float:
+        """Stand still, but for the first time, when the search has not begun to read."""
+        if hasattr(own, "reads"):
+            begun.set()
+            go.wait(60)
+        own.reads = True
+        return 0.0
+
+    with served(app(journal)) as browser, ThreadPoolExecutor(6) as pool:
+        clock = SimpleNamespace(monotonic=stands_still)
+        monkeypatch.setattr("paor.inspect.search.time", clock)
+        monkeypatch.setattr("paor.inspect.search._STEPS", 1)
+        found = [pool.submit(browser.get, "search?q=lighthouse") for _ in range(5)]
+        try:
+            assert begun.wait(20)
+            assert browser.get("data/index").status == 200
+            assert pool.submit(journal.reader.query, "SELECT 1").result(20) == [(1,)]
+        finally:
+            go.set()
+        assert all(one.result(60).status == 200 for one in found)
 
 
 def test_a_search_over_http(library: tuple[Journal, list[str]]) -> None:

@@ -49,6 +49,9 @@ READERS = 4
 ACTORS = 4
 """Threads that write what people do."""
 
+SEARCHERS = 2
+"""Threads that search: a search may take seconds, and who reads does not wait for it."""
+
 NOBODY = "it is kept, and the run then goes on with paor resume or paor recover: nobody drives runs here"
 """What a question says where an answer is written and no engine is there."""
 
@@ -97,6 +100,7 @@ class Inspector:
         added = {"token": access.page_token, "actions": acting is not None}
         after = NOBODY if acting is not None and not acting.drives else ""
         self._checking = ThreadPoolExecutor(1, thread_name_prefix="paor-inspect-check")
+        self._searching = ThreadPoolExecutor(SEARCHERS, thread_name_prefix="paor-inspect-search")
         self._views = Views(self._reading, added, after)
         self._hub = Hub(self._views, self._pool, self._checking)
         self._actions: Actions | None = None
@@ -139,7 +143,7 @@ class Inspector:
     def close(self) -> None:
         """End all streams and threads, and close what was opened here; the journal that was given stays open."""
         self.stop()
-        for pool in (self._pool, self._writing, self._checking):
+        for pool in (self._pool, self._writing, self._checking, self._searching):
             pool.shutdown(wait=True, cancel_futures=True)
         if self._acting is not None:
             self._acting.close()
@@ -178,7 +182,8 @@ class Inspector:
         return self._views.part(name, {"at": self._hub.position()} if name == "index" else {})
 
     async def _search(self, request: Request) -> Response:
-        found = await self._read(search, self._reading.reader, request.query_params.get("q", ""))
+        wanted = self._reading.reader, request.query_params.get("q", "")
+        found = await asyncio.get_running_loop().run_in_executor(self._searching, search, *wanted)
         return JSONResponse({"runs": found})
 
     async def _index_events(self, request: Request) -> Response:
