@@ -541,6 +541,29 @@ class Engine:
             actor=actor,
         )
 
+    async def aanswer(
+        self,
+        run_id: str,
+        *,
+        question: str,
+        answer: Any = None,
+        outcome: str | None = None,
+        result: Any = None,
+        reason: str | None = None,
+        actor: str | None = None,
+    ) -> tuple[str, int]:
+        """Do the same as `answer` without holding up the running event loop."""
+        return await asyncio.to_thread(
+            self.answer,
+            run_id,
+            question=question,
+            answer=answer,
+            outcome=outcome,
+            result=result,
+            reason=reason,
+            actor=actor,
+        )
+
     @overload
     def result(self, run_id: str, output_type: type[T]) -> Result[T]: ...
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -150,6 +152,27 @@ def test_an_answer_is_one_row_and_nothing_is_driven(name: str, by: str, tmp_path
         assert world.journal.verify() == [] and replay(world.journal, world.run_id, world.engine).identical
         with pytest.raises(AlreadyAnswered, match="has ended"):
             answer(**fitting)
+
+
+def test_an_answer_on_an_event_loop(tmp_path: Path) -> None:
+    """Holds it up for nobody: what is written is written in a thread, and refused as without one."""
+    threads: list[threading.Thread] = []
+    with World(tmp_path, [*CALL, STOP, SUCCESS], [pay], policy=ASKS) as world:
+        question = asked(world.run())
+        world.engine.hooks = (lambda event: threads.append(threading.current_thread()),)
+        own: dict[str, Any] = {"question": question.id, "actor": "ann", "reason": "seen"}
+
+        async def answers() -> tuple[str, int]:
+            with pytest.raises(InvalidAnswer):
+                await world.engine.aanswer(world.run_id, outcome="done", result=1, **own)
+            return await world.engine.aanswer(world.run_id, answer={"approve": True}, **own)
+
+        rows = triggers(world.journal, world.run_id)
+        assert asyncio.run(answers()) == (world.run_id, len(rows))
+        assert triggers(world.journal, world.run_id) == [*rows, "provide"]
+        given = answer_to(world.journal.reader, world.run_id, question.id)
+        assert given is not None and (given.actor, given.reason) == ("ann", "seen")
+        assert len(threads) == 1 and threads[0] is not threading.current_thread()
 
 
 def test_hooks_hear_of_the_row(tmp_path: Path) -> None:

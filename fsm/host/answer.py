@@ -15,6 +15,7 @@ from ...states.records.questions import Answer
 from ...states.run.phase_names import PHASES
 from ..journal.lineage import part_with
 from ..journal.reader import JournalReader
+from ..journal.record import COLUMNS
 from ..journal.store import JournalStore
 from ..lifecycle.acceptance import check_unchanged
 from ..lifecycle.arguments import ResumeOptions
@@ -23,6 +24,8 @@ from ..lifecycle.runner import Runner, compile_catalogs
 from ..lifecycle.settings import settings_of
 from ..lifecycle.subrun_runner import SubrunDriver
 from ..runtime.ports import RandomIds, SystemClock
+
+_TRIGGER, _CHANGE = COLUMNS.index("trigger"), COLUMNS.index("change")
 
 
 def runner_as_recorded(store: JournalStore) -> Runner:
@@ -87,9 +90,9 @@ def answer_to(journal: JournalReader, run_id: str, question: str) -> Answer | No
     at = int(seq) + 1
     part = part_with(journal.lineage(row.run), "first_seq", at)
     rows = journal.own_rows(part.run, at, at)
-    if not rows or rows[0][3] != "provide":
+    if not rows or rows[0][_TRIGGER] != "provide":
         return None
     try:
-        return journal.change(part.run, rows[0][9]).reply or None
+        return journal.change(part.run, rows[0][_CHANGE]).reply or None
     except (Erased, JournalDamaged):
         return None

@@ -66,7 +66,7 @@ class JournalReader:
         self._standing = standing
         self._frozen = False
         self._lenient = False
-        self._busy_timeout_s = busy_timeout_s
+        self.busy_timeout_s = busy_timeout_s
         self._lineages: dict[int, tuple[SharedPart, ...]] = {}
 
     @property
@@ -86,9 +86,15 @@ class JournalReader:
             with self._committer.lock:
                 yield self
             return
-        connection, standing = open_reader(self.path, busy_timeout_s=self._busy_timeout_s, place=self.place)
+        connection, standing = open_reader(self.path, busy_timeout_s=self.busy_timeout_s, place=self.place)
         committer = Committer(connection, self.path)
-        reader = JournalReader(committer, self.path, standing=standing, place=self.place)
+        reader = JournalReader(
+            committer,
+            self.path,
+            standing=standing,
+            busy_timeout_s=self.busy_timeout_s,
+            place=self.place,
+        )
         try:
             reader._frozen = reader._lenient = True
             reader.query("BEGIN")
@@ -400,7 +406,7 @@ class JournalReader:
             if self._frozen:
                 break
             connection, self._standing = open_reader(
-                self.path, busy_timeout_s=self._busy_timeout_s, place=self.place
+                self.path, busy_timeout_s=self.busy_timeout_s, place=self.place
             )
             self._committer.connection.close()
             self._committer.connection = connection
