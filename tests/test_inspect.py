@@ -27,6 +27,7 @@ import paor
 from paor import Engine, Journal, ScriptedModel, tool
 from paor.errors import JournalError, UsageError
 from paor.fsm.report.html import content_policy
+from paor.fsm.report.run_view import RunView
 from paor.inspect import app
 from paor.inspect.search import FOUND_MAX, search
 from paor.inspect.server import base_address, listen
@@ -99,16 +100,15 @@ def test_reading_does_not_hold_up_the_event_loop(engine: Engine, monkeypatch: py
     """While one client waits for a part that takes long, others are answered."""
     run_id, begun, go = engine.run("Pay").run_id, threading.Event(), threading.Event()
     released: list[bool] = []
-    part = paor.fsm.report.view.JournalView.part
+    head = RunView.head
 
-    def slow(self: Any, name: str) -> Any:
-        if name.startswith("run/"):
-            begun.set()
-            released.append(go.wait(20))
-        return part(self, name)
+    def slow(self: Any) -> Any:
+        begun.set()
+        released.append(go.wait(20))
+        return head(self)
 
     with served(app(engine)) as browser:
-        monkeypatch.setattr("paor.fsm.report.view.JournalView.part", slow)
+        monkeypatch.setattr(RunView, "head", slow)
         thread = threading.Thread(target=browser.get, args=(f"data/run/{run_id}",))
         thread.start()
         assert begun.wait(20)
@@ -443,10 +443,11 @@ def test_the_command_goes_on_with_an_app(shop: Path) -> None:
     assert (code, out) == (0, "") and "paying 5" in errors
 
 
-def test_the_command_only_shows(shop: Path) -> None:
+@pytest.mark.parametrize("given", [(), ("--app", "shop:make")])
+def test_the_command_only_shows(given: tuple[str, ...], shop: Path) -> None:
     """With --read-only; nothing is written, nor beside the file."""
     before = (shop / "paor.db").read_bytes()
-    command = Command(shop, "--read-only")
+    command = Command(shop, "--read-only", *given)
     browser = Browser(command.first)
     index = browser.get("data/index").json
     (wait,) = index["waits"]
@@ -485,8 +486,9 @@ def test_what_the_command_refuses(shop: Path) -> None:
         port = str(taken.getsockname()[1])
         assert f"127.0.0.1:{port} cannot be used" in refused(shop, "--port", port)
     assert "--allow-remote" in refused(shop, "--host", "0.0.0.0")
-    assert "no such journal" in refused(shop, "--journal", "none.db")
-    assert not (shop / "none.db").exists()
+    for app_option in ((), ("--read-only",), ("--app", "shop:make", "--read-only")):
+        assert "no such journal" in refused(shop, "--journal", "none.db", *app_option)
+        assert not (shop / "none.db").exists()
     assert "not a paor journal" in refused(shop, "--journal", "shop.py")
     assert "expected a name" in refused(shop, "--allow-host", "a b")
     assert "has no nothing" in refused(shop, "--app", "shop:nothing")

@@ -22,6 +22,8 @@ May import the four folders, nothing of `paor.cli`. Start reading at `applicatio
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -45,16 +47,28 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    try:
+    with naming_the_extra():
         value = getattr(import_module(_MODULES[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+@contextmanager
+def naming_the_extra() -> Iterator[None]:
+    """
+    Name what has to be installed where an import within the block fails for want of it.
+
+    Raises:
+        MissingExtra: Starlette or uvicorn is not installed.
+    """
+    try:
+        yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "anyio", "h11"):
             raise
         from ..states.base.errors import MissingExtra
 
-        raise MissingExtra('paor.inspect needs starlette and uvicorn: pip install "paor[inspect]"') from None
-    globals()[name] = value
-    return value
+        raise MissingExtra('paor inspect needs starlette and uvicorn: pip install "paor[inspect]"') from None
 
 
 def __dir__() -> list[str]:

@@ -124,12 +124,13 @@ class AsRecorded:
 
     Args:
         journal: The host's, or the path of one that is opened when the first action comes.
+        busy_timeout_s: Seconds that the latter waits for another process's write lock.
     """
 
     drives = False
 
-    def __init__(self, journal: Journal | str) -> None:
-        self._given = journal
+    def __init__(self, journal: Journal | str, *, busy_timeout_s: float = 30.0) -> None:
+        self._given, self._busy_timeout_s = journal, busy_timeout_s
         self._lock = threading.Lock()
         self._opened: Journal | None = None
         self._kept: Runner | None = None
@@ -139,7 +140,7 @@ class AsRecorded:
             if self._kept is None:
                 journal = self._given
                 if isinstance(journal, str):
-                    journal = self._opened = Journal(journal)
+                    journal = self._opened = Journal(journal, busy_timeout_s=self._busy_timeout_s)
                 self._kept = runner_as_recorded(journal.store)
             return self._kept
 

@@ -308,7 +308,8 @@ def _for_reading(journal: Journal) -> Journal:
     """Return the same journal over a connection of its own, so that no run waits for who looks; one in memory has only one."""
     if journal.path in ("", ":memory:"):
         return journal
-    return Journal(journal.reader.place, read_only=True)
+    reader = journal.reader
+    return Journal(reader.place, read_only=True, busy_timeout_s=reader.busy_timeout_s)
 
 
 async def _body(request: Request, names: set[str]) -> dict[str, Any]:

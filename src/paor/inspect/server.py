@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from typing import Literal
 
 import uvicorn
@@ -14,7 +15,7 @@ from ..fsm.host.recover import OptionsOfRun
 from ..fsm.journal_api import Journal
 from ..states.base.errors import UsageError
 from .access import is_loopback
-from .application import Inspector, app
+from .application import ActorOf, Inspector, app
 
 CONNECTIONS_MAX = 1000
 """Connections that are served at once; one more gets 503."""
@@ -33,13 +34,14 @@ def serve(
     hosts: Iterable[str] = (),
     read_only: bool = False,
     options: OptionsOfRun | None = None,
+    actor: ActorOf | None = None,
     ready: Callable[[str], None] | None = None,
 ) -> None:
     """
     Serve `app` until the process is told to stop.
 
     Args:
-        source, token, allow_remote, hosts, read_only, options: See `app`.
+        source, token, allow_remote, hosts, read_only, options, actor: See `app`.
         host: Address to listen at, by number; another one than this machine's own needs *allow_remote* and a token.
         port: 0 takes one that is free.
         ready: Called with the address to open, its token included, once it can be opened.
@@ -53,7 +55,13 @@ def serve(
     bound = listen(host, port, allow_remote=allow_remote)
     try:
         inspector = app(
-            source, token=token, allow_remote=allow_remote, hosts=hosts, read_only=read_only, options=options
+            source,
+            token=token,
+            allow_remote=allow_remote,
+            hosts=hosts,
+            read_only=read_only,
+            options=options,
+            actor=actor,
         )
     except BaseException:
         bound.close()
@@ -109,15 +117,14 @@ def server_of(
         ws="none",
         lifespan="on",
         log_config=None,
-        access_log=False,
         server_header=False,
         proxy_headers=False,
         limit_concurrency=CONNECTIONS_MAX,
         timeout_graceful_shutdown=3,
         h11_max_incomplete_event_size=32_768,
     )
-    # what a stranger sends is no news, and what is cut off when the server ends is no error
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    for name in ("uvicorn.error", "uvicorn.access"):
+        logging.getLogger(name).addFilter(_is_of_others)
     return _Server(config, inspector, lambda: ready and ready(inspector.address(base_address(bound))))
 
 
@@ -128,12 +135,32 @@ def base_address(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+_OURS: ContextVar[bool] = ContextVar("paor_inspect_serves", default=False)
+"""Whether the code that runs is that of our own server, in its tasks and callbacks too."""
+
+
+def _is_of_others(_record: logging.LogRecord) -> bool:
+    """
+    Return whether another server of this process logs: uvicorn's loggers are shared by all.
+
+    Of ours, what a stranger sends is no news, what is cut off when it ends is no error, and an address may hold the token.
+    """
+    return not _OURS.get()
+
+
 class _Server(uvicorn.Server):
     """A server that says when it can be asked, and ends streams when it is told to stop: it would wait for them."""
 
     def __init__(self, config: uvicorn.Config, inspector: Inspector, ready: Callable[[], object]) -> None:
         super().__init__(config)
         self._inspector, self._ready = inspector, ready
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        ours = _OURS.set(True)
+        try:
+            await super().serve(sockets)
+        finally:
+            _OURS.reset(ours)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -17,10 +17,11 @@ from typing import Any
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
 from ..fsm.journal_api import Journal
+from ..fsm.report.run_view import RunView
 from ..fsm.report.view import JournalView
 from ..states.base.errors import UnknownRun, UsageError
 
-PART = re.compile(r"index|run/(?P<run>[^/]{1,200})|rows/(?P<rows>[^/]{1,200})/\d{1,7}")
+PART = re.compile(r"index|run/(?P<run>[^/]{1,200})|rows/(?P<rows>[^/]{1,200})/(?P<chunk>[0-9]{1,7})")
 """Names of the parts that are served."""
 
 _OPEN = (
@@ -46,7 +47,7 @@ RUNS_KEPT = 16
 class _Kept:
     """What one run was read into, who reads on, and what checking it found once it had ended."""
 
-    view: JournalView
+    run: RunView | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     checking: threading.Lock = field(default_factory=threading.Lock)
     checks: dict[str, Any] = field(default_factory=dict)
@@ -93,9 +94,10 @@ class Views:
         if run_id is None:
             return json_bytes(self._index() | dict(added or {}))
         self.check_run(run_id)
-        kept = self._run(run_id)
+        kept = self._kept(run_id)
         with kept.lock:
-            told = kept.view.part(name)
+            run = self._read(kept, run_id)
+            told = self._view.clean(run.chunk(int(found["chunk"])) if found["rows"] else run.head())
         checks = kept.checks if found["run"] else {}
         return json_bytes(told | checks | dict(added or {}))
 
@@ -126,9 +128,9 @@ class Views:
 
     def entries(self, run_id: str, first: int) -> Sequence[Mapping[str, Any]]:
         """Return the rows of a run from number *first* on, each as ``seq`` and ``entry``."""
-        kept = self._run(run_id)
+        kept = self._kept(run_id)
         with kept.lock:
-            return kept.view.entries(run_id, first)
+            return self._read(kept, run_id).entries(first)
 
     def waits(self) -> list[dict[str, Any]]:
         """Return what waits for a person, newest run first."""
@@ -154,7 +156,7 @@ class Views:
         row = self.reader.run(run_id)
         if row.status not in ENDED or row.head_seq >= CHECKED_ROWS:
             return
-        kept = self._run(run_id)
+        kept = self._kept(run_id)
         with kept.checking:
             if not kept.checks:
                 kept.checks = self._view.checks(run_id)
@@ -169,15 +171,23 @@ class Views:
         sql = f"SELECT run, run_id FROM specs WHERE run IN (SELECT run FROM specs ORDER BY run DESC LIMIT ?1) OR run IN ({_OPEN} ORDER BY run DESC LIMIT ?1)"
         return [run_id for _, run_id in sorted(self.reader.query(sql, (count,)))]
 
-    def _run(self, run_id: str) -> _Kept:
-        """Return what a run was read into."""
+    def _kept(self, run_id: str) -> _Kept:
+        """Return what is kept of a run."""
         self._forget_erased()
         with self._lock:
-            kept = self._runs.pop(run_id, None) or _Kept(JournalView(self._journal, live=True))
+            kept = self._runs.pop(run_id, None) or _Kept()
             self._runs[run_id] = kept
             while len(self._runs) > RUNS_KEPT:
                 del self._runs[next(iter(self._runs))]
             return kept
+
+    def _read(self, kept: _Kept, run_id: str) -> RunView:
+        """Return a run, read as far as it has come; called under its lock."""
+        if kept.run is None:
+            kept.run = RunView(self.reader, run_id, checked=False)
+        else:
+            kept.run.advance()
+        return kept.run
 
     def _forget_erased(self) -> dict[str, dict[str, Any]]:
         """Forget all that was read before something was erased; return the lines that are kept now."""

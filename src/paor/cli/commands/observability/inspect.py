@@ -9,9 +9,9 @@ from contextlib import redirect_stdout
 
 import click
 
-from ....states.base.errors import MissingExtra
+from ....inspect import naming_the_extra
 from ...support.app import EngineOptions
-from ...support.journals import reading
+from ...support.journals import busy_timeout_s, reading
 from ...support.options import app_option, command, option
 from ...support.streams import OK, say, say_json, tell
 from ..run import login_name
@@ -48,25 +48,24 @@ def inspect(
 
     Exit codes: 0 ended with Ctrl-C, 2 bad input or journal, or an address that cannot be used.
     """
-    try:
+    with naming_the_extra():
         from ....inspect.access import access_of
-        from ....inspect.actions import AsRecorded, ByEngine
+        from ....inspect.actions import Acting, AsRecorded, ByEngine
         from ....inspect.application import Inspector
         from ....inspect.server import listen, run
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
-            raise
-        raise MissingExtra('paor inspect needs starlette and uvicorn: pip install "paor[inspect]"') from None
     access = access_of(None, hosts=hosts, allow_remote=allow_remote)
     usual = login_name()
     with contextlib.ExitStack() as stack:
-        if app is None:
-            opened, acting = stack.enter_context(reading(journal)), AsRecorded(journal)
-            inspector = Inspector(opened, None if read_only else acting, access, usual_actor=usual)
+        acting: Acting | None = None
+        if read_only:
+            opened = stack.enter_context(EngineOptions(journal, app).looking())
+        elif app is None:
+            opened = stack.enter_context(reading(journal))
+            acting = AsRecorded(journal, busy_timeout_s=busy_timeout_s())
         else:
             engine = stack.enter_context(EngineOptions(journal, app).driving())
-            by_engine = ByEngine(engine, None)
-            inspector = Inspector(engine.journal, None if read_only else by_engine, access, usual_actor=usual)
+            opened, acting = engine.journal, ByEngine(engine, None)
+        inspector = Inspector(opened, acting, access, usual_actor=usual)
         bound = stack.enter_context(listen(host, port, allow_remote=allow_remote))
         out = sys.stdout
 
