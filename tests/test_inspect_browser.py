@@ -141,7 +141,7 @@ def test_a_row_is_on_the_screen_soon_after_its_commit(
 
 
 def test_the_page_misses_nothing_between_its_index_and_its_events(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
-    """A run changes while the first request for events is on its way; the newest of the list tell nothing of it."""
+    """A run changes, and another page is told of it, while the first request for events is on its way; the newest of the list tell nothing of it."""
     with (
         bank(tmp_path / "runs.db", [], 5) as engine,
         running(app(engine.journal)) as address,
@@ -151,15 +151,18 @@ def test_the_page_misses_nothing_between_its_index_and_its_events(tmp_path: Path
         patch.setattr("paor.inspect.live_events.NEWEST", 1)
         old, *_ = [engine.run(f"Pay {number}").run_id for number in range(3)]
         held: list[Any] = []
-        page.route("**/events?*", held.append)
+        page.route("**/events?*", lambda route: held.append(route))
         page.goto(f"{address}#runs")
         until(page, "document.body.innerText.includes('Pay 0')")
         assert "cancelled" not in page.inner_text("body")
-        engine.cancel(old)
         while not held:
             page.wait_for_timeout(25)
-        held[0].continue_()
-        until(page, "document.body.innerText.includes('cancelled')")
+        with Browser(address).events("events") as others:
+            next(others)
+            engine.cancel(old)
+            assert [line["id"] for line in next(others)[2]["runs"]] == [old]
+            held[0].continue_()
+            until(page, "document.body.innerText.includes('cancelled')")
         assert errors == []
 
 

@@ -59,7 +59,7 @@ def test_a_run_that_cannot_be_read_silences_no_other(
 def test_a_change_between_the_index_and_its_events_is_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The index says where its events go on; who asks for those after it is told of an old run, and of nothing that has not changed."""
+    """The index says where its events go on; who asks for those after it is told what others were told of meanwhile, and of nothing that has not changed."""
     monkeypatch.setattr("paor.inspect.live_events.NEWEST", 1)
     monkeypatch.setattr("paor.inspect.live_events.HEARTBEAT_S", 0.1)
     with bank(tmp_path / "runs.db", [], 5) as engine:
@@ -69,10 +69,16 @@ def test_a_change_between_the_index_and_its_events_is_not_lost(
             with browser.events(f"events?after={at}") as events:
                 lines = [events.answer.readline() for _ in range(6)]
                 assert lines == [b"retry: 1000\n", b"\n", b":\n", b"\n", b":\n", b"\n"]
+            monkeypatch.setattr(
+                "paor.inspect.live_events.HEARTBEAT_S", 3600.0
+            )  # so that who waits in vain fails
             at = browser.get("data/index").json["at"]
-            engine.cancel(old)
-            with browser.events(f"events?after={at}") as events:
-                assert [(line["id"], line["status"]) for line in next(events)[2]["runs"]] == [(old, "failed")]
+            with browser.events(f"events?after={at}") as others:
+                engine.cancel(old)
+                told = next(others)[2]["runs"]
+                with browser.events(f"events?after={at}") as events:
+                    assert next(events)[2]["runs"] == told
+            assert [(line["id"], line["status"]) for line in told] == [(old, "failed")]
             assert "at" not in browser.get(f"data/run/{old}").json
 
 
