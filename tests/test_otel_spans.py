@@ -583,6 +583,18 @@ def test_every_key_is_one_of_the_conventions_or_paor_s_own(tmp_path: Path) -> No
         assert {key for key in keys if place not in listed[key]["on"]} == set()
 
 
+def test_the_revision_is_the_one_with_which_the_newest_name_came() -> None:
+    """A receiver that translates by the schema's address must know every name under it; the address is one of the conventions'."""
+    schemas = pytest.importorskip("opentelemetry.semconv.schemas")
+    data = conventions()
+    came = [
+        tuple(map(int, item["since"].split("."))) for item in data["attributes"].values() if "since" in item
+    ]
+    assert tuple(map(int, data["revision"].split("."))) == (*max(came), 0)
+    assert data["schema_url"] == f"https://opentelemetry.io/schemas/{data['revision']}"
+    assert data["schema_url"] in {item.value for item in schemas.Schemas}
+
+
 def test_the_page_lists_what_is_exported() -> None:
     """Its tables say what the data file says."""
     page = (Path(__file__).parent.parent / "docs" / "howto" / "traces.md").read_text(encoding="utf-8")
