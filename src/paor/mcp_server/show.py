@@ -25,7 +25,7 @@ from .answers import (
 )
 from .free_text import CHARS, CHARS_MAX, Untrusted
 from .looking import KnownNames, Look
-from .names import facts_of, moment_of, name_of
+from .names import facts_of, moment_text, name_of
 
 LIMIT, LIMIT_MAX = 40, 200
 """Rows of one answer: by default, and at most."""
@@ -148,7 +148,7 @@ def _row(row: Transition, before: Transition | None) -> ShownRow:
     tokens = row.tokens_in + row.tokens_out - (before.tokens_in + before.tokens_out if before else 0)
     return ShownRow(
         row=row.seq,
-        at=moment_of(row.at),
+        at=moment_text(row.at),
         trigger=name_of(row.trigger),
         source=name_of(row.source),
         dest=name_of(row.dest),
@@ -168,8 +168,8 @@ def _call(look: Look, known: KnownNames, call: RunCall, row: Transition) -> Show
         tool=name_of(call.tool) if named else known.tool(call.tool),
         effect=name_of(call.effect) if call.effect else None,
         outcome=call.outcome,
-        started=moment_of(call.started_at),
-        ended=moment_of(call.ended_at),
+        started=moment_text(call.started_at),
+        ended=moment_text(call.ended_at),
         decided=[_decision(look, item) for item in call.decided],
         arguments=look.json(dict(call.arguments)) if call.arguments is not None else None,
         result=look.texts(call.result or None),
@@ -179,7 +179,7 @@ def _call(look: Look, known: KnownNames, call: RunCall, row: Transition) -> Show
 def _decision(look: Look, item: Decided) -> ShownDecision:
     return ShownDecision(
         decision=item.decision,
-        at=moment_of(item.at),
+        at=moment_text(item.at),
         actor=look.texts(item.actor),
         reason=look.texts(item.reason),
     )
