@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -267,17 +268,20 @@ def _raises() -> Any:
     raise RuntimeError("the exporter is broken")
 
 
-@pytest.mark.parametrize("fault", ["raises", "refuses", "nobody"])
+@pytest.mark.parametrize("fault", ["raises", "refuses", "nobody", "silent"])
 def test_a_receiver_that_fails_changes_no_run(
     fault: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is logged, with what to do."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
-    with Receiver() as receiver:
+    with Receiver() as receiver, socket.create_server(("127.0.0.1", 0)) as silent:
         receiver.refuse = 400
-        exporter: Any = {"raises": Kept(_raises), "refuses": receiver.url, "nobody": "http://127.0.0.1:9"}[
-            fault
-        ]
+        exporter: Any = {
+            "raises": Kept(_raises),
+            "refuses": receiver.url,
+            "nobody": "http://127.0.0.1:9",
+            "silent": f"http://127.0.0.1:{silent.getsockname()[1]}",
+        }[fault]
         with OpenTelemetry(exporter) as hook, engine(tmp_path, PAGE, hooks=[hook]) as scripted:
             result = scripted.run("Read")
             assert result.state == "Done"
