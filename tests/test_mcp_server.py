@@ -33,6 +33,7 @@ from paor.cli import main
 from paor.errors import AnswerNeeded
 from paor.fsm.explain.calls import calls_of
 from paor.fsm.explain.diff import diff as diff_runs
+from paor.fsm.journal.reader import JournalReader
 from paor.fsm.replay.replay import Divergence, Replay
 from paor.fsm.replay.restore import restore_run
 from paor.fsm.verify.verify import Defect
@@ -253,6 +254,46 @@ def test_rows_are_shown_in_pages_with_the_calls_that_began_in_them(tmp_path: Pat
     default = found(ask("show", run="last"))
     assert len(default["rows"]) == 40 and default["more"] == f"there are rows 40 to {count - 1}: first=40"
     assert len(json.dumps(default)) < 16_000
+
+
+def test_one_row_is_shown_as_its_page_shows_it_and_without_reading_the_others(
+    marked: tuple[Path, Marked], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every row of every kind of run; of a long run the rows around it are read, whatever its length."""
+    path, _ = marked
+    pages = [reply for page in range(1, 31) for reply in (*READ(page), CONTINUE if page < 30 else STOP)]
+    with engine(tmp_path, [*pages, SUCCESS]) as made:
+        run_id = made.run("Read", limits={"max_steps": 30}).run_id
+        shared = next(
+            row.seq for row in made.journal.transitions(run_id) if row.step == 5 and row.dest == "Planning"
+        )
+    with engine(tmp_path, [*pages[:15], *READ(40), STOP, SUCCESS], ids=None) as made:
+        fork = made.fork(run_id, shared).run_id
+        assert len(made.journal.transitions(fork)) > shared + 3
+        for first, last in ((3, 5), (shared - 1, shared + 2), (shared + 1, shared + 1)):
+            some = made.journal.reader.transitions(fork, first, last)
+            assert [row.seq for row in some] == list(range(first, last + 1))
+    calls = 0
+    for ask, names in ((local(path, content=True), None), (local(tmp_path / "runs.db"), [fork])):
+        for run in found(ask("runs", limit=100))["runs"]:
+            for seq in range(run["rows"] if names is None or run["run_id"] in names else 0):
+                page = found(ask("show", run=run["run_id"], first=seq, limit=1, chars=100))
+                one = found(ask("show", run=run["run_id"], row=seq, chars=100))
+                assert (one["rows"], one["run"]) == (page["rows"], page["run"])
+                assert one["calls"] == page["calls"], (run["run_id"], seq)
+                calls += len(one["calls"])
+    assert calls > 20
+    read: list[int] = []
+    own_rows = JournalReader.own_rows
+
+    def counted(reader: JournalReader, run: int, first: int = 0, last: int = 2**32 - 1) -> Any:
+        rows = own_rows(reader, run, first, last)
+        read.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(JournalReader, "own_rows", counted)
+    one = found(local(tmp_path / "runs.db")("show", run=run_id, row=77))
+    assert one["run"]["rows"] > 140 and one["rows"][0]["row"] == 77 and 2 <= sum(read) <= 20
 
 
 def test_a_run_that_waits_says_for_what(marked: tuple[Path, Marked]) -> None:
@@ -893,6 +934,9 @@ def test_damage_is_told_by_verify_and_everything_else_is_one_line(tmp_path: Path
             for name in ("show", "why"):
                 answered = ask(name, run=run_id)
                 assert answered.answer is not None or "\n" not in answered.error
+            if "DELETE" in statement:
+                assert "damaged" in ask("show", run=run_id, row=3).error or content
+                assert ask("show", run=run_id, row=3).answer is None
     # a row that is missing at the end leaves a chain that holds: the run is shown as one that has not ended, under another head
     copy = _damaged(tmp_path, 9, f"DELETE FROM transitions WHERE seq = {last}")
     before, after = (found(local(path)("verify", run=run_id)) for path in (tmp_path / "runs.db", copy))

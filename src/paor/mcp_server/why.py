@@ -9,7 +9,7 @@ from typing import Any
 from ..fsm.explain.why import Candidate, Checked, not_derived, outcome_words, request_words, why_not
 from ..fsm.explain.why import Why as Explained
 from ..fsm.explain.why import why as explain
-from ..fsm.journal.rows import RunRow, Transition, transition_of
+from ..fsm.journal.rows import RunRow, Transition
 from ..fsm.machine.guards import GUARDS
 from ..fsm.machine.table import TABLE
 from ..states.base.errors import Erased, UsageError
@@ -67,7 +67,7 @@ def why(look: Look, arguments: Mapping[str, Any]) -> WhyAnswer:
 
 def _taken(look: Look, run: RunRow, seq: int) -> Transition:
     """Return one decided row, of a fork also one that it shares."""
-    return transition_of(look.reader.rows(run.run, seq)[0])
+    return look.reader.transitions(run.run_id, seq, seq)[0]
 
 
 def _way(texts: Texts, item: Candidate) -> ShownWay:
