@@ -7,17 +7,20 @@ import gzip
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from typing import Any, Self
+from urllib.request import Request, urlopen
 
 from paor import Journal
 from paor.otel import Span, SpanEvent, trace_of
 
 TOKENS = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
 OPERATION = "gen_ai.operation.name"
+
+MARKER = "the last one"
+"""Name of a span that is no run's."""
 
 Compared = dict[str, dict[str, Any]]
 """By span id all that is exported of a span, as JSON data."""
@@ -95,7 +98,7 @@ class Tap:
             probe.bind(("127.0.0.1", 0))
             self._port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self._port}"
-        self._started, self._over = threading.Event(), threading.Event()
+        self._started, self._over, self._marked = threading.Event(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._receive()), daemon=True)
 
     @property
@@ -110,7 +113,10 @@ class Tap:
 
             async def take() -> None:
                 async for span in receiver.stream_traces():
-                    self.spans.append(of_message(span))
+                    if span.name == MARKER:
+                        self._marked.set()
+                    else:
+                        self.spans.append(of_message(span))
 
             taking = asyncio.create_task(take())
             self._started.set()
@@ -118,11 +124,16 @@ class Tap:
             taking.cancel()
 
     def settle(self) -> None:
-        """Wait until nothing more comes."""
-        before = -1
-        while before < len(self.spans):
-            before = len(self.spans)
-            time.sleep(0.7)
+        """Send a span of its own and wait for it: it comes after all that were sent before."""
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+        self._marked.clear()
+        told = ExportTraceServiceRequest()
+        span = told.resource_spans.add().scope_spans.add().spans.add()
+        span.name, span.trace_id, span.span_id = MARKER, b"m" * 16, b"m" * 8
+        headers = {"Content-Type": "application/x-protobuf"}
+        with urlopen(Request(f"{self.url}/v1/traces", told.SerializeToString(), headers), timeout=30):
+            assert self._marked.wait(30)
 
     def __enter__(self) -> Self:
         self._thread.start()

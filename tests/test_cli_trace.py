@@ -134,6 +134,19 @@ def test_a_receiver_that_does_not_take_it_is_told_by_its_status(
     assert len(said.err.splitlines()) == 1 and said.out == ""
 
 
+def test_a_receiver_that_never_answers_is_given_up_after_the_exporter_s_timeout(
+    journal: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes the connection and says nothing: one line and exit code 2, as for one that refuses."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert main(["trace", "last", "--otlp", f"http://127.0.0.1:{silent.getsockname()[1]}"]) == 2
+        silent.accept()[0].close()  # it was reached
+    said = capsys.readouterr()
+    assert "did not take the spans after 0 of them" in said.err
+    assert len(said.err.splitlines()) == 1 and said.out == ""
+
+
 def test_a_damaged_journal_is_exit_code_4(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As for every command."""
     with sqlite3.connect(journal) as file:
@@ -151,7 +164,10 @@ def test_without_the_extra_files_are_written_and_sending_says_what_to_install(
         tmp_path, f"trace last --output - {where}", f"trace last --otlp http://127.0.0.1:9 {where}"
     )
     assert written.code == 0 and len(of_lines(written.out.encode())) == 2
-    assert (sent.code, sent.err) == (2, "paor: to send traces paor needs: pip install 'paor[otel]'\n")
+    assert (sent.code, sent.err) == (
+        2,
+        'paor: sending traces needs OpenTelemetry: pip install "paor[otel]"\n',
+    )
 
 
 def test_a_reader_that_goes_away_ends_it_quietly(journal: Path, tmp_path: Path) -> None:

@@ -212,6 +212,9 @@ NEEDS = {
     "run x --model anthropic:m": "anthropic",
     "tools --mcp ./server.py": "mcp",
     "fuzz": "fuzz",
+    "inspect": "inspect",
+    "mcp": "mcp",
+    "trace last --journal there/runs.db --otlp http://127.0.0.1:9": "otel",
     "run x --model offline --output report.docx": "documents",
     "run x --model offline --document a.txt --document a.pdf": "documents",
     "run x --model offline --document page": "documents",
@@ -225,6 +228,9 @@ def test_what_needs_an_extra_says_so_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("A text.")
     (tmp_path / "a.pdf").write_bytes(b"%PDF-1.4")
     (tmp_path / "page").write_text("<html><p>A page.</p></html>")
+    (tmp_path / "there").mkdir()
+    with Engine("offline", journal=tmp_path / "there" / "runs.db") as engine:
+        engine.run("x")
     for (line, extra), (code, out, err) in zip(NEEDS.items(), paor_lean(tmp_path, *NEEDS), strict=True):
         assert (code, out, err.count("\n")) == (2, "", 1), (line, err)
         assert f'pip install "paor[{extra}]"' in err, (line, err)

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
@@ -28,19 +28,26 @@ pytest.importorskip("mcp", reason="the extra mcp is not installed")
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from paor import Journal, McpServer, replay, why
+from paor import Engine, Journal, McpServer, Policy, Task, replay, tool, why
 from paor.cli import main
+from paor.errors import AnswerNeeded
 from paor.fsm.explain.calls import calls_of
 from paor.fsm.explain.diff import diff as diff_runs
+from paor.fsm.journal.reader import JournalReader
 from paor.fsm.replay.replay import Divergence, Replay
+from paor.fsm.replay.restore import restore_run
 from paor.fsm.verify.verify import Defect
 from paor.mcp_server.answering import TOOLS, Answerer, CallOutcome
 from paor.mcp_server.free_text import TOTAL_CHARS, Texts, visible, without_secrets
-from paor.mcp_server.names import LEFT_OUT, field_of, moment_of, name_of, part_of
-from paor.testing import walk
+from paor.mcp_server.names import LEFT_OUT, field_of, moment_text, name_of, part_of
+from paor.mcp_server.server import output_schema
+from paor.states.records.questions import Kind
+from paor.testing import plan, step, walk
 
 from .effort import examples
 from .hostile_run import write
+from .journey import SEND
+from .test_workflow_tasks import Office
 from .worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 
 MARK = "ZQX"
@@ -98,14 +105,27 @@ def asked(parameters: StdioServerParameters, calls: Sequence[tuple[str, Any]]) -
     return list(talk(parameters, work))
 
 
+ADVERTISED = {
+    name: jsonschema.Draft202012Validator(output_schema(tool.answer)) for name, tool in TOOLS.items()
+}
+"""What a client is told of the answer of each tool, as a validator that is not the server's."""
+
+
 def local(path: Path, *, content: bool = False) -> Callable[..., CallOutcome]:
-    """Return a function that calls a tool without a process."""
+    """Return a function that calls a tool without a process; it holds every answer to the schema that is advertised."""
     answerer = Answerer(str(path), content=content)
-    return lambda name, **arguments: answerer.answer(TOOLS[name], arguments)
+
+    def ask(name: str, **arguments: Any) -> CallOutcome:
+        answered = answerer.answer(TOOLS[name], arguments)
+        if answered.answer is not None:
+            ADVERTISED[name].validate(answered.answer)
+        return answered
+
+    return ask
 
 
 def found(answered: CallOutcome) -> dict[str, Any]:
-    """Return the answer of a call that must have one, held to the tool's own schema by another validator."""
+    """Return the answer of a call that must have one."""
     assert answered.answer is not None, answered.error
     return answered.answer
 
@@ -122,13 +142,14 @@ def test_a_client_lists_five_tools_that_only_read(tmp_path: Path) -> None:
         return (await client.list_tools()).tools, client.instructions
 
     tools, instructions = talk(served(tmp_path / "runs.db"), work)
-    assert [tool.name for tool in tools] == ["runs", "show", "why", "diff", "verify"]
-    for tool in tools:
-        assert tool.annotations.read_only_hint and tool.annotations.destructive_hint is False
-        assert tool.annotations.open_world_hint is False and tool.annotations.idempotent_hint
-        jsonschema.Draft202012Validator.check_schema(tool.input_schema)
-        jsonschema.Draft202012Validator.check_schema(tool.output_schema)
-        assert tool.output_schema["type"] == "object" and tool.input_schema["additionalProperties"] is False
+    assert [item.name for item in tools] == ["runs", "show", "why", "diff", "verify"]
+    for item in tools:
+        assert item.annotations.read_only_hint and item.annotations.destructive_hint is False
+        assert item.annotations.open_world_hint is False and item.annotations.idempotent_hint
+        jsonschema.Draft202012Validator.check_schema(item.input_schema)
+        jsonschema.Draft202012Validator.check_schema(item.output_schema)
+        assert item.output_schema == ADVERTISED[item.name].schema
+        assert item.output_schema["type"] == "object" and item.input_schema["additionalProperties"] is False
     listing = json.dumps([tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools])
     assert len(listing) < 24_000  # about 6,000 tokens, once a session
     assert "--content" in instructions and "untrusted" not in instructions
@@ -162,7 +183,7 @@ def test_each_tool_answers_what_the_library_says(tmp_path: Path) -> None:
     ):
         assert not result.is_error, result.content
         assert json.loads(result.content[0].text) == result.structured_content
-        jsonschema.validate(result.structured_content, TOOLS[name].answer.model_json_schema())
+        ADVERTISED[name].validate(result.structured_content)
     listed, shown, one_row, told, differs, whole, single = (item.structured_content for item in results)
     assert [run["run_id"] for run in listed["runs"]] == [two, one]
     assert listed["runs"][0] | {"status": "done", "state": "Done", "rows": len(rows)} == listed["runs"][0]
@@ -235,6 +256,46 @@ def test_rows_are_shown_in_pages_with_the_calls_that_began_in_them(tmp_path: Pat
     assert len(json.dumps(default)) < 16_000
 
 
+def test_one_row_is_shown_as_its_page_shows_it_and_without_reading_the_others(
+    marked: tuple[Path, Marked], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every row of every kind of run; of a long run the rows around it are read, whatever its length."""
+    path, _ = marked
+    pages = [reply for page in range(1, 31) for reply in (*READ(page), CONTINUE if page < 30 else STOP)]
+    with engine(tmp_path, [*pages, SUCCESS]) as made:
+        run_id = made.run("Read", limits={"max_steps": 30}).run_id
+        shared = next(
+            row.seq for row in made.journal.transitions(run_id) if row.step == 5 and row.dest == "Planning"
+        )
+    with engine(tmp_path, [*pages[:15], *READ(40), STOP, SUCCESS], ids=None) as made:
+        fork = made.fork(run_id, shared).run_id
+        assert len(made.journal.transitions(fork)) > shared + 3
+        for first, last in ((3, 5), (shared - 1, shared + 2), (shared + 1, shared + 1)):
+            some = made.journal.reader.transitions(fork, first, last)
+            assert [row.seq for row in some] == list(range(first, last + 1))
+    calls = 0
+    for ask, names in ((local(path, content=True), None), (local(tmp_path / "runs.db"), [fork])):
+        for run in found(ask("runs", limit=100))["runs"]:
+            for seq in range(run["rows"] if names is None or run["run_id"] in names else 0):
+                page = found(ask("show", run=run["run_id"], first=seq, limit=1, chars=100))
+                one = found(ask("show", run=run["run_id"], row=seq, chars=100))
+                assert (one["rows"], one["run"]) == (page["rows"], page["run"])
+                assert one["calls"] == page["calls"], (run["run_id"], seq)
+                calls += len(one["calls"])
+    assert calls > 20
+    read: list[int] = []
+    own_rows = JournalReader.own_rows
+
+    def counted(reader: JournalReader, run: int, first: int = 0, last: int = 2**32 - 1) -> Any:
+        rows = own_rows(reader, run, first, last)
+        read.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(JournalReader, "own_rows", counted)
+    one = found(local(tmp_path / "runs.db")("show", run=run_id, row=77))
+    assert one["run"]["rows"] > 140 and one["rows"][0]["row"] == 77 and 2 <= sum(read) <= 20
+
+
 def test_a_run_that_waits_says_for_what(marked: tuple[Path, Marked]) -> None:
     """The kind, the tool and its effect; the question in words only with content."""
     path, _ = marked
@@ -251,6 +312,54 @@ def test_a_run_that_waits_says_for_what(marked: tuple[Path, Marked]) -> None:
     rows = found(ask("show", run=asked_at))["run"]["rows"]
     later = found(ask("why", run=asked_at, row=rows))
     assert not later["decided"] and later["asked"] == "not decided yet" and "came" not in later
+
+
+def test_every_kind_of_waiting_is_described_and_answered(tmp_path: Path) -> None:
+    """An argument that a plan lacks, a question of a workflow's task under the workflow's name too, and one whose texts are gone."""
+    path = tmp_path / "runs.db"
+    lacking = [plan(step("notes.read"))]
+    with engine(tmp_path, lacking) as made:
+        argument = made.run("Read", mode="planner").run_id
+    with engine(tmp_path, SEND("x"), ids=None, policy=Policy(approvals=("notes.send",))) as made:
+        gone = made.run("Send").run_id
+        made.journal.erase(gone, force=True)
+
+    @tool("shop.find", effect="read", label="found")
+    def find(name: str) -> str:
+        """Ask which one."""
+        raise AnswerNeeded("Which one?", {"type": "object", "properties": {"one": {"type": "string"}}})
+
+    with Engine(Office(), [find], Journal(path, "off"), builtins=False) as office:
+        workflow = office.run_workflow("Find", tasks=[Task("find the pen")]).run_id
+    ask = local(path)
+    told = {run["run_id"]: run["waits_for"]["kind"] for run in found(ask("runs", status="waiting"))["runs"]}
+    assert (told[argument], told[gone], told[workflow]) == ("argument", "erased", "elicitation")
+    for run_id in (argument, gone, workflow):
+        shown = found(ask("show", run=run_id))["run"]
+        assert shown["waits_for"]["kind"] == told[run_id]
+        for row in (shown["rows"] - 1, shown["rows"]):
+            assert found(ask("why", run=run_id, row=row))["waits_for"] == shown["waits_for"]
+        assert "waits_for" not in found(ask("why", run=run_id, row=0))
+    waits_for = output_schema(TOOLS["runs"].answer)["$defs"]["WaitsFor"]
+    described = waits_for["properties"]["kind"]["description"]
+    assert all(kind in described for kind in (*get_args(Kind), "erased"))
+
+
+def test_a_run_that_waits_is_restored_once_for_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it waits for is derived from all its rows, and the line says it in two places."""
+    with engine(tmp_path, SEND("x"), policy=Policy(approvals=("notes.send",))) as made:
+        made.run("Send")
+    restored: list[str] = []
+
+    def restore(journal: Any, run_id: str) -> Any:
+        restored.append(run_id)
+        return restore_run(journal, run_id)
+
+    monkeypatch.setattr("paor.fsm.lifecycle.subruns.restore_run", restore)
+    (run,) = found(local(tmp_path / "runs.db")("runs"))["runs"]
+    assert run["waits_for"]["tool"] == "notes.send" and restored == [run["run_id"]]
 
 
 # -- no content unless asked for -------------------------------------------------------------------------------------
@@ -448,9 +557,9 @@ def test_names_and_places_are_shown_only_in_their_own_form() -> None:
     assert part_of("tools: notes.read, x y") == f"tools: notes.read, {LEFT_OUT}"
     assert part_of("used active time") == "used active time" and part_of("a <b>") == LEFT_OUT
     assert (
-        moment_of(0) == "1970-01-01T00:00:00.000Z"
-        and moment_of(2**62) == LEFT_OUT
-        and moment_of(None) is None
+        moment_text(0) == "1970-01-01T00:00:00.000Z"
+        and moment_text(2**62) == LEFT_OUT
+        and moment_text(None) is None
     )
 
 
@@ -681,7 +790,7 @@ def test_any_arguments_come_to_an_answer_or_one_line(small: Path, data: st.DataO
         assert answered.error and "\n" not in answered.error and len(answered.error) <= 400
         answered.error.encode()
     else:
-        tool.answer.model_validate(answered.answer)
+        ADVERTISED[tool.name].validate(answered.answer)
         json.dumps(answered.answer, allow_nan=False, ensure_ascii=False).encode()
 
 
@@ -727,7 +836,7 @@ def test_an_internal_error_is_one_line_without_what_it_said(
         def fails(*_: Any, kind: type[Exception] = error) -> Any:
             raise kind("the objective is secret")
 
-        monkeypatch.setattr("paor.mcp_server.looking.run_line", fails)
+        monkeypatch.setattr("paor.mcp_server.looking.line_with", fails)
         answered = Answerer(str(small), log=logged.append).answer(TOOLS["runs"], {})
         assert told in answered.error and "secret" not in answered.error
     assert len(logged) == 2 and all("line" in item and "secret" not in item for item in logged)
@@ -755,7 +864,7 @@ def test_it_is_read_while_another_process_writes(tmp_path: Path) -> None:
                 whole = (await client.call_tool("verify", {"replay": False})).structured_content
                 assert whole["defects"] == [] and whole["ok"]
                 page = (await client.call_tool("runs", {"limit": 9})).structured_content
-                assert len(page["runs"]) == min(9, whole["runs"]) or page["runs"]
+                assert min(9, whole["runs"]) <= len(page["runs"]) <= 9, "asked later, so there may be more"
                 counts.append(whole["runs"])
             return counts
 
@@ -805,32 +914,45 @@ def test_damage_is_told_by_verify_and_everything_else_is_one_line(tmp_path: Path
     """A changed row, a changed text, a missing row; of one run as of the whole journal."""
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as made:
         run_id = made.run("Read").run_id
+    with Journal(tmp_path / "runs.db", read_only=True) as journal:
+        last = journal.run(run_id).head_seq
     for number, (statement, place) in enumerate(
         (
             ("UPDATE transitions SET tokens_in = 1 WHERE seq = 2", "transitions seq 2"),
             ("UPDATE payloads SET body = 'other' WHERE n = 3", "payloads n 3"),
-            ("DELETE FROM transitions WHERE seq = 6", "view runs"),
+            ("DELETE FROM transitions WHERE seq = 3", "transitions seq 4"),
             ("UPDATE specs SET root_hash = zeroblob(32)", "specs"),
         )
     ):
-        copy = tmp_path / f"copy{number}.db"
-        shutil.copy(tmp_path / "runs.db", copy)
-        with sqlite3.connect(copy) as connection:
-            connection.execute(statement)
-        connection.close()
+        copy = _damaged(tmp_path, number, statement)
         for content in (False, True):
             ask = local(copy, content=content)
             whole, single = found(ask("verify")), found(ask("verify", run=run_id))
-            if (
-                place == "view runs"
-            ):  # what is missing at the end only a head shows; the replay says that it has not ended
-                continue
             assert not whole["ok"] and not single["ok"]
             assert place in [item["place"] for item in whole["defects"]]
             assert single["defects"] == whole["defects"]
             for name in ("show", "why"):
                 answered = ask(name, run=run_id)
                 assert answered.answer is not None or "\n" not in answered.error
+            if "DELETE" in statement:
+                assert "damaged" in ask("show", run=run_id, row=3).error or content
+                assert ask("show", run=run_id, row=3).answer is None
+    # a row that is missing at the end leaves a chain that holds: the run is shown as one that has not ended, under another head
+    copy = _damaged(tmp_path, 9, f"DELETE FROM transitions WHERE seq = {last}")
+    before, after = (found(local(path)("verify", run=run_id)) for path in (tmp_path / "runs.db", copy))
+    assert (before["rows"], after["rows"]) == (last + 1, last) and before["head"] != after["head"]
+    assert found(local(copy)("show", run=run_id))["run"]["status"] == "running"
+
+
+def _damaged(folder: Path, number: int, statement: str) -> Path:
+    """Return a copy of the journal in *folder* in which *statement* has changed something."""
+    copy = folder / f"copy{number}.db"
+    shutil.copy(folder / "runs.db", copy)
+    with sqlite3.connect(copy) as connection:
+        changed = connection.execute(statement).rowcount
+    connection.close()
+    assert changed, statement
+    return copy
 
 
 def test_erased_texts_leave_a_run_that_can_be_shown(marked: tuple[Path, Marked]) -> None:

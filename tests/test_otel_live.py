@@ -6,10 +6,11 @@ import asyncio
 import json
 import logging
 import os
+import socket
+import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -267,17 +268,20 @@ def _raises() -> Any:
     raise RuntimeError("the exporter is broken")
 
 
-@pytest.mark.parametrize("fault", ["raises", "refuses", "nobody"])
+@pytest.mark.parametrize("fault", ["raises", "refuses", "nobody", "silent"])
 def test_a_receiver_that_fails_changes_no_run(
     fault: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is logged, with what to do."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
-    with Receiver() as receiver:
+    with Receiver() as receiver, socket.create_server(("127.0.0.1", 0)) as silent:
         receiver.refuse = 400
-        exporter: Any = {"raises": Kept(_raises), "refuses": receiver.url, "nobody": "http://127.0.0.1:9"}[
-            fault
-        ]
+        exporter: Any = {
+            "raises": Kept(_raises),
+            "refuses": receiver.url,
+            "nobody": "http://127.0.0.1:9",
+            "silent": f"http://127.0.0.1:{silent.getsockname()[1]}",
+        }[fault]
         with OpenTelemetry(exporter) as hook, engine(tmp_path, PAGE, hooks=[hook]) as scripted:
             result = scripted.run("Read")
             assert result.state == "Done"
@@ -307,7 +311,7 @@ def test_a_journal_that_is_damaged_or_gone_changes_no_other_run(
 def test_a_journal_that_is_busy_is_read_the_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing of it is lost, and nothing sent twice."""
+    """Nothing of it is lost, and nothing sent twice; a flush comes back when it was read."""
     kept: Any = Kept()
     snapshot, times = JournalReader.snapshot, [0]
 
@@ -318,38 +322,72 @@ def test_a_journal_that_is_busy_is_read_the_next_time(
         return snapshot(reader)
 
     monkeypatch.setattr(JournalReader, "snapshot", busy)
+    sent: list[bool] = []
     with OpenTelemetry(kept) as hook, engine(tmp_path, PAGE, hooks=[hook]) as scripted:
 
         def flush(event: Any) -> None:
             if event.kind == "transition":
-                hook.flush()
+                sent.append(hook.flush() and bool(kept.ids))
 
         scripted.hooks = [hook, flush]
         run_id = scripted.run("Read").run_id
-        for _ in range(6):
-            hook.flush()
         monkeypatch.undo()
         whole = [span.span_id for span in spans_of(scripted.journal, run_id)]
-    assert kept.ids == whole and times[0] > 6
+        assert kept.ids == whole and times[0] > 6
+        assert sent == [True] * len(scripted.journal.transitions(run_id))
+
+
+def test_a_flush_waits_for_a_lock_of_another_process_within_its_bound(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A real lock, and a journal whose readers do not wait for it: what is over is sent once it is gone, or the flush says that it was not."""
+    kept: list[Any] = [Kept(), Kept()]
+    path = tmp_path / JOURNAL
+    hooks = [OpenTelemetry(item, interval_s=60) for item in kept]
+    with engine(tmp_path, PAGE, journal=Journal(path, "off", busy_timeout_s=0.01), hooks=hooks) as scripted:
+        scripted.run("Read")
+    lock = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    lock.execute("PRAGMA locking_mode=EXCLUSIVE")
+    lock.executescript(
+        "CREATE TABLE passing (a); DROP TABLE passing"
+    )  # so that there is a log, and a lock on it
+    with pytest.raises(JournalBusy), Journal(path, read_only=True, busy_timeout_s=0.01) as other:
+        other.runs()
+    assert not hooks[0].flush(0.2) and kept[0].names == []
+    hooks[1].close(0.2)
+    assert kept[1].names == [] and kept[1].closed == 1
+    assert "traces: not all was sent within 0.2 s; send it later with: paor trace" in caplog.text
+    flushed: list[bool] = []
+    waiting = threading.Thread(target=lambda: flushed.append(hooks[0].flush(60)))
+    waiting.start()
+    assert flushed == [] and kept[0].names == []
+    lock.close()
+    waiting.join(60)
+    assert flushed == [True] and len(kept[0].names) == 6
+    hooks[0].close()
+
+
+def _threads() -> set[threading.Thread]:
+    """Return the threads of all hooks."""
+    return {thread for thread in threading.enumerate() if thread.name == "paor-traces"}
 
 
 def test_close_ends_the_thread_once_and_later_events_are_left_out(tmp_path: Path) -> None:
     """Also a hook that never heard of a run can be closed."""
     kept: Any = Kept()
+    before = _threads()
     hook = OpenTelemetry(kept)
     assert hook.flush()
     with engine(tmp_path, PAGE, hooks=[hook]) as scripted:
         scripted.run("Read")
         hook.close()
         hook.close()
+        assert hook.flush(0.01), "nothing is left, and nobody is waited for"
         assert (len(kept.names), kept.closed) == (6, 1)
     with engine(tmp_path, PAGE, hooks=[hook], ids=SeededIds("later")) as scripted:
         scripted.run("Read again")
-    time.sleep(0.05)
     assert (len(kept.names), kept.closed) == (6, 1)
-    assert not [
-        thread for thread in threading.enumerate() if thread.name == "paor-traces" and thread.is_alive()
-    ]
+    assert _threads() <= before, "there is nobody left who could send"
 
 
 def test_python_s_exit_sends_what_is_over(tmp_path: Path) -> None:
@@ -427,13 +465,16 @@ def test_the_environment_says_where_to_and_whether_with_texts(
 
 
 def test_the_environment_can_turn_it_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the SDK itself is turned off."""
+    """As the SDK itself is turned off: nothing is sent, no thread is started, and it is closed as ever."""
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     kept: Any = Kept()
+    before = _threads()
     with OpenTelemetry(kept) as hook, engine(tmp_path, PAGE, hooks=[hook]) as scripted:
         assert scripted.run("Read").state == "Done"
         assert hook.flush()
-    assert kept.names == []
+        assert _threads() <= before
+    hook.close()
+    assert kept.names == [] and kept.closed == 1
 
 
 def test_many_spans_go_in_requests_of_bounded_size(tmp_path: Path) -> None:

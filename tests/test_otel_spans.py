@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Engine, Journal, Limits, Policy, Reply, ToolContext, Usage, tool
+from paor import Document, Engine, Journal, Limits, Policy, Reply, ToolContext, ToolOutput, Usage, tool
 from paor.errors import InvalidAnswer, JournalDamaged, UnknownRun
 from paor.otel import Span, spans_of, trace_of
+from paor.otel.content import Cleaner
 from paor.otel.conventions import conventions, limit
 from paor.otel.otlp_json import json_lines
 from paor.otel.span import span_id_of, trace_id_of
@@ -465,13 +466,14 @@ def test_keys_never_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         "tok-fedcba9876543210",
     )
     monkeypatch.setenv("OPENAI_API_KEY", own)
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"authorization=Bearer%20x,api-key={header}")
-    text = f"{own} {other} {header} password=hunter2hunter2"
+    login = "loginwithoutdigits"
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"authorization=Bearer%20{login},api-key={header}")
+    text = f"{own} {header} {login} password=hunter2hunter2\n{other}"
     replies = [*SEND(text), REFINE("stop", answer=text)]
     with engine(tmp_path, replies) as scripted:
         run_id = scripted.run(text).run_id
         shown = b"".join(json_lines(trace_of(scripted.journal, run_id, content=True))).decode()
-    for secret in (own, other, header, "hunter2hunter2"):
+    for secret in (own, other, header, login, "hunter2hunter2"):
         assert secret not in shown
     assert shown.count("[redacted]") > 4
 
@@ -485,6 +487,34 @@ def test_a_key_is_not_cut_into_something_that_looks_like_none(tmp_path: Path) ->
         run_id = scripted.run(text).run_id
         shown = b"".join(json_lines(trace_of(scripted.journal, run_id, content=True))).decode()
     assert "ghp_0" not in shown and "more characters]" in shown
+
+
+def test_a_result_that_is_no_text_is_left_out_and_said_so(tmp_path: Path) -> None:
+    """A picture or an archive is what it is; the trace goes on."""
+
+    @tool("notes.picture", effect="read", label="picture")
+    def picture(page: int) -> ToolOutput:
+        """Draw it."""
+        return ToolOutput([Document("a.png", b"\x89PNG\xff\xfe\x00", "image/png")])
+
+    replies = [*CALL("notes.picture"), STOP, SUCCESS]
+    with engine(tmp_path, replies, (*TOOLS, picture)) as scripted:
+        spans = spans_of(scripted.journal, scripted.run("Draw").run_id, content=True)
+    (call,) = named(spans, "execute_tool")
+    assert call.attributes["gen_ai.tool.call.result"] == "[7 bytes that are no text]"
+    assert spans[-1].name == "invoke_agent paor"
+
+
+def test_a_name_is_searched_for_keys_before_it_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model's name of a tool can be any text, also one with a key where names are cut."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-own-0123456789abcdefgh")
+    most = conventions()["limits"]["name_chars"]
+    clean = Cleaner()
+    for before in range(1, 25):
+        shown = clean.name("n" * (most - before) + "sk-own-0123456789abcdefgh")
+        assert shown == "n" * (most - before) + "[redacted]"
 
 
 def test_erased_texts_are_not_exported_and_all_else_is_as_it_was(tmp_path: Path) -> None:
@@ -551,6 +581,18 @@ def test_every_key_is_one_of_the_conventions_or_paor_s_own(tmp_path: Path) -> No
                     used.setdefault("link", set()).update(link.attributes)
     for place, keys in used.items():
         assert {key for key in keys if place not in listed[key]["on"]} == set()
+
+
+def test_the_revision_is_the_one_with_which_the_newest_name_came() -> None:
+    """A receiver that translates by the schema's address must know every name under it; the address is one of the conventions'."""
+    schemas = pytest.importorskip("opentelemetry.semconv.schemas")
+    data = conventions()
+    came = [
+        tuple(map(int, item["since"].split("."))) for item in data["attributes"].values() if "since" in item
+    ]
+    assert tuple(map(int, data["revision"].split("."))) == (*max(came), 0)
+    assert data["schema_url"] == f"https://opentelemetry.io/schemas/{data['revision']}"
+    assert data["schema_url"] in {item.value for item in schemas.Schemas}
 
 
 def test_the_page_lists_what_is_exported() -> None:

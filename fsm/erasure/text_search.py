@@ -9,7 +9,7 @@ text within JSON within JSON, hides nothing. An excerpt is `EXCERPT` characters 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 EXCERPT = 24
@@ -39,6 +39,27 @@ def plain(body: str | bytes) -> str:
     if any("\ud800" <= char <= "\udbff" for char in text):  # pairs that were escaped one by one
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def unescaped(text: str) -> Iterator[tuple[str, Sequence[int]]]:
+    """
+    Yield *text*, then without its outermost JSON escapes, and so on until it is `plain`.
+
+    Beside each is where its characters begin in *text*, and as a last place the end of *text*.
+    """
+    starts: Sequence[int] = range(len(text) + 1)
+    yield text, starts
+    for _ in range(_PASSES):
+        if "\\" not in text:
+            return
+        parts, places, end = list[str](), list[int](), 0
+        for found in _ESCAPE.finditer(text):
+            parts += [text[end : found.start()], _unescape(found)]
+            places += [*starts[end : found.start()], *[starts[found.start()]] * len(parts[-1])]
+            end = found.end()
+        text = "".join((*parts, text[end:]))
+        starts = [*places, *starts[end:]]
+        yield text, starts
 
 
 def _decode(body: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ from ...states.records.questions import Answer
 from ...states.run.phase_names import EXECUTING, FINAL, PHASES, SPECIFYING
 from ...states.run.state import Change
 from ..journal.reader import JournalReader, Readable, reader_of
-from ..journal.rows import Transition
+from ..journal.rows import RunRow, Transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,45 @@ def calls_of(journal: Readable, run_id: str) -> list[RunCall]:
     return found.calls
 
 
+ENDS = ("execute", "refuse", "withhold")
+"""Rows with which a call is over; what follows such a row can be read without what is before it."""
+
+
+def calls_at(journal: JournalReader, run: RunRow, seq: int) -> list[RunCall]:
+    """
+    Return the call of a run that begins at one row, or none, as `calls_of` has it; only the rows around it are read.
+
+    Args:
+        journal: Which holds it.
+        run: The run.
+        seq: The row.
+    """
+    ends = _ends(journal, run)
+    place = bisect_left(ends, seq)
+    first = ends[place - 1] + 1 if place else 0
+    later = ends[place + 1 : place + 2]  # the end of the call after it: what was observed stands before that
+    found = CallReader()
+    for row in journal.transitions(run.run_id, first, later[0] if later else run.head_seq):
+        found.add(row, change_of(journal, row))
+    return [call for call in found.calls if call.seq == seq]
+
+
+def _ends(journal: JournalReader, run: RunRow) -> list[int]:
+    """Return the rows of a run with which its calls end, those that a fork shares too."""
+    found: list[int] = []
+    last = run.head_seq
+    for part in reversed(journal.lineage(run.run)):
+        found += [seq for (seq,) in journal.query(_SELECT_ENDS, (part.run, part.first_seq, max(last, 0)))]
+        last = min(last, part.first_seq - 1)
+    return sorted(found)
+
+
+_SELECT_ENDS = (
+    "SELECT id & 0xffffffff FROM transitions WHERE id BETWEEN (?1 << 32 | ?2) AND (?1 << 32 | ?3)"
+    f""" AND "trigger" IN ({", ".join(f"'{name}'" for name in ENDS)})"""
+)
+
+
 class CallReader:
     """
     Reads the calls of a run, row by row.
@@ -112,7 +152,7 @@ class CallReader:
             self.calls.append(call)
         if call is not None:
             _take(call, row, change)
-            if row.trigger in ("execute", "refuse", "withhold"):
+            if row.trigger in ENDS:
                 call = None
         elif row.trigger == "observe" and self.calls and change.message:
             self.calls[-1].result = change.message.summary
@@ -172,7 +212,7 @@ def _take(call: RunCall, row: Transition, change: Change) -> None:
         )
     elif row.trigger == "specify":
         call.outcome, call.started_at, call.action = "running", row.at, row.action
-    elif row.trigger in ("execute", "refuse", "withhold"):
+    elif row.trigger in ENDS:
         failed = "failed" if row.source == EXECUTING else "refused"
         call.outcome = "ok" if row.outcome.get("ok") or (change.result and change.result.ok) else failed
         call.ended_at, call.action = row.at, row.action

@@ -161,11 +161,11 @@ class JournalReader:
             raise JournalDamaged(f"run {row.run_id}: its number {row.run} is out of range; run: paor verify")
         return row
 
-    def transitions(self, run_id: str) -> list[Transition]:
-        """See `fsm.journal_api.Journal.transitions`."""
+    def transitions(self, run_id: str, first: int = 0, last: int = 2**32 - 1) -> list[Transition]:
+        """See `fsm.journal_api.Journal.transitions`; only those from *first* to *last*."""
         number = self.run(run_id).run
         with damage_told(run_id):
-            return [transition_of(row) for row in self.rows(number)]
+            return [transition_of(row) for row in self.rows(number, first, last)]
 
     def documents(self, run_id: str) -> list[StoredDocument]:
         """See `fsm.journal_api.Journal.documents`."""
@@ -210,14 +210,13 @@ class JournalReader:
             self._lineages[run] = parts_of(self.query, run)
         return self._lineages[run]
 
-    def rows(self, run: int, first: int = 0) -> list[tuple[Any, ...]]:
-        """Return the rows of run number *run* from *first* on as plain tuples in the order of the table, shared ones too."""
+    def rows(self, run: int, first: int = 0, last: int = 2**32 - 1) -> list[tuple[Any, ...]]:
+        """Return the rows of run number *run* from *first* to *last* as plain tuples in the order of the table, shared ones too."""
         found: list[tuple[Any, ...]] = []
-        last = 2**32 - 1
         for part in reversed(self.lineage(run)):
             if first <= last:
                 found = self.own_rows(part.run, max(first, part.first_seq), last) + found
-            last = part.first_seq - 1
+            last = min(last, part.first_seq - 1)
         return found
 
     def own_rows(self, run: int, first: int = 0, last: int = 2**32 - 1) -> list[tuple[Any, ...]]:

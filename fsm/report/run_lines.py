@@ -30,6 +30,11 @@ _CALLS = (
 
 def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
     """Return what a list says of one run; what was erased of it is None."""
+    return line_with(journal, row, open_question(journal, row))
+
+
+def line_with(journal: JournalReader, row: RunRow, question: Question | None) -> dict[str, Any]:
+    """Return what a list says of one run that waits for *question*, its `open_question`: finding that out restores the run."""
     spec = spec_data(journal, row)
     steps = tokens = cost = time_us = 0
     for part in reversed(journal.lineage(row.run)):
@@ -37,7 +42,6 @@ def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
             steps, tokens, cost, time_us = found[0]
             break
     tools, calls, refused = _calls(journal, row)
-    question = open_question(journal, row)
     if question is not None and question.tool is not None:
         tools = sorted({*tools, question.tool})
     return {

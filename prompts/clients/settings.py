@@ -5,12 +5,15 @@ What the model clients are given, checked: numbers, addresses, price lists; and 
 from __future__ import annotations
 
 import asyncio
+import base64
 import ipaddress
 import json
 import os
 import random
+import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -119,12 +122,46 @@ def environment_secrets() -> set[str]:
     """Return what the SDKs and their HTTP library take from the environment and send."""
     secrets = {os.environ.get(name, "") for name in _SECRET_NAMES}
     for name in _HEADER_NAMES:
-        secrets |= {line.partition(":")[2].strip() for line in os.environ.get(name, "").splitlines()}
+        for line in os.environ.get(name, "").splitlines():
+            header, _, value = line.partition(":")
+            secrets |= header_secrets(header, value)
     for name in (*_PROXY_NAMES, *map(str.lower, _PROXY_NAMES)):
         try:
             secrets |= url_secrets(os.environ.get(name, ""))
         except ValueError:  # no address: the HTTP library says so
             continue
+    return secrets
+
+
+_TRACE_HEADER_NAMES = tuple(
+    f"OTEL_EXPORTER_OTLP_{kind}HEADERS" for kind in ("", "TRACES_", "METRICS_", "LOGS_")
+)
+
+
+def outgoing_secrets() -> set[str]:
+    """Return `environment_secrets` and the headers with which traces are sent: what no text may hold that leaves for another program."""
+    secrets = environment_secrets()
+    for line in ",".join(os.environ.get(name, "") for name in _TRACE_HEADER_NAMES).split(","):
+        header, _, value = line.partition("=")
+        secrets |= header_secrets(header, value) | header_secrets(header, unquote(value))
+    return secrets
+
+
+_LOGIN_HEADER = re.compile("auth|key|token|secret|pass|cookie|credential", re.IGNORECASE)
+"""Names of headers of which each word is a secret; a word of any other can be one of everyday language."""
+
+
+def header_secrets(name: str, value: str) -> set[str]:
+    """Return what of a header must not get out: its value, what follows the scheme of a login, and of a login's header each word."""
+    value = value.strip()
+    scheme, _, given = value.partition(" ")
+    secrets = {value, given.strip()}
+    if scheme.lower() == "basic":
+        with suppress(ValueError):
+            login = base64.b64decode(given).decode()
+            secrets |= {login, login.partition(":")[2]}
+    if _LOGIN_HEADER.search(name):
+        secrets |= set(re.split(r"[\s,;=\"]+", value))
     return secrets
 
 

@@ -47,16 +47,17 @@ class Scrubber:
 
     def __call__(self, text: str) -> str:
         """Return *text* with every secret replaced."""
+        return replaced(text, self.spans(text))
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return where secrets stand: begin and end of each, in no order; some may overlap."""
         if self._exact is None or self._hidden is None:
-            return text
-        text = self._exact.sub(REDACTED, text)
+            return []
+        found = [hit.span() for hit in self._exact.finditer(text)]
         plain = _Plain(text)
-        parts, end = [], 0
-        for found in self._hidden.finditer(plain.text):
-            first, last = plain.place(found.start())[0], plain.place(found.end() - 1)[1]
-            parts += [text[end:first], REDACTED]
-            end = last
-        return "".join((*parts, text[end:]))
+        for hit in self._hidden.finditer(plain.text):
+            found.append((plain.place(hit.start())[0], plain.place(hit.end() - 1)[1]))
+        return found
 
     def held_back(self, text: str) -> int:
         """Return how many characters at the end of *text* may be the beginning of a secret."""
@@ -73,6 +74,16 @@ class Scrubber:
 
     def __repr__(self) -> str:
         return "Scrubber()"
+
+
+def replaced(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Return *text* with `REDACTED` in the place of each of *spans*; those that overlap become one."""
+    parts, end = [], 0
+    for first, last in sorted(spans):
+        if first >= end:
+            parts += [text[end:first], REDACTED]
+        end = max(end, last)
+    return "".join((*parts, text[end:]))
 
 
 class StreamScrubber:
@@ -183,6 +194,7 @@ def _exact_pattern(secrets: tuple[str, ...]) -> tuple[re.Pattern[str] | None, tu
     forms = set()
     for secret in secrets:
         raw = secret.encode("utf-8", "surrogatepass")
+        forms |= {json.dumps(secret, ensure_ascii=False)[1:-1]}
         forms |= {secret, json.dumps(secret)[1:-1], base64.b64encode(raw).decode().rstrip("=")}
         forms |= {quote(raw, safe=""), quote(raw), quote_plus(raw)}
     ordered = tuple(sorted(forms, key=lambda form: (-len(form), form)))

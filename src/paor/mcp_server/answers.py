@@ -26,7 +26,10 @@ class ToolAnswer(BaseModel):
 class WaitsFor(ToolAnswer):
     """What a run waits for."""
 
-    kind: str = Field(description="approval, argument, elicitation or in_doubt.")
+    kind: str = Field(
+        description="approval of a call; argument that a step of a plan lacks; elicitation, a question of planner or tool;"
+        " in_doubt, whether a call took effect; erased, its texts are gone."
+    )
     tool: str | None = None
     effect: str | None = None
     since: str | None = None

@@ -8,13 +8,11 @@ could not be seen or could steer a terminal as an escape.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..fsm.transfer.redaction import Redaction
-from ..prompts.clients.settings import environment_secrets
-from ..states.base.secrets import Scrubber
+from ..fsm.transfer.outgoing import OutgoingText
+from ..prompts.clients.settings import outgoing_secrets
 
 CHARS = 1_500
 """Characters of one text, unless the caller asks for another number."""
@@ -24,9 +22,6 @@ CHARS_MAX = 20_000
 
 TOTAL_CHARS = 60_000
 """Characters of all texts of an answer together: about 15,000 tokens."""
-
-_LOOKED_AT = 4_096
-"""Characters behind the end of what is shown in which a key may go on that begins before it."""
 
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
@@ -62,6 +57,7 @@ class Texts:
         self.shown = shown
         self._chars = chars
         self._left = TOTAL_CHARS
+        self._outgoing = OutgoingText(outgoing_secrets())
 
     def __call__(self, text: str | bytes | None) -> Untrusted | None:
         """Return a text as it is shown; None where none is, also for one that was erased."""
@@ -70,11 +66,10 @@ class Texts:
         if isinstance(text, bytes):
             text = text.decode("utf-8", "replace")
         room = min(self._chars, self._left)
-        safe = visible(without_secrets(text[: room + _LOOKED_AT]))
-        beyond = max(0, len(text) - room - _LOOKED_AT)
+        safe = visible(self._outgoing.beginning(text, room))
         told = safe[:room]
         self._left -= len(told)
-        return Untrusted(untrusted=told, left_out=len(safe) - len(told) + beyond)
+        return Untrusted(untrusted=told, left_out=len(safe) - len(told) + max(0, len(text) - room))
 
     def words(self, text: str, safe: str) -> str:
         """Return our own words around a text of others if texts are shown, else *safe*."""
@@ -84,13 +79,4 @@ class Texts:
 
 def without_secrets(text: str) -> str:
     """Return *text* without the keys of the environment and what looks like a key, a token or a password."""
-    hits = [hit for found in _rules().found_in(text).values() for hit in found]
-    text = Scrubber(environment_secrets())(text)
-    for hit in sorted(set(hits), key=len, reverse=True):
-        text = text.replace(hit, "[redacted]")
-    return Scrubber(hits)(text) if hits else text
-
-
-@lru_cache(maxsize=1)
-def _rules() -> Redaction:
-    return Redaction()
+    return OutgoingText(outgoing_secrets())(text)

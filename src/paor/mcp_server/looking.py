@@ -10,13 +10,13 @@ from typing import Any
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
 from ..fsm.lifecycle.subruns import open_question
-from ..fsm.report.run_lines import run_line
+from ..fsm.report.run_lines import line_with
 from ..states.base.errors import Erased, PaorError, UnknownRun
 from ..states.records.questions import Question
 from ..states.run.spec import TASK_TOOL, Spec
 from .answers import ShownRun, WaitsFor
 from .free_text import Texts
-from .names import LEFT_OUT, moment_of, name_of, names_of
+from .names import LEFT_OUT, moment_text, name_of, names_of
 
 NEWEST = "last"
 """The name under which the newest run can be asked for."""
@@ -57,7 +57,8 @@ class Look:
 
     def line(self, row: RunRow) -> ShownRun:
         """Return what a list says of one run."""
-        found = run_line(self.reader, row)
+        question = open_question(self.reader, row)
+        found = line_with(self.reader, row, question)
         parent = f"{name_of(row.parent_run_id)} row {row.parent_seq}" if row.parent_run_id else None
         place = f"{name_of(row.workflow_id)} round {row.round} task {row.task}"
         return ShownRun(
@@ -65,8 +66,8 @@ class Look:
             status=name_of(row.status),
             state=name_of(row.state),
             reason=name_of(row.reason) if row.reason else None,
-            started=moment_of(row.created_at),
-            ended=moment_of(row.ended_at),
+            started=moment_text(row.created_at),
+            ended=moment_text(row.ended_at),
             rows=row.head_seq + 1,
             steps=found["steps"],
             calls=found["calls"],
@@ -77,7 +78,7 @@ class Look:
             model=name_of(found["model"]) if found["model"] else None,
             mode=name_of(found["mode"]) if found["mode"] else None,
             tools=names_of(found["tools"][:TOOLS_NAMED]),
-            waits_for=self.waits(row),
+            waits_for=self._waits(row, question),
             fork_of=parent,
             workflow=place if found["workflow"] else None,
             objective=self.texts(found["objective"]),
@@ -86,20 +87,18 @@ class Look:
         )
 
     def waits(self, row: RunRow) -> WaitsFor | None:
-        """Return what a run waits for, None for nothing."""
-        question = open_question(self.reader, row)
+        """Return what a run waits for, of a workflow what its task asks; None for nothing."""
+        return self._waits(row, open_question(self.reader, row))
+
+    def _waits(self, row: RunRow, question: Question | None) -> WaitsFor | None:
         if question is None:
             return WaitsFor(kind="erased") if row.status == "waiting" else None
-        return self.waits_of(question)
-
-    def waits_of(self, question: Question) -> WaitsFor:
-        """Return a question that is open."""
         known = KnownNames(self.reader, self.reader.run(question.run_id))
         return WaitsFor(
             kind=name_of(question.kind),
             tool=known.tool(question.tool) if question.tool is not None else None,
             effect=name_of(question.effect) if question.effect is not None else None,
-            since=moment_of(question.asked_at),
+            since=moment_text(question.asked_at),
             message=self.texts(question.message),
             arguments=self.json(dict(question.arguments)) if question.arguments is not None else None,
         )
@@ -131,7 +130,7 @@ class KnownNames:
 
     @cached_property
     def tools(self) -> frozenset[str]:
-        """KnownNames of the tools that it was offered, and of those that its own phases call."""
+        """Names of the tools that it was offered, and of those that its own phases call."""
         spec = self.spec
         if spec is None:
             return frozenset()

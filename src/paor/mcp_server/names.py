@@ -73,7 +73,7 @@ def place_of(text: str) -> str:
     return text if _PLACE.fullmatch(text) else LEFT_OUT
 
 
-def moment_of(microseconds: int | None) -> str | None:
+def moment_text(microseconds: int | None) -> str | None:
     """Return a moment as ``2026-05-31T18:00:00.000Z``, None for none."""
     if microseconds is None:
         return None

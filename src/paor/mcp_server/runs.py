@@ -14,7 +14,7 @@ from .answers import RunsAnswer
 from .looking import Look
 
 LIMIT, LIMIT_MAX = 20, 100
-"""RunsAnswer of one answer: by default, and at most."""
+"""Runs of one answer: by default, and at most."""
 
 
 def runs(look: Look, arguments: Mapping[str, Any]) -> RunsAnswer:

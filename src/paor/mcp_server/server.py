@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..states.base.version import VERSION
 from .answering import TOOLS, Answerer, JournalTool
+from .answers import ToolAnswer
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -118,7 +119,7 @@ def _listed(tool: JournalTool) -> types.Tool:
         title=tool.title,
         description=tool.description,
         input_schema=tool.parameters.schema,
-        output_schema=_compact(tool.answer.model_json_schema()),
+        output_schema=output_schema(tool.answer),
         annotations=types.ToolAnnotations(
             title=tool.title,
             read_only_hint=True,
@@ -127,6 +128,12 @@ def _listed(tool: JournalTool) -> types.Tool:
             open_world_hint=False,
         ),
     )
+
+
+def output_schema(answer: type[ToolAnswer]) -> dict[str, Any]:
+    """Return the schema of an answer as clients are told it."""
+    schema: dict[str, Any] = _compact(answer.model_json_schema())
+    return schema
 
 
 def _compact(schema: Any) -> Any:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ..fsm.explain.calls import Decided, RunCall, calls_of
+from ..fsm.explain.calls import Decided, RunCall, calls_at, calls_of
 from ..fsm.explain.why import outcome_words, request_words
 from ..fsm.journal.rows import RunRow, StoredDocument, Transition
 from ..fsm.report.run_lines import spec_data
-from ..states.base.errors import UsageError
+from ..states.base.errors import JournalDamaged, UsageError
 from ..states.run.phase_names import FINAL, PHASES
 from ..states.run.reasons import REASONS
 from ..states.run.state import Change
@@ -25,7 +25,7 @@ from .answers import (
 )
 from .free_text import CHARS, CHARS_MAX, Untrusted
 from .looking import KnownNames, Look
-from .names import facts_of, moment_of, name_of
+from .names import facts_of, moment_text, name_of
 
 LIMIT, LIMIT_MAX = 40, 200
 """Rows of one answer: by default, and at most."""
@@ -50,11 +50,9 @@ def show(look: Look, arguments: Mapping[str, Any]) -> ShowAnswer:
     row = look.run(arguments["run"])
     if (number := arguments.get("document")) is not None:
         return _one_document(look, row, int(number))
-    rows = look.reader.transitions(row.run_id)
     if (wanted := arguments.get("row")) is not None:
-        place = placed(row, len(rows), int(wanted))
-        shown = slice(place, place + 1)
-        return _show(look, row, rows, shown, detail=_detail(look, rows[place]))
+        return _one_row(look, row, placed(row, row.head_seq + 1, int(wanted)))
+    rows = look.reader.transitions(row.run_id)
     first = int(arguments.get("first", 0))
     first = max(0, len(rows) + first) if first < 0 else first
     if rows and first >= len(rows):
@@ -65,7 +63,21 @@ def show(look: Look, arguments: Mapping[str, Any]) -> ShowAnswer:
         if shown.stop < len(rows)
         else None
     )
-    return _show(look, row, rows, shown, head=_head(look, row, rows), more=more)
+    return _show(look, row, rows, shown, _head(look, row, rows), more)
+
+
+def _one_row(look: Look, row: RunRow, place: int) -> ShowAnswer:
+    """Return one row with what is behind it; of the run's rows only those around it are read."""
+    near = {item.seq: item for item in look.reader.transitions(row.run_id, max(0, place - 1), place)}
+    if (shown := near.get(place)) is None:
+        raise JournalDamaged(f"run {row.run_id}: row {place} is missing; run: paor verify")
+    known = KnownNames(look.reader, row)
+    return ShowAnswer(
+        run=look.line(row),
+        calls=[_call(look, known, call, shown) for call in calls_at(look.reader, row, place)],
+        rows=[_row(shown, near.get(place - 1))],
+        detail=_detail(look, shown),
+    )
 
 
 def _one_document(look: Look, row: RunRow, number: int) -> ShowAnswer:
@@ -94,10 +106,8 @@ def _show(
     row: RunRow,
     rows: Sequence[Transition],
     shown: slice,
-    *,
-    head: Mapping[str, Any] | None = None,
-    detail: ShownDetail | None = None,
-    more: str | None = None,
+    head: Mapping[str, Any],
+    more: str | None,
 ) -> ShowAnswer:
     pairs = list(pairwise([None, *rows]))[shown]
     calls = [call for call in calls_of(look.reader, row.run_id) if shown.start <= call.seq < shown.stop]
@@ -106,9 +116,8 @@ def _show(
         run=look.line(row),
         calls=[_call(look, known, call, rows[call.seq]) for call in calls],
         rows=[_row(item, before) for before, item in pairs if item is not None],
-        detail=detail,
         more=more,
-        **(head or {}),
+        **head,
     )
 
 
@@ -148,7 +157,7 @@ def _row(row: Transition, before: Transition | None) -> ShownRow:
     tokens = row.tokens_in + row.tokens_out - (before.tokens_in + before.tokens_out if before else 0)
     return ShownRow(
         row=row.seq,
-        at=moment_of(row.at),
+        at=moment_text(row.at),
         trigger=name_of(row.trigger),
         source=name_of(row.source),
         dest=name_of(row.dest),
@@ -168,8 +177,8 @@ def _call(look: Look, known: KnownNames, call: RunCall, row: Transition) -> Show
         tool=name_of(call.tool) if named else known.tool(call.tool),
         effect=name_of(call.effect) if call.effect else None,
         outcome=call.outcome,
-        started=moment_of(call.started_at),
-        ended=moment_of(call.ended_at),
+        started=moment_text(call.started_at),
+        ended=moment_text(call.ended_at),
         decided=[_decision(look, item) for item in call.decided],
         arguments=look.json(dict(call.arguments)) if call.arguments is not None else None,
         result=look.texts(call.result or None),
@@ -179,7 +188,7 @@ def _call(look: Look, known: KnownNames, call: RunCall, row: Transition) -> Show
 def _decision(look: Look, item: Decided) -> ShownDecision:
     return ShownDecision(
         decision=item.decision,
-        at=moment_of(item.at),
+        at=moment_text(item.at),
         actor=look.texts(item.actor),
         reason=look.texts(item.reason),
     )

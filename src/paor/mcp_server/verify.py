@@ -111,7 +111,7 @@ def _defect(texts: Texts, item: Found) -> ShownDefect:
     if problem.endswith(" is not in the table here"):
         plain = "its transition is not in the table here"
     elif item.place.startswith(("file", "view runs", "specs")) or any(mark in problem for mark in "('\""):
-        plain = _SAFE.get(problem, "cannot be read as it should be")
+        plain = problem if problem in _SAFE else "cannot be read as it should be"
     return ShownDefect(
         run_id=name_of(item.run_id) if item.run_id else None,
         place=place_of(item.place),
@@ -119,16 +119,14 @@ def _defect(texts: Texts, item: Found) -> ShownDefect:
     )
 
 
-_SAFE = {
-    text: text
-    for text in (
+_SAFE = frozenset(
+    (
         "the immutable columns do not fit their hash",
         "key and metadata are not what its spec says",
         "its derived columns are not what the rows say",
         "its number is out of range",
-        "there is no such run in leases",
     )
-}
+)
 """Words of a place that can also hold those of an error."""
 
 

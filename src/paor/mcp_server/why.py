@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..fsm.explain.why import Candidate, Checked, outcome_words, request_words, why_not
+from ..fsm.explain.why import Candidate, Checked, not_derived, outcome_words, request_words, why_not
 from ..fsm.explain.why import Why as Explained
 from ..fsm.explain.why import why as explain
-from ..fsm.journal.rows import RunRow, Transition, transition_of
+from ..fsm.journal.rows import RunRow, Transition
 from ..fsm.machine.guards import GUARDS
 from ..fsm.machine.table import TABLE
-from ..states.base.errors import UsageError
+from ..states.base.errors import Erased, UsageError
 from .answers import ShownGuard, ShownWay, WhyAnswer, WhyNotAnswer
 from .free_text import Texts
 from .looking import Look
@@ -20,6 +20,7 @@ from .names import facts_of, name_of, names_of
 from .show import RUN, TEXT_CHARS
 
 _MEANINGS = frozenset(row.meaning for row in TABLE)
+_GONE = not_derived(Erased())
 
 
 def why(look: Look, arguments: Mapping[str, Any]) -> WhyAnswer:
@@ -59,14 +60,14 @@ def why(look: Look, arguments: Mapping[str, Any]) -> WhyAnswer:
         told=look.texts(found.outcome or None),
         ways=ways,
         note=_note(look.texts, found.note),
-        waits_for=look.waits_of(found.question) if found.question is not None else None,
+        waits_for=look.waits(run) if found.seq >= run.head_seq else None,
         why_not=_why_not(look.texts, found, phase) if phase is not None else None,
     )
 
 
 def _taken(look: Look, run: RunRow, seq: int) -> Transition:
     """Return one decided row, of a fork also one that it shares."""
-    return transition_of(look.reader.rows(run.run, seq)[0])
+    return look.reader.transitions(run.run_id, seq, seq)[0]
 
 
 def _way(texts: Texts, item: Candidate) -> ShownWay:
@@ -98,8 +99,7 @@ def _meaning(guard: str) -> str:
 def _note(texts: Texts, note: str) -> str | None:
     if not note:
         return None
-    erased = "what the guards looked at was erased; their values stand in the journal"
-    return erased if note == erased else texts.words(note, "what the guards looked at cannot be derived")
+    return note if note == _GONE else texts.words(note, "what the guards looked at cannot be derived")
 
 
 def _why_not(texts: Texts, found: Explained, phase: str) -> WhyNotAnswer:

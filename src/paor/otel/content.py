@@ -5,24 +5,20 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ..fsm.journal.reader import JournalReader
-from ..fsm.transfer.redaction import Redaction
-from ..prompts.clients.settings import environment_secrets
-from ..states.base.secrets import REDACTED, Scrubber
+from ..fsm.transfer.outgoing import OutgoingText
+from ..prompts.clients.settings import outgoing_secrets
 from ..states.run.state import Change
 from .conventions import limit
 
 CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """OpenTelemetry's own switch for texts in traces."""
 
-_HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
 KNOWN_MAX = 1000
 """Names that are kept with what they become."""
-
-_MORE_CHARS = 4096
-"""Characters beyond the limit that are searched for keys, so that none is cut into something that looks like none."""
 
 
 def content_wanted(given: bool | None) -> bool:
@@ -37,12 +33,6 @@ def content_wanted(given: bool | None) -> bool:
     )
 
 
-def _header_secrets() -> set[str]:
-    """Return the values of the headers with which traces are sent; a login there is a key like any other."""
-    lines = ",".join(os.environ.get(name, "") for name in _HEADERS).split(",")
-    return {value.strip() for line in lines if (value := line.partition("=")[2])}
-
-
 class Cleaner:
     """
     Makes texts fit to leave.
@@ -50,50 +40,48 @@ class Cleaner:
     The keys of this process's environment are taken out of every text; what looks like a key, a token or a password also out of contents.
     """
 
-    __slots__ = ("_known", "_rules", "_scrub")
+    __slots__ = ("_known", "_outgoing")
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
-        self._scrub = Scrubber(environment_secrets() | _header_secrets())
-        self._rules = tuple(Redaction().rules.values())
+        self._outgoing = OutgoingText(outgoing_secrets())
 
     def name(self, text: str) -> str:
         """Return a name or a code; most of them come again and again."""
+        most = limit("name_chars")
         found = self._known.get(text)
         if found is None:
-            found = self._scrub(whole_characters(text[: limit("name_chars")]))
+            found = whole_characters(self._outgoing.beginning(text, most, rules=False))
             if len(self._known) >= KNOWN_MAX:
                 self._known.clear()
-            self._known[text] = found
+            if len(text) <= most:
+                self._known[text] = found
         return found
 
-    def content(self, text: str) -> str:
-        """Return a text of a user, a model or a tool; a longer one is cut and says so."""
+    def content(self, text: str, *, under: str = "") -> str:
+        """
+        Return a text of a user, a model or a tool; a longer one is cut and says so.
+
+        Args:
+            text: As it stands in the journal.
+            under: Name of the field that it is the value of.
+        """
         most = limit("text_chars")
-        found = self._scrub(whole_characters(text[: most + _MORE_CHARS]))
-        for rule in self._rules:
-            found = rule.sub(_hidden, found)
-        if len(text) <= most:
-            return found
-        return f"{found[:most]} [{len(text) - most} more characters]"
+        found = whole_characters(self._outgoing.beginning(text, most, under=under))
+        return found if len(text) <= most else f"{found} [{len(text) - most} more characters]"
 
-    def data(self, value: Any) -> Any:
-        """Return JSON data with every text in it cleaned."""
+    def data(self, value: Any, *, under: str = "") -> Any:
+        """Return JSON data with every text in it cleaned, and a number that stands in the place of a secret."""
         if isinstance(value, str):
-            return self.content(value)
+            return self.content(value, under=under)
         if isinstance(value, Mapping):
-            return {self.content(str(name)): self.data(item) for name, item in value.items()}
+            return {self.content(str(name)): self.data(item, under=str(name)) for name, item in value.items()}
         if isinstance(value, Sequence):
-            return [self.data(item) for item in value]
-        return value
-
-
-def _hidden(found: Any) -> str:
-    """Return what a rule has found with the secret in it replaced."""
-    if "secret" not in found.re.groupindex:
-        return REDACTED
-    whole, (first, last) = found[0], found.span("secret")
-    return f"{whole[: first - found.start()]}{REDACTED}{whole[last - found.start() :]}"
+            return [self.data(item, under=under) for item in value]
+        if value is None or isinstance(value, bool):
+            return value
+        told = str(value)
+        return value if (found := self.content(told, under=under)) == told else found
 
 
 def whole_characters(text: str) -> str:
@@ -118,13 +106,17 @@ class Texts:
 
     def body(self, place: Any) -> str | None:
         """Return the text of a reference in a row, as it is; None once erased, for bytes that are none, or for no reference."""
+        body = self._stored(place)
+        if not isinstance(body, bytes):
+            return body
+        with suppress(UnicodeDecodeError):
+            return body.decode("utf-8", "surrogatepass")
+        return None
+
+    def _stored(self, place: Any) -> str | bytes | None:
         number = place.get("n") if isinstance(place, Mapping) else place
         payload = self._reader.find_payload(self._run, number) if type(number) is int else None
-        if payload is None or payload.body is None:
-            return None
-        return (
-            payload.body if isinstance(payload.body, str) else payload.body.decode("utf-8", "surrogatepass")
-        )
+        return payload.body if payload is not None else None
 
     def owner(self, run: int) -> str:
         """Return the id of the run under whose number a row of this run stands."""
@@ -136,9 +128,12 @@ class Texts:
         return Change.read(body) if body is not None else Change()
 
     def shown(self, place: Any) -> str | None:
-        """Return the text of a reference, fit to leave."""
+        """Return the text of a reference, fit to leave; of bytes that are none only how many there are."""
         body = self.body(place)
-        return self._cleaner.content(body) if body is not None else None
+        if body is not None:
+            return self._cleaner.content(body)
+        stored = self._stored(place)
+        return None if stored is None else f"[{len(stored)} bytes that are no text]"
 
 
 def messages(said: Iterable[tuple[str, str]], finish: str | None = None) -> str | None:

@@ -40,6 +40,9 @@ FOLDS_MAX = 256
 READ_MAX = 4096
 """Runs of which is kept how far they were read, so that no row is sent twice whose event comes after it was read."""
 
+AGAIN_S = 0.05
+"""Seconds after which a journal is read again that another process held."""
+
 READERS_MAX = 64
 """Journals that are kept; of the rest the oldest is forgotten."""
 
@@ -90,7 +93,8 @@ class OpenTelemetry:
         self._cleaner = Cleaner()
         self._readers: OrderedDict[object, JournalReader] = OrderedDict()
         self._forget_thread()
-        self._closed = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+        self._closed = False
+        self._off = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
         if journal is not None:
             self.attach_journal(journal)
         atexit.register(self.close)
@@ -124,7 +128,7 @@ class OpenTelemetry:
 
     def __call__(self, event: Event) -> None:
         """Note that a run has a new row."""
-        if isinstance(event, TransitionTaken) and not self._closed:
+        if isinstance(event, TransitionTaken) and not (self._closed or self._off):
             with self._changed:
                 if not self._due:
                     self._changed.notify_all()
@@ -139,11 +143,12 @@ class OpenTelemetry:
         Send what is over now, and return whether that was done in time.
 
         Args:
-            timeout_s: Seconds to wait at most. What a receiver has not taken counts as done: it is logged.
+            timeout_s: Seconds to wait at most, also for a journal that another process holds. What a receiver has not taken counts as
+                done: it is logged.
         """
         until = monotonic() + timeout_s
         with self._changed:
-            if self._thread is None:
+            if self._thread is None or self._closed:
                 return not self._due
             self._asked += 1
             asked = self._asked
@@ -162,7 +167,8 @@ class OpenTelemetry:
         with self._changed:
             if self._closed:
                 return
-        self.flush(timeout_s)
+        if not self.flush(timeout_s):
+            LOGGER.warning("traces: not all was sent within %g s; send it later with: paor trace", timeout_s)
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -182,13 +188,18 @@ class OpenTelemetry:
     def _work(self) -> None:
         while not self._closed:
             asked, due = self._next()
+            busy = False
             try:
-                self._send(self._spans(due))
+                spans, busy = self._spans(due)
+                self._send(spans)
             except Exception:  # whatever it is, runs go on
                 LOGGER.exception("traces: some spans were not sent; send them later with: paor trace")
             with self._changed:
-                self._done = asked
-                self._changed.notify_all()
+                if busy:  # who waits for a flush waits for the journal, too
+                    self._changed.wait_for(lambda: self._closed, AGAIN_S)
+                else:
+                    self._done = asked
+                    self._changed.notify_all()
 
     def _next(self) -> tuple[int, dict[str, tuple[int, int]]]:
         """Wait until there is something to do, and then for as long as more is gathered."""
@@ -207,9 +218,10 @@ class OpenTelemetry:
             lost = len(spans) - sent
             LOGGER.warning("traces: %d spans were not taken; send them later with: paor trace", lost)
 
-    def _spans(self, due: Mapping[str, tuple[int, int]]) -> list[Span]:
-        """Return the spans that are over with the new rows of runs; a journal that is busy is read the next time."""
+    def _spans(self, due: Mapping[str, tuple[int, int]]) -> tuple[list[Span], bool]:
+        """Return the spans that are over with the new rows of runs, and whether a journal was busy, which is read the next time."""
         spans: list[Span] = []
+        busy = False
         for run_id, (first, last) in due.items():
             seq = max(first, self._read.get(run_id, 0))
             if seq > last:  # a row is read as soon as it is durable, which is before its event
@@ -220,11 +232,12 @@ class OpenTelemetry:
                     seq = max(seq, watched.fold.next_seq)
                     spans += self._new_spans(run_id, watched)
             except JournalBusy:
+                busy = True
                 with self._changed:
                     self._due[run_id] = seq, max(last, self._due.get(run_id, (0, 0))[1])
             except PaorError as error:
                 LOGGER.warning("traces: %s", error)
-        return spans
+        return spans, busy
 
     def _watch(self, run_id: str, seq: int) -> _Watched | None:
         """Return where a run is read from its first row on; None for one of a journal that is not known here."""

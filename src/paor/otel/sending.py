@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PATH = "/v1/traces"
 """Where a receiver takes traces, from the specification of OTLP."""
 
-_NEEDS = "to send traces paor needs: pip install 'paor[otel]'"
+_NEEDS = 'sending traces needs OpenTelemetry: pip install "paor[otel]"'
 
 
 def sender_for(target: object = None) -> Sender:

@@ -10,8 +10,6 @@ from typing import Literal
 Value = str | bool | int | float | tuple[str, ...]
 """What an attribute can be."""
 
-NO_ATTRIBUTES: Mapping[str, Value] = {}
-
 Kind = Literal["agent", "model", "tool", "wait"]
 """What a span stands for; its name and kind in OpenTelemetry's sense are in ``conventions.json``."""
 
