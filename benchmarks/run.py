@@ -24,10 +24,10 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from floor import recorded_values, run_floor
+from floor import recorded_values, run_floor, run_raw_floor
 from large import write_large_journal
 from verify import measured
-from workload import engine
+from workload import engine, engine_on
 
 from paor import Engine, Journal, replay
 from paor.fsm.check.bounded_specs import worlds_of
@@ -60,12 +60,17 @@ def main() -> None:
 
 def _timed_run(path: Path, durability: str, iterations: int) -> float:
     """Return the seconds of one engine run; the journal is at *path* afterwards."""
+    return _costs(path, durability, iterations)[0]
+
+
+def _costs(path: Path, durability: str, iterations: int) -> tuple[float, float]:
+    """Return the seconds and the processor's seconds of one engine run, without those of opening and closing the journal."""
     with engine(path, durability=durability, iterations=iterations) as host:
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.process_time()
         result = host.run("Read all pages of the contract", ["every page is read"])
-        seconds = time.perf_counter() - started
+        costs = time.perf_counter() - started, time.process_time() - used
     assert result.state == "Done", result
-    return seconds
+    return costs
 
 
 def throughput(folder: Path, divisor: int) -> list[Row]:
@@ -90,6 +95,49 @@ def _share(folder: Path, durability: str, iterations: int, pairs: int) -> tuple[
         ratios.append(floor[-1] / own[-1])
     unit = 1e6 / len(values)
     return statistics.median(ratios), statistics.median(own) * unit, statistics.median(floor) * unit
+
+
+def transitions(folder: Path, divisor: int) -> list[Row]:
+    """A transition of a warm process against the raw floor's, in turn; the median of 7 pairs."""
+    iterations = 400 // divisor
+    _timed_run(folder / "warm.db", "off", 20)
+    rows = []
+    for durability in ("normal", "full"):
+        shares, ratios = [], []
+        for pair in range(7):
+            seconds, used = _costs(folder / f"own-{durability}-{pair}.db", durability, iterations)
+            floor, floor_used = run_raw_floor(
+                folder / f"raw-{durability}-{pair}.db", 5 * iterations + 1, durability
+            )
+            shares.append(floor / seconds)
+            ratios.append(used / floor_used)
+        rows.append((f"share of the raw floor, {durability}", f"{statistics.median(shares):.3f}", ""))
+        rows.append(
+            (f"  processor time / the raw floor's, {durability}", f"{statistics.median(ratios):.1f}x", "")
+        )
+    return rows + _many_engines(folder, 100 // divisor)
+
+
+def _many_engines(folder: Path, runs: int) -> list[Row]:
+    """Processor time a transition of *runs* runs at once at full, each with an engine of its own on one journal."""
+    ratios = []
+    for pair in range(3):
+        with Journal(folder / f"engines-{pair}.db", "full") as journal:
+            engines = [engine_on(journal, iterations=20) for _ in range(runs)]
+
+            async def drive(engines: list[Engine] = engines) -> None:
+                await asyncio.gather(
+                    *(host.arun("Read all pages", ["every page is read"]) for host in engines)
+                )
+
+            used = time.process_time()
+            asyncio.run(drive())
+            used = time.process_time() - used
+        _, floor = run_raw_floor(folder / f"serial-raw-{pair}.db", 101 * runs, "full")
+        ratios.append(used / floor)
+    return [
+        (f"{runs} engines on one journal at once, processor time", f"{statistics.median(ratios):.1f}x", "")
+    ]
 
 
 def disks(folder: Path, divisor: int) -> list[Row]:
@@ -372,6 +420,7 @@ def _decision_s(count: int) -> float:
 
 BENCHMARKS: dict[str, Callable[[Path, int], list[Row]]] = {
     "throughput": throughput,
+    "transitions": transitions,
     "disks": disks,
     "fsyncs": fsyncs,
     "flatness": flatness,

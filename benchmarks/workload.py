@@ -46,10 +46,15 @@ class Script(ScriptedModel):
 
 def engine(path: Path, *, durability: Any, iterations: int) -> Engine:
     """Return an engine on a fresh journal for runs of *iterations* iterations."""
+    return engine_on(Journal(path, durability), iterations=iterations)
+
+
+def engine_on(journal: Journal, *, iterations: int) -> Engine:
+    """Return such an engine on a journal that others may use, too."""
     return Engine(
         model=Script(iterations),
         tools=[fetch],
-        journal=Journal(path, durability),
+        journal=journal,
         limits=Limits(max_steps=iterations),
         clock=SystemClock(),
         ids=RandomIds(),

@@ -839,8 +839,7 @@ class Engine:
         return tuple(self._runner.settings.tools.values())
 
     def close(self) -> None:
-        """Close the journal, including one that was passed in, and end the writer threads."""
-        self._runner.close()
+        """Close the journal, including one that was passed in, and end its writer threads."""
         self.journal.close()
 
     def __enter__(self) -> Self:

@@ -15,7 +15,7 @@ import pytest
 from paor import Event, Journal, Result, ScriptedModel, Tool, tool
 from paor.errors import JournalError
 from paor.events import RunEnded, RunStarted, RunWaiting, StepCompleted, TransitionTaken
-from paor.fsm.runtime.drivers import AsyncWriter
+from paor.fsm.journal.group_commit import AsyncWriter
 from paor.states.base.errors import InternalError
 from paor.testing import RandomIds
 
@@ -95,7 +95,8 @@ def test_every_event_comes_after_its_row(driver: str, tmp_path: Path) -> None:
 
         scripted._runner.hooks = (hook,)
         play(BY_NAME["two_pages"], scripted, driver=driver)
-    assert heads == [(seq, seq) for seq in range(11)]
+    # an execution and its observation are written together
+    assert heads == [(seq, seq + 1 if seq in (2, 7) else seq) for seq in range(11)]
 
 
 @pytest.mark.parametrize("driver", ["sync", "async"])
@@ -294,7 +295,7 @@ def test_an_append_to_a_closed_engine_fails_and_hangs_nobody(tmp_path: Path) -> 
     async def main() -> list[BaseException]:
         runs = [asyncio.create_task(scripted.arun(f"Work {number}")) for number in range(3)]
         await asyncio.to_thread(started.wait)
-        scripted._runner.close()
+        scripted.journal.close()
         go_on.set()
         done = await asyncio.wait_for(asyncio.gather(*runs, return_exceptions=True), 30)
         return [error for error in done if isinstance(error, BaseException)]
@@ -302,10 +303,11 @@ def test_an_append_to_a_closed_engine_fails_and_hangs_nobody(tmp_path: Path) -> 
     with engine(tmp_path, ONCE, [work(function)], ids=RandomIds()) as scripted:
         errors = asyncio.run(main())
         assert len(errors) == 3
-        assert all(isinstance(error, InternalError) for error in errors)
-        assert "an append was not carried out" in str(errors[0])
-        for row in scripted.journal.runs():
-            assert scripted.resume(row.run_id).state == "Done"
+        assert all(isinstance(error, JournalError) for error in errors)
+        assert "the journal has been closed" in str(errors[0])
+    with engine(tmp_path, ONCE, [work(function)], ids=RandomIds()) as again:
+        for row in again.journal.runs():
+            assert again.resume(row.run_id).state == "Done"
 
 
 def test_who_waits_while_a_batch_fails_is_told_too(tmp_path: Path) -> None:

@@ -623,7 +623,7 @@ def test_invariants_of_the_journal_fail(monkeypatch: pytest.MonkeyPatch) -> None
     """A file that is altered, a run that is told otherwise than it was driven, a replay that derives something else."""
 
     def altered(world: World) -> None:
-        if world.need == "recall":
+        if world.need == "refinement":
             world.journal.reader.query("UPDATE transitions SET step = 7 WHERE seq = 1")
 
     world = World(sample_engine, altered)

@@ -84,7 +84,7 @@ def test_a_run_that_has_grown_since_fits_each_of_its_heads(name: str, tmp_path: 
     with BY_NAME[name].engine(tmp_path) as scripted:
         scripted._runner.hooks = (lambda event: taken.append(scripted.journal.heads()),)
         play(BY_NAME[name], scripted)
-        assert {head.head_seq for (head,) in taken} >= set(range(5))
+        assert {head.head_seq for (head,) in taken} >= {0, 1, 3, 4}  # 2 is written with 3
         for heads in taken:
             assert scripted.journal.verify(heads) == []
         (last,) = taken[-1]

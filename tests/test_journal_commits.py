@@ -87,7 +87,7 @@ def test_threads_with_event_loops_of_their_own_share_one_engine(tmp_path: Path) 
             return asyncio.run(scripted.arun(f"Run {number}"))
 
         results = list(pool.map(run, range(20)))
-        assert len(scripted._runner._writers._writers) <= 5
+        assert len(scripted.journal.store._writers._writers) <= 5
     check(tmp_path, results, 20)
 
 
@@ -129,6 +129,29 @@ def test_a_fault_of_one_row_does_not_touch_the_others(journal: Journal) -> None:
     for number in (3, 5):
         with pytest.raises(type(errors[number])):
             journal.store.append(replace(entries[number], done=False, error=None))
+
+
+def test_two_rows_of_one_entry_are_written_both_or_neither(journal: Journal) -> None:
+    """Also where the others of a group fail, and each entry is tried alone."""
+    connection = journal.store._committer.connection
+    lasts = entries_of(journal)
+    columns = ", ".join(f'"{name}"' for name in COLUMNS)
+    befores = journal.reader.query(f"SELECT {columns} FROM transitions WHERE seq = {ROWS - 2} ORDER BY run")
+    connection.execute("DELETE FROM transitions WHERE seq = ?", (ROWS - 2,))
+    entries = [
+        Entry(last.row, [], [], fence=1, before=Entry(row, [], [], fence=1))
+        for last, row in zip(lasts, befores, strict=True)
+    ]
+    run, _, *rest = entries[3].row
+    entries[3].row = (run, 0, *rest)  # its second row cannot be written
+    taken = entries[5].before
+    assert taken is not None
+    taken.fence = 7  # another driver has this run
+    journal.store.append_all(entries)
+    assert [number for number, entry in enumerate(entries) if entry.error is not None] == [3, 5]
+    assert isinstance(entries[5].error, LeaseLost)
+    heads = {row.run: row.head_seq for row in journal.runs()}
+    assert heads == {number: ROWS - 3 if number in (4, 6) else ROWS - 1 for number in range(1, 11)}
 
 
 def test_a_locked_file_is_waited_for_once_and_not_once_for_each_row(

@@ -24,7 +24,7 @@ from .pages import ROOT
 from .stored import query
 from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
 
-Apply = Callable[[Database], None]
+Apply = Callable[[sqlite3.Connection], None]
 
 
 @pytest.fixture
@@ -40,11 +40,12 @@ def with_step(monkeypatch: pytest.MonkeyPatch, apply: Apply) -> None:
     monkeypatch.setattr(migrations, "STEPS", (*STEPS, Migration(STEPS[-1].version + 1, apply)))
 
 
-def adds(database: Database) -> None:
+def adds(connection: sqlite3.Connection) -> None:
     """Add a table and a view, as a step does."""
+    database = Database(connection)
     database.create_table("notes", {"id": int, "text": str}, pk="id", strict=True)
     database.create_view("v_notes", "SELECT text FROM notes")
-    database.execute("INSERT INTO notes VALUES (1, 'taken')")
+    connection.execute("INSERT INTO notes VALUES (1, 'taken')")
 
 
 def rows(path: Path) -> list[tuple[object, ...]]:
@@ -80,8 +81,8 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(path: Path, monkeypatch: py
     """Half of it is none of it."""
     before = rows(path)
 
-    def fails(database: Database) -> None:
-        adds(database)
+    def fails(connection: sqlite3.Connection) -> None:
+        adds(connection)
         raise ZeroDivisionError
 
     with_step(monkeypatch, fails)
@@ -99,13 +100,13 @@ import os, signal, sys, time
 from paor import Journal
 from paor.fsm.journal import migrations
 
-def apply(database):
-    database.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT) STRICT")
+def apply(connection):
+    connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT) STRICT")
     if sys.argv[2] == "die":
-        database.execute("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
+        connection.execute("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
                          " INSERT INTO notes SELECT i, hex(zeroblob(400)) FROM n")
         os.kill(os.getpid(), signal.SIGKILL)
-    database.execute("INSERT INTO notes VALUES (1, 'taken')")
+    connection.execute("INSERT INTO notes VALUES (1, 'taken')")
     if sys.argv[2] == "wait":
         time.sleep(1.5)  # so that the others have seen the old version when this one commits
 

@@ -140,7 +140,7 @@ def _parameters_are_taken(data: st.DataObject, kit: RunResources, run: Run, sele
     chosen = replace(
         run,
         state=SPECIFYING,
-        memory=Memory(selection=selection, labels=run.memory.labels, newest=run.memory.newest),
+        memory=Memory(selection=selection, labels=run.memory.labels, references=run.memory.references),
     )
     if selection.arguments is not None:
         assert selection.arguments == {}

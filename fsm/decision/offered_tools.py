@@ -8,16 +8,16 @@ from typing import Any
 from ...prompts.building.conversation import wire_names
 from ...prompts.model import OfferedTool
 from ...states.run.spec import Spec
-from ...states.run.state import REFERENCES_MAX, Run
+from ...states.run.state import Run
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST, Catalog
 from ...tools.policy import denial
 
 
 def offered_tools(catalog: Catalog, run: Run) -> tuple[OfferedTool, ...]:
     """Return the tools that a turn is offered: none that is denied, none that needs documents or a connection and has none."""
-    spec, references = run.spec, references_of(run)
+    spec = run.spec
     names = wire_names(tool.name for tool in spec.tools)
-    choices = {DOCUMENT_LIST: references, CONNECTION: list(spec.connections)}
+    choices = {DOCUMENT_LIST: list(run.memory.references), CONNECTION: list(spec.connections)}
     found = []
     for tool in catalog:
         required = catalog.schema(tool).required
@@ -60,13 +60,3 @@ def connection_lacks(tool: str, key: str, spec: Spec) -> str:
     """Return what a model is told that chose *tool* without the connection that it needs under *key*."""
     labels = ", ".join(spec.connections)
     return f"{tool} needs {key}{f': {labels}' if labels else ', and this run has no connection'}"
-
-
-def references_of(run: Run) -> list[str]:
-    """Return references to the run's documents, the oldest first: of each label all, and one by one if there are several."""
-    found = []
-    for label in run.memory.newest:
-        _, count = run.memory.labels[label]
-        found.append(f"docList:{label}")
-        found += [f"docItem:{label}#{place}" for place in range(min(count, REFERENCES_MAX))] * (count > 1)
-    return found[-REFERENCES_MAX:]

@@ -35,7 +35,7 @@ from ...tools.defaults import settled_by_code
 from ...tools.policy import denial
 from ...tools.schema.parameters import ParameterSchema
 from .host_machine import recorded_phases
-from .offered_tools import offered_tools, references_of, takes_documents
+from .offered_tools import offered_tools, takes_documents
 
 if TYPE_CHECKING:
     from ..workflow.navigation import Flow
@@ -78,6 +78,8 @@ class RunResources:
         names = wire_names(tool.name for tool in self.catalog) if spec.native else {}
         self._wire = {wire: self.catalog.find(name) for name, wire in names.items()}
         self._forms: dict[object, Form] = {}
+        self._offer = Offer(self._actions, (), spec.connections)
+        self._offer_forms: dict[str, tuple[Offer, Form]] = {}
         self._output: ParameterSchema | None = None
 
     def messages(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
@@ -127,11 +129,9 @@ class RunResources:
         if kind in ("text", "turn"):
             return None
         key: object = kind
-        if kind == "selection":
-            key = self.offer(run)
-        elif kind == "refinement":
-            key = kind, self.offer(run).names
-        elif kind == "review" and output_asked(run):
+        if kind in ("selection", "refinement"):
+            return self._form_of_offer(kind, run)
+        if kind == "review" and output_asked(run):
             key = kind, "output"
         elif kind == "parameters" and run.memory.selection is not None:
             key = run.memory.selection.tool
@@ -142,6 +142,14 @@ class RunResources:
                 self._forms.clear()
             self._forms[key] = self._form(kind, run)
         return self._forms[key]
+
+    def _form_of_offer(self, kind: RequestKind, run: Run) -> Form:
+        """Return the form of a reply that chooses of what the run offers, which is the same until the next action's result."""
+        offer = self.offer(run)
+        known = self._offer_forms.get(kind)
+        if known is None or known[0] is not offer:
+            known = self._offer_forms[kind] = offer, self._form(kind, run)
+        return known[1]
 
     def _form(self, kind: RequestKind, run: Run) -> Form:
         spec = self.spec
@@ -164,8 +172,10 @@ class RunResources:
 
     def offer(self, run: Run) -> Offer:
         """Return what Stage 1 may choose from: actions, and what they can read."""
-        references, learnings = tuple(references_of(run)), bool(run.memory.history)
-        return Offer(self._actions, references, self.spec.connections, learnings=learnings)
+        references, learnings = run.memory.references, bool(run.memory.history)
+        if self._offer.references is not references or self._offer.learnings is not learnings:
+            self._offer = Offer(self._actions, references, self.spec.connections, learnings=learnings)
+        return self._offer
 
     def _by_needs(self) -> tuple[tuple[Needs, tuple[str, ...]], ...]:
         """Return the names of the allowed tools in groups with the same needs, those that need nothing first."""

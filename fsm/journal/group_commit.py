@@ -8,10 +8,12 @@ thread; with many it is one fsync for all of them, and each goes on only after i
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import threading
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from msgspec import Struct
@@ -46,6 +48,7 @@ class Entry(Struct, eq=False):
         row: The row.
         payloads: New payloads that it or its change refers to.
         documents: Rows of `documents`.
+        before: The row before, where that has not been written yet; it is written with this one, or neither is.
         fence: The driver's token; a wrong one writes nothing.
         cancelled: After the commit: whether somebody asked to cancel the run.
         done: After the commit, or the failure.
@@ -56,6 +59,7 @@ class Entry(Struct, eq=False):
     payloads: list[Payload]
     documents: list[tuple[object, ...]]
     fence: int
+    before: Entry | None = None
     cancelled: bool = False
     done: bool = False
     error: BaseException | None = None
@@ -156,7 +160,6 @@ class Committer:
                     entry.error, entry.done = error, True
                 return
             for entry in batch:
-                entry.error = None
                 try:
                     self._transaction([entry])
                 except PaorError as own:
@@ -187,6 +190,12 @@ class Committer:
             entry.done = True
 
     def _write(self, connection: sqlite3.Connection, entry: Entry) -> None:
+        entry.error = None  # of a try with others
+        if (before := entry.before) is not None:
+            self._write(connection, before)
+            if before.error is not None:
+                entry.error = before.error
+                return
         run, seq = entry.row[0], entry.row[1]
         base = run << 32
         # the row first, as it checks the lease; payloads and documents of a driver that was replaced are then not written
@@ -206,3 +215,87 @@ class Committer:
         )
         if entry.documents:
             connection.executemany(INSERT_DOCUMENT, entry.documents)
+
+
+class AsyncWriter:
+    """
+    Appends of one event loop, committed together.
+
+    While the writer thread commits one batch, the next one collects; each caller goes on after its own row is
+    durable.
+    """
+
+    def __init__(self, committer: Committer) -> None:
+        self._committer = committer
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="paor-writer")
+        self._waiting: list[tuple[Entry, asyncio.Future[None]]] = []
+        self._flushing: asyncio.Task[None] | None = None
+
+    async def append(self, entry: Entry) -> None:
+        """
+        Return after *entry* is durable.
+
+        Raises:
+            JournalError: It was not written.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((entry, future))
+        if self._flushing is None:
+            self._flushing = loop.create_task(self._flush())
+        await future
+
+    async def _flush(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                entries = [entry for entry, _ in batch]
+                try:
+                    await loop.run_in_executor(self._pool, self._committer.append_all, entries)
+                except BaseException as error:
+                    for _, future in batch:
+                        if not future.done():
+                            future.set_exception(InternalError(f"an append was not carried out: {error!r}"))
+                    if not isinstance(error, Exception):
+                        raise
+                    continue  # whoever has begun to wait meanwhile must be told as well
+                for entry, future in batch:
+                    if future.done():
+                        continue
+                    if entry.error is not None:
+                        future.set_exception(entry.error)
+                    else:
+                        future.set_result(None)
+        finally:
+            self._flushing = None
+
+    def close(self) -> None:
+        """End the writer thread."""
+        self._pool.shutdown(wait=False)
+
+
+class WriterPool:
+    """One `AsyncWriter` for each event loop that uses a journal, whatever engines run there."""
+
+    def __init__(self, committer: Committer) -> None:
+        self._committer = committer
+        self._lock = threading.Lock()
+        self._writers: dict[asyncio.AbstractEventLoop, AsyncWriter] = {}
+
+    def writer(self) -> AsyncWriter:
+        """Return the writer of the running event loop; writers of closed loops are let go."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            for other in [other for other in self._writers if other.is_closed()]:
+                self._writers.pop(other).close()
+            if loop not in self._writers:
+                self._writers[loop] = AsyncWriter(self._committer)
+            return self._writers[loop]
+
+    def close(self) -> None:
+        """End every writer thread."""
+        with self._lock:
+            for writer in self._writers.values():
+                writer.close()
+            self._writers.clear()

@@ -1,13 +1,13 @@
 """
-The steps that bring a journal's schema up to date, one a transaction; sqlite-utils is imported only when one is taken.
+The steps that bring a journal's schema up to date, one a transaction.
 
 A step adds columns, tables and views. Rows that exist are never rewritten, so their hashes stay. A step that is cut
 short leaves the file as it was before it, and whoever opens the file next takes it again. No copy of the old file is
 kept: it would hold what may have to be erased later.
 
-A step is written with sqlite-utils: tables with `create_table(..., strict=True)`, views with `create_view`. The first one
-is SQL, since sqlite-utils writes no CHECK, no UNIQUE and no type ANY, and since the text of the schema is compared by
-`verify` and by the independent script. The library's own `Migrations` is not used: it keeps the time of each step in a
+The first step is SQL, since sqlite-utils writes no CHECK, no UNIQUE and no type ANY, and since the text of the schema is compared by
+`verify` and by the independent script; a later one may wrap its connection with `sqlite_utils.Database`, which is not imported for the
+first one: every new journal takes it. The library's own `Migrations` is not used: it keeps the time of each step in a
 table of its own, so that two journals of the same run would differ, and it takes no lock before it looks what is missing.
 """
 
@@ -16,10 +16,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from sqlite_utils import Database
+from typing import NamedTuple
 
 APPLICATION_ID = 0x70616F72
 """The four letters ``paor``."""
@@ -35,16 +32,16 @@ class Migration(NamedTuple):
     """
 
     version: int
-    apply: Callable[[Database], None]
+    apply: Callable[[sqlite3.Connection], None]
 
 
-def _create(database: Database) -> None:
+def _create(connection: sqlite3.Connection) -> None:
     """Make the tables and views of version 2, the first that is kept."""
     script = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
     for statement in script.split(";\n"):
         if statement.strip():
-            database.execute(statement)
-    database.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            connection.execute(statement)
+    connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
 
 
 STEPS: tuple[Migration, ...] = (Migration(2, _create),)
@@ -78,16 +75,13 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Migration] | None = 
     steps = STEPS if steps is None else steps
     if version_of(connection) >= newest(steps):
         return
-    from sqlite_utils import Database
-
-    database = Database(connection, recursive_triggers=False, execute_plugins=False)
     for step in steps:
         if version_of(connection) >= step.version:
             continue
         connection.execute("BEGIN IMMEDIATE")
         try:
             if version_of(connection) < step.version:  # else somebody else was faster
-                step.apply(database)
+                step.apply(connection)
                 connection.execute(f"PRAGMA user_version={step.version}")
             connection.execute("COMMIT")
         except BaseException:

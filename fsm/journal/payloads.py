@@ -18,6 +18,9 @@ from ...states.records.actions import StoredText
 REMEMBERED = 4096
 """Bodies of a run that are recognised when they come again; about 150 bytes of memory each."""
 
+MESSAGES = 64
+"""Messages of a run's prompts that are known without a look at their bytes."""
+
 JSON = "application/json"
 TEXT = "text/plain"
 
@@ -95,7 +98,7 @@ class Stager:
         self._again: dict[int, str | bytes | None] = {}
         self._salt = salt
         self._known: dict[bytes, StoredText] = {}
-        self._constant: dict[str, StoredText] = {}
+        self._messages: dict[str, StoredText] = {}
 
     def stage(self, body: str | bytes, media_type: str = TEXT, *, always: bool = False) -> StoredText:
         """
@@ -121,13 +124,13 @@ class Stager:
             self.remember(content, reference)
         return reference
 
-    def stage_constant(self, body: str) -> StoredText:
-        """Return the reference of a text that comes again with every request, such as a system message."""
-        reference = self._constant.get(body)
+    def stage_message(self, body: str) -> StoredText:
+        """Return the reference of a prompt's message; most messages come again with the next request, and are not hashed then."""
+        reference = self._messages.get(body)
         if reference is None:
-            if len(self._constant) >= 16:
-                self._constant.clear()
-            reference = self._constant[body] = self.stage(body)
+            if len(self._messages) >= MESSAGES:
+                self._messages.clear()
+            reference = self._messages[body] = self.stage(body)
         return reference
 
     def reference(self, stored: StoredText) -> dict[str, Any]:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import sqlite3
 
-from ...states.base.errors import LeaseHeld, UsageError
+from ...states.base.errors import JournalError, LeaseHeld, UsageError
 from ...states.records.actions import DocumentRef, StoredText
 from ...states.run.spec import Spec
 from .database import DatabaseOfJournal
 from .file import SYNCHRONOUS, Durability, open_reader, open_writer, place_of
-from .group_commit import INSERT_DOCUMENT, INSERT_PAYLOAD, Committer, Entry
+from .group_commit import INSERT_DOCUMENT, INSERT_PAYLOAD, Committer, Entry, WriterPool
 from .leases import LEASE_S, LeaseBook
 from .payloads import Payload
 from .reader import JournalReader
@@ -71,6 +71,7 @@ class JournalStore:
             connection = open_writer(path, durability=durability, busy_timeout_s=busy_timeout_s)
         writable = not read_only and path not in ("", ":memory:")
         self._committer = Committer(connection, path, place_of(path) if writable else "")
+        self._writers = WriterPool(self._committer)
         self.reader = JournalReader(self._committer, path, standing=standing, busy_timeout_s=busy_timeout_s)
         self.leases = LeaseBook(self._committer, path, lease_s)
         place = self.reader.place
@@ -82,6 +83,7 @@ class JournalStore:
         if not self._open:
             return
         self._open = False
+        self._writers.close()
         # the leases while the file can still be written: else every run would count as driven until its lease runs out
         self.leases.close()
         self.database.close()
@@ -177,6 +179,12 @@ class JournalStore:
     def append(self, entry: Entry) -> None:
         """Commit one transition; see `fsm.journal.group_commit.Committer.append`."""
         self._committer.append(entry)
+
+    async def aappend(self, entry: Entry) -> None:
+        """Commit one transition together with all that wait on this event loop; see `fsm.journal.group_commit.AsyncWriter`."""
+        if not self._open:
+            raise JournalError(f"{self.path}: the journal has been closed; open it again")
+        await self._writers.writer().append(entry)
 
     def append_all(self, entries: list[Entry]) -> None:
         """Commit transitions of different runs together; each entry has its own error."""

@@ -27,7 +27,7 @@ from ..journal.store import JournalStore
 from ..replay.restore import restore_run, stager_of
 from ..results.events import Event, RunEnded, RunStarted
 from ..results.result import Result, result_of_run
-from ..runtime.drivers import WriterPool, aperform, perform
+from ..runtime.drivers import aperform, perform
 from ..runtime.logs import LOGGER, log_start
 from ..runtime.loop import Steps, steps, transition
 from ..runtime.ports import Clock, Ids
@@ -88,16 +88,11 @@ class Runner:
         self.clock, self.ids = clock, ids
         self.hooks = tuple(hooks)
         self._tasks, self._make_tasks = tasks(self), tasks
-        self._writers = WriterPool(journal)
         self._catalogs = catalogs
 
     def with_ports(self, settings: EngineSettings, journal: JournalStore, clock: Clock, ids: Ids) -> Runner:
         """Return a runner as another process would have it, with the same hooks."""
         return Runner(settings, journal, clock, ids, self.hooks, self._make_tasks, self._catalogs)
-
-    def close(self) -> None:
-        """End the writer threads."""
-        self._writers.close()
 
     # -- creating --------------------------------------------------------------------------------------------------
 
@@ -256,7 +251,7 @@ class Runner:
         try:
             log_start(drive.run, resumed=resumed)
             yield self._notify(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
-            async for event in aperform(walk, self._writers.writer()):
+            async for event in aperform(walk, self.journal):
                 yield self._notify(event)
         finally:
             walk.close()

@@ -22,7 +22,15 @@ from ...states.base.errors import InternalError
 from ...states.records.actions import StoredText
 from ...states.run.counters import counters_of
 from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
-from ...states.run.state import HISTORY_MESSAGES, REFERENCES_MAX, Change, Counters, Memory, Run, chosen_spec
+from ...states.run.state import (
+    HISTORY_MESSAGES,
+    Change,
+    Counters,
+    Memory,
+    Run,
+    chosen_spec,
+    extend_references,
+)
 from ..decision.duplicate_calls import extend_window
 from ..decision.plan_mode import output_place
 
@@ -232,8 +240,8 @@ class _Facts:
             updates["window_steps"] = extend_window(memory.window_steps, limits, *self.steps)
         if self.labels:
             updates["labels"] = memory.labels.update(self.labels)
-            added = [label for label, (_, count) in self.labels.items() if count]
-            updates["newest"] = (*memory.newest, *added)[-REFERENCES_MAX:]
+            added = ((label, count) for label, (_, count) in self.labels.items())
+            updates["references"] = extend_references(memory.references, added)
         if self.outputs:
             updates["outputs"] = memory.outputs.update(self.outputs)
         return updates

@@ -2,14 +2,13 @@
 The sync and the async driver: the same loop, the same rows; they differ only in how an effect is performed.
 
 Sync: everything in the calling thread; an async tool gets an event loop of its own. Async: models are awaited, sync
-tools run in threads, and appends of all runs of an event loop are committed together in one writer thread.
+tools run in threads, and appends of all runs of an event loop are committed together in the journal's writer thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
@@ -20,10 +19,8 @@ from msgspec.structs import replace
 
 from ...prompts.clients import asking
 from ...prompts.model import CallStopped, ModelCall, Reply, checked_reply
-from ...states.base.errors import InternalError
 from ...states.run.spec import TASK_TOOL
 from ..journal.cancel_requests import CancelWatch, Interrupted, breakable
-from ..journal.group_commit import Entry
 from ..journal.store import JournalStore
 from ..results.events import Event
 from .effects import AskModel, AskValues, Commit, Emit, Reconcile, Returned, UseTool
@@ -126,72 +123,10 @@ async def _awaited(value: Any) -> object:
     return await value
 
 
-class AsyncWriter:
-    """
-    Appends of one event loop, committed together.
-
-    While the writer thread commits one batch, the next one collects; each caller goes on after its own row is
-    durable.
-    """
-
-    def __init__(self, journal: JournalStore) -> None:
-        self._journal = journal
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="paor-writer")
-        self._waiting: list[tuple[Entry, asyncio.Future[None]]] = []
-        self._flushing: asyncio.Task[None] | None = None
-
-    @property
-    def watch(self) -> CancelWatch:
-        """What notices that a run of this journal is to be cancelled."""
-        return self._journal.leases.watch
-
-    async def append(self, entry: Entry) -> None:
-        """
-        Return after *entry* is durable.
-
-        Raises:
-            JournalError: It was not written.
-        """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-        self._waiting.append((entry, future))
-        if self._flushing is None:
-            self._flushing = loop.create_task(self._flush())
-        await future
-
-    async def _flush(self) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            while self._waiting:
-                batch, self._waiting = self._waiting, []
-                entries = [entry for entry, _ in batch]
-                try:
-                    await loop.run_in_executor(self._pool, self._journal.append_all, entries)
-                except BaseException as error:
-                    for _, future in batch:
-                        if not future.done():
-                            future.set_exception(InternalError(f"an append was not carried out: {error!r}"))
-                    if not isinstance(error, Exception):
-                        raise
-                    continue  # whoever has begun to wait meanwhile must be told as well
-                for entry, future in batch:
-                    if future.done():
-                        continue
-                    if entry.error is not None:
-                        future.set_exception(entry.error)
-                    else:
-                        future.set_result(None)
-        finally:
-            self._flushing = None
-
-    def close(self) -> None:
-        """End the writer thread."""
-        self._pool.shutdown(wait=False)
-
-
-async def aperform(steps: Steps, writer: AsyncWriter) -> AsyncIterator[Event]:
+async def aperform(steps: Steps, journal: JournalStore) -> AsyncIterator[Event]:
     """Run *steps* to their end on this event loop, yielding the events they emit; see `perform`."""
     value: Any = None
+    watch = journal.leases.watch
     while True:
         try:
             effect = steps.send(value)
@@ -199,7 +134,7 @@ async def aperform(steps: Steps, writer: AsyncWriter) -> AsyncIterator[Event]:
             return
         value = None
         if isinstance(effect, Commit):
-            await writer.append(effect.entry)
+            await journal.aappend(effect.entry)
         elif isinstance(effect, Emit):
             yield effect.event
         elif isinstance(effect, AskValues):
@@ -207,13 +142,13 @@ async def aperform(steps: Steps, writer: AsyncWriter) -> AsyncIterator[Event]:
         elif (
             not isinstance(effect, Reconcile) and effect.place is not None and speaks(effect, in_thread=False)
         ):
-            talk = StreamedCall(effect, partial(_acame_to, watch=writer.watch))
+            talk = StreamedCall(effect, partial(_acame_to, watch=watch))
             async with aclosing(talk.events()) as events:
                 async for event in events:
                     yield event
             value = talk.value
         else:
-            value = await _acame_to(effect, writer.watch)
+            value = await _acame_to(effect, watch)
 
 
 async def _acame_to(effect: AskModel | UseTool | Reconcile, watch: CancelWatch) -> Any:
@@ -256,29 +191,3 @@ def _is_cancelled() -> bool:
     """Whether the run's own task is cancelled, not something within the call."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
-
-
-class WriterPool:
-    """One `AsyncWriter` for each event loop that uses a journal."""
-
-    def __init__(self, journal: JournalStore) -> None:
-        self._journal = journal
-        self._lock = threading.Lock()
-        self._writers: dict[asyncio.AbstractEventLoop, AsyncWriter] = {}
-
-    def writer(self) -> AsyncWriter:
-        """Return the writer of the running event loop; writers of closed loops are let go."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            for other in [other for other in self._writers if other.is_closed()]:
-                self._writers.pop(other).close()
-            if loop not in self._writers:
-                self._writers[loop] = AsyncWriter(self._journal)
-            return self._writers[loop]
-
-    def close(self) -> None:
-        """End every writer thread."""
-        with self._lock:
-            for writer in self._writers.values():
-                writer.close()
-            self._writers.clear()

@@ -112,7 +112,9 @@ class UseTool(Struct, frozen=True):
     def begin(self) -> Any:
         """Call the tool's function; of an async one this is the coroutine."""
         # a tool may change what it gets; a retry gets what is journaled
-        return self.tool.invoke(copy.deepcopy(self.arguments), self.context)
+        flat = not any(isinstance(value, dict | list) for value in self.arguments.values())
+        given = dict(self.arguments) if flat else copy.deepcopy(self.arguments)
+        return self.tool.invoke(given, self.context)
 
     def close(self) -> None:
         """Take nothing more from the call."""

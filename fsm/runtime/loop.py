@@ -11,6 +11,7 @@ from collections.abc import Generator, Mapping
 from typing import Any
 
 import orjson
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ...prompts.model import (
@@ -24,6 +25,7 @@ from ...prompts.model import (
     request_label,
 )
 from ...states.base.errors import InternalError
+from ...states.records.actions import StoredText
 from ...states.records.outcomes import (
     NO_USAGE,
     Answered,
@@ -72,7 +74,7 @@ def steps(drive: RunContext) -> Steps:
         elif isinstance(request, ToolRequest):
             asked, outcome = yield from use(drive, request.intent)
         else:
-            asked, outcome = _known_outcome(drive, request)
+            asked, outcome = _known_outcome(drive, run, request)
         yield from transition(drive, asked, outcome, request)
 
 
@@ -84,14 +86,14 @@ def cancel_steps(drive: RunContext) -> Steps:
     yield from transition(drive, {"kind": "none"}, Cancelled(doubt))
 
 
-def _known_outcome(drive: RunContext, request: Nothing | Recall) -> tuple[dict[str, Any], Outcome]:
+def _known_outcome(drive: RunContext, run: Run, request: Nothing | Recall) -> tuple[dict[str, Any], Outcome]:
     """Return what the row says of a request that needs nobody, and what it came to."""
     if isinstance(request, Recall):
         bodies = [recall(drive, place) for place in request.payloads]
         texts = tuple(body if isinstance(body, str) else None for body in bodies)
         return {"kind": "recall", "payloads": [place.n for place in request.payloads]}, Recalled(texts)
-    reply = drive.run.memory.reply
-    if drive.run.state == EXECUTING and reply is not None:
+    reply = run.memory.reply
+    if run.state == EXECUTING and reply is not None:
         # the call that another driver began is settled; the next one is this driver's own
         drive.resumed = False
         return {"kind": "none"}, reconcile_outcome(drive, reply.action, reply.content)
@@ -105,14 +107,7 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
     asked: dict[str, Any] = {
         "kind": kind,
         "model": model.name,
-        "prompt": [
-            stager.reference(
-                stager.stage_constant(message.body)
-                if message.role == "system"
-                else stager.stage(message.body)
-            )
-            for message in messages
-        ],
+        "prompt": [stager.reference(stager.stage_message(message.body)) for message in messages],
     }
     if request.attempt:
         asked["attempt"] = request.attempt
@@ -171,34 +166,104 @@ def _fault(drive: RunContext, error: object) -> ModelFault:
     return ModelFault(fault.code, fault.message, payload, usage, fault.request_id)
 
 
+class _Row(Struct, frozen=True):
+    """A transition that was decided: the run before and after it, what it came from, and what is written of it."""
+
+    run: Run
+    decision: Decision
+    outcome: Outcome
+    after: Run
+    entry: Entry
+    head: bytes
+
+
 def transition(
     drive: RunContext, asked: dict[str, Any], outcome: Outcome, request: Request | None = None
 ) -> Steps:
-    """Decide, commit and apply one transition; the drive stands after it once the row is durable."""
+    """
+    Decide, commit and apply one transition; the drive stands after it once the row is durable.
+
+    Where the next one needs nobody, it is decided at once, and both rows stand in one transaction.
+    """
     run = drive.run
-    active = drive.clock.active_us()
-    moment = Moment(drive.clock.now_us(), max(0, active - drive.mark_us))
-    drive.mark_us = active
+    moment = _moment(drive)
     if drive.amended is not None:
         asked, drive.amended = {**asked, "spec": drive.amended.wire()}, None
     fresh: Mapping[str, Any] = NO_VALUES
     if run.spec.host_machine:
         asked, fresh = yield from _host_values(drive, asked)
-    decision = _decide(drive, outcome, moment, request, fresh)
-    row, counters = decision.row, decision.counters
+    decision = _decide(drive, run, outcome, moment, request, fresh)
+    row = _row(drive, run, asked, outcome, moment, decision)
+    if not _is_followed_at_once(row):
+        yield from _commit(drive, row)
+        return
+    run = row.after
+    try:
+        request = request_of(run)
+        assert isinstance(request, Nothing | Recall), "a row that needs nobody"
+        asked, outcome = _known_outcome(drive, run, request)
+        moment = _moment(drive)
+        decision = _decide(drive, run, outcome, moment, request)
+    except BaseException:
+        # whatever goes wrong now: what the first row tells has happened, and is written on every way out
+        drive.journal.append(row.entry)
+        raise
+    if decision.row.dest not in FINAL:
+        yield from _commit(drive, row, _row(drive, run, asked, outcome, moment, decision, row))
+        return
+    # an end stands in a transaction of its own: a cancel that comes before it counts
+    yield from _commit(drive, row)
+    decision = _decide(drive, run, outcome, moment, request)
+    yield from _commit(drive, _row(drive, run, asked, outcome, moment, decision))
+
+
+def _moment(drive: RunContext) -> Moment:
+    """Return the time, and how much of it has passed since the last row."""
+    active = drive.clock.active_us()
+    moment = Moment(drive.clock.now_us(), max(0, active - drive.mark_us))
+    drive.mark_us = active
+    return moment
+
+
+def _row(
+    drive: RunContext,
+    run: Run,
+    asked: dict[str, Any],
+    outcome: Outcome,
+    moment: Moment,
+    decision: Decision,
+    before: _Row | None = None,
+) -> _Row:
+    """Return what is written of a transition, after the row *before* where that is not written yet."""
     # staged last: forks and `verify` take `change.n + 1` for the number of payloads up to this row, so one that was staged
     # after it would belong to no row, and a fork would give its number to a payload of its own
     change = drive.stager.stage(decision.change.wire_json(), JSON, always=True)
     after = apply(
         run,
         at=moment.at_us,
-        trigger=row.trigger,
-        dest=row.dest,
-        counters=counters,
+        trigger=decision.row.trigger,
+        dest=decision.row.dest,
+        counters=decision.counters,
         change=decision.change,
         outcome=decision.facts,
     )
-    values = (
+    values = _columns(run, moment, decision, asked, change)
+    prev = drive.head if before is None else before.head
+    head = chain_hash(prev, values)
+    entry = Entry(
+        (*values, prev, head),
+        drive.stager.taken(),
+        _documents(run, decision.row.trigger),
+        drive.fence,
+        before.entry if before is not None else None,
+    )
+    return _Row(run, decision, outcome, after, entry, head)
+
+
+def _columns(run: Run, moment: Moment, decision: Decision, asked: dict[str, Any], change: StoredText) -> Row:
+    """Return a row's columns that are hashed, and before them the run's number."""
+    row, counters = decision.row, decision.counters
+    return (
         run.number,
         run.seq,
         moment.at_us,
@@ -218,19 +283,45 @@ def transition(
         counters.time_us,
         counters_text(counters),
     )
-    head = chain_hash(drive.head, values)
-    entry = _entry(drive, (*values, drive.head, head), row.trigger)
+
+
+def _documents(run: Run, trigger: str) -> list[tuple[object, ...]]:
+    """Return the rows of `documents` that a row brings: those of the result that it observes."""
+    if trigger != "observe" or run.memory.result is None:
+        return []
+    return [document_row(run.number, document) for document in run.memory.result.documents]
+
+
+def _is_followed_at_once(row: _Row) -> bool:
+    """
+    Return whether the next row needs nobody, so that both can be written together.
+
+    Not what a person has answered, and not the outcome of a call that must not be made twice: these are durable at once. Not
+    in a host's own machine, whose functions may be slow or fail.
+    """
+    run, after, intent = row.run, row.after, row.run.memory.intent
+    if after.state in FINAL or after.memory.question is not None or isinstance(row.outcome, Answered):
+        return False
+    if run.spec.host_machine or (run.state == EXECUTING and (intent is None or intent.effect == "once")):
+        return False
+    return isinstance(request_of(after), Nothing | Recall)
+
+
+def _commit(drive: RunContext, *rows: _Row) -> Steps:
+    """Make rows durable, the last one with those before it, and go on after them; then tell of them."""
+    last = rows[-1]
     # everything below comes after the commit: a crash or a lost lease in it must leave no event, log line or effect of a
     # row that is not in the file
-    yield Commit(entry)
-    drive.cancelled = drive.cancelled or entry.cancelled
-    drive.run, drive.head = after, head
-    if after.spec is not run.spec:  # its first phase has chosen the mode or the limits
-        drive.kit = RunResources(after.spec, drive.kit.catalog, drive.kit.machine)
-    log_transition(run, decision, after)
-    if drive.listening:
-        for event in _events(decision, after, outcome):
-            yield Emit(event)
+    yield Commit(last.entry)
+    drive.cancelled = drive.cancelled or last.entry.cancelled
+    before, drive.run, drive.head = drive.run, last.after, last.head
+    if drive.run.spec is not before.spec:  # its first phase has chosen the mode or the limits
+        drive.kit = RunResources(drive.run.spec, drive.kit.catalog, drive.kit.machine)
+    for row in rows:
+        log_transition(row.run, row.decision, row.after)
+        if drive.listening:
+            for event in _events(row.decision, row.after, row.outcome):
+                yield Emit(event)
 
 
 def _host_values(
@@ -248,26 +339,18 @@ def _host_values(
 
 def _decide(
     drive: RunContext,
+    run: Run,
     outcome: Outcome,
     moment: Moment,
     request: Request | None,
     fresh: Mapping[str, Any] = NO_VALUES,
 ) -> Decision:
     """Return the decision; a cancel that was asked for before an end is written counts, with the last request's usage."""
-    run = drive.run
     decision = decide(run, outcome, moment, drive.kit, request, fresh=fresh)
     late = decision.row.dest in FINAL and not isinstance(outcome, Cancelled)
-    if late and drive.journal.leases.watch.runs_to_cancel(run.number):
+    if late and (drive.cancelled or drive.journal.leases.watch.runs_to_cancel(run.number)):
         return decide(run, Cancelled(usage=outcome.usage), moment, drive.kit, request, fresh=fresh)
     return decision
-
-
-def _entry(drive: RunContext, row: Row, trigger: str) -> Entry:
-    documents: list[tuple[object, ...]] = []
-    result = drive.run.memory.result
-    if trigger == "observe" and result is not None:
-        documents = [document_row(drive.run.number, document) for document in result.documents]
-    return Entry(row, drive.stager.taken(), documents, drive.fence)
 
 
 def _events(decision: Decision, run: Run, outcome: Outcome) -> list[Event]:

@@ -7,7 +7,7 @@ compare prompts. Whatever does not change during a run is made once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,16 @@ from ...states.run.reasons import LIMIT_REASONS, REASONS
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ..model import PromptMessage
-from .conversation import NO_CALLS, UNUSABLE, earlier_turns, exchanges, steps_taken, wire_names
+from .conversation import (
+    NO_CALLS,
+    UNUSABLE,
+    StepText,
+    earlier_turns,
+    exchanges,
+    step_text,
+    steps_taken,
+    wire_names,
+)
 from .fencing import fence, fence_draft, inert
 from .history import arguments_text, history_text, message_text, newest_lines, result_text
 from .parameter_lines import parameter_lines
@@ -66,6 +75,7 @@ _ASKED_CHARS = 500
 """Of the user's own words beside the purpose of one action."""
 
 _DENIED_MAX = 20
+_LINES_KEPT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,22 +141,17 @@ class PromptBuilder:
             for read in (True, False)
         }
         self._inputs = documents_index(spec.documents)
+        self._earlier_rounds = history_text(
+            map(message_text, reversed(spec.history)), spec.limits.history_chars
+        )
         schema = spec.output_schema
         self._output_schema = inert(orjson.dumps(schema).decode()) if schema is not None else ""
         self._names = wire_names(tool.name for tool in spec.tools)
         self._progress: dict[str, str] = {}
         self._messages: dict[int, tuple[Message, str, str]] = {}
-        self._dynamic = {
-            "selection": self._selection,
-            "parameters": self._parameters,
-            "refinement": self._refinement,
-            "review": self._review,
-            "plan": self._plan,
-            "task_plan": self._task_plan,
-            "answer": self._task_plan,
-            "turn": self._turn,
-            "phase": self._phase,
-        }
+        self._steps: dict[int, tuple[Message, StepText]] = {}
+        self._lines: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
+        self._dynamic = self._values_by_kind()
 
     def build(self, kind: RequestKind, run: Run, reply: str = "") -> tuple[PromptMessage, ...]:
         """
@@ -162,15 +167,14 @@ class PromptBuilder:
             name = "parameters_full"
         if kind == "review" and output_asked(run):
             name = "output"
-        if kind == "phase":
-            name = run.state
         static = self._static[run.counters.documents > 0]
-        values = static | self._dynamic[kind](run) | {"REPLY": reply}
+        template, system = self._template(run.state if kind == "phase" else name, static, reply)
+        values = static | self._values(name, run, template) | {"REPLY": reply}
         if run.memory.feedback:
             values["FEEDBACK"] = inert(run.memory.feedback)
         if not self._spec.language and run.memory.plan is not None:
             values["LANGUAGE"] = run.memory.plan.language
-        return self._render(name, values, static)
+        return _messages(template, values, system)
 
     def turn(self, run: Run, *, may_call: bool, labels: bool) -> tuple[PromptMessage, ...]:
         """
@@ -197,16 +201,15 @@ class PromptBuilder:
         messages = self.build("refinement", run, reply)
         if "OBSERVATION" in parse_template(self._spec.templates["refinement"], "refinement").keys:
             return messages
-        memory = run.memory
-        observation = memory.observation.wire_json() if memory.observation is not None else ""
-        steps = steps_taken(memory.history, observation, self._spec.limits.history_chars)
-        return (*messages, *steps, *_unusable(run))
+        steps = map(self._step, reversed(run.memory.history))
+        told = steps_taken(steps, _observation(run), self._spec.limits.history_chars)
+        return (*messages, *told, *_unusable(run))
 
     def plan(self, run: Run, given: PlanInput, reply: str = "") -> tuple[PromptMessage, ...]:
         """Return the messages of a `plan` request as a workflow gives it."""
         template = parse_template(given.template or self._spec.templates["plan"], "plan")
         values = (
-            self._plan(run)
+            self._values("plan", run, template)
             | self._static[True]
             | {"FEEDBACK": inert(run.memory.feedback or ""), "REPLY": reply}
             | dict(given.values)
@@ -226,44 +229,105 @@ class PromptBuilder:
             },
         )
 
-    def _render(
-        self, name: str, values: Mapping[str, str], static: Mapping[str, str]
-    ) -> tuple[PromptMessage, ...]:
-        """Return the messages of the template *name*; a system text of *static* values and the reply's form is made once."""
-        key = name, static is self._static[True], values["REPLY"]
+    def _template(self, name: str, static: Mapping[str, str], reply: str) -> tuple[Template, str | None]:
+        """Return the template *name*, and its system text if that is made of *static* values and the reply's form alone."""
+        key = name, static is self._static[True], reply
         if key not in self._templates:
             template = parse_template(self._spec.templates[name], name)
             given = {key for block in template.system for key in block[1::2]}
             constant = static.keys() | {"REPLY"} >= given
+            values = {**static, "REPLY": reply}
             self._templates[key] = template, template.system_text(values) if constant else None
-        template, system = self._templates[key]
-        return _messages(template, values, system)
+        return self._templates[key]
 
-    def _selection(self, run: Run) -> dict[str, str]:
-        return self._task_plan(run) | {"HINT": inert(run.memory.hint or "")}
+    def _values(self, name: str, run: Run, template: Template) -> dict[str, str]:
+        """Return the values of the placeholders that *template* has, but for those that a run never changes."""
+        return {key: value(run) for key, value in self._dynamic[name].items() if key in template.keys}
 
-    def _parameters(self, run: Run) -> dict[str, str]:
-        """The four sections and nothing else; after a bare choice, which says nothing of its purpose, the fuller set."""
+    def _values_by_kind(self) -> dict[str, dict[str, Callable[[Run], str]]]:
+        """Return by kind of request what its placeholders stand for, see `PLACEHOLDERS`."""
+        common = {
+            "CRITERIA": self._criteria,
+            "DOCUMENTS_INDEX": self._documents,
+            "IMPROVEMENTS": _improvements,
+        }
+        task = common | {"WORKFLOW_HISTORY": self._history}
+        selection = task | {"HINT": lambda run: inert(run.memory.hint or "")}
+        parameters = {
+            "ACTION_OBJECTIVE": self._purpose,
+            "SELECTED_ACTION": lambda run: _selection_of(run).tool,
+            "PARAMETERS_CONTEXT": self._parameters_context,
+            "PARAMETERS_SCHEMA": self._parameters_schema,
+        }
+        judged = {"CRITERIA": self._criteria, "OBSERVATION": _observation}
+        review = judged | {
+            "OUTPUT_SCHEMA": lambda run: self._output_schema,
+            "STOP_REASON": _stop_reason,
+            "DRAFT_ANSWER": _draft,
+            "WORKFLOW_HISTORY": self._history,
+        }
+        return {
+            "selection": selection,
+            "parameters": parameters,
+            "parameters_full": parameters
+            | {
+                "CRITERIA": self._criteria,
+                "INPUT_DOCUMENTS": lambda run: "\n".join(
+                    f"- {item}" for item in _selection_of(run).documents
+                ),
+                "WORKFLOW_HISTORY": self._history,
+            },
+            "refinement": judged
+            | {
+                "WORKFLOW_HISTORY": lambda run: self._earlier_rounds,
+                "EARLIER_STEPS": self._earlier_steps,
+                "LAST_ACTION": _last_action,
+                "STEPS": self._steps_left,
+            },
+            "review": review,
+            "output": review,
+            "plan": common | {"TRANSCRIPT": self._transcript, "RESULTS": self._results},
+            "task_plan": task,
+            "answer": task,
+            # documents that the run has made are named where they were made
+            "turn": common
+            | {
+                "DOCUMENTS_INDEX": lambda run: self._inputs,
+                "WORKFLOW_HISTORY": lambda run: self._earlier_rounds,
+            },
+            "phase": selection
+            | {
+                "DRAFT_ANSWER": _phase_draft,
+                "OBSERVATION": _observation,
+                "CALL": _call,
+                "VISITS": _visits,
+                "VALUES": lambda run: _data(self._spec.values),
+                "STEPS": self._steps_left,
+            },
+        }
+
+    def _parameters_context(self, run: Run) -> str:
         selection = _selection_of(run)
-        tool = next((tool for tool in self._spec.tools if tool.name == selection.tool), None)
-        hints = {field.name: field.description for field in selection.fields or ()}
-        schema = tool.parameters if tool is not None else {}
-        values = {
-            "ACTION_OBJECTIVE": self._purpose(selection),
-            "SELECTED_ACTION": selection.tool,
-            "PARAMETERS_CONTEXT": inert(selection.context) + _results_read(run, selection, schema),
-            "PARAMETERS_SCHEMA": parameter_lines(schema, without=SET_BY_CODE, hints=hints),
-        }
-        if not selection.is_bare:
-            return values
-        return values | {
-            "CRITERIA": self._criteria(run),
-            "INPUT_DOCUMENTS": "\n".join(f"- {reference}" for reference in selection.documents),
-            "WORKFLOW_HISTORY": self._history(run),
-        }
+        return inert(selection.context) + _results_read(run, selection, self._parameters_of(selection))
 
-    def _purpose(self, selection: Selection) -> str:
+    def _parameters_schema(self, run: Run) -> str:
+        selection = _selection_of(run)
+        hints = tuple((field.name, field.description) for field in selection.fields or ())
+        place = selection.tool, hints
+        if place not in self._lines:
+            if len(self._lines) >= _LINES_KEPT:
+                self._lines.clear()
+            schema = self._parameters_of(selection)
+            self._lines[place] = parameter_lines(schema, without=SET_BY_CODE, hints=dict(hints))
+        return self._lines[place]
+
+    def _parameters_of(self, selection: Selection) -> Mapping[str, Any]:
+        tool = next((tool for tool in self._spec.tools if tool.name == selection.tool), None)
+        return tool.parameters if tool is not None else {}
+
+    def _purpose(self, run: Run) -> str:
         """Return what an action is for, with the user's own words: whoever fills parameters copies from these."""
+        selection = _selection_of(run)
         asked = " ".join(self._spec.objective.split())
         asked = asked if len(asked) <= _ASKED_CHARS else f"{asked[:_ASKED_CHARS]}…"
         if selection.is_bare or not selection.objective or selection.objective == asked:
@@ -271,70 +335,20 @@ class PromptBuilder:
         # the whole before the part: behind the action's own purpose, the user's words are what a small model copies
         return inert(f"The user asked: {asked}\n{selection.objective}")
 
-    def _refinement(self, run: Run) -> dict[str, str]:
-        memory = run.memory
-        last = memory.history[-1] if memory.history else None
-        return {
-            "CRITERIA": self._criteria(run),
-            "WORKFLOW_HISTORY": self._earlier_rounds(),
-            "EARLIER_STEPS": self._history(run, run.memory.history[:-1]),
-            "LAST_ACTION": _action_text(last) if last is not None else "",
-            "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",
-            "STEPS": f"{run.counters.step} of at most {self._spec.limits.max_steps}",
-        }
+    def _steps_left(self, run: Run) -> str:
+        return f"{run.counters.step} of at most {self._spec.limits.max_steps}"
 
-    def _review(self, run: Run) -> dict[str, str]:
-        memory = run.memory
-        draft = memory.answer or (memory.refinement.answer if memory.refinement is not None else None)
-        return {
-            "CRITERIA": self._criteria(run),
-            "OUTPUT_SCHEMA": self._output_schema,
-            "STOP_REASON": REASONS[run.counters.stop] if run.counters.stop in LIMIT_REASONS else "",
-            "DRAFT_ANSWER": fence_draft(draft or ""),
-            "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",
-            "WORKFLOW_HISTORY": self._history(run),
-        }
-
-    def _plan(self, run: Run) -> dict[str, str]:
-        """What a planner sees: query, context, tools, results and transcript."""
-        chars_max = self._spec.limits.history_chars
+    def _transcript(self, run: Run) -> str:
+        """What was said before the run and, by a planner's dialogue, in it."""
         said = [(turn.role, turn.content) for turn in self._spec.transcript]
         said += [(turn.role, turn.content) for turn in run.memory.turns]
+        lines = [f"{role}: {_line(text)}" for role, text in said]
+        return newest_lines(lines, self._spec.limits.history_chars)
+
+    def _results(self, run: Run) -> str:
+        """What a planner's calls have brought."""
         results = [result_text(message) for message in run.memory.history if not message.origin]
-        return self._common(run) | {
-            "TRANSCRIPT": newest_lines([f"{role}: {_line(text)}" for role, text in said], chars_max),
-            "RESULTS": newest_lines(results, 4 * chars_max),
-        }
-
-    def _task_plan(self, run: Run) -> dict[str, str]:
-        return self._common(run) | {"WORKFLOW_HISTORY": self._history(run)}
-
-    def _phase(self, run: Run) -> dict[str, str]:
-        """What the template of a host's own phase may name: all of it is data, and fenced where it is foreign."""
-        memory, intent = run.memory, run.memory.intent
-        draft = (memory.review.answer if memory.review is not None else None) or memory.answer
-        call = {"tool": intent.tool, "arguments": intent.arguments} if intent is not None else None
-        visits = {
-            name: {"ok": visit.ok, "value": visit.value} for name, visit in sorted(memory.visits.items())
-        }
-        return self._selection(run) | {
-            "DRAFT_ANSWER": fence_draft(draft or ""),
-            "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",
-            "CALL": _data(call),
-            "VISITS": _data(visits),
-            "VALUES": _data(self._spec.values),
-            "STEPS": f"{run.counters.step} of at most {self._spec.limits.max_steps}",
-        }
-
-    def _turn(self, run: Run) -> dict[str, str]:
-        """What stands before the conversation; documents that the run has made are named where they were made."""
-        given = {"DOCUMENTS_INDEX": self._inputs, "WORKFLOW_HISTORY": self._earlier_rounds()}
-        return self._common(run) | given
-
-    def _common(self, run: Run) -> dict[str, str]:
-        improvements = "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ())
-        criteria, documents = self._criteria(run), self._documents(run)
-        return {"CRITERIA": criteria, "DOCUMENTS_INDEX": documents, "IMPROVEMENTS": improvements}
+        return newest_lines(results, 4 * self._spec.limits.history_chars)
 
     def _criteria(self, run: Run) -> str:
         progress = run.counters.criteria
@@ -352,19 +366,30 @@ class PromptBuilder:
         lines += [line for _, _, line in self._render_messages(newest) if line]
         return "\n".join(lines)
 
-    def _history(self, run: Run, own: tuple[Message, ...] | None = None) -> str:
-        """Return the earlier rounds' actions and the run's *own*, all of them by default, newest first."""
-        messages = (*self._spec.history, *(run.memory.history if own is None else own))
-        texts = [text for _, text, _ in self._render_messages(reversed(messages))]
-        if own is None and run.memory.refinement is not None and run.memory.refinement.learnings:
-            learnt = "; ".join(_line(text) for text in run.memory.refinement.learnings)
-            texts.insert(0, f"- Learnt from these: {learnt}")
-        return history_text(texts, self._spec.limits.history_chars)
+    def _history(self, run: Run) -> str:
+        """Return the earlier rounds' actions and the run's own, newest first, after what was learnt from them."""
+        refinement = run.memory.refinement
+        learnt = refinement.learnings if refinement is not None else ()
+        told = [f"- Learnt from these: {'; '.join(_line(text) for text in learnt)}"] if learnt else []
+        return self._history_text(run.memory.history, told)
 
-    def _earlier_rounds(self) -> str:
-        """Return what earlier rounds of a workflow did, newest first."""
-        before = (text for _, text, _ in self._render_messages(reversed(self._spec.history)))
-        return history_text(before, self._spec.limits.history_chars)
+    def _earlier_steps(self, run: Run) -> str:
+        """Return the earlier rounds' actions and all of the run's own but the last, newest first."""
+        return self._history_text(run.memory.history[:-1])
+
+    def _history_text(self, own: tuple[Message, ...], told: Sequence[str] = ()) -> str:
+        texts = [text for _, text, _ in self._render_messages(reversed((*self._spec.history, *own)))]
+        return history_text([*told, *texts], self._spec.limits.history_chars)
+
+    def _step(self, message: Message) -> StepText:
+        """Return an action with its result as a conversation tells it, made once."""
+        known = self._steps
+        place = id(message)  # pure: the message is kept beside what it was rendered to
+        if place not in known:
+            if len(known) > 200:
+                known.clear()
+            known[place] = message, step_text(message)
+        return known[place][1]
 
     def _render_messages(self, messages: Iterable[Message]) -> Iterator[tuple[Message, str, str]]:
         """Yield each message with its text and its line in the index of documents (or none), rendered once."""
@@ -389,6 +414,41 @@ def _results_read(run: Run, selection: Selection, schema: Mapping[str, Any]) -> 
     labels = {reference.partition(":")[2].partition("#")[0] for reference in selection.documents}
     read = (message for message in run.memory.history if message.label in labels and message.success)
     return "".join(f"\n{message.tool} brought {inert(' '.join(message.summary.split()))}" for message in read)
+
+
+def _improvements(run: Run) -> str:
+    return "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ())
+
+
+def _observation(run: Run) -> str:
+    """Return the newest observation as JSON, empty without one."""
+    return run.memory.observation.wire_json() if run.memory.observation is not None else ""
+
+
+def _stop_reason(run: Run) -> str:
+    return REASONS[run.counters.stop] if run.counters.stop in LIMIT_REASONS else ""
+
+
+def _draft(run: Run) -> str:
+    memory = run.memory
+    draft = memory.answer or (memory.refinement.answer if memory.refinement is not None else None)
+    return fence_draft(draft or "")
+
+
+def _phase_draft(run: Run) -> str:
+    memory = run.memory
+    return fence_draft((memory.review.answer if memory.review is not None else None) or memory.answer or "")
+
+
+def _call(run: Run) -> str:
+    intent = run.memory.intent
+    return _data({"tool": intent.tool, "arguments": intent.arguments} if intent is not None else None)
+
+
+def _visits(run: Run) -> str:
+    """Return what the last stays in the host's own phases came to."""
+    visits = sorted(run.memory.visits.items())
+    return _data({name: {"ok": visit.ok, "value": visit.value} for name, visit in visits})
 
 
 def _unusable(run: Run) -> tuple[PromptMessage, ...]:
@@ -439,8 +499,11 @@ def tool_text(tool: ToolSpec) -> str:
     return _line(f"- {tool.name}: {tool.description}") + f" Arguments: {schema}"
 
 
-def _action_text(message: Message) -> str:
-    """Return an action as it is judged: what it was for, and with which arguments."""
+def _last_action(run: Run) -> str:
+    """Return the newest action as it is judged: what it was for, and with which arguments; empty without one."""
+    if not run.memory.history:
+        return ""
+    message = run.memory.history[-1]
     arguments = arguments_text(message)
     told = f"{message.tool}: {inert(message.objective)}"
     return f"{told}\nArguments: {arguments}" if arguments else told

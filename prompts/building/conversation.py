@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
+from typing import NamedTuple
 
 import orjson
 
@@ -108,31 +109,49 @@ def exchanges(
     return found[::-1]
 
 
-def steps_taken(history: Sequence[Message], observation: str, chars_max: int) -> list[PromptMessage]:
+class StepText(NamedTuple):
+    """
+    An action with its result as a conversation tells it.
+
+    Attributes:
+        action: The model's own message.
+        lead: How the message of its result begins, such as ``Result of docs.find: ``.
+        result: That message with the summary; of the newest action what it brought stands there instead.
+        chars: Characters of the action and of the summary.
+    """
+
+    action: PromptMessage
+    lead: str
+    result: PromptMessage
+    chars: int
+
+
+def step_text(message: Message) -> StepText:
+    """Return an action with its result as a conversation tells it."""
+    action = f'{{"action": {_json(message.tool)}, "parameters": {arguments_text(message) or "{}"}}}'
+    lead, told = f"{'Result' if message.success else 'Error'} of {message.tool}: ", _line(message.summary)
+    result = PromptMessage("user", f"{lead}{told}")
+    return StepText(PromptMessage("assistant", action), lead, result, len(action) + len(told))
+
+
+def steps_taken(steps: Iterable[StepText], observation: str, chars_max: int) -> list[PromptMessage]:
     """
     Return every action with its result as text, the oldest first, for the judgement after the last one.
 
     Args:
-        history: Actions of the run, oldest first.
-        observation: What the last one brought, as JSON; always there, and whole.
+        steps: Actions of the run, newest first.
+        observation: What the newest one brought, as JSON; always there, and whole.
         chars_max: Most characters of all others, whose summaries are told; the oldest are left out.
     """
     found: list[PromptMessage] = []
-    left = chars_max
-    for message in reversed(history):
-        action = f'{{"action": {_json(message.tool)}, "parameters": {arguments_text(message) or "{}"}}}'
-        if found:
-            told = _line(message.summary)
-            left -= len(action) + len(told)
-            if left < 0:
-                break
-        else:
-            told = observation
-        lead = "Result" if message.success else "Error"
-        found += [
-            PromptMessage("user", f"{lead} of {message.tool}: {told}"),
-            PromptMessage("assistant", action),
-        ]
+    for step in steps:
+        if not found:
+            found = [PromptMessage("user", f"{step.lead}{observation}"), step.action]
+            continue
+        chars_max -= step.chars
+        if chars_max < 0:
+            break
+        found += step.result, step.action
     return found[::-1]
 
 

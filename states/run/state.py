@@ -7,6 +7,7 @@ what the rows' changes have set, slot by slot, and stays bounded however long th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
@@ -145,7 +146,7 @@ class Memory(Struct, frozen=True, gc=False):
         window: Duplicate keys of the last executed calls, oldest first.
         window_steps: The step of each of them, as history numbers steps.
         labels: Labels of documents that later actions may use: number of the first document, and how many.
-        newest: Of those that have documents the last `REFERENCES_MAX`, oldest first.
+        references: The newest references to them that a model is offered, oldest first, at most `REFERENCES_MAX`.
         outputs: Per duplicate key of a call that succeeded, the payload of its last output; None if it had none.
         turns: The last `HISTORY_MESSAGES` turns of the dialogue with a planner, oldest first.
         produced: Per step of the current plan that gave one, the payload of its output.
@@ -174,7 +175,7 @@ class Memory(Struct, frozen=True, gc=False):
     window: tuple[str, ...] = ()
     window_steps: tuple[int, ...] = ()
     labels: HashTrieMap[str, tuple[int, int]] = HashTrieMap()
-    newest: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
     outputs: HashTrieMap[str, StoredText | None] = HashTrieMap()
     turns: tuple[Turn, ...] = ()
     produced: HashTrieMap[int, StoredText] = HashTrieMap()
@@ -259,6 +260,17 @@ def chosen_spec(spec: Spec, choice: RunChoice | None) -> Spec:
     return spec.model_copy(update={"mode": mode, "limits": lowered_limits(spec.limits, choice.limits)})
 
 
+def extend_references(references: tuple[str, ...], added: Iterable[tuple[str, int]]) -> tuple[str, ...]:
+    """Return *references* and those to the documents of the *added* labels: to all of a label, and to each if there are several."""
+    found = list(references)
+    for label, count in added:
+        if count:
+            found.append(f"docList:{label}")
+        if count > 1:
+            found += [f"docItem:{label}#{place}" for place in range(min(count, REFERENCES_MAX))]
+    return tuple(found[-REFERENCES_MAX:])
+
+
 def label_of(spec: Spec, action: int, name: str) -> str:
     """Return the deterministic label ``round{r}_task{t}_action{a}_{name}`` (document 000)."""
     return f"round{spec.round}_task{spec.task}_action{action}_{name}"
@@ -271,6 +283,7 @@ def initial_run(run_id: str, number: int, spec: Spec) -> Run:
         first, count = labels.get(document.label, (document.number, 0))
         labels[document.label] = (first, count + 1)
     counters = Counters(criteria="0" * len(spec.success_criteria), documents=len(spec.documents))
-    memory = Memory(labels=HashTrieMap(labels), newest=tuple(labels)[-REFERENCES_MAX:], flow=spec.flow)
+    references = extend_references((), ((label, count) for label, (_, count) in labels.items()))
+    memory = Memory(labels=HashTrieMap(labels), references=references, flow=spec.flow)
     state = machine_data(spec.host_machine).get("initial", PLANNING)
     return Run(run_id, number, spec, state, counters=counters, memory=memory)

@@ -8,11 +8,13 @@ import io
 import resource
 import struct
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from paor import Engine, Journal, PaorError, Result
 from paor.errors import NotAJournal
+from paor.fsm.journal.rows import Transition
 
 from ..worlds import JOURNAL
 from .facts import facts, problems
@@ -192,17 +194,29 @@ def implied(engine: Engine) -> dict[str, int]:
     journal = engine.journal
     runs = journal.runs()
     rows = [row for run in runs for row in journal.transitions(run.run_id)]
+    together = sum(written_together(journal.transitions(run.run_id)) for run in runs)
     drivers = sum(
         journal.reader.query("SELECT fence FROM leases WHERE run = ?", (run.run,))[0][0] for run in runs
     )
     return {
         "rows": len(rows),
         # the schema; of each run its creation, which takes the first lease; each later lease; each release
-        "writes": 1 + len(rows) + drivers + drivers,
+        "writes": 1 + len(rows) - together + drivers + drivers,
         "models": sum("model" in row.request for row in rows)
         + sum(len(row.outcome.get("texts", ())) for row in rows),
         "tools": sum(row.request["kind"] == "tool" for row in rows),
     }
+
+
+def written_together(rows: list[Transition]) -> int:
+    """Return how many rows of an uninterrupted run stand in the transaction of the row before: those that ask nobody."""
+    count, alone = 0, True
+    for before, row in pairwise(rows):
+        needs_nobody = row.request["kind"] in ("none", "recall") and row.dest not in ("Done", "Failed")
+        is_durable_at_once = before.trigger in ("wait", "provide") or before.request.get("effect") == "once"
+        alone = not (alone and needs_nobody and not is_durable_at_once)
+        count += not alone
+    return count
 
 
 def commits_in_log(path: Path) -> int:

@@ -24,11 +24,11 @@ def check_documents(documents: Iterable[Document], offered: Sequence[Tool]) -> N
     """
     if not any(tool is own for tool in offered for own in builtin_tools()):
         return
-    from .convert.registry import absent_libraries, shown
-
     for document in documents:
         if isinstance(document.data, str) and document.mime in TEXT_MIMES:
             continue
+        from .convert.registry import absent_libraries, shown  # 40 modules: only for who has such documents
+
         data = document.data if isinstance(document.data, bytes) else document.data.encode("utf-8", "replace")
         if absent := absent_libraries(document.name, data):
             raise MissingExtra(

@@ -100,5 +100,7 @@ def _run(state: str, counters: Mapping[str, Any], memory: Mapping[str, Any], spe
         start,
         state=state,
         counters=replace(start.counters, **counters),
-        memory=Memory(**({"labels": start.memory.labels, "newest": start.memory.newest} | dict(memory))),
+        memory=Memory(
+            **({"labels": start.memory.labels, "references": start.memory.references} | dict(memory))
+        ),
     )

@@ -265,10 +265,13 @@ class SystemUnderTest:
         call = self.watch.late
         if call is None:
             return
-        row = transition_of(self.journal.reader.own_rows(run)[-1])
-        if row.request["kind"] != "tool":
+        newest = map(
+            transition_of, self.journal.reader.own_rows(run)[-2:]
+        )  # its observation may have come with it
+        told = [row for row in newest if row.request["kind"] == "tool"]
+        if not told:
             return
-        self.watch.late, facts = None, row.outcome
+        self.watch.late, facts = None, told[-1].outcome
         settled = facts["kind"] in ("in_doubt", "cancelled") or "reconciled" in facts
         is_error = facts.get("error") == "timeout"
         if not settled and not (is_error and (call.effect != "once" or self.watch.not_begun[call.key])):
