@@ -1,10 +1,20 @@
 // Left: what the agent did to the world (calls), or what the machine did (rows).
 
-const ACTIONS = {accept: "Approved", approve: "Approved", deny: "Denied", decline: "Declined", "not approved": "Denied", denied: "Denied", approved: "Approved",
-  done: "In doubt; settled as done", retry: "In doubt; tried again", fail: "In doubt; settled as failed"};
+const ACTIONS = {
+  accept: "Approved",
+  approve: "Approved",
+  deny: "Denied",
+  decline: "Declined",
+  "not approved": "Denied",
+  denied: "Denied",
+  approved: "Approved",
+  done: "In doubt; settled as done",
+  retry: "In doubt; tried again",
+  fail: "In doubt; settled as failed",
+};
 
 const decisionOf = one => cut(own(ACTIONS, one.decision) || one.decision, 80);
-const labelOf = call => call.outcome === "ok" ? "ran" : call.outcome;
+const labelOf = call => (call.outcome === "ok" ? "ran" : call.outcome);
 
 // the work of a call, without the time that it waited for a person
 function workOf(run, call) {
@@ -15,29 +25,71 @@ function workOf(run, call) {
 
 function callNode(run, call) {
   const args = call.args.map(([name, value]) => name + ": " + value).join(", ");
-  const work = workOf(run, call), meta = [work > 0 && dur(work), call.effect, call.cost_micro > 0 && "cost " + money(call.cost_micro), call.last > call.seq ? `rows ${num(call.seq)}–${num(call.last)}` : `row ${num(call.seq)}`, call.caller].filter(Boolean);
+  const work = workOf(run, call),
+    meta = [
+      work > 0 && dur(work),
+      call.effect,
+      call.cost_micro > 0 && "cost " + money(call.cost_micro),
+      call.last > call.seq ? `rows ${num(call.seq)}–${num(call.last)}` : `row ${num(call.seq)}`,
+      call.caller,
+    ].filter(Boolean);
   const result = cut(call.result || "", 300);
-  return el("div.call", el("div.line", el("b", cut(call.tool || "(erased)", 120)), chip(labelOf(call))),
-    args && el("div.args.mono", cut(args, 240)), result && el("div.res", call.outcome === "ok" && "→ ", result),
-    call.decided.map(one => el("div.by", el("b", decisionOf(one)), ` at ${clock(one.at)}`, one.after_us > 0 && ` after ${dur(one.after_us)}`, (one.actor || one.reason) && el("span.sub", ": " + cut([one.actor, one.reason].filter(Boolean).join(": "), 300)))),
-    el("div.meta", meta.flatMap((text, k) => [k > 0 && " · ", el("span.unit", text)])));
+  return el(
+    "div.call",
+    el("div.line", el("b", cut(call.tool || "(erased)", 120)), chip(labelOf(call))),
+    args && el("div.args.mono", cut(args, 240)),
+    result && el("div.res", call.outcome === "ok" && "→ ", result),
+    call.decided.map(one =>
+      el(
+        "div.by",
+        el("b", decisionOf(one)),
+        ` at ${clock(one.at)}`,
+        one.after_us > 0 && ` after ${dur(one.after_us)}`,
+        (one.actor || one.reason) && el("span.sub", ": " + cut([one.actor, one.reason].filter(Boolean).join(": "), 300)),
+      ),
+    ),
+    el(
+      "div.meta",
+      meta.flatMap((text, k) => [k > 0 && " · ", el("span.unit", text)]),
+    ),
+  );
 }
 
 function rowNode(run, i, bad) {
-  const flags = run.flags(i), lane = run.lane(i), long = lane === "person" ? run.since(i) : run.took(i);
+  const flags = run.flags(i),
+    lane = run.lane(i),
+    long = lane === "person" ? run.since(i) : run.took(i);
   const tone = run.off(i) ? ".off" : flags & (WAITS | ANSWERED | IN_DOUBT) ? ".turn" : "";
   const tool = lane === "tool" && run.name("tool", i);
-  return el("div.row" + tone + (bad >= 0 && i >= bad ? ".broken" : ""), el("span.no", num(i)), el("b", cut(run.name("trigger", i), 40)), el("span.to", cut(tool || run.name("dest", i), 60)), el("span.du", long > 999 ? dur(long) : ""));
+  return el(
+    "div.row" + tone + (bad >= 0 && i >= bad ? ".broken" : ""),
+    el("span.no", num(i)),
+    el("b", cut(run.name("trigger", i), 40)),
+    el("span.to", cut(tool || run.name("dest", i), 60)),
+    el("span.du", long > 999 ? dur(long) : ""),
+  );
 }
 
 class Lists {
   constructor(run, pick) {
     this.run = run;
-    this.calls = new List({label: "Calls", id: "call", size: 104, make: i => callNode(run, run.data.calls[i]), pick: i => pick(this.rowOf(run.data.calls[i]))});
+    this.calls = new List({
+      label: "Calls",
+      id: "call",
+      size: 104,
+      make: i => callNode(run, run.data.calls[i]),
+      pick: i => pick(this.rowOf(run.data.calls[i])),
+    });
     this.rows = new List({label: "Rows", id: "row", size: 24, fixed: true, make: i => rowNode(run, i, run.bad), pick});
     this.foot = el("span.sub.small");
     this.tabs = ["Calls", "Rows"].map((name, k) => button("", () => this.open(k), {"aria-pressed": "false"}, name));
-    this.card = el("section.card.pane.left", {"aria-label": "Calls and rows"}, el("div.bar", el("div.seg", this.tabs), this.foot), this.calls.box, this.rows.box);
+    this.card = el(
+      "section.card.pane.left",
+      {"aria-label": "Calls and rows"},
+      el("div.bar", el("div.seg", this.tabs), this.foot),
+      this.calls.box,
+      this.rows.box,
+    );
     this.fill();
     this.open(run.data.calls.length ? 0 : 1);
   }
@@ -49,7 +101,8 @@ class Lists {
   }
 
   count() {
-    const calls = this.run.data.calls, ran = calls.filter(call => call.outcome === "ok" || call.outcome === "failed").length;
+    const calls = this.run.data.calls,
+      ran = calls.filter(call => call.outcome === "ok" || call.outcome === "failed").length;
     this.foot.textContent = this.rows.box.hidden ? `${num(ran)} of ${num(calls.length)} ran` : plural(this.run.n, "row");
   }
 
@@ -63,7 +116,8 @@ class Lists {
 
   // the row of a call that says most: where it ran, or was kept from it
   rowOf(call) {
-    for (let i = call.seq; i <= call.last && i < this.run.n; i += 1) if (this.run.name("trigger", i) === "execute" || this.run.flags(i) & (REFUSED | FAULT)) return i;
+    for (let i = call.seq; i <= call.last && i < this.run.n; i += 1)
+      if (this.run.name("trigger", i) === "execute" || this.run.flags(i) & (REFUSED | FAULT)) return i;
     return call.seq;
   }
 

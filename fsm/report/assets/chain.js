@@ -6,7 +6,9 @@ const utf8 = new TextEncoder();
 
 // SHA-256 of the hash before and a text after it
 async function linked(before, text) {
-  const head = unhex(before), body = utf8.encode(text), whole = new Uint8Array(head.length + body.length);
+  const head = unhex(before),
+    body = utf8.encode(text),
+    whole = new Uint8Array(head.length + body.length);
   whole.set(head);
   whole.set(body, head.length);
   return hex(await crypto.subtle.digest("SHA-256", whole));
@@ -29,12 +31,14 @@ class Chain {
         this.told(this);
         await new Promise(done => setTimeout(done));
       }
-      const {head} = this.run.data.chain, ended = !live || ["done", "failed"].includes(this.run.data.line.status);
+      const {head} = this.run.data.chain,
+        ended = !live || ["done", "failed"].includes(this.run.data.line.status);
       if (this.bad < 0 && this.checked === this.run.n && !this.rooted) {
         this.rooted = !live;
         if (!live) await this.#roots(part => part.first >= this.run.n);
       }
-      if (this.bad < 0 && head && this.checked === this.run.n && ended && this.hash !== head) this.#broken(this.run.n - 1, "the last hash is not the head of the chain");
+      if (this.bad < 0 && head && this.checked === this.run.n && ended && this.hash !== head)
+        this.#broken(this.run.n - 1, "the last hash is not the head of the chain");
       this.#end(this.bad < 0 ? "holds" : "broken");
     } catch (error) {
       this.why = error.message;
@@ -78,7 +82,9 @@ class Chain {
 
   // whether the list shows what the hashed columns say
   #same(row) {
-    const told = JSON.parse(row.canonical), run = this.run, i = row.seq;
+    const told = JSON.parse(row.canonical),
+      run = this.run,
+      i = row.seq;
     return ["trigger", "source", "dest"].every(name => told[name] === run.name(name, i)) && Number(told.at) === run.at[i];
   }
 }

@@ -6,7 +6,8 @@ const WORDS = 1200;
 
 // the shortest edit from a to b as [mark, item] with mark "", "new" or "gone" (Myers); beyond `most` edits all of it
 function edits(a, b, most = EDITS) {
-  let head = 0, tail = 0;
+  let head = 0,
+    tail = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head += 1;
   while (tail < a.length - head && tail < b.length - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) tail += 1;
   const middle = between(a.slice(head, a.length - tail), b.slice(head, b.length - tail), most);
@@ -14,7 +15,10 @@ function edits(a, b, most = EDITS) {
 }
 
 function between(a, b, most) {
-  const n = a.length, m = b.length, size = Math.min(n + m, most), trace = [];
+  const n = a.length,
+    m = b.length,
+    size = Math.min(n + m, most),
+    trace = [];
   let reach = new Int32Array(2 * size + 3);
   for (let d = 0; d <= size; d += 1) {
     trace.push(reach.slice(size + 1 - d - 1, size + 1 + d + 2));
@@ -31,14 +35,26 @@ function between(a, b, most) {
 
 function walked(a, b, trace) {
   const found = [];
-  let x = a.length, y = b.length;
+  let x = a.length,
+    y = b.length;
   for (let d = trace.length - 1; d >= 0; d -= 1) {
-    const reach = k => trace[d][k + d + 1], k = x - y;
+    const reach = k => trace[d][k + d + 1],
+      k = x - y;
     const before = k === -d || (k !== d && reach(k - 1) < reach(k + 1)) ? k + 1 : k - 1;
-    const px = d ? reach(before) : 0, py = d ? px - before : 0;
-    while (x > px && y > py) { x -= 1; y -= 1; found.push(["", a[x]]); }
-    if (d && x === px) { y -= 1; found.push(["new", b[y]]); }
-    else if (d) { x -= 1; found.push(["gone", a[x]]); }
+    const px = d ? reach(before) : 0,
+      py = d ? px - before : 0;
+    while (x > px && y > py) {
+      x -= 1;
+      y -= 1;
+      found.push(["", a[x]]);
+    }
+    if (d && x === px) {
+      y -= 1;
+      found.push(["new", b[y]]);
+    } else if (d) {
+      x -= 1;
+      found.push(["gone", a[x]]);
+    }
   }
   return found.reverse();
 }
@@ -47,10 +63,15 @@ function walked(a, b, trace) {
 function lineDiff(a, b) {
   const list = edits(a.split("\n"), b.split("\n")).map(([mark, text]) => ({mark, text}));
   for (let i = 0; i < list.length;) {
-    if (!list[i].mark) { i += 1; continue; }
+    if (!list[i].mark) {
+      i += 1;
+      continue;
+    }
     let end = i;
     while (end < list.length && list[end].mark) end += 1;
-    const block = list.slice(i, end), gone = block.filter(line => line.mark === "gone"), fresh = block.filter(line => line.mark === "new");
+    const block = list.slice(i, end),
+      gone = block.filter(line => line.mark === "gone"),
+      fresh = block.filter(line => line.mark === "new");
     for (let j = 0; j < Math.min(gone.length, fresh.length); j += 1) pairWords(gone[j], fresh[j]);
     list.splice(i, end - i, ...gone, ...fresh);
     i = end;
@@ -61,9 +82,11 @@ function lineDiff(a, b) {
 function pairWords(gone, fresh) {
   const split = text => text.match(/[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu) || [];
   if (gone.text.length > 8000 || fresh.text.length > 8000) return;
-  const a = split(gone.text), b = split(fresh.text);
+  const a = split(gone.text),
+    b = split(fresh.text);
   if (a.length > WORDS || b.length > WORDS) return;
-  const found = edits(a, b, 200), same = found.reduce((sum, [mark, word]) => sum + (mark ? 0 : word.trim().length), 0);
+  const found = edits(a, b, 200),
+    same = found.reduce((sum, [mark, word]) => sum + (mark ? 0 : word.trim().length), 0);
   if (same * 3 < Math.max(gone.text.length, fresh.text.length)) return;
   gone.words = found.filter(([mark]) => mark !== "new");
   fresh.words = found.filter(([mark]) => mark !== "gone");
@@ -71,7 +94,8 @@ function pairWords(gone, fresh) {
 
 // runs of unchanged lines folded to one line, one line of them kept at each change
 function folded(list, near = 1) {
-  const out = [], keep = new Uint8Array(list.length);
+  const out = [],
+    keep = new Uint8Array(list.length);
   list.forEach((line, i) => line.mark && keep.fill(1, Math.max(0, i - near), i + near + 1));
   for (let i = 0; i < list.length;) {
     let end = i;
@@ -85,15 +109,27 @@ function folded(list, near = 1) {
 }
 
 function lineNode(line) {
-  const words = line.words && line.words.map(([mark, text]) => mark ? el("b", text) : text);
-  return el("span" + (line.mark ? "." + line.mark : ""), line.mark === "new" && el("span.say", "new: "), line.mark === "gone" && el("span.say", "gone: "), words || line.text || " ");
+  const words = line.words && line.words.map(([mark, text]) => (mark ? el("b", text) : text));
+  return el(
+    "span" + (line.mark ? "." + line.mark : ""),
+    line.mark === "new" && el("span.say", "new: "),
+    line.mark === "gone" && el("span.say", "gone: "),
+    words || line.text || " ",
+  );
 }
 
 // a block of lines, the first ones of very many
 function block(list) {
   const box = el("pre", list.slice(0, LINES_SHOWN).map(lineNode));
   if (list.length <= LINES_SHOWN) return box;
-  const all = button(".more", () => { box.append(...list.slice(LINES_SHOWN).map(lineNode)); all.remove(); }, `show all ${num(list.length)} lines`);
+  const all = button(
+    ".more",
+    () => {
+      box.append(...list.slice(LINES_SHOWN).map(lineNode));
+      all.remove();
+    },
+    `show all ${num(list.length)} lines`,
+  );
   return el("div", box, all);
 }
 const plain = text => block(text.split("\n").map(line => ({mark: "", text: line})));

@@ -92,7 +92,7 @@ const button = (spec, press, ...rest) => {
   return node;
 };
 // a name that a hostile object cannot answer by inheritance
-const own = (object, name) => object && Object.hasOwn(object, name) ? object[name] : undefined;
+const own = (object, name) => (object && Object.hasOwn(object, name) ? object[name] : undefined);
 
 // -- figures as they are read --------------------------------------------------------------------------------------
 
@@ -109,7 +109,7 @@ function dur(us) {
   if (min < 2880) return Math.floor(min / 60) + " h" + (min % 60 ? " " + (min % 60) + " min" : "");
   return Math.round(min / 1440) + " days";
 }
-const iso = us => Math.abs(us) < 8.64e18 ? new Date(us / 1e3).toISOString() : String(us);
+const iso = us => (Math.abs(us) < 8.64e18 ? new Date(us / 1e3).toISOString() : String(us));
 const clock = us => iso(us).slice(11, 19);
 const day = us => iso(us).slice(0, 10);
 const when = us => day(us) + " " + clock(us);
@@ -117,20 +117,39 @@ const hashes = text => el("span.mono", text);
 
 // -- small parts that several views use --------------------------------------------------------------------------------
 
-const CHIPS = {ran: ["ok", "✓"], failed: ["bad", "×"], refused: ["bad", "⊘"], blocked: ["bad", "⊘"], denied: ["bad", "⊘"],
-  waits: ["warn", "?"], waiting: ["warn", "?"], "in doubt": ["warn", "?"], done: ["ok", "✓"], running: ["acc", "▸"]};
+const CHIPS = {
+  ran: ["ok", "✓"],
+  failed: ["bad", "×"],
+  refused: ["bad", "⊘"],
+  blocked: ["bad", "⊘"],
+  denied: ["bad", "⊘"],
+  waits: ["warn", "?"],
+  waiting: ["warn", "?"],
+  "in doubt": ["warn", "?"],
+  done: ["ok", "✓"],
+  running: ["acc", "▸"],
+};
 function chip(name, told = name) {
   const [tone, sign] = own(CHIPS, name) || ["", ""];
   return el("span.chip" + (tone && "." + tone), sign && sign + " ", told);
 }
 // pairs of a name and what it is; pairs without a value are left out
-const pairs = list => el("dl.kv", list.filter(([, value]) => value != null && value !== "" && value !== false).map(
-  ([name, value]) => [el("dt", name), el("dd", value)]));
+const pairs = list =>
+  el(
+    "dl.kv",
+    list
+      .filter(([, value]) => value != null && value !== "" && value !== false)
+      .map(([name, value]) => [el("dt", name), el("dd", value)]),
+  );
 function meter(name, used, allowed, told) {
-  const full = allowed != null && used >= allowed, bar = el("i" + (full ? ".full" : ""));
-  bar.style.width = allowed ? Math.min(100, used / allowed * 100) + "%" : used && allowed === 0 ? "100%" : "0";
-  return [el("span.sub", name), el("span.track", {"aria-hidden": "true"}, allowed != null && bar),
-    el("span.v", told(used), allowed != null && " of " + told(allowed))];
+  const full = allowed != null && used >= allowed,
+    bar = el("i" + (full ? ".full" : ""));
+  bar.style.width = allowed ? Math.min(100, (used / allowed) * 100) + "%" : used && allowed === 0 ? "100%" : "0";
+  return [
+    el("span.sub", name),
+    el("span.track", {"aria-hidden": "true"}, allowed != null && bar),
+    el("span.v", told(used), allowed != null && " of " + told(allowed)),
+  ];
 }
 const UNITS = {s: value => num(+Number(value).toFixed(1)) + " s", money: value => money(value * 1e6), tokens: num, count: num};
 // a part that opens, with its jump mark
@@ -140,14 +159,27 @@ function part(name, note, ...rest) {
 // JSON indented without reading it: numbers, escapes and doubled keys stay as they were written
 function indented(text) {
   if (text.length > 2e5) return text;
-  try { JSON.parse(text); } catch { return text; }
+  try {
+    JSON.parse(text);
+  } catch {
+    return text;
+  }
   let depth = 0;
   const line = () => "\n" + "  ".repeat(depth);
-  return text.replace(/("(?:[^"\\]|\\.)*")|\s+|([{[])\s*([}\]])?|([}\]])|(,)|(:)/g, (_, quoted, open, empty, close, comma, colon) => {
-    if (quoted) return quoted;
-    if (open && empty) return open + empty;
-    if (open) { depth += 1; return open + line(); }
-    if (close) { depth -= 1; return line() + close; }
-    return comma ? "," + line() : colon ? ": " : "";
-  });
+  return text.replace(
+    /("(?:[^"\\]|\\.)*")|\s+|([{[])\s*([}\]])?|([}\]])|(,)|(:)/g,
+    (_, quoted, open, empty, close, comma, colon) => {
+      if (quoted) return quoted;
+      if (open && empty) return open + empty;
+      if (open) {
+        depth += 1;
+        return open + line();
+      }
+      if (close) {
+        depth -= 1;
+        return line() + close;
+      }
+      return comma ? "," + line() : colon ? ": " : "";
+    },
+  );
 }

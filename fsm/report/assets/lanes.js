@@ -2,31 +2,58 @@
 
 const BARS_MOST = 400;
 const LANES = ["model", "tool", "person"];
-const LEFT = 52, RIGHT = 4, LANE = 30, BAR = 20;
+const LEFT = 52,
+  RIGHT = 4,
+  LANE = 30,
+  BAR = 20;
 
 class Lanes {
   constructor(run, pick) {
     Object.assign(this, {run, pick, width: 0, rows: 0});
     this.svg = sv("svg", {"aria-hidden": "true"});
     this.tip = el("div.tip", {hidden: true});
-    this.box = el("div.lanes", {tabindex: "0", role: "slider", "aria-label": "Lanes: row by time", "aria-orientation": "horizontal",
-      onclick: event => pick(this.rowAt(event.clientX)), onkeydown: event => this.key(event),
-      onpointermove: event => this.hover(event), onpointerleave: () => { this.tip.hidden = true; }}, this.svg);
-    this.card = el("section.card.time", {"aria-label": "Timeline"},
-      el("div.bar", el("h2", "Timeline"), this.note = el("span.sub.small")), el("div.hold", this.box, this.tip));
+    this.box = el(
+      "div.lanes",
+      {
+        tabindex: "0",
+        role: "slider",
+        "aria-label": "Lanes: row by time",
+        "aria-orientation": "horizontal",
+        onclick: event => pick(this.rowAt(event.clientX)),
+        onkeydown: event => this.key(event),
+        onpointermove: event => this.hover(event),
+        onpointerleave: () => {
+          this.tip.hidden = true;
+        },
+      },
+      this.svg,
+    );
+    this.card = el(
+      "section.card.time",
+      {"aria-label": "Timeline"},
+      el("div.bar", el("h2", "Timeline"), (this.note = el("span.sub.small"))),
+      el("div.hold", this.box, this.tip),
+    );
     new ResizeObserver(() => this.draw()).observe(this.box);
   }
 
   // where each row begins and ends, in pixels
   layout(width) {
-    const run = this.run, n = run.n;
+    const run = this.run,
+      n = run.n;
     let work = 0;
     for (let i = 0; i < n; i += 1) work += run.took(i);
-    const even = work === 0, gap = i => run.since(i) - (run.lane(i) === "person" ? 0 : run.took(i));
-    const least = Math.max(2e6, work * .02), wide = new Uint8Array(n);
+    const even = work === 0,
+      gap = i => run.since(i) - (run.lane(i) === "person" ? 0 : run.took(i));
+    const least = Math.max(2e6, work * 0.02),
+      wide = new Uint8Array(n);
     let folds = 0;
-    for (let i = 0; i < n; i += 1) if (run.lane(i) === "person" || gap(i) > least) { wide[i] = 1; folds += 1; }
-    this.fold = folds ? Math.min(84, (width * .55) / folds) : 0;
+    for (let i = 0; i < n; i += 1)
+      if (run.lane(i) === "person" || gap(i) > least) {
+        wide[i] = 1;
+        folds += 1;
+      }
+    this.fold = folds ? Math.min(84, (width * 0.55) / folds) : 0;
     const scale = (width - folds * this.fold) / (even ? n || 1 : work);
     this.begin = new Float64Array(n);
     this.end = new Float64Array(n);
@@ -49,12 +76,17 @@ class Lanes {
     const height = LANES.length * LANE + 20;
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.setAttribute("height", height);
-    const nodes = LANES.flatMap((name, k) => [sv("text.lane", {x: 0, y: k * LANE + 18}, name), sv("line.rule", {x1: LEFT, x2: width, y1: k * LANE + 28.5, y2: k * LANE + 28.5})]);
+    const nodes = LANES.flatMap((name, k) => [
+      sv("text.lane", {x: 0, y: k * LANE + 18}, name),
+      sv("line.rule", {x1: LEFT, x2: width, y1: k * LANE + 28.5, y2: k * LANE + 28.5}),
+    ]);
     nodes.push(...(this.binned ? this.bins(width) : this.bars()), ...this.gaps(), ...this.stamps(width));
     this.mark = sv("rect.sel");
     this.cursor = sv("line.cursor", {y1: 0, y2: LANES.length * LANE});
     this.svg.replaceChildren(...nodes, this.mark, this.cursor);
-    this.note.textContent = this.binned ? `${num(this.run.n)} rows, share of each pixel · waits folded · UTC` : "work to scale, waits folded, refusals underlined · UTC";
+    this.note.textContent = this.binned
+      ? `${num(this.run.n)} rows, share of each pixel · waits folded · UTC`
+      : "work to scale, waits folded, refusals underlined · UTC";
     this.box.setAttribute("aria-valuemin", 0);
     this.box.setAttribute("aria-valuemax", Math.max(0, this.run.n - 1));
     if (this.now !== undefined) this.show(this.now);
@@ -63,18 +95,22 @@ class Lanes {
   bars() {
     const nodes = [];
     for (let i = 0; i < this.run.n; i += 1) {
-      const lane = this.run.lane(i), k = LANES.indexOf(lane);
+      const lane = this.run.lane(i),
+        k = LANES.indexOf(lane);
       if (k < 0) continue;
-      const x = this.begin[i], wide = this.end[i] - x;
-      nodes.push(sv("rect.b." + lane, {x: x + .5, y: k * LANE + 4, width: Math.max(1.5, wide - 1), height: BAR, rx: 2}));
-      if (this.run.off(i)) nodes.push(sv("rect.off", {x: x + .5, y: k * LANE + 25, width: Math.max(3, wide - 1), height: 2.5, rx: 1}));
+      const x = this.begin[i],
+        wide = this.end[i] - x;
+      nodes.push(sv("rect.b." + lane, {x: x + 0.5, y: k * LANE + 4, width: Math.max(1.5, wide - 1), height: BAR, rx: 2}));
+      if (this.run.off(i))
+        nodes.push(sv("rect.off", {x: x + 0.5, y: k * LANE + 25, width: Math.max(3, wide - 1), height: 2.5, rx: 1}));
     }
     return nodes;
   }
 
   // of each pixel of a lane the share of work that was done in it, as one path
   bins(width) {
-    const share = LANES.map(() => new Float32Array(width + 1)), off = LANES.map(() => new Uint8Array(width + 1));
+    const share = LANES.map(() => new Float32Array(width + 1)),
+      off = LANES.map(() => new Uint8Array(width + 1));
     for (let i = 0; i < this.run.n; i += 1) {
       const k = LANES.indexOf(this.run.lane(i));
       if (k < 0) continue;
@@ -83,9 +119,10 @@ class Lanes {
       if (this.run.off(i)) off[k][Math.floor(this.begin[i])] = 1;
     }
     return LANES.flatMap((lane, k) => {
-      let path = "", marks = "";
+      let path = "",
+        marks = "";
       for (let x = LEFT; x <= width; x += 1) {
-        const high = share[k][x] > .004 ? Math.max(2, BAR * Math.min(1, share[k][x])) : 0;
+        const high = share[k][x] > 0.004 ? Math.max(2, BAR * Math.min(1, share[k][x])) : 0;
         if (high) path += `M${x} ${(k * LANE + 24 - high).toFixed(1)}h1V${k * LANE + 24}h-1z`;
         if (off[k][x]) marks += `M${x} ${k * LANE + 25}h1v2.5h-1z`;
       }
@@ -99,23 +136,33 @@ class Lanes {
     if (this.fold < 44) return nodes;
     for (let i = 0; i < this.run.n; i += 1) {
       if (!this.wide[i]) continue;
-      const person = this.run.lane(i) === "person", x = person ? (this.begin[i] + this.end[i]) / 2 : this.begin[i] - this.fold / 2;
-      const y = (person ? 2 : 1) * LANE + 18, idle = this.run.since(i) - (person ? 0 : this.run.took(i));
-      if (!person) nodes.push(sv("rect.idle", {x: x - this.fold / 2 + 2, y: 4, width: this.fold - 4, height: LANES.length * LANE - 10, rx: 4}));
+      const person = this.run.lane(i) === "person",
+        x = person ? (this.begin[i] + this.end[i]) / 2 : this.begin[i] - this.fold / 2;
+      const y = (person ? 2 : 1) * LANE + 18,
+        idle = this.run.since(i) - (person ? 0 : this.run.took(i));
+      if (!person)
+        nodes.push(
+          sv("rect.idle", {x: x - this.fold / 2 + 2, y: 4, width: this.fold - 4, height: LANES.length * LANE - 10, rx: 4}),
+        );
       nodes.push(sv(person ? "text.wait" : "text.idle", {x, y}, dur(idle)));
     }
     return nodes;
   }
 
   stamps(width) {
-    const nodes = [], y = LANES.length * LANE + 15, n = this.run.n;
+    const nodes = [],
+      y = LANES.length * LANE + 15,
+      n = this.run.n;
     if (!n) return nodes;
     const stamp = (x, us, anchor) => nodes.push(sv("text.stamp", {x, y, "text-anchor": anchor}, clock(us)));
     stamp(LEFT, this.run.at[0] - this.run.took(0), "start");
     let last = LEFT + 60;
     for (let i = 0; i < n; i += 1) {
       const x = this.run.lane(i) === "person" ? this.end[i] : this.begin[i];
-      if (this.wide[i] && x - 36 > last && x + 36 < width - 64) { stamp(x, this.run.at[i], "middle"); last = x + 36; }
+      if (this.wide[i] && x - 36 > last && x + 36 < width - 64) {
+        stamp(x, this.run.at[i], "middle");
+        last = x + 36;
+      }
     }
     if (width - RIGHT > last + 8) stamp(width - RIGHT, this.run.at[n - 1], "end");
     return nodes;
@@ -124,22 +171,26 @@ class Lanes {
   // the first row that ends at or after a place
   rowAt(clientX) {
     const x = clientX - this.box.getBoundingClientRect().left;
-    let low = 0, high = this.run.n - 1;
+    let low = 0,
+      high = this.run.n - 1;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.end[middle] >= x) high = middle; else low = middle + 1;
+      if (this.end[middle] >= x) high = middle;
+      else low = middle + 1;
     }
     return Math.max(0, low);
   }
 
   told(i) {
-    const run = this.run, lane = run.lane(i);
+    const run = this.run,
+      lane = run.lane(i);
     return `row ${i}, ${run.name("trigger", i)}${lane ? ", " + lane : ""}, ${dur(lane === "person" ? run.since(i) : run.took(i))}`;
   }
 
   hover(event) {
     if (event.pointerType === "touch" || !this.run.n) return;
-    const i = this.rowAt(event.clientX), box = this.box.getBoundingClientRect();
+    const i = this.rowAt(event.clientX),
+      box = this.box.getBoundingClientRect();
     this.tip.textContent = spell(this.told(i));
     this.tip.hidden = false;
     this.tip.style.left = Math.max(60, Math.min(box.width - 90, event.clientX - box.left)) + "px";
@@ -148,15 +199,26 @@ class Lanes {
   show(i) {
     this.now = i;
     if (!this.width || !(i < this.rows)) return;
-    const lane = this.run.lane(i), k = LANES.indexOf(lane), x = this.begin[i], wide = Math.max(3, this.end[i] - x - 1);
+    const lane = this.run.lane(i),
+      k = LANES.indexOf(lane),
+      x = this.begin[i],
+      wide = Math.max(3, this.end[i] - x - 1);
     this.mark.setAttribute("class", "sel " + lane);
-    for (const [name, value] of Object.entries({x: x + .5, y: Math.max(0, k) * LANE + 4, width: k < 0 ? 0 : wide, height: BAR, rx: 2})) this.mark.setAttribute(name, value);
+    for (const [name, value] of Object.entries({
+      x: x + 0.5,
+      y: Math.max(0, k) * LANE + 4,
+      width: k < 0 ? 0 : wide,
+      height: BAR,
+      rx: 2,
+    }))
+      this.mark.setAttribute(name, value);
     this.cursor.setAttribute("x1", x);
     this.cursor.setAttribute("x2", x);
     this.box.setAttribute("aria-valuenow", i);
     this.box.setAttribute("aria-valuetext", spell(this.told(i)));
     const hold = this.box.parentNode;
-    if (hold.scrollWidth > hold.clientWidth + 4 && (x < hold.scrollLeft || x > hold.scrollLeft + hold.clientWidth)) hold.scrollLeft = x - hold.clientWidth / 2;
+    if (hold.scrollWidth > hold.clientWidth + 4 && (x < hold.scrollLeft || x > hold.scrollLeft + hold.clientWidth))
+      hold.scrollLeft = x - hold.clientWidth / 2;
   }
 
   // page up and down: the wait, answer or refusal before and after
@@ -165,7 +227,8 @@ class Lanes {
     if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     let i = this.now + step;
-    if (event.key.startsWith("Page")) while (i > 0 && i < this.run.n - 1 && !(this.run.flags(i) & (OFF | WAITS | ANSWERED))) i += step;
+    if (event.key.startsWith("Page"))
+      while (i > 0 && i < this.run.n - 1 && !(this.run.flags(i) & (OFF | WAITS | ANSWERED))) i += step;
     this.pick(Math.max(0, Math.min(this.run.n - 1, i)));
   }
 }

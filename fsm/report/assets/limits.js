@@ -4,43 +4,113 @@ const LISTED = 20;
 const LISTED_MOST = 2000;
 // the first of a list; the others when they are asked for
 function some(list, make) {
-  const rest = list.length - LISTED, more = el("ul");
-  const fill = () => { if (!more.firstChild) add(more, [list.slice(LISTED, LISTED_MOST).map(make), list.length > LISTED_MOST && el("li.sub", `and ${num(list.length - LISTED_MOST)} that only the list of rows has`)]); };
-  return [list.slice(0, LISTED).map(make), rest > 0 && el("li", el("details", {ontoggle: fill}, el("summary.more", `${num(rest)} more`), more))];
+  const rest = list.length - LISTED,
+    more = el("ul");
+  const fill = () => {
+    if (!more.firstChild)
+      add(more, [
+        list.slice(LISTED, LISTED_MOST).map(make),
+        list.length > LISTED_MOST && el("li.sub", `and ${num(list.length - LISTED_MOST)} that only the list of rows has`),
+      ]);
+  };
+  return [
+    list.slice(0, LISTED).map(make),
+    rest > 0 && el("li", el("details", {ontoggle: fill}, el("summary.more", `${num(rest)} more`), more)),
+  ];
 }
 const names = list => list.slice(0, 60).flatMap((name, k) => [k > 0 && ", ", el("code", cut(name, 120))]);
 
 function couldNot(run) {
   const policy = run.data.policy || {never: [], asks: [], uncalled: [], refused: [], denied: [], only: []};
-  const lost = run.data.calls.filter(call => ["failed", "cancelled"].includes(call.outcome)).map(call => ({seq: call.seq, tool: call.tool, told: labelOf(call), why: call.result}));
+  const lost = run.data.calls
+    .filter(call => ["failed", "cancelled"].includes(call.outcome))
+    .map(call => ({seq: call.seq, tool: call.tool, told: labelOf(call), why: call.result}));
   const held = [...policy.refused.map(one => ({told: "refused", ...one})), ...lost].sort((a, b) => a.seq - b.seq);
   const items = [
-    ...some(held, one => el("li", el("b", cut(one.tool || "a call", 120)), ` ${one.told}: `, linkedRows(run, cut(one.why || "", 300)), " ", link(rowHash(run, one.seq), "row " + one.seq))),
-    ...some(policy.denied, ([name, why]) => el("li", "Not offered: ", el("code", cut(name, 120)), el("span.sub", " " + cut(why, 200)))),
+    ...some(held, one =>
+      el(
+        "li",
+        el("b", cut(one.tool || "a call", 120)),
+        ` ${one.told}: `,
+        linkedRows(run, cut(one.why || "", 300)),
+        " ",
+        link(rowHash(run, one.seq), "row " + one.seq),
+      ),
+    ),
+    ...some(policy.denied, ([name, why]) =>
+      el("li", "Not offered: ", el("code", cut(name, 120)), el("span.sub", " " + cut(why, 200))),
+    ),
     policy.only.length > 0 && el("li", "Only: ", names(policy.only), el("span.sub", " by policy")),
     policy.never.length > 0 && el("li", "Never: ", names(policy.never), el("span.sub", " by policy")),
     policy.asks.length > 0 && el("li", "Not without a person: ", names(policy.asks)),
-    policy.uncalled.length > 0 && el("li.sub", "Offered and not called: ", names(policy.uncalled))];
-  return el("div", el("h3", "What it could not do"), items.flat().some(Boolean) ? el("ul", items) : !run.data.policy ? el("p.sub", "Erased with the spec of the run.") : el("p.sub", "Nothing was refused, withheld or denied."));
+    policy.uncalled.length > 0 && el("li.sub", "Offered and not called: ", names(policy.uncalled)),
+  ];
+  return el(
+    "div",
+    el("h3", "What it could not do"),
+    items.flat().some(Boolean)
+      ? el("ul", items)
+      : !run.data.policy
+        ? el("p.sub", "Erased with the spec of the run.")
+        : el("p.sub", "Nothing was refused, withheld or denied."),
+  );
 }
 
 function limitsUsed(run) {
   const shown = run.data.limits.filter(item => item.allowed != null || item.used);
-  return el("div", el("h3", "Used of allowed"), shown.length ? el("div.meters", shown.map(item => meter(item.name, item.used, item.allowed, own(UNITS, item.unit) || num))) : el("p.sub", run.data.policy ? "No limit was set." : "Erased, too."));
+  return el(
+    "div",
+    el("h3", "Used of allowed"),
+    shown.length
+      ? el(
+          "div.meters",
+          shown.map(item => meter(item.name, item.used, item.allowed, own(UNITS, item.unit) || num)),
+        )
+      : el("p.sub", run.data.policy ? "No limit was set." : "Erased, too."),
+  );
 }
 
 // cost by kind, tool or model: a bar of shares and a table
 function costPart(run) {
-  const holder = el("div"), tabs = ["kind", "tool", "model"].map(name => button("", () => open(name), {"aria-pressed": "false"}, name));
+  const holder = el("div"),
+    tabs = ["kind", "tool", "model"].map(name => button("", () => open(name), {"aria-pressed": "false"}, name));
   function open(name) {
     tabs.forEach(tab => tab.setAttribute("aria-pressed", String(tab.textContent === name)));
-    const tool = name === "tool", list = run.data.cost[name].map(item => tool ? {name: item[0], n: item[1], note: item[2] ? `${num(item[2])} failed` : "", time: item[3], cost: item[4]} : {name: item[0], n: item[1], note: `${num(item[2])} in, ${num(item[3])} out`, cost: item[4], time: item[5]});
+    const tool = name === "tool",
+      list = run.data.cost[name].map(item =>
+        tool
+          ? {name: item[0], n: item[1], note: item[2] ? `${num(item[2])} failed` : "", time: item[3], cost: item[4]}
+          : {name: item[0], n: item[1], note: `${num(item[2])} in, ${num(item[3])} out`, cost: item[4], time: item[5]},
+      );
     const by = list.some(item => item.cost) ? "cost" : "time";
-    const total = list.reduce((sum, item) => sum + item[by], 0), bar = el("div.stack", {"aria-hidden": "true"});
-    list.slice(0, 6).forEach((item, k) => { if (total && item[by]) { const share = el("i.k" + k); share.style.flexGrow = item[by] / total; bar.append(share); } });
-    const row = (item, k) => el("tr", el("td", el("i.key.k" + Math.min(k, 5), {"aria-hidden": "true"}), cut(item.name || "none", 80)), el("td", num(item.n)), el("td", item.note), el("td", dur(item.time)), el("td", money(item.cost)));
-    const head = el("tr", [name, tool ? "calls" : "asked", tool ? "" : "tokens", "time", "cost"].map(text => text ? el("th", {scope: "col"}, text) : el("td")));
-    holder.replaceChildren(bar, list.length ? el("table", el("thead", head), el("tbody", list.slice(0, 12).map(row))) : el("p.sub", "Nothing."));
+    const total = list.reduce((sum, item) => sum + item[by], 0),
+      bar = el("div.stack", {"aria-hidden": "true"});
+    list.slice(0, 6).forEach((item, k) => {
+      if (total && item[by]) {
+        const share = el("i.k" + k);
+        share.style.flexGrow = item[by] / total;
+        bar.append(share);
+      }
+    });
+    const row = (item, k) =>
+      el(
+        "tr",
+        el("td", el("i.key.k" + Math.min(k, 5), {"aria-hidden": "true"}), cut(item.name || "none", 80)),
+        el("td", num(item.n)),
+        el("td", item.note),
+        el("td", dur(item.time)),
+        el("td", money(item.cost)),
+      );
+    const head = el(
+      "tr",
+      [name, tool ? "calls" : "asked", tool ? "" : "tokens", "time", "cost"].map(text =>
+        text ? el("th", {scope: "col"}, text) : el("td"),
+      ),
+    );
+    holder.replaceChildren(
+      bar,
+      list.length ? el("table", el("thead", head), el("tbody", list.slice(0, 12).map(row))) : el("p.sub", "Nothing."),
+    );
   }
   open("kind");
   return el("div.cost", el("div.bar", el("h3", "Cost"), el("div.seg", tabs)), holder);
@@ -48,21 +118,47 @@ function costPart(run) {
 
 // whom it belongs to and what was done to it
 function around(run) {
-  const {data, line} = run, runLink = (id, seq) => link(seq == null ? "#run/" + encode(id) : `#run/${encode(id)}/row-${seq}`, el("span.mono", id.slice(0, 13)));
+  const {data, line} = run,
+    runLink = (id, seq) =>
+      link(seq == null ? "#run/" + encode(id) : `#run/${encode(id)}/row-${seq}`, el("span.mono", id.slice(0, 13)));
   const list = (title, items, make) => items && items.length > 0 && el("div", el("h3", title), el("ul", some(items, make)));
   const blocks = [
     data.facts.length > 0 && el("div", el("h3", "Settings"), pairs(data.facts)),
-    line.parent && el("div", el("h3", "Forked from"), el("p", runLink(line.parent[0], line.parent[1]), ` at row ${line.parent[1]}`)),
+    line.parent &&
+      el("div", el("h3", "Forked from"), el("p", runLink(line.parent[0], line.parent[1]), ` at row ${line.parent[1]}`)),
     list("Forks", data.forks, fork => el("li", runLink(fork.id), ` at `, link(rowHash(run, fork.seq), `row ${fork.seq}`))),
-    line.workflow && el("div", el("h3", "Workflow"), el("p", runLink(line.workflow.id), ` round ${line.workflow.round}, task ${line.workflow.task}`)),
-    list("Tasks", data.tasks, task => el("li", runLink(task.id), " ", chip(task.status), " ", cut(task.objective ?? "(erased)", 160))),
-    list("Amendments", data.amendments, one => el("li", link(rowHash(run, one.seq), `row ${one.seq}`), " ", one.parts.join(", "))),
+    line.workflow &&
+      el(
+        "div",
+        el("h3", "Workflow"),
+        el("p", runLink(line.workflow.id), ` round ${line.workflow.round}, task ${line.workflow.task}`),
+      ),
+    list("Tasks", data.tasks, task =>
+      el("li", runLink(task.id), " ", chip(task.status), " ", cut(task.objective ?? "(erased)", 160)),
+    ),
+    list("Amendments", data.amendments, one =>
+      el("li", link(rowHash(run, one.seq), `row ${one.seq}`), " ", one.parts.join(", ")),
+    ),
     list("Erased", data.erasures, one => el("li", `${when(one.at)}: ${one.reason} `, el("span.sub", `payloads ${one.payloads}`))),
     data.documents.length > 0 && el("div", el("h3", "Documents"), documentList(data.documents.slice(0, 100))),
-    Object.keys(line.metadata || {}).length > 0 && el("div", el("h3", "Metadata"), pairs(Object.entries(line.metadata).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)])))].filter(Boolean);
+    Object.keys(line.metadata || {}).length > 0 &&
+      el(
+        "div",
+        el("h3", "Metadata"),
+        pairs(
+          Object.entries(line.metadata).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]),
+        ),
+      ),
+  ].filter(Boolean);
   return blocks.length > 0 && el("div.cols.around", blocks);
 }
 
 function limitsCard(run) {
-  return el("section.card.limits", {"aria-label": "What it could not do, limits and cost"}, el("div.cols", couldNot(run), limitsUsed(run)), costPart(run), around(run));
+  return el(
+    "section.card.limits",
+    {"aria-label": "What it could not do, limits and cost"},
+    el("div.cols", couldNot(run), limitsUsed(run)),
+    costPart(run),
+    around(run),
+  );
 }

@@ -8,7 +8,11 @@ class List {
     Object.assign(this, {size, fixed, make, pick, id, n: 0, on: [-1, -1], shown: new Map(), heights: [], tops: [0]});
     this.window = el("div.window", {role: "presentation"});
     this.space = el("div.space", {role: "presentation"}, this.window);
-    this.box = el("div.scroll.list", {tabindex: "0", role: "listbox", "aria-label": label, onscroll: () => this.later(), onkeydown: event => this.key(event)}, this.space);
+    this.box = el(
+      "div.scroll.list",
+      {tabindex: "0", role: "listbox", "aria-label": label, onscroll: () => this.later(), onkeydown: event => this.key(event)},
+      this.space,
+    );
     this.box.addEventListener("click", event => {
       const item = event.target.closest("[data-i]");
       if (item && !event.target.closest("button")) this.pick(Number(item.dataset.i));
@@ -43,27 +47,42 @@ class List {
     this.box.style.setProperty("--need", height + "px");
   }
 
-  top(i) { return this.fixed ? i * this.size : this.tops[i]; }
+  top(i) {
+    return this.fixed ? i * this.size : this.tops[i];
+  }
 
   // the item at a height, by halves
   find(y) {
     if (this.fixed) return Math.max(0, Math.min(this.n - 1, Math.floor(y / this.size)));
-    let low = 0, high = this.n - 1;
+    let low = 0,
+      high = this.n - 1;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (this.tops[middle] <= y) low = middle; else high = middle - 1;
+      if (this.tops[middle] <= y) low = middle;
+      else high = middle - 1;
     }
     return Math.max(0, low);
   }
 
   later() {
-    if (!this.asked) this.asked = requestAnimationFrame(() => { this.asked = 0; this.draw(); });
+    if (!this.asked)
+      this.asked = requestAnimationFrame(() => {
+        this.asked = 0;
+        this.draw();
+      });
   }
 
   draw() {
     if (!this.box.clientHeight) return;
-    const beyond = this.all ? 1e9 : BEYOND, y = this.box.scrollTop, first = this.find(y - beyond), last = this.n ? this.find(y + this.box.clientHeight + beyond) : -1;
-    for (const [i, node] of this.shown) if (i < first || i > last) { node.remove(); this.shown.delete(i); }
+    const beyond = this.all ? 1e9 : BEYOND,
+      y = this.box.scrollTop,
+      first = this.find(y - beyond),
+      last = this.n ? this.find(y + this.box.clientHeight + beyond) : -1;
+    for (const [i, node] of this.shown)
+      if (i < first || i > last) {
+        node.remove();
+        this.shown.delete(i);
+      }
     let after = null;
     for (let i = last; i >= first; i -= 1) {
       let node = this.shown.get(i);
@@ -86,11 +105,15 @@ class List {
 
   // take the true heights over; what is being read stays where it is
   remeasure(first, last, y) {
-    const held = this.find(y), place = this.tops[held];
+    const held = this.find(y),
+      place = this.tops[held];
     let changed = false;
     for (let i = first; i <= last; i += 1) {
       const height = this.shown.get(i).offsetHeight;
-      if (height && height !== this.heights[i]) { this.heights[i] = height; changed = true; }
+      if (height && height !== this.heights[i]) {
+        this.heights[i] = height;
+        changed = true;
+      }
     }
     if (!changed) return;
     this.measure();
@@ -115,8 +138,11 @@ class List {
   }
 
   reveal(i) {
-    for (let round = 0; round < 2; round += 1) {  // the second time with heights that are measured
-      const top = this.top(i), end = this.top(i + 1) + 12, height = this.box.clientHeight;
+    for (let round = 0; round < 2; round += 1) {
+      // the second time with heights that are measured
+      const top = this.top(i),
+        end = this.top(i + 1) + 12,
+        height = this.box.clientHeight;
       if (top < this.box.scrollTop) this.box.scrollTop = Math.max(0, top - 8);
       else if (end > this.box.scrollTop + height) this.box.scrollTop = Math.min(top, end - height);
       this.draw();

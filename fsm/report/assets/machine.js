@@ -2,7 +2,21 @@
 
 const PLAY_MS = 650;
 const DOT_MS = 420;
-const DRAWN = new Set(["svg", "g", "path", "text", "tspan", "rect", "circle", "ellipse", "line", "polygon", "polyline", "title", "desc"]);
+const DRAWN = new Set([
+  "svg",
+  "g",
+  "path",
+  "text",
+  "tspan",
+  "rect",
+  "circle",
+  "ellipse",
+  "line",
+  "polygon",
+  "polyline",
+  "title",
+  "desc",
+]);
 const policy = globalThis.trustedTypes?.createPolicy("paor", {createHTML: text => text});
 
 // the drawing as elements of this page: shapes and text only, no references, no styles, no handlers
@@ -11,27 +25,51 @@ function drawing(text) {
   const copied = node => {
     if (node.nodeType === 3) return node.data;
     if (node.nodeType !== 1 || !DRAWN.has(node.localName)) return null;
-    const kept = [...node.attributes].filter(({name}) => !/^on|href|^style$|^xmlns/.test(name)).map(({name, value}) => [name, value]);
+    const kept = [...node.attributes]
+      .filter(({name}) => !/^on|href|^style$|^xmlns/.test(name))
+      .map(({name, value}) => [name, value]);
     return sv(node.localName, Object.fromEntries(kept), [...node.childNodes].map(copied));
   };
   return read.localName === "svg" ? copied(read) : null;
 }
 
 // a count in at most three characters, for which the drawing has room
-const short = n => n < 1000 ? n : n < 1e5 ? Math.floor(n / 1000) + "k" : n < 1e6 ? "." + Math.floor(n / 1e5) + "M" : Math.floor(n / 1e6) + "M";
+const short = n =>
+  n < 1000 ? n : n < 1e5 ? Math.floor(n / 1000) + "k" : n < 1e6 ? "." + Math.floor(n / 1e5) + "M" : Math.floor(n / 1e6) + "M";
 
 class MachineCard {
   constructor(run, pick) {
     Object.assign(this, {run, pick, timer: 0, frame: 0, now: 0, still: matchMedia("(prefers-reduced-motion: reduce)")});
-    this.range = el("input", {type: "range", min: 0, "aria-label": "Row of the run", oninput: event => pick(Number(event.target.value))});
+    this.range = el("input", {
+      type: "range",
+      min: 0,
+      "aria-label": "Row of the run",
+      oninput: event => pick(Number(event.target.value)),
+    });
     this.count = el("output");
-    this.toggle = button(".play", () => this.timer ? this.stop() : this.play(), {"aria-label": "Play", title: "Play (space)"}, "▶");
+    this.toggle = button(
+      ".play",
+      () => (this.timer ? this.stop() : this.play()),
+      {"aria-label": "Play", title: "Play (space)"},
+      "▶",
+    );
     this.said = el("p.say", {"aria-live": "polite"});
     this.draw = el("div.draw", {tabindex: "0", role: "group", "aria-label": "Drawing of the machine"});
-    this.card = el("section.card.machine-card", {"aria-label": "Machine"}, this.draw,
-      el("div.player", button(".step", () => pick(this.now - 1), {"aria-label": "Row before", title: "Row before (left arrow)"}, "‹"), this.toggle,
-        button(".step", () => pick(this.now + 1), {"aria-label": "Next row", title: "Next row (right arrow)"}, "›"), this.range, this.count,
-        el("span.keys.sub", {"aria-hidden": "true"}, el("kbd", "←"), " ", el("kbd", "→"), " ", el("kbd", "space"))), this.said);
+    this.card = el(
+      "section.card.machine-card",
+      {"aria-label": "Machine"},
+      this.draw,
+      el(
+        "div.player",
+        button(".step", () => pick(this.now - 1), {"aria-label": "Row before", title: "Row before (left arrow)"}, "‹"),
+        this.toggle,
+        button(".step", () => pick(this.now + 1), {"aria-label": "Next row", title: "Next row (right arrow)"}, "›"),
+        this.range,
+        this.count,
+        el("span.keys.sub", {"aria-hidden": "true"}, el("kbd", "←"), " ", el("kbd", "→"), " ", el("kbd", "space")),
+      ),
+      this.said,
+    );
     this.take();
   }
 
@@ -41,10 +79,14 @@ class MachineCard {
     this.svg = svg ? drawing(svg) : null;
     this.draw.replaceChildren(this.svg || el("p.sub", "The record of this machine was erased; its rows stand in the list."));
     if (!this.svg) return;
-    this.svg.append(this.dot = sv("circle.token", {r: 5, opacity: 0}));
+    this.svg.append((this.dot = sv("circle.token", {r: 5, opacity: 0})));
     const at = id => this.svg.querySelector("#" + CSS.escape(id));
     this.edges = new Map(Object.entries(edges).map(([edge, ids]) => [edge, ids.map(at).filter(Boolean)]));
-    this.nodes = new Map(Object.entries(nodes).map(([phase, id]) => [phase, at(id)]).filter(([, node]) => node));
+    this.nodes = new Map(
+      Object.entries(nodes)
+        .map(([phase, id]) => [phase, at(id)])
+        .filter(([, node]) => node),
+    );
   }
 
   show(i, quiet) {
@@ -52,23 +94,30 @@ class MachineCard {
     this.now = i;
     this.range.max = run.n - 1;
     this.range.value = i;
-    this.range.style.setProperty("--at", (run.n > 1 ? i / (run.n - 1) * 100 : 0) + "%");
+    this.range.style.setProperty("--at", (run.n > 1 ? (i / (run.n - 1)) * 100 : 0) + "%");
     const trigger = run.name("trigger", i);
     this.range.setAttribute("aria-valuetext", spell(`row ${i}, ${trigger}`));
     this.count.textContent = `row ${num(i)} of ${num(run.n - 1)}`;
     clearTimeout(this.saying);
-    this.saying = setTimeout(() => { this.said.textContent = spell(this.sentence(i)); }, 250);
+    this.saying = setTimeout(() => {
+      this.said.textContent = spell(this.sentence(i));
+    }, 250);
     if (this.svg) this.paint(i, quiet);
   }
 
   // the step in words, for whoever does not see the drawing
   sentence(i) {
-    const run = this.run, found = run.data.machine.rows.find(item => `${item.source}|${item.trigger}|${item.dest}` === run.edge(i));
+    const run = this.run,
+      found = run.data.machine.rows.find(item => `${item.source}|${item.trigger}|${item.dest}` === run.edge(i));
     return `Row ${i}, ${run.name("trigger", i)}: from ${run.name("source", i)} to ${run.name("dest", i)}${found?.meaning ? ", " + found.meaning : ""}`;
   }
 
   paint(i, quiet) {
-    const run = this.run, counts = run.counts(i), now = run.edge(i), dest = run.name("dest", i), seen = new Set([run.name("source", 0)]);
+    const run = this.run,
+      counts = run.counts(i),
+      now = run.edge(i),
+      dest = run.name("dest", i),
+      seen = new Set([run.name("source", 0)]);
     const marks = new Map();
     for (const [edge, nodes] of this.edges) {
       const times = counts.get(edge) || 0;
@@ -88,7 +137,8 @@ class MachineCard {
       node.classList.toggle("now", phase === dest);
       node.classList.toggle("waits", phase === dest && (run.flags(i) & WAITS) > 0);
     }
-    const ends = this.nodes.get(dest), good = i === run.n - 1 && run.line.status === "done";
+    const ends = this.nodes.get(dest),
+      good = i === run.n - 1 && run.line.status === "done";
     if (ends) ends.classList.toggle("good", good);
     if (!quiet || this.timer) this.follow(now);
     this.center(ends);
@@ -97,12 +147,16 @@ class MachineCard {
   // a dot along the way that was taken
   follow(edge) {
     cancelAnimationFrame(this.frame);
-    const line = (this.edges.get(edge) || []).find(node => node.localName === "path") || (this.edges.get(edge) || [])[0]?.querySelector("path");
+    const line =
+      (this.edges.get(edge) || []).find(node => node.localName === "path") ||
+      (this.edges.get(edge) || [])[0]?.querySelector("path");
     this.dot.setAttribute("opacity", 0);
     if (!line || this.still.matches) return;
-    const length = line.getTotalLength(), begin = performance.now();
+    const length = line.getTotalLength(),
+      begin = performance.now();
     const step = time => {
-      const share = Math.max(0, Math.min(1, (time - begin) / DOT_MS)), {x, y} = line.getPointAtLength(length * share);
+      const share = Math.max(0, Math.min(1, (time - begin) / DOT_MS)),
+        {x, y} = line.getPointAtLength(length * share);
       this.dot.setAttribute("cx", x);
       this.dot.setAttribute("cy", y);
       this.dot.setAttribute("opacity", share < 1 ? 1 : 0);
@@ -114,14 +168,18 @@ class MachineCard {
   // on a narrow screen the phase stays in sight
   center(node) {
     if (!node || this.draw.scrollWidth <= this.draw.clientWidth + 4) return;
-    const box = node.getBoundingClientRect(), frame = this.draw.getBoundingClientRect();
-    this.draw.scrollTo({left: this.draw.scrollLeft + box.left + box.width / 2 - frame.left - frame.width / 2, behavior: this.still.matches ? "auto" : "smooth"});
+    const box = node.getBoundingClientRect(),
+      frame = this.draw.getBoundingClientRect();
+    this.draw.scrollTo({
+      left: this.draw.scrollLeft + box.left + box.width / 2 - frame.left - frame.width / 2,
+      behavior: this.still.matches ? "auto" : "smooth",
+    });
   }
 
   play() {
     if (this.now >= this.run.n - 1) this.pick(0);
     this.#label("❚❚", "Pause");
-    this.timer = setInterval(() => this.now >= this.run.n - 1 ? this.stop() : this.pick(this.now + 1, true), PLAY_MS);
+    this.timer = setInterval(() => (this.now >= this.run.n - 1 ? this.stop() : this.pick(this.now + 1, true)), PLAY_MS);
   }
 
   stop() {

@@ -3,7 +3,7 @@
 const state = {index: null, view: null, runs: null, inbox: null, streams: new Map()};
 const opened = new Map();
 const encode = text => encodeURIComponent(String(text).toWellFormed());
-const rowHash = (run, i) => run.id === state.index.open ? "#row-" + i : `#run/${encode(run.id)}/row-${i}`;
+const rowHash = (run, i) => (run.id === state.index.open ? "#row-" + i : `#run/${encode(run.id)}/row-${i}`);
 const app = document.getElementById("app");
 
 // the address without a step back for each row; browsers limit how often it may change. A link that was followed meanwhile stays
@@ -15,7 +15,11 @@ function remember(hash) {
 }
 
 async function openRun(id) {
-  if (!opened.has(id)) opened.set(id, load("run/" + id).then(data => new Run(data)));
+  if (!opened.has(id))
+    opened.set(
+      id,
+      load("run/" + id).then(data => new Run(data)),
+    );
   try {
     return await opened.get(id);
   } catch (error) {
@@ -30,18 +34,35 @@ class RunView {
   constructor(run) {
     Object.assign(this, {run, now: -1});
     const pick = (i, playing) => this.show(i, playing);
-    Object.assign(this, {head: new Head(run), lists: new Lists(run, pick), machine: new MachineCard(run, pick), lanes: new Lanes(run, pick), row: new RowPane(run), limits: el("div.slot")});
+    Object.assign(this, {
+      head: new Head(run),
+      lists: new Lists(run, pick),
+      machine: new MachineCard(run, pick),
+      lanes: new Lanes(run, pick),
+      row: new RowPane(run),
+      limits: el("div.slot"),
+    });
     this.limits.append(limitsCard(run));
     this.alarm = el("div.alarm", {role: "alert", hidden: true});
     this.fresh = button(".fresh", () => this.show(this.run.n - 1), {hidden: true});
-    this.verdict = el("div.verdict-box", this.head.node, this.asks = el("p.asks-line", {hidden: true}));
+    this.verdict = el("div.verdict-box", this.head.node, (this.asks = el("p.asks-line", {hidden: true})));
     this.extra = this.actions();
-    this.box = el("main.run", {tabindex: "-1"}, this.lists.card, el("div.mid", this.machine.card, this.lanes.card, this.limits), this.row.card, this.fresh);
+    this.box = el(
+      "main.run",
+      {tabindex: "-1"},
+      this.lists.card,
+      el("div.mid", this.machine.card, this.lanes.card, this.limits),
+      this.row.card,
+      this.fresh,
+    );
     this.chain = new Chain(run, chain => this.checked(chain));
     const defects = run.data.verify?.count;
     if (defects) {
       this.alarm.hidden = false;
-      this.alarm.append(el("b", `Checking found ${plural(defects, "defect")}.`), " What they name is not what was written. Do not rely on it.");
+      this.alarm.append(
+        el("b", `Checking found ${plural(defects, "defect")}.`),
+        " What they name is not what was written. Do not rely on it.",
+      );
     }
     this.waits();
     if (!run.n) this.row.fill([el("p.blk.sub", "There is no row yet.")]);
@@ -71,7 +92,13 @@ class RunView {
     if (chain.state !== "broken" || this.run.bad >= 0) return;
     document.body.classList.add("broken");
     this.alarm.hidden = false;
-    this.alarm.replaceChildren(...[el("b", `The chain is broken at row ${num(chain.bad)}.`), ` ${chain.why[0].toUpperCase()}${chain.why.slice(1)}. Do not rely on this row, nor on any later one. `, link(rowHash(this.run, chain.bad), `row ${chain.bad}`)].flatMap(item => typeof item === "string" ? visible(item) : [item]));
+    this.alarm.replaceChildren(
+      ...[
+        el("b", `The chain is broken at row ${num(chain.bad)}.`),
+        ` ${chain.why[0].toUpperCase()}${chain.why.slice(1)}. Do not rely on this row, nor on any later one. `,
+        link(rowHash(this.run, chain.bad), `row ${chain.bad}`),
+      ].flatMap(item => (typeof item === "string" ? visible(item) : [item])),
+    );
     this.run.bad = chain.bad;
     this.row.card.classList.toggle("doubted", this.now >= chain.bad);
     this.lists.rows.set(this.run.n, true);
@@ -80,8 +107,18 @@ class RunView {
   waits() {
     const wait = state.index.waits.find(item => item.run === this.run.id);
     this.asks.hidden = !wait && !this.trouble;
-    if (!wait && this.trouble) this.asks.replaceChildren(el("span.chip.bad", "cannot go on"), el("span", " " + cut(this.trouble, 400)));
-    else this.asks.replaceChildren(...(wait ? [el("span.chip.warn", own(KINDS, wait.kind) || wait.kind), el("span", " " + cut(titleOf(wait), 200) + " "), link("#inbox", "answer")] : []));
+    if (!wait && this.trouble)
+      this.asks.replaceChildren(el("span.chip.bad", "cannot go on"), el("span", " " + cut(this.trouble, 400)));
+    else
+      this.asks.replaceChildren(
+        ...(wait
+          ? [
+              el("span.chip.warn", own(KINDS, wait.kind) || wait.kind),
+              el("span", " " + cut(titleOf(wait), 200) + " "),
+              link("#inbox", "answer"),
+            ]
+          : []),
+      );
   }
 
   // an answer stands, and the run could not go on with it: until a row comes
@@ -92,11 +129,28 @@ class RunView {
 
   actions() {
     if (!live || state.index.actions === false) return null;
-    const told = el("span.sub", {role: "status"}), ask = button(".btn.small.no", async () => {
-      if (!ask.dataset.sure) { ask.dataset.sure = "1"; ask.textContent = "Really cancel?"; return; }
-      ask.disabled = true;
-      await send("cancel/" + encode(this.run.id), "{}").then(() => { told.textContent = "Cancelling is asked for."; }, error => { told.textContent = spell(error.message); ask.disabled = false; });
-    }, "Cancel the run");
+    const told = el("span.sub", {role: "status"}),
+      ask = button(
+        ".btn.small.no",
+        async () => {
+          if (!ask.dataset.sure) {
+            ask.dataset.sure = "1";
+            ask.textContent = "Really cancel?";
+            return;
+          }
+          ask.disabled = true;
+          await send("cancel/" + encode(this.run.id), "{}").then(
+            () => {
+              told.textContent = "Cancelling is asked for.";
+            },
+            error => {
+              told.textContent = spell(error.message);
+              ask.disabled = false;
+            },
+          );
+        },
+        "Cancel the run",
+      );
     this.cancel = el("span.actions", told, ask);
     this.cancel.hidden = ["done", "failed"].includes(this.run.line.status);
     return this.cancel;
@@ -105,12 +159,34 @@ class RunView {
   rowActions(i) {
     if (!live || state.index.actions === false) return null;
     const told = el("span.sub", {role: "status"});
-    return el("div.line", button(".more", () => send("fork/" + encode(this.run.id), `{"seq":${i}}`).then(answer => told.replaceChildren(...add(el("i"), [answer.run ? link("#run/" + encode(answer.run), "the fork") : "forked", answer.repeats?.length > 0 && ` has not begun: it would call again ${answer.repeats.join(", ")}`, answer.next && `, goes on with ${answer.next}`]).childNodes), error => { told.textContent = spell(error.message); }), "fork from this row"), told);
+    return el(
+      "div.line",
+      button(
+        ".more",
+        () =>
+          send("fork/" + encode(this.run.id), `{"seq":${i}}`).then(
+            answer =>
+              told.replaceChildren(
+                ...add(el("i"), [
+                  answer.run ? link("#run/" + encode(answer.run), "the fork") : "forked",
+                  answer.repeats?.length > 0 && ` has not begun: it would call again ${answer.repeats.join(", ")}`,
+                  answer.next && `, goes on with ${answer.next}`,
+                ]).childNodes,
+              ),
+            error => {
+              told.textContent = spell(error.message);
+            },
+          ),
+        "fork from this row",
+      ),
+      told,
+    );
   }
 
   // a row has come: nothing that is being read moves
   entered(told) {
-    const end = this.now === this.run.n - 1, before = this.run.n;
+    const end = this.now === this.run.n - 1,
+      before = this.run.n;
     if (!this.run.append(told.entry.seq === undefined ? {...told.entry, seq: told.seq} : told.entry)) return;
     Object.assign(this.run.line, told.line);
     if (told.entry.trigger !== "provide") this.trouble = "";
@@ -139,7 +215,8 @@ class RunView {
     const data = await load("run/" + this.run.id).catch(() => null);
     if (!data) return;
     if (data.rows.n >= this.run.n) {
-      const more = data.rows.n - this.run.n, end = this.now === this.run.n - 1;
+      const more = data.rows.n - this.run.n,
+        end = this.now === this.run.n - 1;
       this.run.take(data);
       if (more) {
         this.lists.rows.set(this.run.n);
@@ -153,12 +230,16 @@ class RunView {
     if (this.cancel) this.cancel.hidden = ["done", "failed"].includes(this.run.line.status);
     if (this.now >= 0) this.lists.show(this.now);
     this.chain.check();
-    this.pause = Math.max(400, 20 * (performance.now() - begin));  // a long run is asked for less often
+    this.pause = Math.max(400, 20 * (performance.now() - begin)); // a long run is asked for less often
   }
 
   follow() {
     if (!live || this.source) return;
-    this.source = stream("events/" + encode(this.run.id), this.run.n - 1, {row: told => this.entered(told), end: () => this.refresh(), problem: told => this.stopped(told.error)});
+    this.source = stream("events/" + encode(this.run.id), this.run.n - 1, {
+      row: told => this.entered(told),
+      end: () => this.refresh(),
+      problem: told => this.stopped(told.error),
+    });
   }
 
   leave() {
@@ -172,9 +253,16 @@ class RunView {
 
 // only while the page is seen: a browser has six connections to one server, and a page that nobody sees needs none
 function stream(path, last, handlers) {
-  const say = text => { state.streams.set(path, text); status(); };
-  let source = null, over = false;
-  const pause = () => { source?.close(); source = null; };
+  const say = text => {
+    state.streams.set(path, text);
+    status();
+  };
+  let source = null,
+    over = false;
+  const pause = () => {
+    source?.close();
+    source = null;
+  };
   const open = () => {
     if (document.hidden || over) return pause();
     if (source) return;
@@ -182,15 +270,29 @@ function stream(path, last, handlers) {
     say("connecting");
     source.onopen = () => say("live");
     source.onerror = () => say(source?.readyState === 2 ? "disconnected" : "reconnecting");
-    for (const [name, handle] of Object.entries(handlers)) source.addEventListener(name, event => {
-      last = event.lastEventId || last;
-      if (name === "end") { over = true; pause(); say("ended"); }
-      handle(name === "end" ? null : JSON.parse(event.data));
-    });
+    for (const [name, handle] of Object.entries(handlers))
+      source.addEventListener(name, event => {
+        last = event.lastEventId || last;
+        if (name === "end") {
+          over = true;
+          pause();
+          say("ended");
+        }
+        handle(name === "end" ? null : JSON.parse(event.data));
+      });
   };
   document.addEventListener("visibilitychange", open);
   open();
-  return {path, close: () => { over = true; pause(); document.removeEventListener("visibilitychange", open); state.streams.delete(path); status(); }};
+  return {
+    path,
+    close: () => {
+      over = true;
+      pause();
+      document.removeEventListener("visibilitychange", open);
+      state.streams.delete(path);
+      status();
+    },
+  };
 }
 
 // of the run that is shown, elsewhere of the list
@@ -201,8 +303,11 @@ function status() {
 }
 
 function changed({runs, waits}) {
-  const index = state.index, known = new Map(index.runs.map((line, k) => [line.id, k]));
-  for (const line of runs || []) if (known.has(line.id)) index.runs[known.get(line.id)] = line; else index.runs.unshift(line);
+  const index = state.index,
+    known = new Map(index.runs.map((line, k) => [line.id, k]));
+  for (const line of runs || [])
+    if (known.has(line.id)) index.runs[known.get(line.id)] = line;
+    else index.runs.unshift(line);
   if (waits) index.waits = waits;
   state.runs?.update();
   state.inbox?.update();
@@ -213,24 +318,46 @@ function changed({runs, waits}) {
 // -- pages -----------------------------------------------------------------------------------------------------------------
 
 const nav = {
-  pages: el("nav", {"aria-label": "Pages"}), version: el("span.sub"), extra: el("span"), id: el("span.id.mono"), status: el("span.status", {role: "status", hidden: !live}), now: "",
+  pages: el("nav", {"aria-label": "Pages"}),
+  version: el("span.sub"),
+  extra: el("span"),
+  id: el("span.id.mono"),
+  status: el("span.status", {role: "status", hidden: !live}),
+  now: "",
   fill() {
-    const {index, view} = state, run = view?.run.id ?? index.open, items = [];
+    const {index, view} = state,
+      run = view?.run.id ?? index.open,
+      items = [];
     if (index.runs.length > 1 || live) items.push(["runs", "#runs", "Runs"]);
     if (run) items.push(["run", view ? rowHash(view.run, Math.max(0, view.now)) : "#run/" + encode(run), "Run"]);
     if (!live && packedPart("diff")) items.push(["compare", "#compare", "Compare"]);
     if (index.waits.length || live) items.push(["inbox", "#inbox", "Inbox"]);
     this.version.textContent = index.version;
-    this.pages.replaceChildren(...items.map(([name, to, text]) => el("a", {href: to, "aria-current": name === this.now && "page"}, text, name === "inbox" && index.waits.length > 0 && el("span.n", num(index.waits.length)))));
+    this.pages.replaceChildren(
+      ...items.map(([name, to, text]) =>
+        el(
+          "a",
+          {href: to, "aria-current": name === this.now && "page"},
+          text,
+          name === "inbox" && index.waits.length > 0 && el("span.n", num(index.waits.length)),
+        ),
+      ),
+    );
     this.id.replaceChildren(...(this.now === "run" && view ? visible(view.run.id) : []));
-  }};
+  },
+};
 
-const header = el("header", el("div.top", el("span.brand", "paor ", nav.version), nav.pages, nav.status, nav.id, nav.extra), el("div.slot"));
+const header = el(
+  "header",
+  el("div.top", el("span.brand", "paor ", nav.version), nav.pages, nav.status, nav.id, nav.extra),
+  el("div.slot"),
+);
 
 function place(name, box, verdict, title) {
   nav.now = name;
   box.id = "main";
-  const main = app.querySelector("main"), same = main === box;
+  const main = app.querySelector("main"),
+    same = main === box;
   if (main && !same) main.replaceWith(box);
   else if (!main) app.append(box);
   if (main && !same && document.activeElement === document.body) box.focus({preventScroll: true});
@@ -255,7 +382,9 @@ async function openView(id) {
 
 let turn = 0;
 async function route() {
-  const mine = ++turn, hash = location.hash, {index} = state;
+  const mine = ++turn,
+    hash = location.hash,
+    {index} = state;
   const found = /^#(?:run\/([^/]+)\/?)?(?:row-(\d+))?$/.exec(hash);
   try {
     if (hash.startsWith("#runs") || ((!hash || hash === "#") && !index.open)) {
@@ -270,7 +399,10 @@ async function route() {
       if (mine === turn) place("compare", state.compare, null, "Compare");
     } else {
       const id = found?.[1] ? decodeURIComponent(found[1]) : state.index.open;
-      if (!id) { location.hash = "#runs"; return; }
+      if (!id) {
+        location.hash = "#runs";
+        return;
+      }
       const view = await openView(id);
       if (mine !== turn) return;
       place("run", view.box, view.verdict, view.run.line.objective ?? view.run.id);
@@ -281,30 +413,67 @@ async function route() {
     }
     if (state.view && nav.now !== "run") state.view.machine.stop();
   } catch (error) {
-    place("lost", el("main.page", {tabindex: "-1"}, el("h1", "Not to be shown"), el("p", error.message), index.runs.length > 1 && el("p", link("#runs", "all runs"))), null, "Not found");
+    place(
+      "lost",
+      el(
+        "main.page",
+        {tabindex: "-1"},
+        el("h1", "Not to be shown"),
+        el("p", error.message),
+        index.runs.length > 1 && el("p", link("#runs", "all runs")),
+      ),
+      null,
+      "Not found",
+    );
   }
 }
 
 // left, right, Home, End and space belong to the run wherever the focus is, but not while somebody writes
 function keys(event) {
-  const view = nav.now === "run" && state.view, {target, key} = event;
+  const view = nav.now === "run" && state.view,
+    {target, key} = event;
   if (event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return;
   if (target.matches("input:not([type=range]),textarea,select")) return;
-  if (key === "/" && state.runs && nav.now === "runs") { event.preventDefault(); state.runs.q.focus(); }
+  if (key === "/" && state.runs && nav.now === "runs") {
+    event.preventDefault();
+    state.runs.q.focus();
+  }
   if (!view) return;
   const step = {ArrowRight: view.now + 1, ArrowLeft: view.now - 1, Home: 0, End: view.run.n - 1}[key];
-  if (step !== undefined) { event.preventDefault(); view.show(step); }
-  else if (key === " " && !target.matches("button,summary,a")) { event.preventDefault(); if (view.machine.timer) view.machine.stop(); else view.machine.play(); }
+  if (step !== undefined) {
+    event.preventDefault();
+    view.show(step);
+  } else if (key === " " && !target.matches("button,summary,a")) {
+    event.preventDefault();
+    if (view.machine.timer) view.machine.stop();
+    else view.machine.play();
+  }
 }
 
 // on paper every call and row is there, not only those in sight, of lists of at most 3,000
 function printed(on) {
   const view = state.view;
-  for (const list of [view?.lists.calls, view?.lists.rows, state.runs?.list]) if (list) { list.all = on && list.n <= 3000; list.draw(); }
+  for (const list of [view?.lists.calls, view?.lists.rows, state.runs?.list])
+    if (list) {
+      list.all = on && list.n <= 3000;
+      list.draw();
+    }
 }
 
 async function start() {
-  header.prepend(el("a.skip", {href: "#main", onclick: event => { event.preventDefault(); (app.querySelector("#detail") || app.querySelector("main")).focus(); }}, "Skip to the content"));
+  header.prepend(
+    el(
+      "a.skip",
+      {
+        href: "#main",
+        onclick: event => {
+          event.preventDefault();
+          (app.querySelector("#detail") || app.querySelector("main")).focus();
+        },
+      },
+      "Skip to the content",
+    ),
+  );
   app.append(header);
   try {
     state.index = await load("index");

@@ -4,20 +4,33 @@ const FORWARD = new Set(["select", "specify", "execute", "finish"]);
 const BACK = new Set(["reselect", "respecify", "refuse", "withhold", "retry_step", "reassess", "retry", "fail", "wait"]);
 
 // "row 4" in words of the page as a link
-const linkedRows = (run, text) => String(text).split(/(\brow \d+\b)/).map((piece, k) =>
-  k % 2 && Number(piece.slice(4)) < run.n ? link(rowHash(run, piece.slice(4)), piece) : piece);
+const linkedRows = (run, text) =>
+  String(text)
+    .split(/(\brow \d+\b)/)
+    .map((piece, k) => (k % 2 && Number(piece.slice(4)) < run.n ? link(rowHash(run, piece.slice(4)), piece) : piece));
 
 // every row of the table that could be taken here, in order, and what became of it
 function candidates(run, i, row) {
-  const source = run.name("source", i), waiting = i > 0 && run.name("trigger", i - 1) === "wait";
+  const source = run.name("source", i),
+    waiting = i > 0 && run.name("trigger", i - 1) === "wait";
   const here = item => item.source === source && (item.when === "both" || (item.when === "waiting") === waiting);
   let reached = false;
   return run.data.machine.rows.filter(here).map(item => {
     const guards = item.guards.map(([name, wanted]) => {
       const value = reached ? undefined : own(row.guards, name);
-      return {name, wanted, value, stops: value !== undefined && value !== wanted, fact: own(row.words, name) || own(run.data.machine.guards, name) || ""};
+      return {
+        name,
+        wanted,
+        value,
+        stops: value !== undefined && value !== wanted,
+        fact: own(row.words, name) || own(run.data.machine.guards, name) || "",
+      };
     });
-    const fits = !reached && item.trigger === run.name("trigger", i) && item.dest === run.name("dest", i) && !guards.some(guard => guard.stops);
+    const fits =
+      !reached &&
+      item.trigger === run.name("trigger", i) &&
+      item.dest === run.name("dest", i) &&
+      !guards.some(guard => guard.stops);
     const fate = reached ? "later" : fits ? "taken" : "kept";
     reached ||= fits;
     return {...item, guards, fate};
@@ -27,27 +40,71 @@ function candidates(run, i, row) {
 function guardLine(run, guard) {
   const tone = guard.stops ? "stop" : guard.value === undefined ? "open" : "hold";
   const told = guard.name === "hard_stop" ? guard.fact.split("; ") : [guard.fact];
-  return el("div.g." + tone, el("span.m", {"aria-label": {stop: "closed:", hold: "holds:", open: "not looked at:"}[tone], role: "img"}, {stop: "×", hold: "✓", open: "·"}[tone]),
-    el("div", el("b", (guard.wanted ? "" : "not ") + guard.name), " ", el("span.sub", linkedRows(run, told[0])),
-      told.length > 1 && el("details", el("summary.more", "budgets"), el("span.sub", guard.fact))));
+  return el(
+    "div.g." + tone,
+    el(
+      "span.m",
+      {"aria-label": {stop: "closed:", hold: "holds:", open: "not looked at:"}[tone], role: "img"},
+      {stop: "×", hold: "✓", open: "·"}[tone],
+    ),
+    el(
+      "div",
+      el("b", (guard.wanted ? "" : "not ") + guard.name),
+      " ",
+      el("span.sub", linkedRows(run, told[0])),
+      told.length > 1 && el("details", el("summary.more", "budgets"), el("span.sub", guard.fact)),
+    ),
+  );
 }
 
 function whyPart(run, i, row) {
-  const list = candidates(run, i, row), taken = list.find(item => item.fate === "taken"), kept = list.filter(item => item.fate === "kept");
-  const later = list.filter(item => item.fate === "later"), back = BACK.has(run.name("trigger", i));
+  const list = candidates(run, i, row),
+    taken = list.find(item => item.fate === "taken"),
+    kept = list.filter(item => item.fate === "kept");
+  const later = list.filter(item => item.fate === "later"),
+    back = BACK.has(run.name("trigger", i));
   const host = item => item.host && el("span.chip", "host");
   const tried = item => {
-    const stops = item.guards.filter(guard => guard.stops), rest = item.guards.filter(guard => !guard.stops);
-    return el("li.kept" + (back && FORWARD.has(item.trigger) ? ".way" : ""), el("div", el("b", item.trigger), el("div.sub.small", "→ " + item.dest), host(item)),
-      el("div", stops.map(guard => guardLine(run, guard)), !stops.length && el("span.sub.small", "no guard of it was recorded"),
-        rest.length > 0 && el("details", el("summary.more", plural(rest.length, "other guard")), rest.map(guard => guardLine(run, guard)))));
+    const stops = item.guards.filter(guard => guard.stops),
+      rest = item.guards.filter(guard => !guard.stops);
+    return el(
+      "li.kept" + (back && FORWARD.has(item.trigger) ? ".way" : ""),
+      el("div", el("b", item.trigger), el("div.sub.small", "→ " + item.dest), host(item)),
+      el(
+        "div",
+        stops.map(guard => guardLine(run, guard)),
+        !stops.length && el("span.sub.small", "no guard of it was recorded"),
+        rest.length > 0 &&
+          el(
+            "details",
+            el("summary.more", plural(rest.length, "other guard")),
+            rest.map(guard => guardLine(run, guard)),
+          ),
+      ),
+    );
   };
-  return part("Why this row", null,
-    taken ? el("div.taken", el("div.line", el("b", taken.trigger), el("span.sub", "→ " + taken.dest), host(taken), el("span.tag", "taken")), taken.meaning && el("p.sub.small", taken.meaning), taken.guards.map(guard => guardLine(run, guard)))
-      : el("p.sub", "The table in this page has no row for it; the values of its guards: " + (Object.entries(row.guards).map(([name, value]) => (value ? "" : "not ") + name).join(", ") || "none") + "."),
+  return part(
+    "Why this row",
+    null,
+    taken
+      ? el(
+          "div.taken",
+          el("div.line", el("b", taken.trigger), el("span.sub", "→ " + taken.dest), host(taken), el("span.tag", "taken")),
+          taken.meaning && el("p.sub.small", taken.meaning),
+          taken.guards.map(guard => guardLine(run, guard)),
+        )
+      : el(
+          "p.sub",
+          "The table in this page has no row for it; the values of its guards: " +
+            (Object.entries(row.guards)
+              .map(([name, value]) => (value ? "" : "not ") + name)
+              .join(", ") || "none") +
+            ".",
+        ),
     kept.length > 0 && [el("h3", "Tried before it, and why not"), el("ul", kept.map(tried))],
     later.length > 0 && el("p.sub.small", "Not tried: " + later.map(item => item.trigger).join(", ")),
-    row.note && el("p.sub.small", row.note));
+    row.note && el("p.sub.small", row.note),
+  );
 }
 
 // a stored text, or what there is instead of it
@@ -61,10 +118,15 @@ const shownText = (found, name) => {
   const {text, gone} = stored(found, name);
   return gone ? el("p.sub.gone", gone) : plain(indented(text));
 };
-const promptOf = found => found.row.prompt.map(name => stored(found, name)).map(({text, gone}) => gone ? `(${gone})` : text).join("\n\n");
+const promptOf = found =>
+  found.row.prompt
+    .map(name => stored(found, name))
+    .map(({text, gone}) => (gone ? `(${gone})` : text))
+    .join("\n\n");
 
 async function promptPart(run, found) {
-  const now = promptOf(found), earlier = found.row.previous;
+  const now = promptOf(found),
+    earlier = found.row.previous;
   if (earlier == null) return part("Prompt", "first of its kind", plain(now));
   let list;
   try {
@@ -72,26 +134,70 @@ async function promptPart(run, found) {
   } catch (error) {
     return part("Prompt", error.message, plain(now));
   }
-  const fresh = list.filter(line => line.mark === "new").length, holder = el("div", block(folded(list)));
+  const fresh = list.filter(line => line.mark === "new").length,
+    holder = el("div", block(folded(list)));
   let whole = false;
-  const toggle = button(".more", () => {
-    whole = !whole;
-    holder.replaceChildren(block(whole ? list : folded(list)));
-    toggle.textContent = whole ? "changes only" : "whole prompt";
-  }, "whole prompt");
+  const toggle = button(
+    ".more",
+    () => {
+      whole = !whole;
+      holder.replaceChildren(block(whole ? list : folded(list)));
+      toggle.textContent = whole ? "changes only" : "whole prompt";
+    },
+    "whole prompt",
+  );
   return part("Prompt", [plural(fresh, "new line") + " since ", link(rowHash(run, earlier), "row " + earlier)], holder, toggle);
 }
 
 function documentsPart(run, found) {
   const list = run.data.documents.filter(item => found.row.documents.includes(item.number));
-  return list.length > 0 && part("Documents", num(list.length), documentList(list), list.map(item => own(found.texts, item.text)?.text != null && el("details", el("summary.more", item.label), shownText(found, item.text))));
+  return (
+    list.length > 0 &&
+    part(
+      "Documents",
+      num(list.length),
+      documentList(list),
+      list.map(
+        item =>
+          own(found.texts, item.text)?.text != null && el("details", el("summary.more", item.label), shownText(found, item.text)),
+      ),
+    )
+  );
 }
-const documentList = list => el("ul.docs", list.map(item => el("li", el("b", item.label || item.name), " ", el("span.sub", [item.name !== item.label && item.name, item.mime, item.erased ? "erased" : num(item.bytes) + " bytes", item.given && "given"].filter(Boolean).join(" · ")), el("div.mono.sub.wrap", item.digest))));
+const documentList = list =>
+  el(
+    "ul.docs",
+    list.map(item =>
+      el(
+        "li",
+        el("b", item.label || item.name),
+        " ",
+        el(
+          "span.sub",
+          [
+            item.name !== item.label && item.name,
+            item.mime,
+            item.erased ? "erased" : num(item.bytes) + " bytes",
+            item.given && "given",
+          ]
+            .filter(Boolean)
+            .join(" · "),
+        ),
+        el("div.mono.sub.wrap", item.digest),
+      ),
+    ),
+  );
 
 // counters of the row against the limits of the run
 function countersPart(run, i, row) {
-  const left = new Map(row.counters), sum = (...names) => names.reduce((all, name) => all + run.columns[name].slice(0, i + 1).reduce((a, b) => a + b, 0), 0);
-  const used = {step: () => run.columns.step[i], tokens: () => sum("tokens_in", "tokens_out"), time: () => sum("took") / 1e6, cost: () => sum("cost") / 1e6};
+  const left = new Map(row.counters),
+    sum = (...names) => names.reduce((all, name) => all + run.columns[name].slice(0, i + 1).reduce((a, b) => a + b, 0), 0);
+  const used = {
+    step: () => run.columns.step[i],
+    tokens: () => sum("tokens_in", "tokens_out"),
+    time: () => sum("took") / 1e6,
+    cost: () => sum("cost") / 1e6,
+  };
   const lines = run.data.limits.map(item => {
     const value = own(used, item.counter) ? used[item.counter]() : left.get(item.counter) || 0;
     left.delete(item.counter);
@@ -99,26 +205,67 @@ function countersPart(run, i, row) {
   });
   const rest = [...left].map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
   const columns = run.columns;
-  const spent = [["this row", [dur(run.took(i)), columns.tokens_in[i] + columns.tokens_out[i] ? `${num(columns.tokens_in[i])} in, ${num(columns.tokens_out[i])} out` : "", columns.cost[i] ? money(columns.cost[i]) : ""].filter(Boolean).join(" · ")]];
+  const spent = [
+    [
+      "this row",
+      [
+        dur(run.took(i)),
+        columns.tokens_in[i] + columns.tokens_out[i] ? `${num(columns.tokens_in[i])} in, ${num(columns.tokens_out[i])} out` : "",
+        columns.cost[i] ? money(columns.cost[i]) : "",
+      ]
+        .filter(Boolean)
+        .join(" · "),
+    ],
+  ];
   return part("Counters and budget", null, el("div.meters", lines), pairs([...spent, ...rest]));
 }
 
 function detailsOf(run, i, found, prompt, actions) {
-  const {row} = found, flags = run.flags(i), columns = run.columns;
+  const {row} = found,
+    flags = run.flags(i),
+    columns = run.columns;
   const tokens = columns.tokens_in[i] + columns.tokens_out[i];
   const parts = [
-    el("div.blk", pairs([["asked for", row.asked !== "nothing" && row.asked], ["came back", row.came],
-      ["spec", (flags & AMENDED) > 0 && "amended from this row on"], ["erased", (flags & ERASED) > 0 && "some of its texts; their digests stand in the row"],
-      ["row of", (flags & PARENT) > 0 && "the run that this one was forked from"]])),
-    whyPart(run, i, row), callPart(run, i), prompt,
+    el(
+      "div.blk",
+      pairs([
+        ["asked for", row.asked !== "nothing" && row.asked],
+        ["came back", row.came],
+        ["spec", (flags & AMENDED) > 0 && "amended from this row on"],
+        ["erased", (flags & ERASED) > 0 && "some of its texts; their digests stand in the row"],
+        ["row of", (flags & PARENT) > 0 && "the run that this one was forked from"],
+      ]),
+    ),
+    whyPart(run, i, row),
+    callPart(run, i),
+    prompt,
     row.answer && part("Answer", null, shownText(found, row.answer)),
-    row.reply && part("Reply", tokens ? `${num(columns.tokens_in[i])} in, ${num(columns.tokens_out[i])} out` : null, shownText(found, row.reply)),
-    (row.inner || []).length > 0 && part("Texts within the call", num(row.inner.length), row.inner.flat().map(name => shownText(found, name))),
+    row.reply &&
+      part(
+        "Reply",
+        tokens ? `${num(columns.tokens_in[i])} in, ${num(columns.tokens_out[i])} out` : null,
+        shownText(found, row.reply),
+      ),
+    (row.inner || []).length > 0 &&
+      part(
+        "Texts within the call",
+        num(row.inner.length),
+        row.inner.flat().map(name => shownText(found, name)),
+      ),
     row.set && part("What was read", null, shownText(found, row.set)),
     documentsPart(run, found),
     countersPart(run, i, row),
     row.values && part("Values of the host", null, shownText(found, row.values)),
-    el("div.blk", pairs([["row hash", hashes(row.hash)], ["before", el("span.mono.sub", row.prev)]]), el("details", el("summary.more", "what is hashed"), plain(row.canonical)), actions)];
+    el(
+      "div.blk",
+      pairs([
+        ["row hash", hashes(row.hash)],
+        ["before", el("span.mono.sub", row.prev)],
+      ]),
+      el("details", el("summary.more", "what is hashed"), plain(row.canonical)),
+      actions,
+    ),
+  ];
   return parts.filter(Boolean);
 }
 
@@ -126,9 +273,36 @@ function detailsOf(run, i, found, prompt, actions) {
 function callPart(run, i) {
   const call = run.data.calls[run.callAt(i)];
   if (!call) return null;
-  const decided = call.decided.map(one => el("div", decisionOf(one), ` at ${clock(one.at)}`, one.actor && ` by ${one.actor}`, one.reason && `: ${one.reason}`, one.seq != null && [" ", link(rowHash(run, one.seq), `row ${one.seq}`)]));
-  return part("Call", chip(labelOf(call)), call.args.length > 0 && el("div.exact", el("dl", call.args.map(([name, value]) => [el("dt", name), el("dd.mono", value)]))),
-    pairs([["tool", [el("b", call.tool || "(erased)"), call.effect && ` ${call.effect}`]], ["result", call.result], ["decided", decided.length > 0 && decided], ["cost", call.cost_micro > 0 && money(call.cost_micro)], ["key", call.key && hashes(call.key)], ["begun by", call.caller]]));
+  const decided = call.decided.map(one =>
+    el(
+      "div",
+      decisionOf(one),
+      ` at ${clock(one.at)}`,
+      one.actor && ` by ${one.actor}`,
+      one.reason && `: ${one.reason}`,
+      one.seq != null && [" ", link(rowHash(run, one.seq), `row ${one.seq}`)],
+    ),
+  );
+  return part(
+    "Call",
+    chip(labelOf(call)),
+    call.args.length > 0 &&
+      el(
+        "div.exact",
+        el(
+          "dl",
+          call.args.map(([name, value]) => [el("dt", name), el("dd.mono", value)]),
+        ),
+      ),
+    pairs([
+      ["tool", [el("b", call.tool || "(erased)"), call.effect && ` ${call.effect}`]],
+      ["result", call.result],
+      ["decided", decided.length > 0 && decided],
+      ["cost", call.cost_micro > 0 && money(call.cost_micro)],
+      ["key", call.key && hashes(call.key)],
+      ["begun by", call.caller],
+    ]),
+  );
 }
 
 class RowPane {
@@ -140,16 +314,28 @@ class RowPane {
     this.way = el("p.sub");
     this.jumps = el("div.jumps");
     this.body = el("div");
-    this.box = el("div.scroll", {tabindex: "0", role: "region", "aria-label": "Details of the row"}, el("div.top", el("div.line", this.title, this.number, this.time), this.way, this.jumps), this.body);
+    this.box = el(
+      "div.scroll",
+      {tabindex: "0", role: "region", "aria-label": "Details of the row"},
+      el("div.top", el("div.line", this.title, this.number, this.time), this.way, this.jumps),
+      this.body,
+    );
     this.card = el("section.card.pane.detail", {id: "detail", tabindex: "-1", "aria-label": "Selected row"}, this.box);
   }
 
   // the head at once, the rest when its chunk is there; a later call wins
   async show(i, actions) {
-    const run = this.run, turn = this.turn = (this.turn || 0) + 1;
+    const run = this.run,
+      turn = (this.turn = (this.turn || 0) + 1);
     this.at = i;
     this.card.classList.toggle("doubted", run.bad >= 0 && i >= run.bad);
-    for (const [node, text] of [[this.title, run.name("trigger", i)], [this.number, `row ${num(i)}`], [this.time, clock(run.at[i]) + (run.took(i) > 999 ? " · " + dur(run.took(i)) : "")], [this.way, `${run.name("source", i)} → ${run.name("dest", i)}`]]) node.replaceChildren(...visible(text));
+    for (const [node, text] of [
+      [this.title, run.name("trigger", i)],
+      [this.number, `row ${num(i)}`],
+      [this.time, clock(run.at[i]) + (run.took(i) > 999 ? " · " + dur(run.took(i)) : "")],
+      [this.way, `${run.name("source", i)} → ${run.name("dest", i)}`],
+    ])
+      node.replaceChildren(...visible(text));
     try {
       const found = await run.row(i);
       if (turn !== this.turn) return;
@@ -165,13 +351,27 @@ class RowPane {
     this.body.replaceChildren(...parts);
     this.card.dataset.shown = this.at;
     this.box.scrollTop = 0;
-    this.jumps.replaceChildren(...[...this.body.children].filter(node => node.matches(".part")).map(node => {
-      const name = node.querySelector(".name").textContent;
-      return button(".more", () => {
-        node.open = true;
-        this.box.scrollTop = node.offsetTop - this.box.firstChild.offsetHeight - this.box.offsetTop;
-        node.scrollIntoView({block: "nearest"});
-      }, {"Why this row": "Why", "Counters and budget": "Counters", "What was read": "Read", "Texts within the call": "Within", "Values of the host": "Values"}[name] || name);
-    }));
+    this.jumps.replaceChildren(
+      ...[...this.body.children]
+        .filter(node => node.matches(".part"))
+        .map(node => {
+          const name = node.querySelector(".name").textContent;
+          return button(
+            ".more",
+            () => {
+              node.open = true;
+              this.box.scrollTop = node.offsetTop - this.box.firstChild.offsetHeight - this.box.offsetTop;
+              node.scrollIntoView({block: "nearest"});
+            },
+            {
+              "Why this row": "Why",
+              "Counters and budget": "Counters",
+              "What was read": "Read",
+              "Texts within the call": "Within",
+              "Values of the host": "Values",
+            }[name] || name,
+          );
+        }),
+    );
   }
 }

@@ -2,8 +2,10 @@
 
 const live = document.documentElement.dataset.live || "";
 const CHUNKS_KEPT = 6;
-const arrived = document.readyState === "loading" ? new Promise(done => addEventListener("DOMContentLoaded", done)) : Promise.resolve();
-const packed = new Map(), kept = new Map();
+const arrived =
+  document.readyState === "loading" ? new Promise(done => addEventListener("DOMContentLoaded", done)) : Promise.resolve();
+const packed = new Map(),
+  kept = new Map();
 let looked = 0;
 
 // base64 -> gzip -> JSON; the text itself stays where the file has it
@@ -51,7 +53,15 @@ function chunk(id, k, fresh) {
   return found;
 }
 
-const REFUSED = 1, INVALID = 2, WAITS = 4, ANSWERED = 8, IN_DOUBT = 16, FAULT = 32, ERASED = 64, AMENDED = 128, PARENT = 256;
+const REFUSED = 1,
+  INVALID = 2,
+  WAITS = 4,
+  ANSWERED = 8,
+  IN_DOUBT = 16,
+  FAULT = 32,
+  ERASED = 64,
+  AMENDED = 128,
+  PARENT = 256;
 const OFF = REFUSED | INVALID | FAULT;
 const NAMED = {trigger: "trigger", source: "phase", dest: "phase", kind: "kind", tool: "tool", model: "model"};
 
@@ -59,26 +69,36 @@ const NAMED = {trigger: "trigger", source: "phase", dest: "phase", kind: "kind",
 class Run {
   constructor(data) {
     this.at = [];
-    this.bad = -1;  // the first row that the chain does not hold for
+    this.bad = -1; // the first row that the chain does not hold for
     this.take(data);
   }
 
   take(data) {
     Object.assign(this, {data, line: data.line, id: data.line.id, size: data.chunk || 256, columns: data.rows, n: data.rows.n});
     let at = 0;
-    this.at = data.rows.at.map(delta => at += delta);
+    this.at = data.rows.at.map(delta => (at += delta));
   }
 
   name(column, i) {
     return this.columns.tables[NAMED[column]][this.columns[column][i]] ?? "";
   }
 
-  flags(i) { return this.columns.flags[i]; }
-  took(i) { return this.columns.took[i]; }
+  flags(i) {
+    return this.columns.flags[i];
+  }
+  took(i) {
+    return this.columns.took[i];
+  }
   // µs since the row before, for the first one since the run was created
-  since(i) { return Math.max(0, this.at[i] - (i ? this.at[i - 1] : this.line.created_at)); }
-  off(i) { return (this.flags(i) & OFF) !== 0; }
-  edge(i) { return `${this.name("source", i)}|${this.name("trigger", i)}|${this.name("dest", i)}`; }
+  since(i) {
+    return Math.max(0, this.at[i] - (i ? this.at[i - 1] : this.line.created_at));
+  }
+  off(i) {
+    return (this.flags(i) & OFF) !== 0;
+  }
+  edge(i) {
+    return `${this.name("source", i)}|${this.name("trigger", i)}|${this.name("dest", i)}`;
+  }
 
   lane(i) {
     if (this.flags(i) & ANSWERED) return "person";
@@ -89,10 +109,12 @@ class Run {
   // the number of the last call that begins at or before row i, and whether the row is of it
   callAt(i) {
     const calls = this.data.calls;
-    let low = 0, high = calls.length - 1;
+    let low = 0,
+      high = calls.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (calls[middle].seq <= i) low = middle; else high = middle - 1;
+      if (calls[middle].seq <= i) low = middle;
+      else high = middle - 1;
     }
     return calls[low] && calls[low].seq <= i && i <= calls[low].last ? low : -1;
   }
