@@ -28,6 +28,7 @@ from paor.errors import JournalDamaged
 from paor.fsm.journal.payloads import salted_digest
 from paor.fsm.journal.record import chain_hash, root_hash
 from paor.fsm.journal.rows import ROOT_COLUMNS
+from paor.fsm.runtime import loop
 from paor.fsm.verify.verify import Defect
 from paor.testing import RandomIds, SeededIds
 
@@ -445,9 +446,12 @@ def test_a_payload_forged_with_its_own_digest_is_found(path: Path, small: bytes)
         assert_found(path, rf"(payloads n {number}|documents number \d+)\b", number)
 
 
-def test_documents_of_a_call_that_was_not_observed_yet_are_held_against_its_result(tmp_path: Path) -> None:
+def test_documents_of_a_call_that_was_not_observed_yet_are_held_against_its_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Their rows come with the next transition; forged with their own digest they are found all the same."""
     path = tmp_path / JOURNAL
+    monkeypatch.setattr(loop, "_is_followed_at_once", lambda row: False)
     with BY_NAME["documents"].engine(tmp_path) as scripted:
         for event in scripted.stream("Go", **BY_NAME["documents"].run):
             if getattr(event, "trigger", "") == "execute":

@@ -278,7 +278,11 @@ def killed_at_row(folder: Path, make: Callable[..., Engine], trigger: str, **opt
 
 @pytest.mark.parametrize("trigger", ["select", "execute", "conclude", "finish"])
 def test_no_row_is_told_twice(trigger: str, tmp_path: Path) -> None:
-    """Killed in a hook, which has been told; the next process tells what follows."""
+    """
+    Killed in a hook, which has been told; the next process tells what follows.
+
+    An execution and its observation are written together: of the second one, which was written and not told, nobody hears any more.
+    """
 
     def make(hooks: Any = ()) -> Engine:
         return engine(tmp_path, [*READ(1), STOP, SUCCESS], hooks=hooks, ids=RandomIds())
@@ -294,7 +298,9 @@ def test_no_row_is_told_twice(trigger: str, tmp_path: Path) -> None:
         run_id = scripted.journal.runs()[0].run_id
         assert scripted.resume(run_id).state == "Done"
         rows = scripted.journal.transitions(run_id)
-    assert [int(line) for line in (tmp_path / "told").read_text().split()] == [row.seq for row in rows]
+    untold = ["observe"] if trigger == "execute" else []
+    expected = [row.seq for row in rows if row.trigger not in untold]
+    assert [int(line) for line in (tmp_path / "told").read_text().split()] == expected
 
 
 def test_the_final_formatting_is_made_again_and_stored_once(tmp_path: Path) -> None:

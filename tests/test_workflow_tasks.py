@@ -617,7 +617,7 @@ def test_cancelling_a_workflow_cancels_its_task(started: Callable[..., Engine], 
         with started(Office(), hooks=[hook]) as engine:
             result = engine.run_workflow("Find both")
             assert (result.state, result.reason) == ("Failed", "cancelled")
-            assert rows[0] <= at + 5, "the request under way, and the end of both"
+            assert rows[0] <= at + 6, "what is written together, the request under way, and the end of both"
             assert {row.status for row in engine.journal.runs()} <= {"done", "failed"}
             holds(engine)
 

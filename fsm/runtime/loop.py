@@ -208,11 +208,14 @@ def transition(
         # whatever goes wrong now: what the first row tells has happened, and is written on every way out
         drive.journal.append(row.entry)
         raise
-    if decision.row.dest not in FINAL:
+    if decision.row.dest not in (EXECUTING, *FINAL):
         yield from _commit(drive, row, _row(drive, run, asked, outcome, moment, decision, row))
         return
-    # an end stands in a transaction of its own: a cancel that comes before it counts
+    # an intent and an end stand in transactions of their own: whoever stops or cancels the run before them comes in time
     yield from _commit(drive, row)
+    if drive.cancelled:
+        drive.mark_us -= moment.active_us
+        return
     decision = _decide(drive, run, outcome, moment, request)
     yield from _commit(drive, _row(drive, run, asked, outcome, moment, decision))
 
@@ -348,7 +351,7 @@ def _decide(
     """Return the decision; a cancel that was asked for before an end is written counts, with the last request's usage."""
     decision = decide(run, outcome, moment, drive.kit, request, fresh=fresh)
     late = decision.row.dest in FINAL and not isinstance(outcome, Cancelled)
-    if late and (drive.cancelled or drive.journal.leases.watch.runs_to_cancel(run.number)):
+    if late and drive.journal.leases.watch.runs_to_cancel(run.number):
         return decide(run, Cancelled(usage=outcome.usage), moment, drive.kit, request, fresh=fresh)
     return decision
 
