@@ -30,7 +30,7 @@ TRIES_MAX = 1000
 ROWS_MORE = 16
 """Rows beyond twice those of the smallest case so far that a candidate may write; one that needs more is not smaller."""
 
-_BLOCKS = (16, 10, 8, 7, 6, 5, 4, 3, 2, 1)
+_BLOCKS = (16, 12, 10, 8, 7, 6, 5, 4, 3, 2, 1)
 _OPTIONS = (
     "policy",
     "limits",
@@ -107,7 +107,7 @@ def _fewer_actions(violation: Violation) -> Iterator[Script]:
     if most < 1:
         return
     start = {**start, "limits": {**limits, "max_steps": most}}
-    for size in (5, 6, 4, 7, 8):  # an iteration is about as many
+    for size in (4, 5, 6, 3, 7, 8):  # an iteration is about as many
         for first in range(len(steps) - size, -1, -1):
             yield (start, *steps[:first], *steps[first + size :])
 
@@ -140,8 +140,12 @@ def _without_workflow(script: Script) -> Script:
 def _plainer_steps(step: Step) -> Iterator[Step]:
     keeps = "policy" if step.get("mode") == "workflow" else ""  # by it replies to its tasks are good or not
     yield from (_without(step, name) for name in _OPTIONS if name in step and name != keeps)
-    for name in step.get("limits") or ():
+    for name, value in (step.get("limits") or {}).items():
         yield {**step, "limits": _without(step["limits"], name)}
+        if type(value) is int and value > 1:  # what comes at a limit comes sooner
+            yield from (
+                {**step, "limits": {**step["limits"], name: lower}} for lower in sorted({1, value - 1})
+            )
     for key, plainer in (("said", _plainer_replies), ("happened", lambda item: [CALL])):
         items = step.get(key, [])
         for place, item in enumerate(items):

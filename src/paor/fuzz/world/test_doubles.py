@@ -133,7 +133,7 @@ class WorldStore(JournalStore):
 
     Attributes:
         lose: Whether the process is lost instead of the next commit.
-        committed: Called with the number of the run after every commit.
+        committed: Called with the number of the run for every row, after its commit.
     """
 
     def __init__(self, path: str) -> None:
@@ -147,7 +147,8 @@ class WorldStore(JournalStore):
             self.lose = False
             raise Lost
         super().append(entry)
-        self.committed(entry.place[0])
+        for _ in range(1 if entry.before is None else 2):
+            self.committed(entry.place[0])
 
     def close(self) -> None:
         """Stay open: an engine that closes its journal ends, the file does not."""
