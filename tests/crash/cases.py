@@ -212,7 +212,11 @@ def written_together(rows: list[Transition]) -> int:
     """Return how many rows of an uninterrupted run stand in the transaction of the row before: those that ask nobody."""
     count, alone = 0, True
     for before, row in pairwise(rows):
-        needs_nobody = row.request["kind"] in ("none", "recall") and row.dest not in ("Done", "Failed")
+        needs_nobody = row.request["kind"] in ("none", "recall") and row.dest not in (
+            "Executing",
+            "Done",
+            "Failed",
+        )
         is_durable_at_once = before.trigger in ("wait", "provide") or before.request.get("effect") == "once"
         alone = not (alone and needs_nobody and not is_durable_at_once)
         count += not alone
