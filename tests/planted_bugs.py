@@ -33,7 +33,7 @@ EXAMPLES, SECONDS = 300, 60
 ROWS = {"desk": 12, "machine": 20}
 """Most rows of the shrunk journal, by agent: a run of the other one has a phase before Planning, and rows within its own phases."""
 
-SEED = 1
+SEED = 2
 """Of the judge; the tests take others, too."""
 
 COPIED = ("fsm", "states", "prompts", "tools", "src", "pyproject.toml")
@@ -183,12 +183,6 @@ def judged(
     return told
 
 
-def searched(copy: Copy, bug: Bug) -> dict[str, Any]:
-    """Return what a search for *bug* comes to, of a second one with another seed if the first is not enough."""
-    told = judged(copy, bug)
-    return judged(copy, bug, seed=SEED + 1) if problems(bug, told) else told
-
-
 def problems(bug: Bug, told: Mapping[str, Any]) -> list[str]:
     """Return everything in which what the judge tells of a bug is less than what is asked of the kit."""
     if not told["found"]:
@@ -216,7 +210,7 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as root:
         copy = Copy(Path(root))
         for bug in chosen:
-            told = searched(copy, bug)
+            told = judged(copy, bug)
             wrong = problems(bug, told)
             bad += bool(wrong)
             facts = "  ".join(str(told.get(key, "-")) for key in ("examples", "seconds", "rows", "invariant"))

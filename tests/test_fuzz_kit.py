@@ -51,8 +51,9 @@ from paor.fuzz.oracles.invariants import OTHERS, REST, ROW, same_name
 from paor.fuzz.oracles.invariants import fits as fits_pattern
 from paor.fuzz.repro import step_lines
 from paor.fuzz.sample_engine import TOOLS, sample_engine
-from paor.fuzz.shrinking import ROWS_MORE, _plainer_replies, shrink
+from paor.fuzz.shrinking import ROWS_MORE, _plainer_replies, _plainer_steps, shrink
 from paor.fuzz.strategies.phase_replies import SOME_REPLY
+from paor.fuzz.world.test_doubles import WorldJournal
 from paor.fuzz.world.world import World
 from paor.prompts.parsing.plans import read_plan
 from paor.prompts.parsing.replies import (
@@ -71,6 +72,7 @@ from paor.states.records.outcomes import NO_USAGE
 from paor.tools.policy import matches
 from paor.tools.schema.parameters import ParameterSchema
 
+from . import worlds
 from .planted_bugs import planted
 
 CHARS = 1_000_000
@@ -792,6 +794,27 @@ def test_a_case_with_more_rows_than_it_may_have_violates_nothing() -> None:
 
     small = shrink(again, attempt)
     assert len(small.rows) < len(again.rows) and asked[-1] < asked[0] == 2 * len(again.rows) + ROWS_MORE
+
+
+def test_limits_are_lowered_and_left_out() -> None:
+    """What comes at a limit comes sooner with a lower one."""
+    steps = _plainer_steps(start(limits={"max_steps": 5, "token_budget": 1}))
+    plainer = [step["limits"] for step in steps if "limits" in step]
+    rest = {"token_budget": 1}
+    assert plainer == [rest, {"max_steps": 1, **rest}, {"max_steps": 4, **rest}, {"max_steps": 5}]
+
+
+def test_each_row_of_a_commit_is_told_of(tmp_path: Path) -> None:
+    """What was said belongs to the first of two rows that are written together; none gets what was said for another."""
+    journal = WorldJournal()
+    told: list[int] = []
+    journal.store.committed = told.append
+    script = [*worlds.READ(1), worlds.STOP, worlds.SUCCESS]
+    with worlds.engine(tmp_path, script, journal=journal) as host:
+        rows = journal.transitions(host.run("Read").run_id)
+    assert [row.trigger for row in rows][2:4] == ["execute", "observe"]
+    assert told == [1] * len(rows)
+    journal.store.discard()
 
 
 def test_a_case_at_the_limit_of_actions_and_one_in_a_task_are_made_small() -> None:

@@ -137,19 +137,24 @@ class RunResources:
             key = run.memory.selection.tool
         elif kind == "phase":
             key = kind, run.state
-        if key not in self._forms:
-            if len(self._forms) > _FORMS_KEPT:
-                self._forms.clear()
-            self._forms[key] = self._form(kind, run)
-        return self._forms[key]
+        return self._kept_form(key, kind, run)
 
     def _form_of_offer(self, kind: RequestKind, run: Run) -> Form:
         """Return the form of a reply that chooses of what the run offers, which is the same until the next action's result."""
         offer = self.offer(run)
         known = self._offer_forms.get(kind)
         if known is None or known[0] is not offer:
-            known = self._offer_forms[kind] = offer, self._form(kind, run)
+            # a selection chooses of actions and documents, a refinement of actions alone, which stay as they are
+            key: object = offer if kind == "selection" else (kind, offer.names)
+            known = self._offer_forms[kind] = offer, self._kept_form(key, kind, run)
         return known[1]
+
+    def _kept_form(self, key: object, kind: RequestKind, run: Run) -> Form:
+        if key not in self._forms:
+            if len(self._forms) > _FORMS_KEPT:
+                self._forms.clear()
+            self._forms[key] = self._form(kind, run)
+        return self._forms[key]
 
     def _form(self, kind: RequestKind, run: Run) -> Form:
         spec = self.spec
@@ -173,7 +178,7 @@ class RunResources:
     def offer(self, run: Run) -> Offer:
         """Return what Stage 1 may choose from: actions, and what they can read."""
         references, learnings = run.memory.references, bool(run.memory.history)
-        if self._offer.references is not references or self._offer.learnings is not learnings:
+        if self._offer.references is not references or self._offer.learnings != learnings:
             self._offer = Offer(self._actions, references, self.spec.connections, learnings=learnings)
         return self._offer
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -102,6 +102,23 @@ class PlanInput:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
+class _Action(NamedTuple):
+    """
+    An action as prompts tell it.
+
+    Attributes:
+        message: What it was rendered from.
+        text: In a history.
+        documents: Its line in the index of documents, empty when it has none.
+        step: In a conversation.
+    """
+
+    message: Message
+    text: str
+    documents: str
+    step: StepText
+
+
 class PromptBuilder:
     """
     Build the messages of every request kind for one run.
@@ -148,8 +165,7 @@ class PromptBuilder:
         self._output_schema = inert(orjson.dumps(schema).decode()) if schema is not None else ""
         self._names = wire_names(tool.name for tool in spec.tools)
         self._progress: dict[str, str] = {}
-        self._messages: dict[int, tuple[Message, str, str]] = {}
-        self._steps: dict[int, tuple[Message, StepText]] = {}
+        self._actions: dict[int, _Action] = {}
         self._lines: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
         self._dynamic = self._values_by_kind()
 
@@ -201,7 +217,7 @@ class PromptBuilder:
         messages = self.build("refinement", run, reply)
         if "OBSERVATION" in parse_template(self._spec.templates["refinement"], "refinement").keys:
             return messages
-        steps = map(self._step, reversed(run.memory.history))
+        steps = (action.step for action in self._rendered(reversed(run.memory.history)))
         told = steps_taken(steps, _observation(run), self._spec.limits.history_chars)
         return (*messages, *told, *_unusable(run))
 
@@ -363,7 +379,7 @@ class PromptBuilder:
         """Input documents, then the newest labels; names and sizes only."""
         lines = [self._inputs] if self._inputs else []
         newest = run.memory.history[: -_RECENT_LABELS - 1 : -1]
-        lines += [line for _, _, line in self._render_messages(newest) if line]
+        lines += [action.documents for action in self._rendered(newest) if action.documents]
         return "\n".join(lines)
 
     def _history(self, run: Run) -> str:
@@ -378,28 +394,20 @@ class PromptBuilder:
         return self._history_text(run.memory.history[:-1])
 
     def _history_text(self, own: tuple[Message, ...], told: Sequence[str] = ()) -> str:
-        texts = [text for _, text, _ in self._render_messages(reversed((*self._spec.history, *own)))]
+        texts = [action.text for action in self._rendered(reversed((*self._spec.history, *own)))]
         return history_text([*told, *texts], self._spec.limits.history_chars)
 
-    def _step(self, message: Message) -> StepText:
-        """Return an action with its result as a conversation tells it, made once."""
-        known = self._steps
-        place = id(message)  # pure: the message is kept beside what it was rendered to
-        if place not in known:
-            if len(known) > 200:
-                known.clear()
-            known[place] = message, step_text(message)
-        return known[place][1]
-
-    def _render_messages(self, messages: Iterable[Message]) -> Iterator[tuple[Message, str, str]]:
-        """Yield each message with its text and its line in the index of documents (or none), rendered once."""
-        known = self._messages
+    def _rendered(self, messages: Iterable[Message]) -> Iterator[_Action]:
+        """Yield each action as prompts tell it, rendered once."""
+        known = self._actions
         for message in messages:
             place = id(message)  # pure: the message is kept beside what it was rendered to
             if place not in known:
                 if len(known) > 200:
                     known.clear()
-                known[place] = (message, message_text(message), _index_line(message))
+                known[place] = _Action(
+                    message, message_text(message), _index_line(message), step_text(message)
+                )
             yield known[place]
 
 

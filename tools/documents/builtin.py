@@ -24,11 +24,16 @@ def check_documents(documents: Iterable[Document], offered: Sequence[Tool]) -> N
     """
     if not any(tool is own for tool in offered for own in builtin_tools()):
         return
-    for document in documents:
-        if isinstance(document.data, str) and document.mime in TEXT_MIMES:
-            continue
-        from .convert.registry import absent_libraries, shown  # 40 modules: only for who has such documents
+    to_convert = [
+        document
+        for document in documents
+        if not (isinstance(document.data, str) and document.mime in TEXT_MIMES)
+    ]
+    if not to_convert:
+        return
+    from .convert.registry import absent_libraries, shown  # 40 modules
 
+    for document in to_convert:
         data = document.data if isinstance(document.data, bytes) else document.data.encode("utf-8", "replace")
         if absent := absent_libraries(document.name, data):
             raise MissingExtra(

@@ -265,9 +265,8 @@ class SystemUnderTest:
         call = self.watch.late
         if call is None:
             return
-        newest = map(
-            transition_of, self.journal.reader.own_rows(run)[-2:]
-        )  # its observation may have come with it
+        # the observation may have come with the row of the call
+        newest = map(transition_of, self.journal.reader.own_rows(run)[-2:])
         told = [row for row in newest if row.request["kind"] == "tool"]
         if not told:
             return
