@@ -92,6 +92,21 @@ def test_an_outcome_is_written_whatever_ends_the_decision_on_the_next_row(
         assert calls == [1] and host.journal.verify() == []
 
 
+def test_it_is_written_on_an_event_loop_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where rows are committed by the writer thread otherwise."""
+
+    def failing(run: Any, *args: Any, **options: Any) -> Any:
+        if run.state == "Observing":
+            raise RuntimeError("gone")
+        return decide(run, *args, **options)
+
+    with engine(tmp_path, ONE, [paying("idempotent")]) as host:
+        monkeypatch.setattr(loop, "decide", failing)
+        with pytest.raises(RuntimeError, match="gone"):
+            asyncio.run(host.arun("Work"))
+        assert triggers(host.journal) == ["select", "specify", "execute"]
+
+
 def test_neither_row_is_written_by_a_driver_that_was_replaced(tmp_path: Path) -> None:
     """The lease is looked at before the first of the two."""
 
