@@ -855,6 +855,30 @@ def test_no_reply_that_is_made_plain_is_an_answer() -> None:
                 assert isinstance(read(said), Invalid), kind
 
 
+@pytest.mark.parametrize(
+    ("second", "left"),
+    [
+        ("plain", {"abc", "abd", "acd", "bcd"}),
+        ("of $step[0].output", {"abc", "abd", "acd"}),
+        ("of $step[1].output", {"abc", "abd"}),
+        ("$step without a number", {"abc"}),
+    ],
+)
+def test_steps_of_a_plan_are_left_out_one_by_one_where_none_refers_to_them(
+    second: str, left: set[str]
+) -> None:
+    """What is left must mean the same: a reference names a step by its place."""
+    steps = [{"name": name, "args": second if name == "b" else ""} for name in "abcd"]
+    reply = Said("plan", json.dumps({"steps": steps}), means={"steps": steps})
+    found = set()
+    for plain in _plainer_replies(reply.wire()):
+        said = Said.of(plain)
+        if len(read := json.loads(said.text)["steps"]) < 4:
+            assert said.means["steps"] == read
+            found.add("".join(step["name"] for step in read))
+    assert found == left
+
+
 def test_a_case_that_was_found_is_not_lost_when_somebody_stops_its_shrinking(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -11,6 +11,7 @@ leaves more.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -30,7 +31,7 @@ TRIES_MAX = 1000
 ROWS_MORE = 16
 """Rows beyond twice those of the smallest case so far that a candidate may write; one that needs more is not smaller."""
 
-_BLOCKS = (16, 12, 10, 8, 7, 6, 5, 4, 3, 2, 1)
+_BLOCKS = tuple(range(16, 0, -1))
 _OPTIONS = (
     "policy",
     "limits",
@@ -173,7 +174,17 @@ def _plainer_replies(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     for name in ("steps", "tasks"):
         items = data.get(name)
         if isinstance(items, list) and len(items) > 1:
-            alone = "$step" not in reply.text and '"dependencies": ["' not in reply.text
-            for fewer in (items[:-1], items[1:])[: 1 + alone]:  # later ones may refer to the first
+            for place in range(len(items) - 1, _referred_to(reply.text, len(items)) - 1, -1):
+                fewer = [*items[:place], *items[place + 1 :]]
                 means = {key: (fewer if key == name else value) for key, value in reply.means.items()}
                 yield reply._replace(text=json.dumps(data | {name: fewer}), means=means).wire()
+
+
+def _referred_to(text: str, count: int) -> int:
+    """Return the number of the first of *count* steps or tasks of a reply from which on none is referred to by another."""
+    if '"dependencies": ["' in text:
+        return count - 1
+    named = [int(number) for number in re.findall(r"\$step\[(\d{1,4})\]", text)]
+    if text.count("$step") > len(named):
+        return count - 1
+    return max(named, default=-1) + 1
