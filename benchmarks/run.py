@@ -291,7 +291,7 @@ def resuming(folder: Path, divisor: int) -> list[Row]:
             connection.close()
             plain = time.perf_counter() - started
             started = time.perf_counter()
-            drive = host._taken(run_id)
+            drive = host._runner.take(run_id)
             own = time.perf_counter() - started
             host.journal.store.leases.release(drive.run.number, drive.fence)
             ratios.append(own / plain)
