@@ -56,8 +56,20 @@ def shrink(violation: Violation, attempt: Try) -> Violation:
         violation: With the script that led to it.
         attempt: Takes a script in a new world, up to a number of rows; returns what it violates, None for nothing.
     """
-    best, tried, place = violation, {_text(tuple(violation.script))}, 0
-    candidates = _smaller(best)
+    best, tried = violation, {_text(tuple(violation.script))}
+    before = None
+    while best is not before:  # in rounds: what was made plain may let steps go, and the other way round
+        before = best
+        for smaller in (_fewer, _fewer_actions, _plainer):
+            best = _descend(best, smaller, attempt, tried)
+    return best
+
+
+def _descend(
+    best: Violation, smaller: Callable[[Violation], Iterator[Script]], attempt: Try, tried: set[str]
+) -> Violation:
+    """Return what one way of making cases *smaller* comes to; after one that counts it goes on where it was, not from the start."""
+    candidates, place = list(smaller(best)), 0
     while place < len(candidates) and len(tried) <= TRIES_MAX:
         script, place = candidates[place], place + 1
         if _text(script) in tried:
@@ -68,8 +80,7 @@ def shrink(violation: Violation, attempt: Try) -> Violation:
         except PaorError:
             continue
         if found is not None and found.invariant == best.invariant and _size(found) < _size(best):
-            best, place = found, 0
-            candidates = _smaller(best)
+            best, candidates = found, list(smaller(found))
     return best
 
 
@@ -81,13 +92,9 @@ def _text(script: Script) -> str:
     return json.dumps(script, sort_keys=True)
 
 
-def _smaller(violation: Violation) -> list[Script]:
-    script = tuple(violation.script)
-    return [*_fewer(script), *_fewer_actions(violation), *_plainer(script)]
-
-
-def _fewer(script: Script) -> Iterator[Script]:
+def _fewer(violation: Violation) -> Iterator[Script]:
     """Yield the script without its other runs, then without some of its steps, the larger blocks first, from the end."""
+    script = tuple(violation.script)
     starts = [place for place, step in enumerate(script) if step["do"] == "start"]
     for first, last in zip(starts, [*starts[1:], len(script)], strict=True):
         if len(starts) > 1:
@@ -113,8 +120,9 @@ def _fewer_actions(violation: Violation) -> Iterator[Script]:
             yield (start, *steps[:first], *steps[first + size :])
 
 
-def _plainer(script: Script) -> Iterator[Script]:
+def _plainer(violation: Violation) -> Iterator[Script]:
     """Yield the script with one thing in it made plain."""
+    script = tuple(violation.script)
     if script[0].get("mode") == "workflow":
         yield _without_workflow(script)
     for place, step in enumerate(script):
