@@ -90,9 +90,7 @@ class PromptMessage(Struct, frozen=True):
     @property
     def body(self) -> str:
         """The message as it is stored: its text, or JSON where there is more than that to it."""
-        if not (self.calls or self.call_id):
-            return self.text
-        return json.encode(self).decode()
+        return json.encode(self).decode() if self.calls or self.call_id else self.text
 
 
 NoticeKind = Literal["retry", "fallback", "prices"]

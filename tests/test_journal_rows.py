@@ -242,8 +242,9 @@ def test_memory_of_bodies_is_bounded() -> None:
         staging.stage(str(number))
     assert staging.stage(str(REMEMBERED)).n == REMEMBERED
     assert staging.stage("0").n == REMEMBERED + 1
-    places = [staging.stage_message(f"system {number}").n for number in range(40)]
-    assert [staging.stage_message(f"system {number}").n for number in range(40)] == places
+    messages = [f"system {number}" for number in range(40)]
+    places = [told["n"] for told in staging.stage_messages(messages)]
+    assert [told["n"] for told in staging.stage_messages(messages)] == places
 
 
 # -- labels --------------------------------------------------------------------------------------------------------

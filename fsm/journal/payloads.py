@@ -8,7 +8,7 @@ row that stays says nothing about what was erased. A body is stored once within 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -124,14 +124,17 @@ class Stager:
             self.remember(content, reference)
         return reference
 
-    def stage_message(self, body: str) -> StoredText:
-        """Return the reference of a prompt's message; most messages come again with the next request, and are not hashed then."""
-        reference = self._messages.get(body)
-        if reference is None:
-            if len(self._messages) >= MESSAGES:
-                self._messages.clear()
-            reference = self._messages[body] = self.stage(body)
-        return reference
+    def stage_messages(self, bodies: Iterable[str]) -> list[dict[str, Any]]:
+        """Return how a row refers to a prompt's messages; most come again with the next request, and are not hashed then."""
+        known, found = self._messages, []
+        for body in bodies:
+            reference = known.get(body)
+            if reference is None:
+                if len(known) >= MESSAGES:
+                    known.clear()
+                reference = known[body] = self.stage(body)
+            found.append(self.reference(reference))
+        return found
 
     def reference(self, stored: StoredText) -> dict[str, Any]:
         """Return how a row refers to a payload: with its digest the first time, later by its number alone."""

@@ -107,7 +107,7 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
     asked: dict[str, Any] = {
         "kind": kind,
         "model": model.name,
-        "prompt": [stager.reference(stager.stage_message(message.body)) for message in messages],
+        "prompt": stager.stage_messages(message.body for message in messages),
     }
     if request.attempt:
         asked["attempt"] = request.attempt

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 import orjson
@@ -394,21 +395,22 @@ class PromptBuilder:
         return self._history_text(run.memory.history[:-1])
 
     def _history_text(self, own: tuple[Message, ...], told: Sequence[str] = ()) -> str:
-        texts = [action.text for action in self._rendered(reversed((*self._spec.history, *own)))]
-        return history_text([*told, *texts], self._spec.limits.history_chars)
+        newest = chain(reversed(own), reversed(self._spec.history))
+        texts = (action.text for action in self._rendered(newest))  # only as many as there is room for
+        return history_text(chain(told, texts), self._spec.limits.history_chars)
 
     def _rendered(self, messages: Iterable[Message]) -> Iterator[_Action]:
         """Yield each action as prompts tell it, rendered once."""
         known = self._actions
         for message in messages:
-            place = id(message)  # pure: the message is kept beside what it was rendered to
-            if place not in known:
+            action = known.get(id(message))  # pure: the message is kept beside what it was rendered to
+            if action is None:
                 if len(known) > 200:
                     known.clear()
-                known[place] = _Action(
+                action = known[id(message)] = _Action(
                     message, message_text(message), _index_line(message), step_text(message)
                 )
-            yield known[place]
+            yield action
 
 
 def _results_read(run: Run, selection: Selection, schema: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
@@ -41,7 +42,7 @@ class Part(Struct, frozen=True):
     required: bool = True
 
 
-class Form(Struct, frozen=True):
+class Form(Struct, frozen=True, dict=True):
     """
     The form of one kind of reply: one object, or one of several.
 
@@ -52,7 +53,7 @@ class Form(Struct, frozen=True):
 
     alternatives: tuple[tuple[str, tuple[Part, ...]], ...]
 
-    @property
+    @cached_property
     def words(self) -> str:
         """The form as the prompt shows it, a line for each alternative that has words of its own."""
         lines = []
@@ -62,9 +63,9 @@ class Form(Struct, frozen=True):
                 lines.append(f"{lead}{{{shown}}}")
         return "\n".join(lines)
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
-        """JSON Schema of the reply: an object, or ``anyOf`` several."""
+        """JSON Schema of the reply: an object, or ``anyOf`` several; the same one each time, which nobody changes."""
         objects = [
             {
                 "type": "object",
