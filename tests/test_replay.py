@@ -431,6 +431,20 @@ def test_a_forged_request_is_found(forged: Altered) -> None:
             assert found.keys() == {row["seq"] for row in changed}
 
 
+@pytest.mark.parametrize("told", [{"digest": "0" * 64}, {"bytes": 1}])
+def test_a_digest_or_size_that_a_request_gives_its_message_is_compared(
+    told: dict[str, Any], forged: Altered
+) -> None:
+    """With every message, also one whose text has been compared for a row before."""
+    asked = [row["seq"] for row in forged.rows() if row["request"].get("prompt")]
+    for seq in asked:
+        for place in (0, -1):
+            rows = forged.rows()
+            rows[seq]["request"]["prompt"][place] |= told
+            forged.write(rows)
+            assert fields(forged.replay()) == {seq: {"request.prompt"}}
+
+
 def test_a_forged_memory_is_found(forged: Altered) -> None:
     """What a transition set, slot by slot; but for a tool's result, which came from outside."""
     connection = sqlite3.connect(forged.path)

@@ -145,8 +145,12 @@ class RunResources:
         known = self._offer_forms.get(kind)
         if known is None or known[0] is not offer:
             # a selection chooses of actions and documents, a refinement of actions alone, which stay as they are
-            key: object = offer if kind == "selection" else (kind, offer.names)
-            known = self._offer_forms[kind] = offer, self._kept_form(key, kind, run)
+            form = (
+                self._form(kind, run)
+                if kind == "selection"
+                else self._kept_form((kind, offer.names), kind, run)
+            )
+            known = self._offer_forms[kind] = offer, form
         return known[1]
 
     def _kept_form(self, key: object, kind: RequestKind, run: Run) -> Form:

@@ -134,7 +134,9 @@ def compare_request(
     ):
         yield Divergence(row.seq, f"request.{name}", short(str(row.request[name])), "(nothing)")
     messages = kit.messages(request.kind, run)
-    size = prompt_bytes(messages, kit.offered(request.kind, run))
+    size = 0
+    if run.spec.limits.reply_tokens is not None:
+        size = prompt_bytes(messages, kit.offered(request.kind, run))
     yield from _compare_reservation(run, row, size)
     recorded = row.request.get("prompt", ())
     if len(messages) != len(recorded):

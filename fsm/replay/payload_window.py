@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..journal.payloads import Payload
 from ..journal.reader import JournalReader
@@ -31,6 +31,7 @@ class PayloadWindow:
         self.missed = False
         self._journal = journal
         self._kept: dict[tuple[int, int], Payload] = {}
+        self._known: dict[int, _Known] = {}
 
     def payload(self, run: int, n: int) -> Payload:
         """
@@ -56,10 +57,35 @@ class PayloadWindow:
 
     def is_text(self, payload: Payload, place: Mapping[str, Any], text: str) -> bool:
         """Whether the payload that *place* refers to is *text*: by its salted digest, and its size where that is told."""
-        data = text.encode("utf-8", "surrogatepass")
-        body = data if isinstance(payload.body, bytes) else text
-        if payload.salt is None or payload.body != body or place.get("bytes", len(data)) != len(data):
-            return False
-        content, media_type = payload.salt + sha256(data).digest(), payload.media_type.encode()
-        digests = [sha256(content + kind + media_type).hexdigest() for kind in (b"T", b"B")]
-        return place.get("digest", payload.digest.hex()) in digests
+        known = self._known.get(payload.n)
+        if (
+            known is None or known.payload is not payload or known.text != text
+        ):  # else it was looked at before
+            if (known := _known_text(payload, text)) is None:
+                return False
+            if len(self._known) > KEPT:
+                self._known.clear()
+            self._known[payload.n] = known
+        return (
+            place.get("bytes", known.size) == known.size and place.get("digest", known.own) in known.digests
+        )
+
+
+class _Known(NamedTuple):
+    """A payload with the text that it holds: its size in bytes, its own digest, and those that are right."""
+
+    payload: Payload
+    text: str
+    size: int
+    own: str
+    digests: tuple[str, str]
+
+
+def _known_text(payload: Payload, text: str) -> _Known | None:
+    """Return what is known of a payload that holds *text*, None when it does not."""
+    data = text.encode("utf-8", "surrogatepass")
+    if payload.salt is None or payload.body != (data if isinstance(payload.body, bytes) else text):
+        return None
+    content, media_type = payload.salt + sha256(data).digest(), payload.media_type.encode()
+    digests = tuple(sha256(content + kind + media_type).hexdigest() for kind in (b"T", b"B"))
+    return _Known(payload, text, len(data), payload.digest.hex(), (digests[0], digests[1]))

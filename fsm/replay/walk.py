@@ -238,8 +238,9 @@ class ReplayWalk:
             return None
         if self.kit.spec is not run.spec:  # its first phase has chosen the mode or the limits
             self.kit = self._resources(run.spec)
+        request = request_at(run, row)
         with self._reading(row, "request", "request"):
-            for item in compare_request(self.store, self.kit, run, row, request_at(run, row)):
+            for item in compare_request(self.store, self.kit, run, row, request):
                 self._tell(item)
         self.store.missed = False  # a prompt decides nothing
         self._tell_unbound(run, row)
@@ -248,9 +249,8 @@ class ReplayWalk:
             outcome = recorded_outcome(self.store, run, row)
             sure = not self.store.missed
             moment = Moment(row.at, row.time_us - run.counters.time_us)
-            derived = decide(
-                run, outcome, moment, self.kit, given=self._given(run, row), fresh=self._fresh(run, row)
-            )
+            given, fresh = self._given(run, row), self._fresh(run, row)
+            derived = decide(run, outcome, moment, self.kit, request, given=given, fresh=fresh)
             if isinstance(outcome, Ended):
                 for item in compare_result(self.store, self.kit, run, row, outcome):
                     self._tell(item, sure=sure)

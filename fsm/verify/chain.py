@@ -12,10 +12,22 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
+from msgspec import DecodeError
+
 from ...states.run.phase_names import PHASES
 from ..journal.record import canonical_sorted
 from .machines import STANDARD_WALK, Edge, Walked, may_be_own, walked_by
-from .references import ERASED, Claim, Promised, is_number, json_object, promised_documents, references
+from .references import (
+    ERASED,
+    Claim,
+    Promised,
+    is_number,
+    json_object,
+    named_change,
+    promised_documents,
+    references,
+    refers_to_nothing,
+)
 
 _KNOWN = ("guards", "counters", "request", "outcome")
 """Columns whose texts come again and again."""
@@ -130,7 +142,7 @@ class ChainWalk:
                     edges = self.machine.edges
             if source != state or (source, trigger, dest) not in edges:
                 self._check_place(own_seq, state, (source, trigger, dest))
-            number = self._read(own_seq, "change", change).get("n", -1)
+            number = self._read_change(own_seq, change)
             if not is_number(number) or number < self.count:
                 self._say(own_seq, "its change is not a payload of its own")
             else:
@@ -162,14 +174,27 @@ class ChainWalk:
             return
         self._say(seq, f"{trigger} from {source} to {dest} is not in the table here")
 
+    def _read_change(self, seq: int, text: str) -> Any:
+        """Take note of the payload that a row's change is in; return its number, which may be anything where the row was changed."""
+        try:
+            named = named_change(text)
+        except DecodeError:
+            return self._read(seq, "change", text).get("n", -1)
+        self.claim(seq, named.n, (named.digest, None))
+        return named.n
+
     def _read(self, seq: int, name: str, text: str) -> dict[str, Any]:
-        """Take note of the payloads that a column of a row refers to; return its object, an empty one without one."""
+        """Take note of the payloads that a column of a row refers to; return its object, an empty one where it refers to none."""
+        if refers_to_nothing(text):
+            return {}
         data = json_object(text)
         if data is None:
             self._say(seq, f"{name} is not a JSON object")
             return {}
         for reference in references(data):
-            self.claim(seq, reference["n"], (reference.get("digest"), reference.get("bytes")))
+            number, claim = reference["n"], (reference.get("digest"), reference.get("bytes"))
+            if number >= self.count or claim != (None, None):
+                self.claim(seq, number, claim)
         if name == "request" and "spec" in data:
             self._amend(data["spec"])
         recalled = data.get("payloads")

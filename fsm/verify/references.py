@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import orjson
+from msgspec import DecodeError, Meta, Struct
+from msgspec.json import Decoder
 
 from ..journal.record import label_columns
 
@@ -13,6 +15,34 @@ Claim: TypeAlias = tuple[Any, Any]
 
 Columns: TypeAlias = tuple[Any, ...]
 """Label, position, name, media type, size, digest and payload of a document: the columns of its row, in order."""
+
+
+class _Named(Struct, forbid_unknown_fields=True, gc=False):
+    """The column ``change`` as it is written: number and digest of a payload, and nothing else."""
+
+    n: Annotated[int, Meta(ge=0, lt=2**32)]
+    digest: str
+
+
+class _Object(Struct, gc=False):
+    """Any JSON object; nothing of it is kept."""
+
+
+named_change = Decoder(_Named).decode
+"""Reads the column ``change`` as it is written; whatever it refuses is read in full."""
+
+_check_object = Decoder(_Object).decode
+
+
+def refers_to_nothing(text: str) -> bool:
+    """Whether *text* is a JSON object without any key that could name a payload, found without reading what is in it."""
+    if '"n"' in text or '"payloads"' in text or "\\" in text:
+        return False
+    try:
+        _check_object(text)
+    except DecodeError:
+        return False
+    return True
 
 
 def json_object(text: str | bytes) -> dict[str, Any] | None:
@@ -28,13 +58,14 @@ def references(data: Any) -> list[dict[str, Any]]:
     """Return every reference to a payload within JSON: an object with a number ``n``."""
     found, left = [], [data]
     for item in left:  # which grows meanwhile
-        values = item
         if type(item) is dict:
-            if is_number(item.get("n")):
+            number = item.get("n")
+            if type(number) is int and 0 <= number < 2**32:  # `is_number`, without a call
                 found.append(item)
-                continue
-            values = item.values()
-        left += [value for value in values if type(value) is dict or type(value) is list]
+            else:
+                left += item.values()
+        elif type(item) is list:
+            left += item
     return found
 
 
