@@ -445,6 +445,17 @@ def test_a_digest_or_size_that_a_request_gives_its_message_is_compared(
             assert fields(forged.replay()) == {seq: {"request.prompt"}}
 
 
+def test_a_message_that_was_another_one_before_is_compared(forged: Altered) -> None:
+    """The payload of the first message is known when the second is said to be the same."""
+    for place, row in enumerate(forged.rows()):
+        if len(row["request"].get("prompt", ())) > 1:
+            rows = forged.rows()
+            prompt = rows[place]["request"]["prompt"]
+            prompt[1] = {"n": prompt[0]["n"]}
+            forged.write(rows)
+            assert fields(forged.replay()) == {row["seq"]: {"request.prompt"}}
+
+
 def test_a_forged_memory_is_found(forged: Altered) -> None:
     """What a transition set, slot by slot; but for a tool's result, which came from outside."""
     connection = sqlite3.connect(forged.path)
