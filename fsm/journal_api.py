@@ -21,11 +21,11 @@ from ..states.run.phase_names import PHASES
 from ..states.run.spec import Spec
 from .explain.calls import RunCall, calls_of
 from .journal.erasure_log import Erasure, erasures_of
-from .journal.file import Durability
 from .journal.leases import LEASE_S
 from .journal.payloads import Payload
 from .journal.reader import JournalReader
 from .journal.rows import RunRow, StoredDocument, Transition
+from .journal.sqlite.file import Durability
 from .journal.store import JournalStore
 
 if TYPE_CHECKING:

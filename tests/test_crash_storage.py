@@ -14,7 +14,7 @@ import pytest
 
 from paor import PaorError
 from paor.errors import JournalError, JournalFull
-from paor.fsm.journal import file as journal_file
+from paor.fsm.journal.sqlite import file as journal_file
 
 from .crash.cases import finished_by, lost_rows, settled, started_by
 from .crash.comparing import differences

@@ -18,7 +18,7 @@ import pytest
 
 from paor import Journal, replay
 from paor.cli import main
-from paor.fsm.journal.migrations import newest, oldest
+from paor.fsm.journal.sqlite.migrations import newest, oldest
 from paor.fsm.transfer.export import export_runs, in_order, line_bytes
 
 from .pages import ROOT

@@ -21,9 +21,9 @@ from sqlite_utils import Database
 import paor
 from paor import Document, Journal, tool
 from paor.errors import JournalError, JournalTooNew, NotAJournal, UnknownRun, UsageError
-from paor.fsm.journal import migrations
-from paor.fsm.journal.file import ours
-from paor.fsm.journal.migrations import APPLICATION_ID, newest
+from paor.fsm.journal.sqlite import migrations
+from paor.fsm.journal.sqlite.file import ours
+from paor.fsm.journal.sqlite.migrations import APPLICATION_ID, newest
 from paor.states.run.spec import Spec
 from paor.testing import SeededIds
 
@@ -507,8 +507,8 @@ def test_a_journal_stays_the_same_file(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_verify_gives_up_on_a_file_that_never_rests(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After three attempts, with an error and not with defects that are none; wherever it was when it noticed."""
-    from paor.fsm.journal import file as journal_file
     from paor.fsm.journal import reader as journal_reading
+    from paor.fsm.journal.sqlite import file as journal_file
 
     for steady in range(10):
         asked = [0]
@@ -661,7 +661,7 @@ def test_sqlite_refusing_to_switch_to_the_log_is_tried_again_and_at_last_told(
 
 def test_only_a_locked_file_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any other error would be the same the next time."""
-    from paor.fsm.journal.file import _use_log
+    from paor.fsm.journal.sqlite.file import _use_log
 
     class Refusing:
         def __init__(self, *names: str) -> None:

@@ -17,8 +17,8 @@ from sqlite_utils import Database
 from paor import Journal, replay
 from paor.cli import main
 from paor.errors import JournalTooNew, JournalTooOld
-from paor.fsm.journal import migrations
-from paor.fsm.journal.migrations import STEPS, Migration
+from paor.fsm.journal.sqlite import migrations
+from paor.fsm.journal.sqlite.migrations import STEPS, Migration
 
 from .pages import ROOT
 from .stored import query
@@ -98,7 +98,7 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(path: Path, monkeypatch: py
 CHILD = """
 import os, signal, sys, time
 from paor import Journal
-from paor.fsm.journal import migrations
+from paor.fsm.journal.sqlite import migrations
 
 def apply(connection):
     connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT) STRICT")

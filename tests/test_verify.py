@@ -323,7 +323,7 @@ def test_any_edit_is_found_by_both_and_named_by_its_place(seed: int, small: byte
 
 def columns_of_tables() -> list[tuple[str, str]]:
     """Return every column of every table."""
-    from paor.fsm.journal.file import open_writer
+    from paor.fsm.journal.sqlite.file import open_writer
 
     connection = open_writer(":memory:", durability="off", busy_timeout_s=1)
     return [(table, row[1]) for table in TABLES for row in connection.execute(f"PRAGMA table_info({table})")]

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ...states.base.errors import JournalBusy, LeaseHeld, UsageError
 from ..journal.erasure_log import REASON, chained_erasure, erasures_of, ranges_text, root_of
-from ..journal.file import transaction, translate_errors
 from ..journal.leases import now_us
 from ..journal.record import NO_LABELS, canonical
 from ..journal.rows import RunRow, StoredDocument
+from ..journal.sqlite.file import transaction, translate_errors
 from .plan import (
     ErasurePlan,
     documents_named,
@@ -145,7 +145,7 @@ def _plan(journal: JournalStore, row: RunRow, selection: _Selection) -> ErasureP
         for run in sorted(family(journal.reader, row)):
             plan.doom_run(run)
         return plan
-    everywhere = [run for (run,) in journal.reader.query("SELECT run FROM specs ORDER BY run")]
+    everywhere = journal.reader.index.numbers()
     plan = ErasurePlan(journal.reader, everywhere)
     for document in documents:
         plan_document(plan, row.run, document)
@@ -175,9 +175,8 @@ def _decide_runs(
 
 def _ids(journal: JournalStore, runs: Iterable[int]) -> tuple[str, ...]:
     """Return ids of runs by their numbers, in the order of these."""
-    return tuple(
-        journal.reader.query("SELECT run_id FROM specs WHERE run = ?", (run,))[0][0] for run in sorted(runs)
-    )
+    names = journal.reader.index.names(list(runs))
+    return tuple(names[run] for run in sorted(names))
 
 
 def _claim(journal: JournalStore, connection: sqlite3.Connection, run: int, force: bool) -> None:
@@ -247,16 +246,11 @@ def family(journal: JournalReader, row: RunRow) -> set[int]:
     """Return the numbers of all runs that a run shares texts with by its making, itself among them."""
     links: dict[str, set[str]] = {}
     numbers: dict[str, int] = {}
-    found = journal.query(
-        "SELECT specs.run, run_id, workflow_id, parent_run_id, CASE WHEN json_valid(body) THEN body ->> '$.fallback_for' END"
-        " FROM specs LEFT JOIN payloads ON payloads.id = (specs.run << 32 | spec_payload)"
-    )
-    for run, run_id, *others in found:
+    for run, run_id, others in journal.index.links():
         numbers[run_id] = run
         for other in others:
-            if isinstance(other, str) and other:
-                links.setdefault(run_id, set()).add(other)
-                links.setdefault(other, set()).add(run_id)
+            links.setdefault(run_id, set()).add(other)
+            links.setdefault(other, set()).add(run_id)
     reached, left = {row.run_id}, [row.run_id]
     while left:
         for other in links.get(left.pop(), ()):

@@ -60,11 +60,7 @@ class ErasurePlan:
 
     def doom_run(self, run: int) -> None:
         """Erase every payload of a run."""
-        rows = self.journal.query(
-            "SELECT n FROM payloads WHERE id BETWEEN ? AND ? AND body IS NOT NULL",
-            (run << 32, run << 32 | (2**32 - 1)),
-        )
-        self.doomed.setdefault(run, set()).update(n for (n,) in rows)
+        self.doomed.setdefault(run, set()).update(self.journal.numbers_of_payloads(run, erased=False))
 
     def search(self, texts: Iterable[str | bytes]) -> None:
         """Erase whatever holds an excerpt of one of these."""
@@ -176,17 +172,21 @@ def named_with(journal: JournalReader, run: int, numbers: Collection[int]) -> li
     if not numbers:
         return []
     spec = journal.root_columns(run)["spec_payload"]
-    rows = journal.query(
-        "SELECT CASE WHEN json_valid(change) THEN change ->> '$.n' END FROM transitions"
-        " WHERE id BETWEEN ? AND ? AND \"trigger\" = 'execute'",
-        (run << 32, run << 32 | (2**32 - 1)),
-    )
-    naming = {spec, *(n for (n,) in rows)}
+    changes = journal.columns(run, ("change",), ("execute",))
+    naming = {spec, *(_number_in(change) for (change,) in changes)}
     return [
         number
         for n in sorted(naming.intersection(numbers))
         for number in _numbers_named(journal.find_payload(run, n), spec=n == spec)
     ]
+
+
+def _number_in(change: object) -> object:
+    """Return the number of the payload that a row's change is in, None where that cannot be read."""
+    try:
+        return orjson.loads(change)["n"] if isinstance(change, str) else None
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _numbers_named(payload: Payload | None, *, spec: bool) -> list[int]:

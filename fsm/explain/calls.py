@@ -116,15 +116,9 @@ def _ends(journal: JournalReader, run: RunRow) -> list[int]:
     found: list[int] = []
     last = run.head_seq
     for part in reversed(journal.lineage(run.run)):
-        found += [seq for (seq,) in journal.query(_SELECT_ENDS, (part.run, part.first_seq, max(last, 0)))]
+        found += [seq for (seq,) in journal.columns(part.run, ("seq",), ENDS, part.first_seq, max(last, 0))]
         last = min(last, part.first_seq - 1)
     return sorted(found)
-
-
-_SELECT_ENDS = (
-    "SELECT id & 0xffffffff FROM transitions WHERE id BETWEEN (?1 << 32 | ?2) AND (?1 << 32 | ?3)"
-    f""" AND "trigger" IN ({", ".join(f"'{name}'" for name in ENDS)})"""
-)
 
 
 class CallReader:

@@ -21,12 +21,12 @@ from ...states.records.actions import DocumentRef
 from ...states.records.outcomes import Outcome
 from ...states.run.phase_names import FINAL
 from ...states.run.state import Change
-from ..journal.file import damage_told
 from ..journal.lineage import SharedPart, part_with
 from ..journal.payloads import content_key
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import Transition
+from ..journal.sqlite.file import damage_told
 from ..replay.comparison import first_line
 from ..replay.restore import run_before
 from .divergence import (

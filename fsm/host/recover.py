@@ -23,15 +23,6 @@ from ..results.result import Result
 OptionsOfRun = Callable[[RunRow], ResumeOptions]
 """Returns what a run is resumed with, such as its connections, which are never in a journal."""
 
-_OWED = """
-SELECT run_id FROM specs LEFT JOIN payloads ON payloads.id = (specs.run << 32 | spec_payload)
-WHERE specs.run IN (SELECT run FROM transitions WHERE dest IN ('Done', 'Failed') AND dest = 'Failed')
-AND (parent_run_id IS NOT NULL OR CASE WHEN json_valid(body) THEN body ->> '$.fallback' END IS NOT NULL)
-AND NOT EXISTS (SELECT 1 FROM specs AS later WHERE later.workflow_id = specs.workflow_id
-                AND later.round = specs.round AND later.task = specs.task AND later.run > specs.run)
-"""
-"""Failed runs that may have been about to be started again in another mode when their driver was lost."""
-
 
 @dataclass(frozen=True, slots=True)
 class Recovery(Sequence[Result]):
@@ -66,7 +57,7 @@ def stranded(runner: Runner) -> list[RunRow]:
     running, waiting = journal.runs(status="running"), journal.runs(status="waiting")
     workflows = {(row.workflow_id, row.round) for row in (*running, *waiting) if row.task == 0}
     found = [*running, *(row for row in waiting if _goes_on(runner, row))]
-    found += [journal.run(run_id) for (run_id,) in journal.query(_OWED)]
+    found += [journal.run(run_id) for run_id in journal.index.maybe_replaced()]
     return sorted(
         row
         for row in found

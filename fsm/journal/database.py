@@ -13,8 +13,8 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 from ...states.base.errors import JournalError
-from .file import Identity, has_log, identity, open_reader, translate_errors
 from .group_commit import Committer
+from .sqlite.file import Identity, has_log, identity, open_reader, translate_errors
 
 if TYPE_CHECKING:
     from sqlite_utils import Database

@@ -19,9 +19,9 @@ from contextlib import suppress
 from msgspec import Struct
 
 from ...states.base.errors import InternalError, JournalBusy, JournalError, LeaseLost, PaorError
-from .file import ours
 from .payloads import Payload
 from .record import COLUMNS, Row
+from .sqlite.file import ours
 
 INSERT_PAYLOAD = (
     "INSERT INTO payloads (id, run, n, media_type, digest, salt, body) VALUES (?, ?, ?, ?, ?, ?, ?)"

@@ -23,8 +23,8 @@ from pathlib import Path
 from ...states.base.errors import JournalDamaged, LeaseHeld
 from ...states.run.phase_names import EXECUTING
 from .cancel_requests import CancelWatch
-from .file import place_of, transaction, translate_errors
 from .group_commit import Committer
+from .sqlite.file import place_of, transaction, translate_errors
 
 LEASE_S = 30.0
 """Seconds without renewal after which an owner that cannot be proven dead is replaced."""

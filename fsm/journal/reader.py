@@ -18,12 +18,13 @@ from ...states.base.errors import Erased, JournalBusy, JournalDamaged, JournalEr
 from ...states.run.phase_names import DONE, FAILED
 from ...states.run.spec import Spec
 from ...states.run.state import Change
-from .file import Identity, damage_told, has_log, identity, open_reader, place_of, translate_errors
 from .group_commit import Committer
 from .lineage import SharedPart, part_with, parts_of
 from .payloads import Payload
 from .record import COLUMNS, root_hash
 from .rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
+from .run_index import RunIndex
+from .sqlite.file import Identity, damage_told, has_log, identity, open_reader, place_of, translate_errors
 
 _ROW = ", ".join(f'"{name}"' for name in COLUMNS)
 _SELECT_ROWS = f"SELECT {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id"
@@ -73,6 +74,11 @@ class JournalReader:
     def reader(self) -> JournalReader:
         """Itself, so that a snapshot can be given wherever a host gives its `fsm.journal_api.Journal`."""
         return self
+
+    @property
+    def index(self) -> RunIndex:
+        """What is asked of many runs at once."""
+        return RunIndex(self.query)
 
     @property
     def written(self) -> int:
@@ -223,6 +229,29 @@ class JournalReader:
         """Return the own rows of run number *run*, from *first* to *last*, as plain tuples."""
         return self.query(_SELECT_ROWS, (run << 32 | first, run << 32 | last))
 
+    def columns(
+        self,
+        run: int,
+        names: Sequence[str],
+        triggers: Sequence[str] = (),
+        first: int = 0,
+        last: int = 2**32 - 1,
+    ) -> list[tuple[Any, ...]]:
+        """
+        Return some columns of the own rows of run number *run*, in order.
+
+        Args:
+            run: The run's number.
+            names: Of the columns.
+            triggers: Only rows with one of these; none for all.
+            first, last: Only rows from one number to the other.
+        """
+        assert set(names) <= set(COLUMNS), "columns of a row"
+        shown = ", ".join(f'"{name}"' for name in names)
+        only = f' AND "trigger" IN ({", ".join("?" * len(triggers))})' if triggers else ""
+        sql = f"SELECT {shown} FROM transitions WHERE id BETWEEN ? AND ?{only} ORDER BY id"
+        return self.query(sql, (run << 32 | first, run << 32 | last, *triggers))
+
     def root_columns(self, run: int) -> dict[str, Any]:
         """Return the columns of a run that never change."""
         values = self.query(f"SELECT {', '.join(ROOT_COLUMNS)} FROM specs WHERE run = ?", (run,))[0]
@@ -278,6 +307,13 @@ class JournalReader:
         if not rows and (part := part_with(self.lineage(run), "first_payload", n)).run != run:
             rows = self.query(sql, (part.run << 32 | n,))
         return Payload(*rows[0]) if rows else None
+
+    def numbers_of_payloads(
+        self, run: int, *, erased: bool, first: int = 0, last: int = 2**32 - 1
+    ) -> list[int]:
+        """Return the numbers of a run's payloads, of those that were erased or of those that were not."""
+        sql = f"SELECT n FROM payloads WHERE id BETWEEN ? AND ? AND body IS {'' if erased else 'NOT '}NULL"
+        return [n for (n,) in self.query(sql, (run << 32 | first, run << 32 | last))]
 
     def payloads_at(self, run: int, first: int, count: int) -> list[Payload]:
         """Return *count* payloads of a run from number *first* on, fewer where there are no more."""

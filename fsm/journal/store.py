@@ -15,13 +15,13 @@ from ...states.base.errors import JournalError, LeaseHeld, UsageError
 from ...states.records.actions import DocumentRef, StoredText
 from ...states.run.spec import Spec
 from .database import DatabaseOfJournal
-from .file import SYNCHRONOUS, Durability, open_reader, open_writer, place_of
 from .group_commit import INSERT_DOCUMENT, INSERT_PAYLOAD, Committer, Entry, WriterPool
 from .leases import LEASE_S, LeaseBook
 from .payloads import Payload
 from .reader import JournalReader
 from .record import label_columns, root_hash
 from .rows import document_row
+from .sqlite.file import SYNCHRONOUS, Durability, open_reader, open_writer, place_of
 
 
 class KeyTaken(Exception):

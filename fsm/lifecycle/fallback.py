@@ -68,17 +68,15 @@ def is_owed(journal: JournalReader, run: Run) -> bool:
     if fallback_spec(run, "") is None:
         return False
     spec = run.spec
-    sql = "SELECT count(*) FROM specs WHERE workflow_id = ? AND round = ? AND task = ? AND run > ?"
-    later = journal.query(sql, (spec.workflow_id, spec.round, spec.task, run.number))
-    return bool(later[0][0] == 0)
+    later = journal.index.of_workflow(spec.workflow_id, round=spec.round, task=spec.task, after=run.number)
+    return not later
 
 
 def stand_in(journal: JournalReader, run_id: str) -> str:
     """Return the run that stands in for a failed one; the run itself when none does."""
     row = journal.run(run_id)
-    sql = "SELECT max(run) FROM specs WHERE workflow_id = ? AND round = ? AND task = ? AND run > ?"
-    ((later,),) = journal.query(sql, (row.workflow_id, row.round, row.task, row.run))
-    return run_id if later is None else str(journal.root_columns(later)["run_id"])
+    later = journal.index.of_workflow(row.workflow_id, round=row.round, task=row.task, after=row.run)
+    return later[-1].run_id if later else run_id
 
 
 def warn_of_legacy(mode: str) -> None:

@@ -295,9 +295,7 @@ def named(options: Mapping[str, Any] | ResumeOptions, question: Question | None)
 
 def _has_settled(journal: JournalReader, run_id: str) -> bool:
     """Return whether a question of a run was answered, in its own rows."""
-    number = journal.run(run_id).run
-    sql = "SELECT 1 FROM transitions WHERE id BETWEEN ? AND ? AND trigger = 'provide' LIMIT 1"
-    return bool(journal.query(sql, (number << 32, number << 32 | 2**32 - 1)))
+    return bool(journal.columns(journal.run(run_id).run, ("seq",), ("provide",)))
 
 
 def _was_asked(journal: JournalReader, run_id: str, name: str) -> bool:

@@ -324,8 +324,10 @@ def _output_of(
 
 def runs_of(journal: JournalReader, workflow_id: str, round: int | None = None) -> list[tuple[str, int, int]]:
     """Return run id, round and task of the runs of a workflow, in the order in which they were started."""
-    sql = "SELECT run_id, round, task FROM specs WHERE workflow_id = ? AND (? IS NULL OR round = ?) ORDER BY run"
-    return journal.query(sql, (workflow_id, round, round))
+    return [
+        (found.run_id, found.round, found.task)
+        for found in journal.index.of_workflow(workflow_id, round=round)
+    ]
 
 
 def _task_run(journal: JournalReader, position: WorkflowPosition) -> str | None:

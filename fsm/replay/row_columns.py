@@ -22,12 +22,9 @@ def erased_numbers(journal: JournalReader, run: int) -> dict[int, set[int]]:
     ends = [*(part.first_payload for part in parts[1:]), 2**32]
     found = {}
     for part, end in zip(parts, ends, strict=True):
-        rows = journal.query(
-            "SELECT n FROM payloads WHERE id BETWEEN ? AND ? AND body IS NULL",
-            (part.run << 32 | part.first_payload, (part.run << 32) + end - 1),
-        )
-        if rows:
-            found[part.run] = {n for (n,) in rows}
+        numbers = journal.numbers_of_payloads(part.run, erased=True, first=part.first_payload, last=end - 1)
+        if numbers:
+            found[part.run] = set(numbers)
     return found
 
 

@@ -21,11 +21,7 @@ from ..journal.rows import RunRow
 from ..lifecycle.subruns import open_question
 from ..replay.restore import restore_run
 
-_USED = "SELECT step, tokens_in + tokens_out, cost_micro, time_us FROM transitions WHERE id = (? << 32 | ?)"
-_CALLS = (
-    """SELECT request ->> '$.tool', sum("trigger" = 'execute'), sum("trigger" IN ('refuse', 'withhold') OR NOT coalesce(guards ->> '$.action_allowed', 1))"""
-    """ FROM transitions WHERE id BETWEEN (?1 << 32 | ?2) AND (?1 << 32 | ?3) GROUP BY 1"""
-)
+_USED = ("step", "tokens_in", "tokens_out", "cost_micro", "time_us")
 
 
 def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
@@ -38,8 +34,9 @@ def line_with(journal: JournalReader, row: RunRow, question: Question | None) ->
     spec = spec_data(journal, row)
     steps = tokens = cost = time_us = 0
     for part in reversed(journal.lineage(row.run)):
-        if found := journal.query(_USED, (part.run, row.head_seq)):
-            steps, tokens, cost, time_us = found[0]
+        if found := journal.columns(part.run, _USED, (), row.head_seq, row.head_seq):
+            steps, tokens_in, tokens_out, cost, time_us = found[0]
+            tokens = tokens_in + tokens_out
             break
     tools, calls, refused = _calls(journal, row)
     if question is not None and question.tool is not None:
@@ -95,9 +92,11 @@ def _calls(journal: JournalReader, row: RunRow) -> tuple[list[str], int, int]:
     calls = refused = 0
     last = row.head_seq
     for part in reversed(journal.lineage(row.run)):
-        for tool, made, held in journal.query(_CALLS, (part.run, part.first_seq, max(last, 0))):
-            calls, refused = calls + made, refused + held
-            if tool:
+        found = journal.columns(part.run, ("trigger", "guards", "request"), (), part.first_seq, max(last, 0))
+        for trigger, guards, request in found:
+            calls += trigger == "execute"
+            refused += trigger in ("refuse", "withhold") or '"action_allowed":false' in guards
+            if '"tool"' in request and (tool := orjson.loads(request).get("tool")):
                 tools[tool] = None
         last = part.first_seq - 1
     return sorted(tools), calls, refused

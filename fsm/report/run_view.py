@@ -14,10 +14,10 @@ from ...states.run.spec import Spec
 from ..diagrams.playable import playable
 from ..explain.calls import RunCall, change_of
 from ..journal.erasure_log import erasures_of, numbers_of, ranges_of
-from ..journal.file import damage_told
 from ..journal.lineage import part_with
 from ..journal.reader import JournalReader
 from ..journal.rows import StoredDocument, Transition, transition_of
+from ..journal.sqlite.file import damage_told
 from ..lifecycle.subruns import runs_of
 from ..machine.machine import MACHINE, Machine
 from ..replay.machines import machines_of
@@ -356,8 +356,7 @@ class RunView:
         return found
 
     def _forks(self) -> list[dict[str, Any]]:
-        sql = "SELECT run_id, parent_seq FROM specs WHERE parent_run_id = ? ORDER BY run"
-        return [{"id": run_id, "seq": seq} for run_id, seq in self.journal.query(sql, (self.run_id,))]
+        return [{"id": run_id, "seq": seq} for run_id, seq in self.journal.index.forks(self.run_id)]
 
     def _tasks(self) -> list[dict[str, Any]]:
         if self.row.task != 0:

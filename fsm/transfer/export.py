@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from ..erasure.execute import GONE, PLAIN_TYPES
 from ..erasure.plan import named_with
 from ..journal.erasure_log import Erasure, chained_erasure, erasures_of, ranges_text, root_of
-from ..journal.file import damage_told
 from ..journal.record import COLUMNS, canonical
+from ..journal.sqlite.file import damage_told
 from .line_format import FORMAT, VERSION, HeadLine
 from .redaction import Redaction
 
@@ -60,7 +60,7 @@ def line_bytes(line: dict[str, Any]) -> bytes:
 
 def in_order(journal: JournalReader) -> list[str]:
     """Return the ids of all runs in an order that does not depend on the file they are in: by time, then by id."""
-    return [run_id for (run_id,) in journal.query("SELECT run_id FROM specs ORDER BY created_at, run_id")]
+    return journal.index.ids_by_time()
 
 
 def _lines(
@@ -126,7 +126,8 @@ def _erasures(journal: JournalReader, run: int, left_out: set[int], names: list[
     records = erasures_of(journal, run)
     if left_out:
         before = records[-1].hash if records else root_of(journal, run)
-        at = journal.query("SELECT coalesce(ended_at, created_at) FROM runs WHERE run = ?", (run,))[0][0]
+        row = journal.run(journal.index.names([run])[run])
+        at = row.created_at if row.ended_at is None else row.ended_at
         rule = canonical({"by": "redaction", "rules": names})
         records.append(chained_erasure(before, len(records), at, rule, ranges_text(left_out), None))
     return records

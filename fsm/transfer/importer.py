@@ -21,13 +21,13 @@ from msgspec.structs import asdict, astuple
 from ...states.base.errors import JournalConflict, JournalDamaged, LeaseHeld, UsageError
 from ..erasure.plan import json_of
 from ..journal.erasure_log import COLUMNS, erasures_of, root_of
-from ..journal.file import transaction, translate_errors
 from ..journal.group_commit import INSERT_DOCUMENT, INSERT_PAYLOAD, INSERT_ROW, Committer
-from ..journal.migrations import migrate
 from ..journal.payloads import Payload
 from ..journal.reader import JournalReader
 from ..journal.record import NO_LABELS, label_columns, root_hash
 from ..journal.rows import ROOT_COLUMNS
+from ..journal.sqlite.file import transaction, translate_errors
+from ..journal.sqlite.migrations import migrate
 from ..verify.verify import Defect, run_defects
 from .line_format import (
     AnyLine,

@@ -34,7 +34,9 @@ def _shipped_schema() -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
     """Return type and text of every table, view and index of the schema, and a table's condition for rows of wrong types."""
     connection = sqlite3.connect(":memory:")
     try:
-        connection.executescript(files("paor.fsm.journal").joinpath("schema.sql").read_text(encoding="utf-8"))
+        connection.executescript(
+            files("paor.fsm.journal.sqlite").joinpath("schema.sql").read_text(encoding="utf-8")
+        )
         found = connection.execute(
             "SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL"
         ).fetchall()

@@ -85,9 +85,7 @@ def shared_problems(journal: JournalReader, broken: Iterable[tuple[str, str]]) -
         places.setdefault(run_id, []).append(place)
     if not places:
         return
-    for run, run_id in journal.query(
-        "SELECT run, run_id FROM specs WHERE parent_run_id IS NOT NULL ORDER BY run"
-    ):
+    for run, run_id in journal.index.all_forks():
         try:
             parts = journal.lineage(run)
         except JournalDamaged:

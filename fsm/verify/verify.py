@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from ...states.base.errors import JournalBusy, JournalDamaged, JournalError
 from ...states.run.phase_names import DONE, FAILED, PLANNING
 from ..journal.erasure_log import SELECT_ERASURES, Erasure, erasure_problems
-from ..journal.file import translate_errors
 from ..journal.record import SORTED_COLUMNS, root_hash
 from ..journal.rows import ROOT_COLUMNS
+from ..journal.sqlite.file import translate_errors
 from .chain import ChainWalk, Found
 from .file import (
     Problem,

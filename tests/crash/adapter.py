@@ -15,7 +15,7 @@ from typing import Any
 
 import apsw
 
-from paor.fsm.journal import file as journal_file
+from paor.fsm.journal.sqlite import file as journal_file
 
 _PLAIN = {code: str(name) for name, code in apsw.mapping_result_codes.items() if isinstance(code, int)}
 _EXTENDED = {

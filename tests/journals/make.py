@@ -19,7 +19,7 @@ from typing import Any
 
 from paor import Engine, Journal, Policy, Reply, Task, Tool, tool
 from paor.errors import ToolError
-from paor.fsm.journal.migrations import newest
+from paor.fsm.journal.sqlite.migrations import newest
 from paor.fsm.transfer.export import export_runs, in_order, line_bytes
 from paor.prompts.building.templates import DIVIDER, default_templates, parse_template
 from paor.testing import SeededIds, SteppingClock

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from paor.fsm.journal import cancel_requests, group_commit, leases
-from paor.fsm.journal import file as journal_file
+from paor.fsm.journal.sqlite import file as journal_file
 from paor.fsm.runtime import timed_calls
 
 from .primitives import Threading, Time

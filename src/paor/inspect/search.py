@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from ..fsm.journal.file import translate_errors
 from ..fsm.journal.reader import JournalReader
+from ..fsm.journal.sqlite.file import translate_errors
 from ..states.base.errors import UsageError
 
 FOUND_MAX = 200
@@ -76,8 +76,7 @@ def search(reader: JournalReader, text: str) -> list[str]:
             numbers.add(run)
         _add_by_texts(numbers, connection, plain, written)
     newest = sorted(numbers, reverse=True)[:FOUND_MAX]
-    marks = ", ".join("?" * len(newest))
-    ids = dict(reader.query(f"SELECT run, run_id FROM specs WHERE run IN ({marks})", tuple(newest)))
+    ids = reader.index.names(newest)
     return [ids[run] for run in newest if run in ids]
 
 

@@ -24,15 +24,6 @@ from ..states.base.errors import UnknownRun, UsageError
 PART = re.compile(r"index|run/(?P<run>[^/]{1,200})|rows/(?P<rows>[^/]{1,200})/(?P<chunk>[0-9]{1,7})")
 """Names of the parts that are served."""
 
-_OPEN = (
-    "SELECT run FROM specs WHERE run NOT IN (SELECT run FROM transitions WHERE dest IN ('Done', 'Failed'))"
-)
-_HEADS = (
-    "SELECT run, run_id, (SELECT max(id) FROM transitions WHERE id BETWEEN specs.run << 32 AND specs.run << 32 | 4294967295)"
-    " FROM specs WHERE run > ? OR run IN ({})"
-)
-_BATCH = 500
-
 CHECKED_ROWS = 5_000
 """Rows of the longest run that is replayed and verified for the page, which takes about five seconds of the processor."""
 
@@ -103,7 +94,7 @@ class Views:
 
     def erasures(self) -> int:
         """Return how often something was erased."""
-        return int(self.reader.query("SELECT count(*) FROM erasures")[0][0])
+        return len(self.reader.index.erasures())
 
     def _index(self) -> dict[str, Any]:
         lines = self._forget_erased()
@@ -168,8 +159,7 @@ class Views:
 
     def newest(self, count: int) -> list[str]:
         """Return the ids of the newest runs, and of the newest that have not ended, oldest first."""
-        sql = f"SELECT run, run_id FROM specs WHERE run IN (SELECT run FROM specs ORDER BY run DESC LIMIT ?1) OR run IN ({_OPEN} ORDER BY run DESC LIMIT ?1)"
-        return [run_id for _, run_id in sorted(self.reader.query(sql, (count,)))]
+        return self.reader.index.newest_and_open(count)
 
     def _kept(self, run_id: str) -> _Kept:
         """Return what is kept of a run."""
@@ -210,45 +200,25 @@ class Changes:
     """
 
     def __init__(self, reader: JournalReader) -> None:
-        self._reader = reader
-        self._newest = int(reader.query("SELECT coalesce(max(run), 0) FROM specs")[0][0])
-        self._heads: dict[int, int | None] = {run: None for (run,) in reader.query(_OPEN)}
+        self._index = reader.index
+        self._newest = self._index.last_number()
+        self._heads: dict[int, int | None] = dict.fromkeys(self._index.open())
         self._erased: set[int] = set()
         self.look()
 
     def look(self) -> list[str]:
         """Return the ids of the runs that are new, have a new row, or were erased in part, oldest first."""
         found: dict[int, str] = {}
-        for run, run_id, head in self._rows():
+        for run, run_id, head in self._index.heads(self._heads, self._newest):
             if self._heads.get(run, -1) != head:
                 self._heads[run], found[run] = head, run_id
         self._newest = max([self._newest, *found])
-        for run in self._ended(list(found)):
+        for run in self._index.ended(found):
             del self._heads[run]
-        erased = {key for (key,) in self._reader.query("SELECT id FROM erasures")}
-        for run in {key >> 32 for key in erased - self._erased}:
-            for (run_id,) in self._reader.query("SELECT run_id FROM specs WHERE run = ?", (run,)):
-                found[run] = run_id
+        erased = self._index.erasures()
+        found |= self._index.names({key >> 32 for key in erased - self._erased})
         self._erased = erased
         return [found[run] for run in sorted(found)]
-
-    def _rows(self) -> list[tuple[int, str, int | None]]:
-        """Return number, id and head of the runs that have not ended, as far as that was known, and of those that are new."""
-        known, rows = sorted(self._heads), []
-        for at in range(0, max(1, len(known)), _BATCH):
-            some = known[at : at + _BATCH]
-            newest = self._newest if at == 0 else 2**31
-            rows += self._reader.query(_HEADS.format(", ".join(map(str, some))), (newest,))
-        return rows
-
-    def _ended(self, runs: list[int]) -> list[int]:
-        """Return which of *runs* have ended."""
-        found: list[int] = []
-        for at in range(0, len(runs), _BATCH):
-            some = ", ".join(map(str, runs[at : at + _BATCH]))
-            sql = f"SELECT DISTINCT run FROM transitions WHERE run IN ({some}) AND dest IN ('Done', 'Failed')"
-            found += [run for (run,) in self._reader.query(sql)]
-        return found
 
 
 def json_bytes(value: object) -> bytes:

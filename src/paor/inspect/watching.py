@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from contextlib import suppress
 
-from ..fsm.journal.file import Identity, has_log, identity, open_reader
 from ..fsm.journal.reader import JournalReader
+from ..fsm.journal.sqlite.file import Identity, has_log, identity, open_reader
 from ..states.base.errors import PaorError
 
 

@@ -44,9 +44,7 @@ def verify(look: Look, arguments: Mapping[str, Any]) -> VerifyAnswer:
     name, again = arguments.get("run"), arguments.get("replay", True)
     if name is None:
         defects = verify_journal(look.reader, (), unchecked)
-        ((count, rows),) = look.reader.query(
-            "SELECT count(*), coalesce(sum(head_seq - coalesce(parent_seq, -1)), 0) FROM runs"
-        )
+        count, rows = look.reader.index.counts()
         chosen = _newest(look.reader) if again else []
         head = None
     else:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..fsm.journal.file import damage_told
 from ..fsm.journal.reader import JournalReader, Readable, reader_of
 from ..fsm.journal.rows import transition_of
+from ..fsm.journal.sqlite.file import damage_told
 from .content import Cleaner
 from .run_facts import facts_of
 from .run_spans import RunSpans
@@ -66,5 +66,4 @@ def trace_of(journal: Readable, run_id: str, *, content: bool = False) -> Iterat
 def runs_of_trace(reader: JournalReader, run_id: str) -> list[str]:
     """Return the ids of the runs of the trace that a run belongs to, in the order in which they were started."""
     row = reader.run(run_id)
-    sql = "SELECT run_id FROM specs WHERE workflow_id = ? AND round = ? ORDER BY run"
-    return [found for (found,) in reader.query(sql, (row.workflow_id, row.round))]
+    return [found.run_id for found in reader.index.of_workflow(row.workflow_id, round=row.round)]

@@ -99,16 +99,11 @@ def _calling_span(reader: JournalReader, row: RunRow) -> str | None:
     """Return the span of the call that started a workflow's task: its intent is there before the task's run is."""
     if row.task == 0:
         return None
-    found = reader.query(
-        "SELECT run_id, seq FROM specs JOIN transitions ON transitions.run = specs.run"
-        " WHERE workflow_id = ? AND round = ? AND task = 0 AND dest = ? AND source <> dest AND action = ?"
-        " ORDER BY transitions.id LIMIT 1",
-        (row.workflow_id, row.round, EXECUTING, row.task),
-    )
-    if not found:
-        return None
-    run_id, seq = found[0]
-    return span_id_of(run_id, seq, "tool")
+    for workflow in reader.index.of_workflow(row.workflow_id, round=row.round, task=0):
+        for seq, dest, action in reader.columns(workflow.run, ("seq", "dest", "action"), ("specify",)):
+            if dest == EXECUTING and action == row.task:
+                return span_id_of(workflow.run_id, seq, "tool")
+    return None
 
 
 def deciding_guards(machine: Machine | None, before: Transition | None, row: Transition) -> tuple[str, ...]:

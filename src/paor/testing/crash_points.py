@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from ..fsm.journal import file as journal_file
+from ..fsm.journal.sqlite import file as journal_file
 from ..prompts.clients.asking import aask, ask
 from ..prompts.model import ModelCall, Reply
 from ..tools.tool import Tool

@@ -144,7 +144,7 @@ def _journal(path: str) -> Iterator[DoctorFinding]:
         return
     try:
         with reading(path) as opened:
-            rows, left = opened.runs(), opened.reader.query(_LEFT)
+            rows, left = opened.runs(), opened.reader.index.left_calls()
     except JournalError as error:
         yield DoctorFinding("journal", "bad", str(error), exit_code_of(error))
         return
@@ -155,16 +155,9 @@ def _journal(path: str) -> Iterator[DoctorFinding]:
         yield _left_calls(left)
 
 
-_LEFT = """
-    SELECT request ->> 'tool', run_id FROM transitions JOIN runs USING (run)
-    WHERE outcome LIKE '%"left":1%' ORDER BY transitions.at DESC
-"""
-"""Calls that were given up and still ran, the newest first."""
-
-
 def _left_calls(left: list[tuple[str, str]]) -> DoctorFinding:
     """Return what the rows say of calls that were left running; whether they still do, only their process knows."""
-    tools = ", ".join(dict.fromkeys(str(tool or "?") for tool, _ in left))
+    tools = ", ".join(dict.fromkeys(tool for tool, _ in left))
     were = "1 call was" if len(left) == 1 else f"{count(len(left), 'call')} were"
     text = (
         f"{were} left running ({tools}; newest in run {left[0][1]}): in threads named paor-tool, until they end"

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from ...fsm.journal.file import ours
+from ...fsm.journal.sqlite.file import ours
 from ...fsm.journal_api import Journal
 from ...states.base.errors import JournalBusy, UsageError
 from ..support.journals import reading

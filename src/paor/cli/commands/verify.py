@@ -47,10 +47,7 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
             # taken first, so that they are verified too
             now = opened.heads() if write_head is not None else []
             defects = opened.verify([*before, *now], unchecked=unchecked)
-            own = "head_seq - coalesce(parent_seq, -1)"  # the rows that a fork shares are its parent's
-            ((runs, transitions),) = opened.reader.query(
-                f"SELECT count(*), coalesce(sum({own}), 0) FROM runs"
-            )
+            runs, transitions = opened.reader.index.counts()
     except JournalDamaged as error:
         defects = defects or [Defect("", "file", str(error))]
     # the advice to run paor verify is what was done

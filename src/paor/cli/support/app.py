@@ -17,7 +17,7 @@ import click
 from click.core import ParameterSource
 
 from ...fsm.engine import Engine
-from ...fsm.journal.file import Durability
+from ...fsm.journal.sqlite.file import Durability
 from ...fsm.journal.store import JournalStore
 from ...fsm.journal_api import Journal
 from ...fsm.results.events import Event

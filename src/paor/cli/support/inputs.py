@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...fsm.journal.file import SYNCHRONOUS, Durability
+from ...fsm.journal.sqlite.file import SYNCHRONOUS, Durability
 from ...fsm.lifecycle.arguments import (
     automatic,
     documents_of,

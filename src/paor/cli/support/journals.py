@@ -62,13 +62,11 @@ def find_run(journal: Journal, name: str | None) -> RunRow:
     back = re.fullmatch(r"last(?:~(\d{1,9}))?", name or "last")
     if back is None:
         return journal.run(str(name))
-    newest = journal.reader.query(
-        "SELECT run_id FROM specs ORDER BY run DESC LIMIT 1 OFFSET ?", (int(back[1] or 0),)
-    )
-    if not newest:
+    newest = journal.reader.index.newest(int(back[1] or 0))
+    if newest is None:
         one = f"{name}; list them with: paor runs" if back[1] else "yet; start one with: paor run OBJECTIVE"
         raise UnknownRun(f"{journal.path}: the journal holds no run {one}")
-    return journal.run(newest[0][0])
+    return journal.run(newest)
 
 
 ALONE = "nobody drives it"
@@ -86,12 +84,7 @@ def is_driven(journal: Journal, row: RunRow) -> bool:
 
 def short_id(journal: Readable, run_id: str, least: int = 13) -> str:
     """Return the shortest start of an id, of at least *least* characters, that no other run has."""
-    near = journal.reader.query(
-        "SELECT max(run_id) FROM specs WHERE run_id < ?1 UNION ALL SELECT min(run_id) FROM specs WHERE run_id > ?1",
-        (run_id,),
-    )
-    while least < len(run_id) and any(
-        other is not None and other.startswith(run_id[:least]) for (other,) in near
-    ):
+    near = journal.reader.index.near(run_id)
+    while least < len(run_id) and any(other.startswith(run_id[:least]) for other in near):
         least += 1
     return run_id[:least].rstrip("-")

@@ -110,7 +110,7 @@ def _ids(journal: JournalReader, run_id: str | None) -> list[str]:
     """Return the runs of a trace, or of the whole journal, in the order in which they were started."""
     if run_id is not None:
         return runs_of_trace(journal, run_id)
-    return [found for (found,) in journal.query("SELECT run_id FROM specs ORDER BY run")]
+    return journal.index.ids()
 
 
 def _spans(journal: JournalReader, ids: list[str], *, content: bool) -> Iterator[Span]:

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
 
-from ...states.base.errors import (
+from ....states.base.errors import (
     JournalBusy,
     JournalDamaged,
     JournalError,
