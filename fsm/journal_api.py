@@ -20,7 +20,7 @@ from ..states.run.labels import key_of, name_of, value_text
 from ..states.run.phase_names import PHASES
 from ..states.run.spec import Spec
 from .explain.calls import RunCall, calls_of
-from .journal.erasure_log import Erasure, erasures_of
+from .journal.erasure_log import Erasure
 from .journal.leases import LEASE_S
 from .journal.payloads import Payload
 from .journal.reader import JournalReader
@@ -288,7 +288,7 @@ class Journal:
         Args:
             run_id: Its id, or a prefix of at least 4 characters that fits only one.
         """
-        return erasures_of(self.reader, self.run(run_id).run)
+        return self.reader.erasures(self.run(run_id).run)
 
     def erase(
         self,
@@ -348,9 +348,7 @@ class Journal:
         Raises:
             JournalBusy: Others have the file open.
         """
-        from .erasure.execute import finish
-
-        return finish(self.store)
+        return self.store.scrub()
 
     def export(
         self, run_id: str, *, redact: Redaction | Mapping[str, str] | bool | None = None

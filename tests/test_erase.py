@@ -19,7 +19,6 @@ import pytest
 
 from paor import Engine, Journal, Limits, Result, Task, replay, tool
 from paor.errors import Erased, JournalBusy, LeaseHeld, UnknownRun, UsageError
-from paor.fsm.erasure.execute import unfinished_runs
 from paor.fsm.erasure.text_search import EXCERPT, Excerpts, form
 from paor.testing import SeededIds
 
@@ -418,11 +417,11 @@ def test_a_reader_of_an_old_moment_keeps_copies_alive_and_finish_removes_them(tm
             reader.execute("SELECT count(*) FROM specs").fetchone()
             with pytest.raises(JournalBusy, match=r"the erasure is recorded.*paor erase --finish"):
                 journal.erase(run_id)
-            assert journal.erasures(run_id) and unfinished_runs(journal.store) == [run_id]
+            assert journal.erasures(run_id) and journal.store.unscrubbed() == [run_id]
             assert journal.verify() == []
             assert LETTER[:30].encode() in bytes_of(path)
         assert journal.finish_erasing() and not journal.finish_erasing()
-        assert unfinished_runs(journal.store) == []
+        assert journal.store.unscrubbed() == []
         assert_gone(path, LETTER)
 
 
@@ -483,7 +482,7 @@ def test_a_kill_at_any_point_leaves_the_old_or_what_can_be_completed(points: int
         assert _killed(tmp_path, whole, run_id, at) == 0
         with Journal(path, "off") as journal:
             assert journal.verify() == [], at
-            records, open_ = len(journal.erasures(run_id)), unfinished_runs(journal.store)
+            records, open_ = len(journal.erasures(run_id)), journal.store.unscrubbed()
             seen.add((records, bool(open_)))
             if not records:
                 assert query(path, "SELECT count(*) FROM payloads WHERE body IS NULL") == [(0,)]

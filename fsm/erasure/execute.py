@@ -8,17 +8,15 @@ keeps what was there. If that second half is cut short, the run is listed in `un
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from ...states.base.errors import JournalBusy, LeaseHeld, UsageError
-from ..journal.erasure_log import REASON, chained_erasure, erasures_of, ranges_text, root_of
+from ...states.base.errors import LeaseHeld, UsageError
+from ..journal.erasure_log import REASON, chained_erasure, ranges_text
 from ..journal.leases import now_us
-from ..journal.record import NO_LABELS, canonical
+from ..journal.record import canonical
 from ..journal.rows import RunRow, StoredDocument
-from ..journal.sqlite.file import transaction, translate_errors
 from .plan import (
     ErasurePlan,
     documents_named,
@@ -28,14 +26,10 @@ from .plan import (
 
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader
+    from ..journal.run_writer import RunWriter
     from ..journal.store import JournalStore
 
 Others = Literal["refuse", "erase", "keep"]
-GONE = "(erased)"
-"""What replaces the name and type of a document whose naming payload was erased."""
-
-PLAIN_TYPES = ("text/plain", "application/json")
-"""Media types that say nothing about what was there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,28 +105,24 @@ def erase(
             row.run_id, {row.run_id: len(here)} if here else {}, _ids(journal, doomed), False
         )
     at = now_us() if at is None else at
-    connection = journal._committer.connection
-    with journal._committer.lock, translate_errors(journal.path):
-        journal._committer.check_there()
-        connection.execute("PRAGMA secure_delete=ON")  # what is freed is overwritten, also if `finish` fails
-        with transaction(connection):
-            # again under the write lock: a run that another process has recorded since the plan may hold the text, too
-            plan.settle()
-            if selection.whole:
-                for run in sorted(family(journal.reader, row)):
-                    plan.doom_run(run)
-            doomed = _decide_runs(journal, row, plan, others, selection)
-            # every lease first: a driver must not go on with texts of which some are gone
-            for run in doomed:
-                _claim(journal, connection, run, force)
-            if reason is not None:
-                _check_reason(journal, doomed, reason.casefold())
-            for run, numbers in doomed.items():
-                rule = selection.rule() | ({} if run == row.run else {"of": row.run_id})
-                _erase_payloads(journal, connection, run, numbers, rule, reason, at)
+    with journal.erasing() as writer:
+        # again under the write lock: a run that another process has recorded since the plan may hold the text, too
+        plan.settle()
+        if selection.whole:
+            for run in sorted(family(journal.reader, row)):
+                plan.doom_run(run)
+        doomed = _decide_runs(journal, row, plan, others, selection)
+        # every lease first: a driver must not go on with texts of which some are gone
+        for run in doomed:
+            _claim(journal, writer, run, force)
+        if reason is not None:
+            _check_reason(journal, doomed, reason.casefold())
+        for run, numbers in doomed.items():
+            rule = selection.rule() | ({} if run == row.run else {"of": row.run_id})
+            _erase_payloads(journal, writer, run, numbers, rule, reason, at)
     erased = dict(zip(_ids(journal, doomed), (len(doomed[run]) for run in sorted(doomed)), strict=True))
     kept = _ids(journal, [run for run, numbers in plan.doomed.items() if numbers and run not in doomed])
-    return ErasureResult(row.run_id, erased, kept, finish(journal))
+    return ErasureResult(row.run_id, erased, kept, journal.scrub())
 
 
 def _plan(journal: JournalStore, row: RunRow, selection: _Selection) -> ErasurePlan:
@@ -179,16 +169,16 @@ def _ids(journal: JournalStore, runs: Iterable[int]) -> tuple[str, ...]:
     return tuple(names[run] for run in sorted(names))
 
 
-def _claim(journal: JournalStore, connection: sqlite3.Connection, run: int, force: bool) -> None:
+def _claim(journal: JournalStore, writer: RunWriter, run: int, force: bool) -> None:
     """Take a run from its driver; raise LeaseHeld when it has one, UsageError when it has not ended and is not forced."""
-    (run_id,) = connection.execute("SELECT run_id FROM specs WHERE run = ?", (run,)).fetchone()
+    run_id = journal.reader.index.names([run])[run]
     # undone with the transaction if anything is refused below
-    driver = journal.leases.revoke(connection, run)
+    driver = journal.leases.revoke(writer, run)
     if driver is not None:
         raise LeaseHeld(
             f"run {run_id} is driven by {driver}; nothing was erased: cancel it, or wait for its end"
         )
-    (status,) = connection.execute("SELECT status FROM runs WHERE run = ?", (run,)).fetchone()
+    status = journal.reader.run(run_id).status
     if status not in ("done", "failed") and not force:
         raise UsageError(
             f"run {run_id} has not ended ({status}), and could not be resumed once it is erased;"
@@ -210,36 +200,23 @@ def _check_reason(journal: JournalStore, doomed: dict[int, set[int]], reason: st
 
 def _erase_payloads(
     journal: JournalStore,
-    connection: sqlite3.Connection,
+    writer: RunWriter,
     run: int,
     numbers: set[int],
     rule: dict[str, Any],
     reason: str | None,
     at: int,
 ) -> None:
-    """Set bodies and salts to NULL, blank what named documents and the run itself, and add the record."""
+    """Erase payloads and what was derived from them, and add the record."""
     spec = journal.reader.root_columns(run)["spec_payload"]
     # the documents first: which of them a payload names can only be read while its body is there
     named = named_with(journal.reader, run, numbers)
-    connection.executemany(
-        "UPDATE documents SET name = ?, mime = ? WHERE id = ?",
-        [(GONE, GONE, run << 32 | number) for number in named],
+    writer.blank(run, numbers, named, labels=spec in numbers)
+    before = journal.reader.erasures(run)
+    head = before[-1].hash if before else journal.reader.stored_root(run)
+    writer.add_erasure(
+        run, chained_erasure(head, len(before), at, canonical(rule), ranges_text(numbers), reason)
     )
-    if spec in numbers:
-        connection.execute('UPDATE specs SET "key" = ?, metadata = ? WHERE run = ?', (*NO_LABELS, run))
-    connection.executemany(
-        "UPDATE payloads SET body = NULL, salt = NULL,"
-        f" media_type = CASE WHEN media_type IN {PLAIN_TYPES} THEN media_type ELSE '' END WHERE id = ?",
-        [(run << 32 | n,) for n in sorted(numbers)],
-    )
-    before = erasures_of(journal.reader, run)
-    head = before[-1].hash if before else root_of(journal.reader, run)
-    record = chained_erasure(head, len(before), at, canonical(rule), ranges_text(numbers), reason)
-    connection.execute(
-        "INSERT INTO erasures VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (run << 32 | record.number, run, *record)
-    )
-    # in the same transaction: after a crash before the file was written anew, `finish` knows that it still has to be
-    connection.execute("INSERT OR IGNORE INTO unscrubbed VALUES (?)", (run,))
 
 
 def family(journal: JournalReader, row: RunRow) -> set[int]:
@@ -260,43 +237,4 @@ def family(journal: JournalReader, row: RunRow) -> set[int]:
     return {numbers[run_id] for run_id in reached if run_id in numbers}
 
 
-def finish(journal: JournalStore) -> bool:
-    """
-    Write the file anew and cut off its log, where an erasure asks for it; return whether that was done.
-
-    Raises:
-        JournalBusy: Somebody reads or writes it; what was erased is erased, but old copies are still in the file.
-        JournalFull: There is no space for a second copy of the file.
-    """
-    connection = journal._committer.connection
-    with journal._committer.lock, translate_errors(journal.path):
-        if not connection.execute("SELECT count(*) FROM unscrubbed").fetchone()[0]:
-            return False
-        journal._committer.check_there()
-        connection.execute("PRAGMA secure_delete=ON")
-        try:
-            # the pages first, then the log, which holds the old pages until it is cut off
-            connection.execute("VACUUM")
-            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        except sqlite3.OperationalError as error:
-            if not (error.sqlite_errorname or "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-                raise
-            busy = 1
-        if busy:
-            raise JournalBusy(
-                f"{journal.path}: the erasure is recorded, but others have the file open, and old copies still stand in"
-                " it; run paor erase --finish when they have closed it"
-            )
-        # only now: whatever ended above, by an error or a crash, is to be done again
-        connection.execute("DELETE FROM unscrubbed")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return True
-
-
-def unfinished_runs(journal: JournalStore) -> list[str]:
-    """Return the ids of runs of which old copies may still be in the file."""
-    rows = journal.reader.query("SELECT run_id FROM specs JOIN unscrubbed USING (run) ORDER BY run")
-    return [run_id for (run_id,) in rows]
-
-
-__all__ = ["ErasureResult", "Others", "erase", "finish", "unfinished_runs"]
+__all__ = ["ErasureResult", "Others", "erase"]

@@ -16,18 +16,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from .reader import JournalReader
-
 REASON = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/#-]{0,79}")
 """A reason is the number of a ticket or a code, not a sentence: it stays, so no free text may get into it."""
 
 COLUMNS = ("number", "at", "rule", "payloads", "reason")
 """Columns under the hash, in the order of the table."""
-
-_COLUMNS = "number, at, rule, payloads, reason, hash"
-_SELECT = f"SELECT {_COLUMNS} FROM erasures WHERE id BETWEEN ? AND ? ORDER BY id"
-SELECT_ERASURES = f"SELECT id, {_COLUMNS} FROM erasures WHERE id >= ? ORDER BY id"
-"""In bulk, with the key, for `fsm.verify.verify`."""
 
 
 class Erasure(NamedTuple):
@@ -67,17 +60,6 @@ def chained_erasure(
     record = dict(zip(COLUMNS, (number, at, rule, payloads, reason), strict=True))
     text = orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
     return Erasure(number, at, rule, payloads, reason, sha256(before + text).digest())
-
-
-def erasures_of(journal: JournalReader, run: int) -> list[Erasure]:
-    """Return the records of run number *run* in order."""
-    return [Erasure(*row) for row in journal.query(_SELECT, (run << 32, run << 32 | (2**32 - 1)))]
-
-
-def root_of(journal: JournalReader, run: int) -> bytes:
-    """Return the root hash of a run, which its first record follows."""
-    root: bytes = journal.query("SELECT root_hash FROM specs WHERE run = ?", (run,))[0][0]
-    return root
 
 
 def ranges_text(numbers: Iterable[int]) -> str:

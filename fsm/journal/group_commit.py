@@ -15,25 +15,18 @@ import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 from msgspec import Struct
 
 from ...states.base.errors import InternalError, JournalBusy, JournalError, LeaseLost, PaorError
 from .payloads import Payload
-from .record import COLUMNS, Row
+from .record import Row
+from .run_writer import INSERT_DOCUMENT, INSERT_PAYLOAD, INSERT_ROW, ROW_VALUES
 from .sqlite.file import ours
 
-INSERT_PAYLOAD = (
-    "INSERT INTO payloads (id, run, n, media_type, digest, salt, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
-INSERT_DOCUMENT = (
-    "INSERT INTO documents (id, run, number, label, position, name, mime, bytes, digest, payload)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_VALUES = ", ".join("?" * (len(COLUMNS) + 1))
-INSERT_ROW = f"INSERT INTO transitions VALUES ({_VALUES})"
 INSERT_ROW_OF_DRIVER = (
-    f"INSERT INTO transitions SELECT {_VALUES} FROM leases WHERE run = ? AND fence = ? AND cancel = 0"
+    f"INSERT INTO transitions SELECT {ROW_VALUES} FROM leases WHERE run = ? AND fence = ? AND cancel = 0"
 )
 """One statement for the row and the check of the lease; it writes nothing when there is more to say."""
 
@@ -47,7 +40,7 @@ class Entry(Struct, eq=False):
     Attributes:
         row: The row.
         payloads: New payloads that it or its change refers to.
-        documents: Rows of `documents`.
+        documents: Rows of `documents`, without key and run.
         before: The row before, where that has not been written yet; it is written with this one, or neither is.
         fence: The driver's token; a wrong one writes nothing.
         cancelled: After the commit: whether somebody asked to cancel the run.
@@ -57,7 +50,7 @@ class Entry(Struct, eq=False):
 
     row: Row
     payloads: list[Payload]
-    documents: list[tuple[object, ...]]
+    documents: list[tuple[Any, ...]]
     fence: int
     before: Entry | None = None
     cancelled: bool = False
@@ -214,7 +207,9 @@ class Committer:
             INSERT_PAYLOAD, [(base | payload[0], run, *payload) for payload in entry.payloads]
         )
         if entry.documents:
-            connection.executemany(INSERT_DOCUMENT, entry.documents)
+            connection.executemany(
+                INSERT_DOCUMENT, [(base | item[0], run, *item) for item in entry.documents]
+            )
 
 
 class AsyncWriter:

@@ -24,6 +24,7 @@ from ...states.base.errors import JournalDamaged, LeaseHeld
 from ...states.run.phase_names import EXECUTING
 from .cancel_requests import CancelWatch
 from .group_commit import Committer
+from .run_writer import RunWriter
 from .sqlite.file import place_of, transaction, translate_errors
 
 LEASE_S = 30.0
@@ -304,17 +305,17 @@ class LeaseBook:
         """Return whether the call of *row*, the newest, may still be made by a driver from whom the run was taken."""
         return self._unsettled.get((run, fence)) == row
 
-    def revoke(self, connection: sqlite3.Connection, run: int) -> str | None:
+    def revoke(self, writer: RunWriter, run: int) -> str | None:
         """
         Take a run from whoever has driven it, within the caller's transaction, so that nobody can append to it unseen.
 
         Returns:
             None when nobody drives it any more; else the name of the driver, and nothing was changed.
         """
-        found = connection.execute(_LEASE, (run,)).fetchone()
+        found = writer.connection.execute(_LEASE, (run,)).fetchone()
         owner_text, until, fence = found or (None, None, 0)
         if owner_text is None or self.replaceable(owner_text, until, run, fence):
-            connection.execute(
+            writer.connection.execute(
                 "UPDATE leases SET fence = fence + 1, owner = NULL, lease_until = NULL WHERE run = ?", (run,)
             )
             return None

@@ -18,6 +18,7 @@ from ...states.base.errors import Erased, JournalBusy, JournalDamaged, JournalEr
 from ...states.run.phase_names import DONE, FAILED
 from ...states.run.spec import Spec
 from ...states.run.state import Change
+from .erasure_log import Erasure
 from .group_commit import Committer
 from .lineage import SharedPart, part_with, parts_of
 from .payloads import Payload
@@ -30,6 +31,9 @@ _ROW = ", ".join(f'"{name}"' for name in COLUMNS)
 _SELECT_ROWS = f"SELECT {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id"
 _SELECT_KEYED = f"SELECT id, {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
 _SELECT_PAYLOADS = "SELECT n, media_type, digest, salt, body FROM payloads WHERE id BETWEEN ? AND ?"
+_SELECT_ERASURES = (
+    "SELECT number, at, rule, payloads, reason, hash FROM erasures WHERE id BETWEEN ? AND ? ORDER BY id"
+)
 _SELECT_RUN = "SELECT * FROM runs"
 _ENDED = "SELECT run FROM transitions WHERE dest IN ('Done', 'Failed')"
 
@@ -270,9 +274,23 @@ class JournalReader:
         """
         columns = self.root_columns(run)
         root = root_hash(columns, before)
-        if root != self.query("SELECT root_hash FROM specs WHERE run = ?", (run,))[0][0]:
+        if root != self.stored_root(run):
             raise JournalDamaged(f"run {columns['run_id']}: its first columns were changed; run: paor verify")
         return root
+
+    def stored_root(self, run: int) -> bytes:
+        """Return the hash that a run's first own row and its first record of an erasure follow, as it is stored."""
+        root: bytes = self.query("SELECT root_hash FROM specs WHERE run = ?", (run,))[0][0]
+        return root
+
+    def labels(self, run: int) -> tuple[str | None, str]:
+        """Return the columns ``key`` and ``metadata`` of a run."""
+        ((key, metadata),) = self.query('SELECT "key", metadata FROM specs WHERE run = ?', (run,))
+        return key, metadata
+
+    def erasures(self, run: int) -> list[Erasure]:
+        """Return the records of what was erased of a run, in order."""
+        return [Erasure(*row) for row in self.query(_SELECT_ERASURES, _range(run))]
 
     def next_payload(self, run: int) -> int:
         """Return the number of a run's next payload."""
@@ -323,16 +341,21 @@ class JournalReader:
             for row in self.query(sql, (run << 32 | first, run << 32 | min(first + count - 1, 2**32 - 1)))
         ]
 
-    def iterate_rows(self, run: int, batch: int) -> Iterator[tuple[Any, ...]]:
-        """Yield the own rows of a run in order, a bounded number in memory at a time."""
-        first, last = _range(run)
+    def newest_row(self, run: int) -> int | None:
+        """Return the number of the newest own row of a run, None without one."""
+        found = self.query("SELECT max(id) FROM transitions WHERE id BETWEEN ? AND ?", _range(run))[0][0]
+        return None if found is None else found & (2**32 - 1)
+
+    def iterate_rows(self, run: int, batch: int, first: int = 0) -> Iterator[tuple[Any, ...]]:
+        """Yield the own rows of a run from number *first* on, in order, a bounded number in memory at a time."""
+        first, last = _range(run, first)
         while rows := self.query(_SELECT_KEYED, (first, last, batch)):
             yield from (row[1:] for row in rows)
             first = self._after(rows[-1][0], first)
 
-    def iterate_payloads(self, run: int, batch: int) -> Iterator[Payload]:
-        """Yield the payloads under a run's number in order, a bounded number in memory at a time."""
-        first, last = _range(run)
+    def iterate_payloads(self, run: int, batch: int, first: int = 0) -> Iterator[Payload]:
+        """Yield the payloads under a run's number from number *first* on, in order, a bounded number in memory at a time."""
+        first, last = _range(run, first)
         sql = "SELECT id, n, media_type, digest, salt, body FROM payloads WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
         while rows := self.query(sql, (first, last, batch)):
             yield from (Payload(*row[1:]) for row in rows)

@@ -135,11 +135,9 @@ class StoredDocument:
     payload: int
 
 
-def document_row(run: int, document: DocumentRef) -> tuple[Any, ...]:
-    """Return the row of `documents` for one document of a run."""
+def document_row(document: DocumentRef) -> tuple[Any, ...]:
+    """Return the row of `documents` for one document of a run, without its key and the run's number."""
     return (
-        run << 32 | document.number,
-        run,
         document.number,
         document.label,
         document.position,

@@ -10,18 +10,29 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from ...states.base.errors import JournalError, LeaseHeld, UsageError
+from ...states.base.errors import JournalBusy, JournalError, LeaseHeld, UsageError
 from ...states.records.actions import DocumentRef, StoredText
 from ...states.run.spec import Spec
 from .database import DatabaseOfJournal
-from .group_commit import INSERT_DOCUMENT, INSERT_PAYLOAD, Committer, Entry, WriterPool
+from .group_commit import Committer, Entry, WriterPool
 from .leases import LEASE_S, LeaseBook
 from .payloads import Payload
 from .reader import JournalReader
 from .record import label_columns, root_hash
 from .rows import document_row
-from .sqlite.file import SYNCHRONOUS, Durability, open_reader, open_writer, place_of
+from .run_writer import RunWriter
+from .sqlite.file import (
+    SYNCHRONOUS,
+    Durability,
+    open_reader,
+    open_writer,
+    place_of,
+    transaction,
+    translate_errors,
+)
 
 
 class KeyTaken(Exception):
@@ -137,44 +148,86 @@ class JournalStore:
         root = root_hash(columns, before)
         # one transaction for all: a run that can be seen has its lease, so nobody takes up one that has just begun
         with self.leases.taking() as connection:
-            if labels[0] is not None:
-                self._check_key(connection, labels[0])
+            writer = RunWriter(connection)
+            if labels[0] is not None and (holder := writer.holder_of(labels[0])) is not None:
+                raise KeyTaken(holder)
             if parent is None and columns["workflow_id"] != run_id:
-                self._check_place(connection, spec)
-            run = connection.execute("SELECT coalesce(max(run), 0) + 1 FROM specs").fetchone()[0]
-            connection.execute(
-                f'INSERT INTO specs (run, {", ".join(columns)}, root_hash, "key", metadata)'
-                f" VALUES (?, {', '.join('?' * 9)}, ?, ?, ?)",
-                (run, *columns.values(), root, *labels),
-            )
+                self._check_place(writer, spec)
+            run = writer.next_number()
+            writer.add_run(run, columns, root, labels)
             fence = self.leases.first(connection, run)
-            for payload in payloads:
-                connection.execute(INSERT_PAYLOAD, (run << 32 | payload.n, run, *payload))
-            for document in documents:
-                connection.execute(INSERT_DOCUMENT, document_row(run, document))
+            writer.add_payloads(run, payloads)
+            writer.add_documents(run, [document_row(document) for document in documents])
         self.leases.hold(run, fence)  # renewed only once it is in the file
         return run, root, fence
 
-    def _check_place(self, connection: sqlite3.Connection, spec: Spec) -> None:
+    def _check_place(self, writer: RunWriter, spec: Spec) -> None:
         """
         See to it that no place in a workflow is taken twice, whoever else starts rounds and tasks of it.
 
         Raises:
             LeaseHeld: Another driver has started this one.
         """
-        found = connection.execute(
-            "SELECT run_id FROM specs WHERE workflow_id = ? AND round = ? AND task = ? AND run_id IS NOT ?",
-            (spec.workflow_id, spec.round, spec.task, spec.fallback_for),
-        ).fetchone()
+        assert spec.workflow_id is not None, "a run within a workflow"
+        found = writer.at_place(spec.workflow_id, spec.round, spec.task, spec.fallback_for)
         if found is not None:
             place = f"round {spec.round}, task {spec.task} of workflow {spec.workflow_id}"
-            raise LeaseHeld(f"{place} has been started by another driver as run {found[0]}")
+            raise LeaseHeld(f"{place} has been started by another driver as run {found}")
 
-    def _check_key(self, connection: sqlite3.Connection, key: str) -> None:
-        """Raise `KeyTaken` when a run has the key; asked in the transaction that would give it to another one."""
-        found = connection.execute('SELECT run_id FROM specs WHERE "key" = ?', (key,)).fetchone()
-        if found is not None:
-            raise KeyTaken(found[0])
+    @contextmanager
+    def writing(self) -> Iterator[RunWriter]:
+        """Give what writes runs, in a transaction that is undone by any error."""
+        committer = self._committer
+        with committer.lock, translate_errors(self.path):
+            committer.check_there()
+            with transaction(committer.connection):
+                yield RunWriter(committer.connection)
+
+    @contextmanager
+    def erasing(self) -> Iterator[RunWriter]:
+        """Give what erases texts, likewise; what is freed is overwritten, also if `scrub` fails."""
+        with self._committer.lock:
+            with translate_errors(self.path):
+                self._committer.connection.execute("PRAGMA secure_delete=ON")
+            with self.writing() as writer:
+                yield writer
+
+    def scrub(self) -> bool:
+        """
+        Write the file anew and cut off its log, where an erasure asks for it; return whether that was done.
+
+        Raises:
+            JournalBusy: Somebody reads or writes it; what was erased is erased, but old copies are still in the file.
+            JournalFull: There is no space for a second copy of the file.
+        """
+        connection = self._committer.connection
+        with self._committer.lock, translate_errors(self.path):
+            if not self.unscrubbed():
+                return False
+            self._committer.check_there()
+            connection.execute("PRAGMA secure_delete=ON")
+            try:
+                # the pages first, then the log, which holds the old pages until it is cut off
+                connection.execute("VACUUM")
+                busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            except sqlite3.OperationalError as error:
+                if not (error.sqlite_errorname or "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+                    raise
+                busy = 1
+            if busy:
+                raise JournalBusy(
+                    f"{self.path}: the erasure is recorded, but others have the file open, and old copies still stand in"
+                    " it; run paor erase --finish when they have closed it"
+                )
+            # only now: whatever ended above, by an error or a crash, is to be done again
+            connection.execute("DELETE FROM unscrubbed")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return True
+
+    def unscrubbed(self) -> list[str]:
+        """Return the ids of runs of which old copies may still be in the file."""
+        sql = "SELECT run_id FROM specs JOIN unscrubbed ON unscrubbed.run = specs.run ORDER BY specs.run"
+        return [run_id for (run_id,) in self.reader.query(sql)]
 
     def append(self, entry: Entry) -> None:
         """Commit one transition; see `fsm.journal.group_commit.Committer.append`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...states.run.phase_names import PHASES, PLANNING
-from ..journal.erasure_log import erasures_of, numbers_of, root_of
+from ..journal.erasure_log import numbers_of
 from ..journal.reader import JournalReader
 from ..journal.record import root_hash
 from ..journal.rows import RunRow, Transition
@@ -41,7 +41,7 @@ def column_problems(
         gone: Numbers of its erased payloads, by the run that they belong to.
     """
     for run, numbers in sorted(gone.items()):
-        unrecorded = sorted(numbers - numbers_of(erasures_of(journal, run)))
+        unrecorded = sorted(numbers - numbers_of(journal.erasures(run)))
         if unrecorded:
             told = f"{len(unrecorded)} payloads without a record, the first is {unrecorded[0]}"
             yield Divergence(-1, "payloads", "records of what was erased", told)
@@ -57,7 +57,7 @@ def _chain_problems(journal: JournalReader, row: RunRow) -> Iterator[Divergence]
     head = b""
     for part, end in zip(parts, ends, strict=True):
         head = root_hash(journal.root_columns(part.run), head)
-        if head != root_of(journal, part.run):
+        if head != journal.stored_root(part.run):
             yield Divergence(part.first_seq - 1, "root_hash", "the chain", "columns that do not fit it")
         rows = journal.own_rows(part.run, part.first_seq, end)
         for seq in unfit_rows(head, rows):

@@ -13,7 +13,7 @@ from ...states.run.phase_names import FINAL
 from ...states.run.spec import Spec
 from ..diagrams.playable import playable
 from ..explain.calls import RunCall, change_of
-from ..journal.erasure_log import erasures_of, numbers_of, ranges_of
+from ..journal.erasure_log import numbers_of, ranges_of
 from ..journal.lineage import part_with
 from ..journal.reader import JournalReader
 from ..journal.rows import StoredDocument, Transition, transition_of
@@ -105,7 +105,7 @@ class RunView:
 
     def _erased(self) -> dict[int, frozenset[int]]:
         """Return the numbers of the texts that were erased, by the run that each belongs to."""
-        return {part: frozenset(numbers_of(erasures_of(self.journal, part))) for part in self.parts}
+        return {part: frozenset(numbers_of(self.journal.erasures(part))) for part in self.parts}
 
     def _lacks(self, row: Transition, erased: Mapping[int, frozenset[int]]) -> bool:
         """Return whether a text of a row was erased; of a fork's own row also one that its parent stored."""
@@ -343,7 +343,7 @@ class RunView:
         return [
             {"at": item.at, "reason": item.reason, "by": item.by, "payloads": _ranges(item.payloads)}
             for part in self.parts
-            for item in erasures_of(self.journal, part)
+            for item in self.journal.erasures(part)
         ]
 
     def _amendments(self) -> list[dict[str, Any]]:

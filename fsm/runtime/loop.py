@@ -292,7 +292,7 @@ def _documents(run: Run, trigger: str) -> list[tuple[object, ...]]:
     """Return the rows of `documents` that a row brings: those of the result that it observes."""
     if trigger != "observe" or run.memory.result is None:
         return []
-    return [document_row(run.number, document) for document in run.memory.result.documents]
+    return [document_row(document) for document in run.memory.result.documents]
 
 
 def _is_followed_at_once(row: _Row) -> bool:

@@ -14,9 +14,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..erasure.execute import GONE, PLAIN_TYPES
 from ..erasure.plan import named_with
-from ..journal.erasure_log import Erasure, chained_erasure, erasures_of, ranges_text, root_of
+from ..journal.erasure_log import Erasure, chained_erasure, ranges_text
 from ..journal.record import COLUMNS, canonical
 from ..journal.sqlite.file import damage_told
 from .line_format import FORMAT, VERSION, HeadLine
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from ..journal.payloads import Payload
     from ..journal.reader import JournalReader
     from ..journal.rows import RunRow
+from ..journal.run_writer import GONE, PLAIN_TYPES
 
 
 def export_runs(
@@ -123,9 +123,9 @@ def _payload_line(payload: Payload, *, erased: bool) -> dict[str, Any]:
 
 def _erasures(journal: JournalReader, run: int, left_out: set[int], names: list[str]) -> list[Erasure]:
     """Return the records of a run, and one of what this export leaves out; it bears the time of the run's last row."""
-    records = erasures_of(journal, run)
+    records = journal.erasures(run)
     if left_out:
-        before = records[-1].hash if records else root_of(journal, run)
+        before = records[-1].hash if records else journal.stored_root(run)
         row = journal.run(journal.index.names([run])[run])
         at = row.created_at if row.ended_at is None else row.ended_at
         rule = canonical({"by": "redaction", "rules": names})

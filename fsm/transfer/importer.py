@@ -8,25 +8,26 @@ erasures stay. A run that is here already is never changed but by rows that foll
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from msgspec.structs import asdict, astuple
 
 from ...states.base.errors import JournalConflict, JournalDamaged, LeaseHeld, UsageError
 from ..erasure.plan import json_of
-from ..journal.erasure_log import COLUMNS, erasures_of, root_of
-from ..journal.group_commit import INSERT_DOCUMENT, INSERT_PAYLOAD, INSERT_ROW, Committer
+from ..journal.erasure_log import Erasure
+from ..journal.group_commit import Committer
 from ..journal.payloads import Payload
 from ..journal.reader import JournalReader
 from ..journal.record import NO_LABELS, label_columns, root_hash
-from ..journal.rows import ROOT_COLUMNS
-from ..journal.sqlite.file import transaction, translate_errors
+from ..journal.run_writer import RunWriter
 from ..journal.sqlite.migrations import migrate
 from ..verify.verify import Defect, run_defects
 from .line_format import (
@@ -45,10 +46,10 @@ from .line_format import (
 if TYPE_CHECKING:
     from ..journal.store import JournalStore
 
-_INSERT_SPEC = f"INSERT INTO specs VALUES ({', '.join('?' * (len(ROOT_COLUMNS) + 4))})"
-_INSERT_ERASURE = f"INSERT INTO erasures (id, run, {', '.join(COLUMNS)}, hash) VALUES ({', '.join('?' * 8)})"
-_MASK = 2**32 - 1
-_COPIED = ("transitions", "payloads", "documents", "erasures")
+T = TypeVar("T")
+
+_AT_ONCE = 500
+"""Rows that are copied with one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +96,15 @@ def import_lines(journal: JournalStore, lines: Iterable[bytes]) -> tuple[Importe
         connection.execute("BEGIN")
         # read and verified as a whole before the first write here: lines that do not prove themselves change nothing, and
         # a slow source of lines does not keep the write lock
-        arriving = _stage_runs(connection, staged, lines)
-        destination = journal._committer.connection
-        with journal._committer.lock, translate_errors(journal.path), transaction(destination):
-            journal._committer.check_there()
-            return tuple(_copy_run(journal, destination, staged, run) for run in arriving)
+        arriving = _stage_runs(RunWriter(connection), staged, lines)
+        with journal.writing() as writer:
+            return tuple(_copy_run(journal, writer, staged, run) for run in arriving)
 
 
 # -- on the way in -----------------------------------------------------------------------------------------------
 
 
-def _stage_runs(
-    connection: sqlite3.Connection, staged: JournalReader, lines: Iterable[bytes]
-) -> list[_Arriving]:
+def _stage_runs(writer: RunWriter, staged: JournalReader, lines: Iterable[bytes]) -> list[_Arriving]:
     """Return the runs of an export after putting them into the journal on the way in, and verifying each."""
     runs: dict[str, _Arriving] = {}
     run: _Arriving | None = None
@@ -121,7 +118,7 @@ def _stage_runs(
         if again is None:
             _check_order(number, line, run)
             if not isinstance(line, HeadLine):
-                _stage(connection, run.run, number, line)
+                _stage(writer, run.run, number, line)
         if isinstance(line, HeadLine):
             if again is None:
                 _check(staged, run, number, line)
@@ -145,65 +142,58 @@ def _check_order(number: int, line: AnyLine, run: _Arriving) -> None:
         )
 
 
-def _stage(connection: sqlite3.Connection, run: int, number: int, line: AnyLine) -> None:
+def _stage(writer: RunWriter, run: int, number: int, line: AnyLine) -> None:
     """Put one line into the journal on the way in."""
-    base = run << 32
     if isinstance(line, RunLine):
         columns = asdict(line)
-        root = root_hash(columns, _before(connection, number, line))
-        connection.execute(_INSERT_SPEC, (run, *columns.values(), root, *NO_LABELS))
-        connection.execute("INSERT INTO leases VALUES (?, 1, NULL, NULL, 0)", (run,))
+        writer.add_run(run, columns, root_hash(columns, _before(writer, number, line)), NO_LABELS)
+        writer.add_free_lease(run)
     elif isinstance(line, PayloadLine):
         payload = payload_of(number, line)
-        connection.execute(INSERT_PAYLOAD, (base | payload.n, run, *payload))
-        _stage_labels(connection, run, number, payload)
+        writer.add_payloads(run, [payload])
+        _stage_labels(writer, run, number, payload)
     elif isinstance(line, TransitionLine):
         *values, before, own = astuple(line)
-        hashes = bytes.fromhex(before), bytes.fromhex(own)
-        connection.execute(INSERT_ROW, (base | line.seq, run, *values, *hashes))
+        writer.add_rows([(run, *values, bytes.fromhex(before), bytes.fromhex(own))])
     elif isinstance(line, DocumentLine):
-        connection.execute(INSERT_DOCUMENT, (base | line.number, run, *astuple(line)))
+        writer.add_documents(run, [astuple(line)])
     elif isinstance(line, ErasureLine):
-        *values, own = astuple(line)
-        connection.execute(_INSERT_ERASURE, (base | line.number, run, *values, bytes.fromhex(own)))
+        record = Erasure(
+            line.number, line.at, line.rule, line.payloads, line.reason, bytes.fromhex(line.hash)
+        )
+        writer.add_erasure(run, record)
 
 
-def _stage_labels(connection: sqlite3.Connection, run: int, number: int, payload: Payload) -> None:
+def _stage_labels(writer: RunWriter, run: int, number: int, payload: Payload) -> None:
     """Derive key and metadata of a run when its spec arrives; what cannot be derived is found when it is verified."""
-    select = "SELECT run_id, parent_run_id IS NOT NULL FROM specs WHERE run = ? AND spec_payload = ?"
-    found = connection.execute(select, (run, payload.n)).fetchone()
+    found = writer.is_spec(run, payload.n)
     if found is None:
         return
+    run_id, fork = found
     with suppress(TypeError, ValueError):
-        key, metadata = label_columns(json_of(payload), fork=found[1])
+        key, metadata = label_columns(json_of(payload), fork=fork)
         if isinstance(key, str | None):
-            _check_key(connection, number, found[0], key, "the same export")
-            connection.execute('UPDATE specs SET "key" = ?, metadata = ? WHERE run = ?', (key, metadata, run))
+            _check_key(writer, number, run_id, key, "the same export")
+            writer.set_labels(run, key, metadata)
 
 
-def _check_key(connection: sqlite3.Connection, number: int, run_id: str, key: str | None, where: str) -> None:
+def _check_key(writer: RunWriter, number: int, run_id: str, key: str | None, where: str) -> None:
     """Raise JournalConflict when another run has the key of one that arrives."""
-    found = connection.execute(
-        'SELECT run_id FROM specs WHERE "key" = ? AND run_id <> ?', (key, run_id)
-    ).fetchone()
-    if found is not None:
+    holder = writer.holder_of(key, run_id) if key is not None else None
+    if holder is not None:
         raise JournalConflict(
-            f"line {number}: run {run_id} has the key {key!a:.60}, which run {found[0]} has in {where}; nothing was imported"
+            f"line {number}: run {run_id} has the key {key!a:.60}, which run {holder} has in {where}; nothing was imported"
         )
 
 
-def _before(connection: sqlite3.Connection, number: int, line: RunLine) -> bytes:
+def _before(writer: RunWriter, number: int, line: RunLine) -> bytes:
     """Return the hash that a fork's root commits to, of the row that it was forked at; nothing for other runs."""
-    if line.parent_run_id is None:
+    if line.parent_run_id is None or line.parent_seq is None:
         return b""
-    found = connection.execute(
-        "SELECT hash FROM transitions JOIN specs USING (run) WHERE run_id = ? AND seq = ?",
-        (line.parent_run_id, line.parent_seq),
-    ).fetchone()
-    if found is None:
+    before = writer.hash_of(line.parent_run_id, line.parent_seq)
+    if before is None:
         told = f"row {line.parent_seq} of run {line.parent_run_id}, which it was forked at"
         raise UsageError(f"line {number}: run {line.run_id} comes without {told}")
-    before: bytes = found[0]
     return before
 
 
@@ -244,55 +234,56 @@ def _line_of(run: _Arriving, defect: Defect) -> int | None:
 
 
 def _copy_run(
-    journal: JournalStore, destination: sqlite3.Connection, staged: JournalReader, arriving: _Arriving
+    journal: JournalStore, writer: RunWriter, staged: JournalReader, arriving: _Arriving
 ) -> Imported:
     """Copy one verified run, within the caller's transaction."""
-    here = destination.execute("SELECT run FROM specs WHERE run_id = ?", (arriving.run_id,)).fetchone()
+    run = writer.number_of(arriving.run_id)
     head = staged.run(arriving.run_id).head_seq
-    if here is None:
-        (run,) = destination.execute("SELECT coalesce(max(run), 0) + 1 FROM specs").fetchone()
-        columns = staged.root_columns(arriving.run)
-        labels = staged.query('SELECT "key", metadata FROM specs WHERE run = ?', (arriving.run,))[0]
-        _check_key(destination, arriving.first["RunLine"][0], arriving.run_id, labels[0], journal.path)
-        destination.execute(_INSERT_SPEC, (run, *columns.values(), root_of(staged, arriving.run), *labels))
-        destination.execute("INSERT INTO leases VALUES (?, 1, NULL, NULL, 0)", (run,))
-        _copy(destination, staged, arriving.run, run)
+    if run is None:
+        run = writer.next_number()
+        key, metadata = staged.labels(arriving.run)
+        _check_key(writer, arriving.first["RunLine"][0], arriving.run_id, key, journal.path)
+        root = staged.stored_root(arriving.run)
+        writer.add_run(run, staged.root_columns(arriving.run), root, (key, metadata))
+        writer.add_free_lease(run)
+        _copy(journal.reader, writer, staged, arriving.run, run)
         return Imported(arriving.run_id, "new", head + 1)
-    run = here[0]
     _check_same(journal, staged, arriving, run)
     known = journal.reader.run(arriving.run_id).head_seq
     if head <= known:
         return Imported(arriving.run_id, "known", 0)
     _check_extendable(journal, staged, arriving, run)
     # before the rows: a driver that has read the old end could otherwise append a row of its own with the same number
-    if journal.leases.revoke(destination, run) is not None:
+    if journal.leases.revoke(writer, run) is not None:
         raise LeaseHeld(f"run {arriving.run_id} is being driven in {journal.path}; nothing was imported")
-    _copy(destination, staged, arriving.run, run)
+    _copy(journal.reader, writer, staged, arriving.run, run)
     return Imported(arriving.run_id, "extended", head - known)
 
 
-def _copy(destination: sqlite3.Connection, staged: JournalReader, source: int, run: int) -> None:
-    """Copy what comes after the rows that a run has here, in every table, under its number here."""
-    connection = staged._committer.connection
-    for table in _COPIED:
-        sql = f"SELECT max(id) FROM {table} WHERE id BETWEEN ? AND ?"
-        (last,) = destination.execute(sql, (run << 32, run << 32 | _MASK)).fetchone()
-        first = 0 if last is None else (last & _MASK) + 1
-        rows = connection.execute(
-            f"SELECT * FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id",
-            (source << 32 | first, source << 32 | _MASK),
-        )
-        for key, _, *values in rows:
-            marks = ", ".join("?" * (len(values) + 2))
-            destination.execute(
-                f"INSERT INTO {table} VALUES ({marks})", (run << 32 | (key & _MASK), run, *values)
-            )
+def _copy(here: JournalReader, writer: RunWriter, staged: JournalReader, source: int, run: int) -> None:
+    """Copy what comes after what a run has here, under its number here."""
+    first, payload = _last_row(here, run) + 1, here.next_payload(run)
+    for rows in _batches(staged.iterate_rows(source, _AT_ONCE, first)):
+        writer.add_rows([(run, *row[1:]) for row in rows])
+    for payloads in _batches(staged.iterate_payloads(source, _AT_ONCE, payload)):
+        writer.add_payloads(run, payloads)
+    documents = staged.stored_documents(source)[len(here.stored_documents(run)) :]
+    writer.add_documents(run, [dataclasses.astuple(document) for document in documents])
+    for record in staged.erasures(source)[len(here.erasures(run)) :]:
+        writer.add_erasure(run, record)
+
+
+def _batches(items: Iterable[T]) -> Iterator[list[T]]:
+    """Yield *items* in lists of at most `_AT_ONCE`."""
+    rest = iter(items)
+    while batch := list(islice(rest, _AT_ONCE)):
+        yield batch
 
 
 def _check_same(journal: JournalStore, staged: JournalReader, arriving: _Arriving, run: int) -> None:
     """Raise JournalConflict when the rows that both have tell something else."""
     what: str | None = None
-    if root_of(journal.reader, run) != root_of(staged, arriving.run):
+    if journal.reader.stored_root(run) != staged.stored_root(arriving.run):
         what = "was started otherwise"
     else:
         last = min(_last_row(journal.reader, run), _last_row(staged, arriving.run))
@@ -306,14 +297,12 @@ def _check_same(journal: JournalStore, staged: JournalReader, arriving: _Arrivin
 
 def _last_row(journal: JournalReader, run: int) -> int:
     """Return the seq of the last row under a run's number, -1 without one."""
-    found = journal.query(
-        "SELECT max(id) FROM transitions WHERE id BETWEEN ? AND ?", (run << 32, run << 32 | _MASK)
-    )
-    return -1 if found[0][0] is None else found[0][0] & _MASK
+    newest = journal.newest_row(run)
+    return newest if newest is not None else -1
 
 
 def _hash_at(journal: JournalReader, run: int, seq: int) -> Any:
-    return journal.query("SELECT hash FROM transitions WHERE id = ?", (run << 32 | seq,))[0][0]
+    return journal.columns(run, ("hash",), (), seq, seq)[0][0]
 
 
 def _check_extendable(journal: JournalStore, staged: JournalReader, arriving: _Arriving, run: int) -> None:
@@ -321,10 +310,9 @@ def _check_extendable(journal: JournalStore, staged: JournalReader, arriving: _A
     count = journal.reader.next_payload(run)
     gone = []
     for reader, number in ((journal.reader, run), (staged, arriving.run)):
-        sql = "SELECT n FROM payloads WHERE id BETWEEN ? AND ? AND body IS NULL"
-        gone.append(reader.query(sql, (number << 32, (number << 32) + count - 1)))
-    records = erasures_of(journal.reader, run)
-    if gone[0] != gone[1] or records != erasures_of(staged, arriving.run)[: len(records)]:
+        gone.append(reader.numbers_of_payloads(number, erased=True, last=count - 1))
+    records = journal.reader.erasures(run)
+    if gone[0] != gone[1] or records != staged.erasures(arriving.run)[: len(records)]:
         raise JournalConflict(
             f"line {arriving.first['RunLine'][0]}: run {arriving.run_id} goes on after what is in {journal.path}, but not"
             " the same parts of it were erased; erase here what was erased there, or import into another file"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...states.base.errors import JournalBusy, JournalDamaged, JournalError
 from ...states.run.phase_names import DONE, FAILED, PLANNING
-from ..journal.erasure_log import SELECT_ERASURES, Erasure, erasure_problems
+from ..journal.erasure_log import Erasure, erasure_problems
 from ..journal.record import SORTED_COLUMNS, root_hash
 from ..journal.rows import ROOT_COLUMNS
 from ..journal.sqlite.file import translate_errors
@@ -46,6 +46,9 @@ _SELECT_SPECS = f'SELECT run, root_hash, "key", metadata, {", ".join(ROOT_COLUMN
 _HASHED = ", ".join(f'"{name}"' for name in SORTED_COLUMNS)
 _SELECT_ROWS = f"SELECT id, {_HASHED}, prev_hash, hash, run FROM transitions WHERE id >= ? ORDER BY id"
 _VIEW = "state, status, reason, ended_at, head_seq, head_hash"
+_SELECT_ERASURES = (
+    "SELECT id, number, at, rule, payloads, reason, hash FROM erasures WHERE id >= ? ORDER BY id"
+)
 _SELECT_VIEW = f"SELECT run, {_VIEW} FROM runs WHERE run >= ? ORDER BY run"
 _UNHELD = "its spec was erased, so rows of a machine of its host's own could not be held against it"
 _ROWS, _PAYLOADS, _RUNS = 256, 64, 64
@@ -137,7 +140,7 @@ class _Verifier:
         self._rows = Stream(journal, _SELECT_ROWS, _ROWS, first << 32)
         self._payloads = Stream(journal, SELECT_PAYLOADS, _PAYLOADS, first << 32)
         self._documents = Stream(journal, SELECT_DOCUMENTS, _ROWS, first << 32)
-        self._erasures = Stream(journal, SELECT_ERASURES, _ROWS, first << 32)
+        self._erasures = Stream(journal, _SELECT_ERASURES, _ROWS, first << 32)
         self._view = Stream(journal, _SELECT_VIEW, _RUNS, first) if known_view else None
 
     def defects(self, last: int = 2**63 - 1) -> Iterator[Defect]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from ..fsm.explain.calls import Decided, RunCall, calls_at, calls_of
 from ..fsm.explain.why import outcome_words, request_words
-from ..fsm.journal.erasure_log import erasures_of
 from ..fsm.journal.rows import RunRow, StoredDocument, Transition
 from ..fsm.report.run_lines import spec_data
 from ..states.base.errors import JournalDamaged, UsageError
@@ -138,7 +137,7 @@ def _head(look: Look, row: RunRow, rows: Sequence[Transition]) -> dict[str, Any]
         "criteria": criteria or None,
         "answer": look.texts(_change(look, last).answer or None) if last is not None and ended else None,
         "documents": [_document(look, row, item) for item in documents[:DOCUMENTS_SHOWN]] or None,
-        "erasures": len(erasures_of(look.reader, row.run)) or None,
+        "erasures": len(look.reader.erasures(row.run)) or None,
     }
 
 

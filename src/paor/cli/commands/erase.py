@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ...fsm.erasure.execute import Others, unfinished_runs
+from ...fsm.erasure.execute import Others
 from ...fsm.journal_api import Journal
 from ..support.journals import busy_timeout_s, find_run, reading
 from ..support.options import command, option
@@ -71,7 +71,7 @@ def erase(
         run_id = "" if finish else find_run(reader, name).run_id
     with Journal(journal, busy_timeout_s=busy_timeout_s()) as writer:
         if finish:
-            runs = unfinished_runs(writer.store)
+            runs = writer.store.unscrubbed()
             writer.finish_erasing()
             note = "no old copies are left" if runs else "nothing was left to do"
             return say_either(as_json, {"runs": runs, "scrubbed": bool(runs)}, [note])

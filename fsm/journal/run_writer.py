@@ -1,0 +1,164 @@
+"""The statements that write a run, within a transaction of whoever calls: as it begins, as it comes from another file, as its texts go."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from .erasure_log import Erasure
+from .payloads import Payload
+from .record import COLUMNS, NO_LABELS, Row
+from .rows import ROOT_COLUMNS
+
+INSERT_PAYLOAD = (
+    "INSERT INTO payloads (id, run, n, media_type, digest, salt, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+INSERT_DOCUMENT = (
+    "INSERT INTO documents (id, run, number, label, position, name, mime, bytes, digest, payload)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+ROW_VALUES = ", ".join("?" * (len(COLUMNS) + 1))
+INSERT_ROW = f"INSERT INTO transitions VALUES ({ROW_VALUES})"
+
+_INSERT_RUN = (
+    f'INSERT INTO specs (run, {", ".join(ROOT_COLUMNS)}, root_hash, "key", metadata)'
+    f" VALUES ({', '.join('?' * (len(ROOT_COLUMNS) + 4))})"
+)
+_INSERT_ERASURE = "INSERT INTO erasures VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+GONE = "(erased)"
+"""What replaces the name and type of a document whose naming payload was erased."""
+
+PLAIN_TYPES = ("text/plain", "application/json")
+"""Media types that say nothing about what was there."""
+
+
+class RunWriter:
+    """
+    Writes the parts of runs.
+
+    Args:
+        connection: In a transaction.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    # -- what is there -------------------------------------------------------------------------------------------------
+
+    def next_number(self) -> int:
+        """Return the number of the next run."""
+        sql = "SELECT coalesce(max(run), 0) + 1 FROM specs"
+        number: int = self.connection.execute(sql).fetchone()[0]
+        return number
+
+    def number_of(self, run_id: str) -> int | None:
+        """Return the number of a run, None when it is not here."""
+        found = self._one("SELECT run FROM specs WHERE run_id = ?", run_id)
+        return found[0] if found is not None else None
+
+    def holder_of(self, key: str, but: str = "") -> str | None:
+        """Return the id of the run that has a key, but for the run *but*; None when none has."""
+        found = self._one('SELECT run_id FROM specs WHERE "key" = ? AND run_id <> ?', key, but)
+        return found[0] if found is not None else None
+
+    def at_place(self, workflow_id: str, round: int, task: int, but: str | None) -> str | None:
+        """Return the id of a run at this place of a workflow, but for the run *but*; None when there is none."""
+        found = self._one(
+            "SELECT run_id FROM specs WHERE workflow_id = ? AND round = ? AND task = ? AND run_id <> ?",
+            workflow_id,
+            round,
+            task,
+            but or "",
+        )
+        return found[0] if found is not None else None
+
+    def hash_of(self, run_id: str, seq: int) -> bytes | None:
+        """Return the hash of a row that stands under a run's own number, None without one."""
+        sql = "SELECT hash FROM transitions JOIN specs ON specs.run = transitions.run WHERE run_id = ? AND seq = ?"
+        found = self._one(sql, run_id, seq)
+        return found[0] if found is not None else None
+
+    def is_spec(self, run: int, n: int) -> tuple[str, bool] | None:
+        """Return id and whether it is a fork of the run whose spec is payload *n*, None when that is another payload."""
+        found = self._one(
+            "SELECT run_id, parent_run_id FROM specs WHERE run = ? AND spec_payload = ?", run, n
+        )
+        return (found[0], found[1] is not None) if found is not None else None
+
+    # -- a run and its parts -------------------------------------------------------------------------------------------
+
+    def add_run(
+        self, run: int, columns: Mapping[str, Any], root: bytes, labels: tuple[str | None, str]
+    ) -> None:
+        """
+        Write a run without anything in it.
+
+        Args:
+            run: Its number.
+            columns: Those that never change.
+            root: Their hash.
+            labels: Its key and metadata.
+        """
+        values = (columns[name] for name in ROOT_COLUMNS)
+        self.connection.execute(_INSERT_RUN, (run, *values, root, *labels))
+
+    def add_free_lease(self, run: int) -> None:
+        """Write the lease of a run that nobody drives."""
+        self.connection.execute("INSERT INTO leases VALUES (?, 1, NULL, NULL, 0)", (run,))
+
+    def set_labels(self, run: int, key: str | None, metadata: str) -> None:
+        """Write key and metadata of a run."""
+        sql = 'UPDATE specs SET "key" = ?, metadata = ? WHERE run = ?'
+        self.connection.execute(sql, (key, metadata, run))
+
+    def add_rows(self, rows: Collection[Row]) -> None:
+        """Write rows, each with its run's number first."""
+        self.connection.executemany(INSERT_ROW, [(row[0] << 32 | row[1], *row) for row in rows])
+
+    def add_payloads(self, run: int, payloads: Collection[Payload]) -> None:
+        """Write payloads."""
+        self.connection.executemany(
+            INSERT_PAYLOAD, [(run << 32 | payload[0], run, *payload) for payload in payloads]
+        )
+
+    def add_documents(self, run: int, documents: Collection[Sequence[Any]]) -> None:
+        """Write documents: number, label and the other columns of `fsm.journal.rows.StoredDocument`."""
+        self.connection.executemany(
+            INSERT_DOCUMENT, [(run << 32 | document[0], run, *document) for document in documents]
+        )
+
+    def add_erasure(self, run: int, record: Erasure) -> None:
+        """Write the record of an erasure."""
+        self.connection.execute(_INSERT_ERASURE, (run << 32 | record.number, run, *record))
+
+    # -- texts that go -------------------------------------------------------------------------------------------------
+
+    def blank(self, run: int, payloads: Collection[int], documents: Collection[int], *, labels: bool) -> None:
+        """
+        Set bodies and salts to NULL, and whatever was derived from what they said.
+
+        Args:
+            run: The run's number.
+            payloads: Their numbers.
+            documents: Numbers of the documents whose names go.
+            labels: Whether the run's key and metadata go.
+        """
+        self.connection.executemany(
+            "UPDATE documents SET name = ?, mime = ? WHERE id = ?",
+            [(GONE, GONE, run << 32 | number) for number in documents],
+        )
+        if labels:
+            self.set_labels(run, *NO_LABELS)
+        self.connection.executemany(
+            "UPDATE payloads SET body = NULL, salt = NULL,"
+            f" media_type = CASE WHEN media_type IN {PLAIN_TYPES} THEN media_type ELSE '' END WHERE id = ?",
+            [(run << 32 | n,) for n in sorted(payloads)],
+        )
+        # in the same transaction: after a crash before the file was written anew it is known that it still has to be
+        self.connection.execute("INSERT INTO unscrubbed VALUES (?) ON CONFLICT (run) DO NOTHING", (run,))
+
+    def _one(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
+        found: tuple[Any, ...] | None = self.connection.execute(sql, values).fetchone()
+        return found
