@@ -300,7 +300,7 @@ def test_a_search_is_bounded(library: tuple[Journal, list[str]], monkeypatch: py
             search(journal.reader, text)
     monkeypatch.setattr("paor.inspect.search.FOUND_MAX", 1)
     assert search(journal.reader, "notes") == [ids[2]]
-    monkeypatch.setattr("paor.inspect.search._STEPS", 1)
+    monkeypatch.setattr("paor.fsm.journal.sqlite.search._STEPS", 1)
     monkeypatch.setattr("paor.inspect.search.SEARCH_S", -1.0)
     assert search(journal.reader, "harbour") == []
     assert search(journal.reader, "lighthouse") == [] and search(journal.reader, "notes.read") == []
@@ -321,9 +321,9 @@ def test_a_search_that_takes_too_long_gives_what_it_has_found(
     """And nothing else is taken for a search that took too long."""
     journal, ids = library
     monkeypatch.setattr("paor.inspect.search.SEARCH_S", 0.2)
-    monkeypatch.setattr("paor.inspect.search._TEXTS", ENDLESS)
+    monkeypatch.setattr("paor.fsm.journal.sqlite.search._TEXTS", ENDLESS)
     assert search(journal.reader, "lighthouse") == [ids[0]]
-    monkeypatch.setattr("paor.inspect.search._TEXTS", "SELECT run FROM nowhere")
+    monkeypatch.setattr("paor.fsm.journal.sqlite.search._TEXTS", "SELECT run FROM nowhere")
     with pytest.raises(JournalError, match="nowhere"):
         search(journal.reader, "lighthouse")
 
@@ -345,8 +345,8 @@ def test_a_search_holds_up_nobody_who_reads(
 
     with served(app(journal)) as browser, ThreadPoolExecutor(6) as pool:
         clock = SimpleNamespace(monotonic=stands_still)
-        monkeypatch.setattr("paor.inspect.search.time", clock)
-        monkeypatch.setattr("paor.inspect.search._STEPS", 1)
+        monkeypatch.setattr("paor.fsm.journal.sqlite.search.time", clock)
+        monkeypatch.setattr("paor.fsm.journal.sqlite.search._STEPS", 1)
         found = [pool.submit(browser.get, "search?q=lighthouse") for _ in range(5)]
         try:
             assert begun.wait(20)

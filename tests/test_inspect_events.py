@@ -21,7 +21,6 @@ from paor import Journal
 from paor.fsm.report.view import JournalView
 from paor.inspect import app
 from paor.inspect.views import Changes, Views
-from paor.inspect.watching import JournalWatch
 from paor.testing import SeededIds
 
 from .inspect_kit import Browser, Events, bank, own_environment, served
@@ -393,7 +392,7 @@ def test_a_watch_sees_every_way_in_which_a_file_changes(tmp_path: Path) -> None:
     with bank(path, [], 5) as engine:
         engine.run("Pay")
     with Journal(path, read_only=True) as journal:
-        watch = JournalWatch(journal.reader)
+        watch = journal.reader.watch()
         assert watch.changed() and not watch.changed()
         with bank(path, [], 5, ids=SeededIds("other")) as engine:
             watch.changed()  # it was opened, which is no change of its content, and may count as one

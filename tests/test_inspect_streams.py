@@ -33,7 +33,7 @@ def resumed(engine: Engine, run_id: str) -> None:
 def test_a_run_that_cannot_be_read_silences_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Somebody listens to it while it is removed from the file; the other run and the index go on, and it is named once."""
+    """Somebody listens to it while it is removed from the file; the other run and the index go on, and it is not named with every look."""
     monkeypatch.setattr("paor.inspect.live_events.HEARTBEAT_S", 3600.0)  # so that who waits in vain fails
     path = tmp_path / "runs.db"
     with bank(path, [], 5) as engine, served(app(engine.journal)) as browser:
@@ -52,8 +52,9 @@ def test_a_run_that_cannot_be_read_silences_no_other(
             lines: list[Any] = []
             while not any(line["status"] == "done" for line in lines):
                 lines += next(index)[2]["runs"]
-            named = [record.getMessage() for record in caplog.records if broken in record.getMessage()]
-            assert len(named) == 1 and "cannot be shown" in named[0]
+            named = [record.getMessage() for record in caplog.records]
+            # once by its own stream, and once by the list where that was reading it just then
+            assert 1 <= sum(text.startswith(f"run {broken}: cannot be shown") for text in named) <= 2
 
 
 def test_a_change_between_the_index_and_its_events_is_not_lost(

@@ -23,7 +23,6 @@ from ...states.run.state import Run
 from ..decision.guard_context import GuardContext
 from ..decision.run_resources import RunResources
 from ..journal.reader import JournalReader, Readable, reader_of
-from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import RunRow, Transition
 from ..journal.sqlite.file import damage_told
 from ..machine.decide import request_of
@@ -33,6 +32,7 @@ from ..machine.stop_rules import read_case
 from ..machine.table import Row
 from ..replay.comparison import request_facts
 from ..replay.machines import machines_of
+from ..replay.recorded_outcome import recorded_outcome
 from ..replay.restore import run_before
 from ..versioning.amendments import amend_spec
 from .calls import decision_words

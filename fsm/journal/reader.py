@@ -26,6 +26,8 @@ from .record import COLUMNS, root_hash
 from .rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
 from .run_index import RunIndex
 from .sqlite.file import Identity, damage_told, has_log, identity, open_reader, place_of, translate_errors
+from .sqlite.search import search_runs
+from .sqlite.watch import JournalWatch
 
 _ROW = ", ".join(f'"{name}"' for name in COLUMNS)
 _SELECT_ROWS = f"SELECT {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id"
@@ -416,6 +418,41 @@ class JournalReader:
             " WHERE id BETWEEN ? AND ? ORDER BY id",
             (run << 32 | first, run << 32 | min(first + count - 1, 2**32 - 1)),
         )
+
+    def count_documents(self, run: int) -> int:
+        """Return how many documents stand under a run's number."""
+        sql = "SELECT count(*) FROM documents WHERE id BETWEEN ? AND ?"
+        return int(self.query(sql, _range(run))[0][0])
+
+    def check_same(self) -> None:
+        """
+        See to it that the file is still the one that was opened.
+
+        Raises:
+            JournalBusy: It was written while it was read without locks.
+        """
+        self.query("SELECT 1")
+
+    def watch(self) -> JournalWatch:
+        """Return what notices that the journal was written, by whatever process; for one thread."""
+        return JournalWatch(self.path, self.place, lambda: self.written)
+
+    def search(self, patterns: Sequence[str], *, most: int, seconds: float) -> list[int]:
+        """
+        Return the numbers of the runs that hold a text, newest first.
+
+        It has a connection of its own, so nobody else who reads waits for it; only a journal in memory has none.
+
+        Args:
+            patterns: The text as `LIKE` takes it, with a backslash for escapes, and as it is within JSON.
+            most: Runs that are given at most.
+            seconds: After which the search ends with what it has found.
+        """
+        with translate_errors(self.path), self.snapshot() as own:
+            try:
+                return search_runs(own._committer.connection, patterns, most=most, seconds=seconds)
+            finally:
+                own.check_same()  # a file that was written while it was read is the better reason
 
     def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a reading statement of this project's own."""

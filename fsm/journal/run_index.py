@@ -154,6 +154,18 @@ class RunIndex:
             rows += self._query(f"SELECT run, run_id, {_NEWEST_ROW} FROM specs WHERE run IN ({some})", ())
         return [(run, run_id, head) for run, run_id, head in rows]
 
+    def ends(self) -> list[tuple[str, int, bytes]]:
+        """Return id, number of the last row and its hash of every run, in the order of the ids."""
+        return [
+            (*row,) for row in self._query("SELECT run_id, head_seq, head_hash FROM runs ORDER BY run_id", ())
+        ]
+
+    def beginning(self, run_id: str) -> tuple[int, int, bytes] | None:
+        """Return number of a run, of the last row that it shares (-1 without one), and its root hash; None when there is no such run."""
+        sql = "SELECT run, coalesce(parent_seq, -1), root_hash FROM specs WHERE run_id = ?"
+        found = self._query(sql, (run_id,))
+        return (*found[0],) if found else None
+
     def maybe_replaced(self) -> list[str]:
         """Return failed runs that may have been about to be started again in another mode when their driver was lost."""
         sql = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from ...states.base.errors import JournalBusy, JournalError, LeaseHeld, UsageError
 from ...states.records.actions import DocumentRef, StoredText
@@ -33,6 +33,7 @@ from .sqlite.file import (
     transaction,
     translate_errors,
 )
+from .sqlite.migrations import migrate
 
 
 class KeyTaken(Exception):
@@ -242,6 +243,20 @@ class JournalStore:
     def append_all(self, entries: list[Entry]) -> None:
         """Commit transitions of different runs together; each entry has its own error."""
         self._committer.append_all(entries)
+
+
+@contextmanager
+def passing_journal(name: str) -> Iterator[tuple[RunWriter, JournalReader]]:
+    """
+    Give what writes and reads a journal that nobody else sees, and that is gone afterwards.
+
+    Args:
+        name: For messages.
+    """
+    with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as connection:
+        migrate(connection)
+        connection.execute("BEGIN")
+        yield RunWriter(connection), JournalReader(Committer(connection, name), "")
 
 
 def _seconds(name: str, value: float, *, least: float) -> float:

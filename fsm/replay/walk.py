@@ -29,7 +29,6 @@ from ..decision.host_machine import Unbound, recorded_phases
 from ..decision.run_resources import RunResources
 from ..journal.lineage import SharedPart
 from ..journal.reader import JournalReader
-from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import Transition
 from ..machine.decide import Decision, Moment, decide, machine_of, request_of
 from ..machine.fold import apply
@@ -46,6 +45,7 @@ from .comparison import (
     short,
 )
 from .payload_window import PayloadWindow
+from .recorded_outcome import recorded_outcome
 from .restore import continue_with
 
 

@@ -15,10 +15,10 @@ from ..decision.run_resources import RunResources
 from ..explain.why import not_derived
 from ..journal.lineage import SharedPart
 from ..journal.reader import JournalReader
-from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import Transition
 from ..machine.fold import apply
 from ..machine.stop_rules import read_case
+from ..replay.recorded_outcome import recorded_outcome
 from ..replay.restore import continue_with, run_before
 from ..versioning.amendments import amend_spec
 

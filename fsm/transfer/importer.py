@@ -10,25 +10,23 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from msgspec.structs import asdict, astuple
 
 from ...states.base.errors import JournalConflict, JournalDamaged, LeaseHeld, UsageError
 from ..erasure.plan import json_of
 from ..journal.erasure_log import Erasure
-from ..journal.group_commit import Committer
 from ..journal.payloads import Payload
 from ..journal.reader import JournalReader
 from ..journal.record import NO_LABELS, label_columns, root_hash
 from ..journal.run_writer import RunWriter
-from ..journal.sqlite.migrations import migrate
+from ..journal.store import JournalStore, passing_journal
 from ..verify.verify import Defect, run_defects
 from .line_format import (
     AnyLine,
@@ -42,9 +40,6 @@ from .line_format import (
     payload_of,
     read_lines,
 )
-
-if TYPE_CHECKING:
-    from ..journal.store import JournalStore
 
 T = TypeVar("T")
 
@@ -90,13 +85,10 @@ def import_lines(journal: JournalStore, lines: Iterable[bytes]) -> tuple[Importe
     """See `fsm.journal_api.Journal.import_lines`."""
     if journal.read_only:
         raise UsageError(f"{journal.path}: is open for reading only")
-    with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as connection:
-        migrate(connection)
-        staged = JournalReader(Committer(connection, "the export"), "")
-        connection.execute("BEGIN")
+    with passing_journal("the export") as (arrived, staged):
         # read and verified as a whole before the first write here: lines that do not prove themselves change nothing, and
         # a slow source of lines does not keep the write lock
-        arriving = _stage_runs(RunWriter(connection), staged, lines)
+        arriving = _stage_runs(arrived, staged, lines)
         with journal.writing() as writer:
             return tuple(_copy_run(journal, writer, staged, run) for run in arriving)
 

@@ -42,8 +42,7 @@ class Head(NamedTuple):
 
 def heads_of(journal: JournalReader) -> list[Head]:
     """Return the head of every run of a journal, in the order of their ids."""
-    rows = journal.query("SELECT run_id, head_seq, head_hash FROM runs ORDER BY run_id")
-    return [Head(run_id, seq, value.hex()) for run_id, seq, value in rows]
+    return [Head(run_id, seq, value.hex()) for run_id, seq, value in journal.index.ends()]
 
 
 def heads_file(heads: list[Head]) -> bytes:
@@ -114,16 +113,16 @@ def _read_heads(data: bytes) -> list[Head] | str:
 
 def head_problem(journal: JournalReader, head: Head) -> str | None:
     """Return what has become of a run since its head was taken, None when it is still in its chain."""
-    found = journal.query(
-        "SELECT run, coalesce(parent_seq, -1), root_hash FROM specs WHERE run_id = ?", (head.run_id,)
-    )
-    if not found:
+    found = journal.index.beginning(head.run_id)
+    if found is None:
         return "the run is missing"
-    ((run, before, root),) = found
-    rows = journal.query("SELECT hash FROM transitions WHERE id = (? << 32 | ?)", (run, head.head_seq))
+    run, before, root = found
+    if not 0 < run < 2**31:  # which is a defect of its own
+        return "the run has no number that a row could have"
+    rows = journal.columns(run, ("hash",), (), head.head_seq, head.head_seq)
     if head.head_seq == before:  # it had no row of its own yet
         rows = [(root,)]
     if not rows:
-        ((last,),) = journal.query("SELECT head_seq FROM runs WHERE run = ?", (run,))
-        return f"the row is missing, the run now ends at seq {last}"
+        last = journal.newest_row(run)
+        return f"the row is missing, the run now ends at seq {before if last is None else last}"
     return None if rows[0][0].hex() == head.head_hash else "another hash stands there: the run was made anew"

@@ -8,24 +8,14 @@ from hashlib import sha256
 from ..journal.payloads import encode_text
 from ..journal.reader import JournalReader
 from ..journal.record import NO_LABELS
+from ..journal.scans import Scan
 from .chain import ChainWalk, Found
 from .references import ERASED, Columns, Promised, documents_of, is_number, json_object, labels_of
-from .stream import Stream
 
 NUMBERS = 2**32 - 1
 KNOWN_PAYLOADS = 4096
 """Payloads of long ago whose digest is remembered once it was asked for."""
 
-SELECT_PAYLOADS = (
-    "SELECT id, digest, salt, CAST(CASE WHEN n IS NOT id & 4294967295 OR run IS NOT id >> 32 THEN '?'"
-    " WHEN typeof(body) = 'text' THEN 'T' WHEN typeof(body) = 'blob' THEN 'B' ELSE '-' END || media_type AS BLOB),"
-    " CAST(body AS BLOB) FROM payloads WHERE id >= ? ORDER BY id"
-)
-"""With the letter of its kind before the media type; one that cannot be hashed for a key or value that is wrong."""
-
-SELECT_DOCUMENTS = (
-    "SELECT id, label, position, name, mime, bytes, digest, payload FROM documents WHERE id >= ? ORDER BY id"
-)
 _NAMES = ("label", "position", "name", "mime", "bytes", "digest", "payload")
 
 _TEXT, _MISPLACED = ord("T"), ord("?")
@@ -41,7 +31,7 @@ class Contents:
 
     Args:
         reader: Snapshot of the journal.
-        payloads, documents: The streams, at the run's first row.
+        payloads, documents: The scans, at the run's first row.
         walk: The pass over the rows.
 
     Attributes:
@@ -51,8 +41,8 @@ class Contents:
     """
 
     reader: JournalReader
-    payloads: Stream
-    documents: Stream
+    payloads: Scan
+    documents: Scan
     walk: ChainWalk
     found_payloads: Found = field(default_factory=list)
     found_documents: Found = field(default_factory=list)
@@ -240,11 +230,7 @@ class Contents:
         self._pending = named or []
 
     def _documents_there(self) -> int:
-        first = self.walk.run << 32
-        ((count,),) = self.reader.query(
-            "SELECT count(*) FROM documents WHERE id BETWEEN ? AND ?", (first, first + NUMBERS)
-        )
-        return int(count)
+        return self.reader.count_documents(self.walk.run)
 
     def _observe(self) -> None:
         self._expected.update(self._pending)

@@ -12,7 +12,6 @@ last row that it shares (`fsm.verify.forks`).
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,11 +19,10 @@ from typing import TYPE_CHECKING, Any
 from ...states.base.errors import JournalBusy, JournalDamaged, JournalError
 from ...states.run.phase_names import DONE, FAILED, PLANNING
 from ..journal.erasure_log import Erasure, erasure_problems
-from ..journal.record import SORTED_COLUMNS, root_hash
+from ..journal.record import root_hash
 from ..journal.rows import ROOT_COLUMNS
-from ..journal.sqlite.file import translate_errors
-from .chain import ChainWalk, Found
-from .file import (
+from ..journal.scans import Scan, shown_run
+from ..journal.sqlite.integrity import (
     Problem,
     key_problems,
     log_problems,
@@ -33,23 +31,15 @@ from .file import (
     stray_problems,
     type_problems,
 )
+from .chain import ChainWalk, Found
 from .forks import beginning_of, shared_problems
 from .heads import Head, head_problem
-from .payloads import SELECT_DOCUMENTS, SELECT_PAYLOADS, Contents
+from .payloads import Contents
 from .references import is_number, json_object
-from .stream import Stream
 
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader as Journal
 
-_SELECT_SPECS = f'SELECT run, root_hash, "key", metadata, {", ".join(ROOT_COLUMNS)} FROM specs WHERE run >= ? ORDER BY run'
-_HASHED = ", ".join(f'"{name}"' for name in SORTED_COLUMNS)
-_SELECT_ROWS = f"SELECT id, {_HASHED}, prev_hash, hash, run FROM transitions WHERE id >= ? ORDER BY id"
-_VIEW = "state, status, reason, ended_at, head_seq, head_hash"
-_SELECT_ERASURES = (
-    "SELECT id, number, at, rule, payloads, reason, hash FROM erasures WHERE id >= ? ORDER BY id"
-)
-_SELECT_VIEW = f"SELECT run, {_VIEW} FROM runs WHERE run >= ? ORDER BY run"
 _UNHELD = "its spec was erased, so rows of a machine of its host's own could not be held against it"
 _ROWS, _PAYLOADS, _RUNS = 256, 64, 64
 """Rows of each kind that are in memory together."""
@@ -97,37 +87,35 @@ def verify_journal(
         return bool(found)
 
     try:
-        add(log_problems(journal))
-        schema = add(schema_problems(journal))
-        suspect = add(storage_problems(journal)) or schema
+        add(log_problems(journal.path, journal.place))
+        schema = add(schema_problems(journal.query))
+        suspect = add(storage_problems(journal.query)) or schema
         missing = any(item.place.startswith("table ") and item.problem == "is missing" for item in defects)
-        if suspect and (add(type_problems(journal)) or missing):
+        if suspect and (add(type_problems(journal.query)) or missing):
             return defects  # nothing can be said of values that are not what they claim to be
-        add(key_problems(journal))
-        add(stray_problems(journal))
-        with translate_errors(journal.path):
-            verifier = _Verifier(journal, known_view=not schema)
-            defects.extend(verifier.defects())
-            if unchecked is not None:
-                unchecked.extend(verifier.unchecked)
+        add(key_problems(journal.query))
+        add(stray_problems(journal.query))
+        verifier = _Verifier(journal, known_view=not schema)
+        defects.extend(verifier.defects())
+        if unchecked is not None:
+            unchecked.extend(verifier.unchecked)
         broken = [(item.run_id, item.place) for item in defects]
         defects += [Defect(run_id, "specs", problem) for run_id, problem in shared_problems(journal, broken)]
         for head in heads:
             if problem := head_problem(journal, head):
                 defects.append(Defect(head.run_id, f"head seq {head.head_seq}", problem))
-        journal.query("SELECT 1")  # still the file that was opened
+        journal.check_same()
     except JournalBusy:
         raise
     except JournalError as error:
-        journal.query("SELECT 1")
+        journal.check_same()
         defects.append(Defect("", "file", str(error)))
     return defects
 
 
 def run_defects(journal: Journal, run: int) -> Iterator[Defect]:
     """Yield what is wrong with run number *run* by itself, in a journal whose schema and types are known to hold."""
-    with translate_errors(journal.path):
-        yield from _Verifier(journal, known_view=True, first=run).defects(run)
+    yield from _Verifier(journal, known_view=True, first=run).defects(run)
 
 
 class _Verifier:
@@ -136,12 +124,12 @@ class _Verifier:
     def __init__(self, journal: Journal, *, known_view: bool, first: int = -(2**31)) -> None:
         self.unchecked: list[Defect] = []
         self._journal = journal
-        self._specs = Stream(journal, _SELECT_SPECS, _RUNS, first)
-        self._rows = Stream(journal, _SELECT_ROWS, _ROWS, first << 32)
-        self._payloads = Stream(journal, SELECT_PAYLOADS, _PAYLOADS, first << 32)
-        self._documents = Stream(journal, SELECT_DOCUMENTS, _ROWS, first << 32)
-        self._erasures = Stream(journal, _SELECT_ERASURES, _ROWS, first << 32)
-        self._view = Stream(journal, _SELECT_VIEW, _RUNS, first) if known_view else None
+        self._specs = Scan(journal, "specs", _RUNS, first)
+        self._rows = Scan(journal, "transitions", _ROWS, first << 32)
+        self._payloads = Scan(journal, "payloads", _PAYLOADS, first << 32)
+        self._documents = Scan(journal, "documents", _ROWS, first << 32)
+        self._erasures = Scan(journal, "erasures", _ROWS, first << 32)
+        self._view = Scan(journal, "runs", _RUNS, first) if known_view else None
 
     def defects(self, last: int = 2**63 - 1) -> Iterator[Defect]:
         """Yield what is wrong with any run up to number *last*."""
@@ -230,8 +218,8 @@ class _Verifier:
             while self._view is not None and (rows := self._view.take(run + 1)):
                 if found := [row[1:] for row in rows if row[0] == run]:
                     return found
-        except sqlite3.Error:  # of some run; which one shows when each is asked for by itself
+        except JournalError:  # of some run; which one shows when each is asked for by itself
             self._view = None
         if self._view is None:
-            return self._journal.query(f"SELECT {_VIEW} FROM runs WHERE run = ?", (run,))
+            return shown_run(self._journal, run)
         return []

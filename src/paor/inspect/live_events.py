@@ -26,7 +26,6 @@ from ..fsm.journal.rows import RunRow
 from ..fsm.runtime.logs import LOGGER
 from ..states.base.errors import JournalBusy, PaorError
 from .views import ENDED, Changes, Views, json_bytes
-from .watching import JournalWatch
 
 LOOK_S = 0.025
 """Seconds between two looks at the file: a tenth of what a person would notice."""
@@ -248,7 +247,7 @@ class Hub:
     # -- looking ---------------------------------------------------------------------------------------------------
 
     def _look_on(self) -> None:
-        watch, trouble = JournalWatch(self.views.reader), ""
+        watch, trouble = self.views.reader.watch(), ""
         try:
             while not self._stop.wait(LOOK_S):
                 if self._is_unheard():
@@ -305,7 +304,7 @@ class Hub:
         except JournalBusy:
             raise  # of the file, not of this run: all are read again
         except Exception as error:  # noqa: BLE001 - what a damaged journal does to readers must not end the thread
-            if head != feed.unread:
+            if feed.unread is None:  # once, however its reading fails from then on
                 LOGGER.warning("run %s: cannot be shown: %s", run_id, error)
             feed.unread = head
             return

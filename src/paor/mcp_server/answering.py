@@ -173,7 +173,7 @@ class Answerer:
                 ):
                     texts = Texts(self.content, int(arguments.get("chars", CHARS)))
                     answer = tool.function(Look(reader, texts), arguments)
-                    reader.query("SELECT 1")  # still the file that was opened
+                    reader.check_same()
                     return answer
             except JournalBusy:
                 if attempt == ATTEMPTS:

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
+from ..fsm.journal.sqlite.integrity import schema_problems, type_problems
 from ..fsm.replay.replay import Divergence, Replay, replay
-from ..fsm.verify.file import schema_problems, type_problems
 from ..fsm.verify.verify import Defect as Found
 from ..fsm.verify.verify import run_defects, verify_journal
 from ..states.base.errors import JournalBusy, PaorError
@@ -94,7 +94,7 @@ def _more(defects: int, runs: int, replayed: int) -> str | None:
 
 def _of_run(reader: JournalReader, run: RunRow) -> Iterator[Found]:
     """Yield what is wrong with one run, of a fork also with the runs whose rows it shares; nothing of it where the file is not one that can be walked."""
-    problems = [*schema_problems(reader), *type_problems(reader)]
+    problems = [*schema_problems(reader.query), *type_problems(reader.query)]
     if problems:
         yield from (Found("", place, problem) for place, problem in problems)
         return

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from ..journal.reader import JournalReader
+Query = Callable[[str], list[tuple[Any, ...]]]
+"""Returns the rows of a statement."""
 
 Problem = tuple[str, str]
 """Place and problem."""
@@ -34,9 +34,7 @@ def _shipped_schema() -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
     """Return type and text of every table, view and index of the schema, and a table's condition for rows of wrong types."""
     connection = sqlite3.connect(":memory:")
     try:
-        connection.executescript(
-            files("paor.fsm.journal.sqlite").joinpath("schema.sql").read_text(encoding="utf-8")
-        )
+        connection.executescript(files(__package__).joinpath("schema.sql").read_text(encoding="utf-8"))
         found = connection.execute(
             "SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL"
         ).fetchall()
@@ -57,11 +55,11 @@ def _check(connection: sqlite3.Connection, table: str) -> str:
     return " OR ".join(parts)
 
 
-def schema_problems(journal: JournalReader) -> Iterator[Problem]:
+def schema_problems(query: Query) -> Iterator[Problem]:
     """Yield every table, view and index that is not as this version made it, and every trigger; those of others are theirs."""
-    for (name,) in journal.query("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"):
+    for (name,) in query("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"):
         yield f"trigger {name}", "a journal has no triggers"
-    for table, name in journal.query(
+    for table, name in query(
         "SELECT tbl_name, m.name FROM sqlite_master AS m JOIN pragma_index_list(tbl_name) AS i ON i.name = m.name"
         " WHERE m.type = 'index' AND m.sql IS NOT NULL AND i.\"unique\" ORDER BY m.name"
     ):
@@ -73,7 +71,7 @@ def schema_problems(journal: JournalReader) -> Iterator[Problem]:
     statement = (
         "SELECT name, type, coalesce(sql, '') FROM sqlite_master WHERE type IN ('table', 'view', 'index')"
     )
-    found = {name: (kind, sql) for name, kind, sql in journal.query(statement)}
+    found = {name: (kind, sql) for name, kind, sql in query(statement)}
     for name, (kind, sql) in sorted(_shipped_schema()[0].items()):
         if name not in found:
             yield f"{kind} {name}", "is missing"
@@ -82,41 +80,41 @@ def schema_problems(journal: JournalReader) -> Iterator[Problem]:
             yield f"{kind} {name}", f"its schema was changed{': it is not STRICT' if loose else ''}"
 
 
-def log_problems(journal: JournalReader) -> Iterator[Problem]:
+def log_problems(path: str, place: str) -> Iterator[Problem]:
     """
     Yield the rollback journal that stands beside the file: SQLite changes the file from it when it is opened next.
 
     A journal keeps a write-ahead log, which is read with it, so nothing of paor's leaves one.
     """
-    if journal.path not in ("", ":memory:") and os.path.exists(f"{journal.place}-journal"):
+    if path not in ("", ":memory:") and os.path.exists(f"{place}-journal"):
         yield (
             "file",
-            f"beside it is {os.path.basename(journal.place)}-journal, from which SQLite would change it",
+            f"beside it is {os.path.basename(place)}-journal, from which SQLite would change it",
         )
 
 
-def storage_problems(journal: JournalReader) -> Iterator[Problem]:
+def storage_problems(query: Query) -> Iterator[Problem]:
     """Yield what SQLite itself finds, of types and constraints too as far as the schema in the file tells them."""
-    for (text,) in journal.query("PRAGMA integrity_check(20)"):
+    for (text,) in query("PRAGMA integrity_check(20)"):
         if text != "ok":
             yield "file", str(text)
-    ((version,),) = journal.query("PRAGMA user_version")
+    ((version,),) = query("PRAGMA user_version")
     if version < 1:
         yield "file", f"user_version {version} is no version of the schema"
 
 
-def type_problems(journal: JournalReader) -> Iterator[Problem]:
+def type_problems(query: Query) -> Iterator[Problem]:
     """Yield every row that the schema of this version would have refused for its types."""
-    tables = {name for (name,) in journal.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    tables = {name for (name,) in query("SELECT name FROM sqlite_master WHERE type = 'table'")}
     for table, wrong in sorted(_shipped_schema()[1].items()):
         if table not in tables:
             continue
-        rows = journal.query(f"SELECT rowid FROM {table} WHERE {wrong} ORDER BY rowid LIMIT {_SHOWN}")
+        rows = query(f"SELECT rowid FROM {table} WHERE {wrong} ORDER BY rowid LIMIT {_SHOWN}")
         for (number,) in rows:
             yield f"{table} id {number}", "holds a value of a type that its column does not allow"
 
 
-def key_problems(journal: JournalReader) -> Iterator[Problem]:
+def key_problems(query: Query) -> Iterator[Problem]:
     """
     Yield every document and record of an erasure whose key is not made of its run and number.
 
@@ -125,21 +123,21 @@ def key_problems(journal: JournalReader) -> Iterator[Problem]:
     """
     wrong = "number IS NOT id & 4294967295 OR run IS NOT id >> 32"
     for table in ("documents", "erasures"):
-        for (key,) in journal.query(f"SELECT id FROM {table} WHERE {wrong}"):
+        for (key,) in query(f"SELECT id FROM {table} WHERE {wrong}"):
             yield f"{table} id {key}", "its key is not made of its run and number"
 
 
-def stray_problems(journal: JournalReader) -> Iterator[Problem]:
+def stray_problems(query: Query) -> Iterator[Problem]:
     """Yield every run that has rows, payloads, documents or a lease and does not exist, and every one without lease."""
     for table in _OF_RUNS:
-        for (run,) in journal.query(
+        for (run,) in query(
             f"WITH RECURSIVE found (own) AS (SELECT min(id) >> 32 FROM {table} UNION ALL"  # each run by one step
             f" SELECT (SELECT min(id) >> 32 FROM {table} WHERE id >= own + 1 << 32) FROM found"
             " WHERE own < 2147483647)"
             " SELECT own FROM found WHERE own IS NOT NULL AND own NOT IN (SELECT run FROM specs)"
         ):
             yield f"{table} run {run}", "there is no such run in specs"
-    for (run,) in journal.query("SELECT run FROM leases EXCEPT SELECT run FROM specs"):
+    for (run,) in query("SELECT run FROM leases EXCEPT SELECT run FROM specs"):
         yield f"leases run {run}", "there is no such run in specs"
-    for (run,) in journal.query("SELECT run FROM specs WHERE run NOT IN (SELECT run FROM leases)"):
+    for (run,) in query("SELECT run FROM specs WHERE run NOT IN (SELECT run FROM leases)"):
         yield f"specs run {run}", "there is no such run in leases"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import suppress
 
-from ..fsm.journal.reader import JournalReader
-from ..fsm.journal.sqlite.file import Identity, has_log, identity, open_reader
-from ..states.base.errors import PaorError
+from ....states.base.errors import PaorError
+from .file import Identity, has_log, identity, open_reader
 
 
 class JournalWatch:
@@ -18,12 +18,14 @@ class JournalWatch:
     open has no such number: then its size and time tell. A journal in memory is written by this process only, which counts.
 
     Args:
-        reader: What reads the journal.
+        path: Of the file, for messages.
+        place: Where that is.
+        written: Returns how much this process has written, for a journal in memory.
     """
 
-    def __init__(self, reader: JournalReader) -> None:
-        self._reader = reader
-        self._in_memory = reader.path in ("", ":memory:")
+    def __init__(self, path: str, place: str, written: Callable[[], int]) -> None:
+        self._path, self._place, self._written = path, place, written
+        self._in_memory = path in ("", ":memory:")
         self._connection: sqlite3.Connection | None = None
         self._standing: Identity | None = None
         self._seen: object = None
@@ -46,16 +48,14 @@ class JournalWatch:
 
     def _now(self) -> object:
         if self._in_memory:
-            return self._reader.written
-        place = self._reader.place
+            return self._written()
+        place = self._place
         node = identity(place)
         if self._connection is not None and self._is_other(node):
             self.close()
         try:
             if self._connection is None:
-                self._connection, self._standing = open_reader(
-                    self._reader.path, busy_timeout_s=0.1, place=place
-                )
+                self._connection, self._standing = open_reader(self._path, busy_timeout_s=0.1, place=place)
                 self._node = node[0]
             version = self._connection.execute("PRAGMA data_version").fetchone()[0]
         except (PaorError, sqlite3.Error):
@@ -67,4 +67,4 @@ class JournalWatch:
         """Return whether the connection shows the file no more: another one is there, or it was opened by somebody."""
         if node[0] != self._node:
             return True
-        return self._standing is not None and (node != self._standing or has_log(self._reader.place))
+        return self._standing is not None and (node != self._standing or has_log(self._place))

@@ -23,8 +23,8 @@ from ...states.records.outcomes import (
 )
 from ...states.records.questions import Answer, Asking
 from ...states.run.state import Change, Run
-from .payloads import Payload
-from .rows import Transition
+from ..journal.payloads import Payload
+from ..journal.rows import Transition
 
 
 class Payloads(Protocol):
