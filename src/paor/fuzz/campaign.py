@@ -27,7 +27,7 @@ from .sample_engine import sample_engine
 from .world.error_attribution import blaming, is_own_code
 from .world.world import Make
 
-_VERIFY = ("verify", "payloads", "file", "forks", "stream", "chain", "references")
+_VERIFY = ("verify", "payloads", "forks", "chain", "references")
 _CONVERT = (
     *("registry", "converter"),
     *(

@@ -60,7 +60,7 @@ def shrink(violation: Violation, attempt: Try) -> Violation:
     before = None
     while best is not before:  # in rounds: what was made plain may let steps go, and the other way round
         before = best
-        for smaller in (_fewer, _fewer_actions, _plainer):
+        for smaller in (_one_run, _plainer, _fewer, _fewer_actions):
             best = _descend(best, smaller, attempt, tried)
     return best
 
@@ -92,13 +92,18 @@ def _text(script: Script) -> str:
     return json.dumps(script, sort_keys=True)
 
 
-def _fewer(violation: Violation) -> Iterator[Script]:
-    """Yield the script without its other runs, then without some of its steps, the larger blocks first, from the end."""
+def _one_run(violation: Violation) -> Iterator[Script]:
+    """Yield the script without its other runs."""
     script = tuple(violation.script)
     starts = [place for place, step in enumerate(script) if step["do"] == "start"]
     for first, last in zip(starts, [*starts[1:], len(script)], strict=True):
         if len(starts) > 1:
             yield script[first:last]
+
+
+def _fewer(violation: Violation) -> Iterator[Script]:
+    """Yield the script without some of its steps, the larger blocks first, from the end."""
+    script = tuple(violation.script)
     large = {len(script) // part for part in (2, 3, 4) if len(script) // part > _BLOCKS[0]}
     for size in (*sorted(large, reverse=True), *_BLOCKS):
         for first in range(len(script) - size, -1, -1 if size <= _BLOCKS[0] else -(size // 4)):
