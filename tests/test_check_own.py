@@ -467,6 +467,7 @@ engine = Engine("offline", machine=machine)
 '''
 
 
+@pytest.mark.rotates
 def test_the_command_names_the_phases_and_rows_of_an_own_machine(shell: Shell) -> None:
     (shell.folder / "desk.py").write_text(APP.replace("{errors}", "2"))
     said = shell("check", "--app", "desk:engine", "--mode", "batch")
@@ -478,6 +479,7 @@ def test_the_command_names_the_phases_and_rows_of_an_own_machine(shell: Shell) -
     assert told["machine"]["phases"] == ["Escalating"] and "Escalating.advise" in told["machine"]["rows"]
 
 
+@pytest.mark.rotates
 def test_the_command_finds_a_guard_that_raises(shell: Shell) -> None:
     (shell.folder / "wary_desk.py").write_text(APP.replace("{errors}", "context.values['patience']"))
     said = shell("check", "--app", "wary_desk:engine", "--mode", "batch")

@@ -84,10 +84,14 @@ def imported(path: Path) -> Iterator[tuple[str, bool]]:
             yield name, node in first
 
 
+distributions = cache(packages_distributions)
+"""Reading what is installed takes a second."""
+
+
 @cache
 def owners_of(module: str) -> frozenset[str]:
     """Return the distributions that a module is of; where several share its first name, those that have its file."""
-    shared = frozenset(packages_distributions().get(module.partition(".")[0], [f"module {module}"]))
+    shared = frozenset(distributions().get(module.partition(".")[0], [f"module {module}"]))
     if len(shared) == 1:
         return shared
     ends = tuple(f"{module.replace('.', '/')}{end}" for end in (".py", "/__init__.py"))

@@ -166,7 +166,7 @@ def test_the_page_waits_for_the_file_as_long_as_its_host(tmp_path: Path) -> None
         reader = inspector._reading.reader
         assert reader is not journal.reader and reader.query("PRAGMA busy_timeout") == [(250,)]
         with reader.snapshot() as own:
-            assert own.query("PRAGMA busy_timeout") == [(250,)] and own.busy_timeout_s == 0.25
+            assert own.query("PRAGMA busy_timeout") == [(250,)] and own.source.busy_timeout_s == 0.25
         inspector.close()
         acting = AsRecorded(journal.path, busy_timeout_s=0.25)
         assert acting._runner().journal.reader.query("PRAGMA busy_timeout") == [(250,)]

@@ -170,6 +170,7 @@ def test_an_app_is_checked_and_each_finding_is_a_line(shell: Shell, shop: str, t
     ]
 
 
+@pytest.mark.rotates
 def test_a_tool_that_is_denied_is_a_note_and_no_finding(shell: Shell) -> None:
     """To deny is what a policy is for; a rule that fires passes, with the tools told that it shuts."""
     text = (

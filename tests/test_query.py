@@ -19,7 +19,7 @@ import pytest
 
 from paor import Journal
 from paor.errors import JournalError
-from paor.fsm.journal.database import authorize
+from paor.fsm.journal.sqlite.database import authorize
 
 from .pages import environment
 from .stored import query

@@ -131,7 +131,7 @@ def test_a_waiting_run_that_cannot_be_read_hides_no_other(
     """It is logged; verify names the place."""
     with once(tmp_path, waits=True) as scripted:
         broken, good = scripted.run("Break"), scripted.run("Wait")
-        scripted.journal.reader._committer.connection.execute(
+        scripted.journal.reader.source.connection.execute(
             "UPDATE transitions SET at = at + 1 WHERE id = 1 << 32"
         )
         assert [result.run_id for result in scripted.waiting()] == [good.run_id]
@@ -184,7 +184,7 @@ def test_a_run_that_cannot_go_on_is_told_and_stops_no_other(tmp_path: Path) -> N
         journal.erase(erased, force=True)
         number = journal.run(broken).run
         sql = "UPDATE transitions SET at = at + 1 WHERE id = ? << 32"
-        journal.reader._committer.connection.execute(sql, (number,))
+        journal.reader.source.connection.execute(sql, (number,))
         heads = journal.heads()
         for _ in range(2):
             found = scripted.recover()

@@ -24,6 +24,7 @@ from .payloads import Payload
 from .record import Row
 from .run_writer import INSERT_DOCUMENT, INSERT_PAYLOAD, INSERT_ROW, ROW_VALUES
 from .sqlite.file import ours
+from .sqlite.source import SqliteSource
 
 INSERT_ROW_OF_DRIVER = (
     f"INSERT INTO transitions SELECT {ROW_VALUES} FROM leases WHERE run = ? AND fence = ? AND cancel = 0"
@@ -81,19 +82,27 @@ class Committer:
     The one writer of a journal in this process.
 
     Args:
-        connection: With autocommit; used under the lock only.
-        path: For error messages.
+        source: Holds the connection, used under its lock only.
         place: Where the file that may be written is; empty for one that is only read, or is in memory.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: str, place: str = "") -> None:
-        self.lock = threading.RLock()
-        self.connection = connection
-        self._path = path
+    def __init__(self, source: SqliteSource, place: str = "") -> None:
+        self.lock = source.lock
+        self._source = source
+        self._path = source.path
         self._place = place
         self._node = _node_of(place, EMPTY_BYTES)
         self._log = _node_of(f"{place}-wal")
         self._queue: deque[Entry] = deque()
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The journal's connection; there is another one where the file was opened again."""
+        return self._source.connection
+
+    @connection.setter
+    def connection(self, connection: sqlite3.Connection) -> None:
+        self._source.connection = connection
 
     def check_there(self) -> None:
         """

@@ -7,26 +7,24 @@ All of a process's reading and writing goes through one connection under one loc
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, get_type_hints
 
 import orjson
 
-from ...states.base.errors import Erased, JournalBusy, JournalDamaged, JournalError, UnknownRun, UsageError
+from ...states.base.errors import Erased, JournalDamaged, UnknownRun, UsageError
 from ...states.run.phase_names import DONE, FAILED
 from ...states.run.spec import Spec
 from ...states.run.state import Change
 from .erasure_log import Erasure
-from .group_commit import Committer
 from .lineage import SharedPart, part_with, parts_of
 from .payloads import Payload
 from .record import COLUMNS, root_hash
 from .rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
 from .run_index import RunIndex
-from .sqlite.file import Identity, damage_told, has_log, identity, open_reader, place_of, translate_errors
-from .sqlite.search import search_runs
+from .sqlite.file import damage_told
+from .sqlite.source import SqliteSource
 from .sqlite.watch import JournalWatch
 
 _ROW = ", ".join(f'"{name}"' for name in COLUMNS)
@@ -42,39 +40,29 @@ _ENDED = "SELECT run FROM transitions WHERE dest IN ('Done', 'Failed')"
 UNENDED = ("running", "waiting")
 """What a run's status is before its end."""
 
-_ATTEMPTS = 100
-"""How often a file that nobody has open is opened anew because it was written all the same."""
-
 
 class JournalReader:
     """
-    A journal that is read: the file of a store, one snapshot of it, or runs on their way into another file.
+    A journal that is read: that of a store, one snapshot of it, or runs on their way into another file.
 
     Args:
-        committer: Holder of the connection and its lock.
-        path: Of the file.
-        place: Where that is, if it was opened before now.
-        standing: Identity of the file as it was opened, if the connection takes it for unchanging.
-        busy_timeout_s: Seconds to wait when the file has to be opened again.
+        source: What it is read through.
     """
 
-    def __init__(
-        self,
-        committer: Committer,
-        path: str,
-        *,
-        standing: Identity | None = None,
-        busy_timeout_s: float = 30.0,
-        place: str | None = None,
-    ) -> None:
-        self._committer = committer
-        self.path = path
-        self.place = place_of(path) if place is None else place
-        self._standing = standing
-        self._frozen = False
-        self._lenient = False
-        self.busy_timeout_s = busy_timeout_s
+    def __init__(self, source: SqliteSource) -> None:
+        self.source = source
         self._lineages: dict[int, tuple[SharedPart, ...]] = {}
+        source.reopened = self._lineages.clear
+
+    @property
+    def path(self) -> str:
+        """How messages call the journal."""
+        return self.source.path
+
+    @property
+    def place(self) -> str:
+        """Where it is."""
+        return self.source.place
 
     @property
     def reader(self) -> JournalReader:
@@ -86,33 +74,41 @@ class JournalReader:
         """What is asked of many runs at once."""
         return RunIndex(self.query)
 
-    @property
-    def written(self) -> int:
-        """How many changes this connection has made: grows with all that this process writes, nobody else's counts."""
-        return self._committer.connection.total_changes
-
     @contextmanager
     def snapshot(self) -> Iterator[JournalReader]:
         """See `fsm.journal_api.Journal.snapshot`."""
-        if self.path in ("", ":memory:"):
-            with self._committer.lock:
-                yield self
-            return
-        connection, standing = open_reader(self.path, busy_timeout_s=self.busy_timeout_s, place=self.place)
-        committer = Committer(connection, self.path)
-        reader = JournalReader(
-            committer,
-            self.path,
-            standing=standing,
-            busy_timeout_s=self.busy_timeout_s,
-            place=self.place,
-        )
-        try:
-            reader._frozen = reader._lenient = True
-            reader.query("BEGIN")
-            yield reader
-        finally:
-            connection.close()
+        with self.source.snapshot() as own:
+            yield self if own is self.source else JournalReader(own)
+
+    def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a reading statement of this project's own; see `fsm.journal.sqlite.source.SqliteSource.query`."""
+        return self.source.query(sql, values)
+
+    def watch(self) -> JournalWatch:
+        """Return what notices that the journal was written, by whatever process; for one thread."""
+        return self.source.watch()
+
+    def search(self, patterns: Sequence[str], *, most: int, seconds: float) -> list[int]:
+        """
+        Return the numbers of the runs that hold a text, newest first.
+
+        It has a connection of its own, so nobody else who reads waits for it; only a journal in memory has none.
+
+        Args:
+            patterns: The text as `LIKE` takes it, with a backslash for escapes, and as it is within JSON.
+            most: Runs that are given at most.
+            seconds: After which the search ends with what it has found.
+        """
+        return self.source.search(patterns, most=most, seconds=seconds)
+
+    def check_same(self) -> None:
+        """
+        See to it that the journal is still the one that was opened.
+
+        Raises:
+            JournalBusy: It was written while it was read without locks.
+        """
+        self.query("SELECT 1")
 
     def runs(
         self,
@@ -424,92 +420,6 @@ class JournalReader:
         sql = "SELECT count(*) FROM documents WHERE id BETWEEN ? AND ?"
         return int(self.query(sql, _range(run))[0][0])
 
-    def check_same(self) -> None:
-        """
-        See to it that the file is still the one that was opened.
-
-        Raises:
-            JournalBusy: It was written while it was read without locks.
-        """
-        self.query("SELECT 1")
-
-    def watch(self) -> JournalWatch:
-        """Return what notices that the journal was written, by whatever process; for one thread."""
-        return JournalWatch(self.path, self.place, lambda: self.written)
-
-    def search(self, patterns: Sequence[str], *, most: int, seconds: float) -> list[int]:
-        """
-        Return the numbers of the runs that hold a text, newest first.
-
-        It has a connection of its own, so nobody else who reads waits for it; only a journal in memory has none.
-
-        Args:
-            patterns: The text as `LIKE` takes it, with a backslash for escapes, and as it is within JSON.
-            most: Runs that are given at most.
-            seconds: After which the search ends with what it has found.
-        """
-        with translate_errors(self.path), self.snapshot() as own:
-            try:
-                return search_runs(own._committer.connection, patterns, most=most, seconds=seconds)
-            finally:
-                own.check_same()  # a file that was written while it was read is the better reason
-
-    def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a reading statement of this project's own."""
-        try:
-            return self._query(sql, values)
-        except JournalError as error:
-            if not (isinstance(error.__cause__, sqlite3.Error) and self.read_leniently(error.__cause__)):
-                raise
-        return self._query(sql, values)
-
-    def cursor(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
-        """
-        Return a cursor for reading in bulk within `snapshot`.
-
-        It raises errors of SQLite's own. Whoever has read to the end asks any `query` whether the file is still the
-        one that was opened.
-        """
-        return self._committer.connection.execute(sql, values)
-
-    def read_leniently(self, error: sqlite3.Error) -> bool:
-        """Read texts that are no UTF-8 from now on, if *error* says that this one is none and this is a snapshot."""
-        if not (self._lenient and isinstance(error, sqlite3.OperationalError) and "decode" in str(error)):
-            return False
-        self._committer.connection.text_factory = _text  # slower, so only where it is needed
-        return True
-
-    def _query(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        with self._committer.lock, translate_errors(self.path):
-            if self._standing is None:
-                return self._committer.connection.execute(sql, values).fetchall()
-            return self._query_standing(sql, values)
-
-    def _query_standing(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """Read a file that nobody has open; when somebody has opened it meanwhile, open it anew and read again."""
-        for _ in range(_ATTEMPTS):
-            error: sqlite3.Error | None = None
-            rows: list[tuple[Any, ...]] = []
-            try:
-                rows = self._committer.connection.execute(sql, values).fetchall()
-            except sqlite3.Error as found:
-                error = found
-            if identity(self.place) == self._standing and (self._frozen or not has_log(self.place)):
-                if error is not None:
-                    raise error
-                return rows
-            if self._frozen:
-                break
-            connection, self._standing = open_reader(
-                self.path, busy_timeout_s=self.busy_timeout_s, place=self.place
-            )
-            self._committer.connection.close()
-            self._committer.connection = connection
-            self._lineages.clear()
-            if self._standing is None:
-                return connection.execute(sql, values).fetchall()
-        raise JournalBusy(f"{self.path}: was written while it was read; try again")
-
 
 class Readable(Protocol):
     """What a public function reads: the host's `fsm.journal_api.Journal`, or one of its snapshots."""
@@ -544,11 +454,6 @@ def _run_row(row: tuple[Any, ...]) -> RunRow:
         if not isinstance(value, kind):
             raise JournalDamaged(f"run {row[1]!a:.80}: its {name} cannot be read; run: paor verify")
     return RunRow(*columns)
-
-
-def _text(data: bytes) -> str:
-    """Return a text as the file has it; what is not UTF-8 becomes a mark, so that it can be read and named."""
-    return data.decode("utf-8", "replace")
 
 
 def _range(run: int, first: int = 0) -> tuple[int, int]:

@@ -83,7 +83,7 @@ class Scan:
             except (
                 sqlite3.OperationalError
             ) as error:  # a text that is no UTF-8: read on, with marks in its place
-                if not self._reader.read_leniently(error):
+                if not self._reader.source.read_leniently(error):
                     raise
                 self._cursor = None
                 rows = self._next()
@@ -95,7 +95,7 @@ class Scan:
 
     def _next(self) -> list[tuple[Any, ...]]:
         if self._cursor is None:
-            self._cursor = self._reader.cursor(self._sql, (self._last + 1,))
+            self._cursor = self._reader.source.cursor(self._sql, (self._last + 1,))
         return self._cursor.fetchmany(self._size)
 
 

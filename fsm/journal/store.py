@@ -16,7 +16,6 @@ from contextlib import closing, contextmanager
 from ...states.base.errors import JournalBusy, JournalError, LeaseHeld, UsageError
 from ...states.records.actions import DocumentRef, StoredText
 from ...states.run.spec import Spec
-from .database import DatabaseOfJournal
 from .group_commit import Committer, Entry, WriterPool
 from .leases import LEASE_S, LeaseBook
 from .payloads import Payload
@@ -24,16 +23,17 @@ from .reader import JournalReader
 from .record import label_columns, root_hash
 from .rows import document_row
 from .run_writer import RunWriter
+from .sqlite.database import DatabaseOfJournal
 from .sqlite.file import (
     SYNCHRONOUS,
     Durability,
     open_reader,
     open_writer,
-    place_of,
     transaction,
     translate_errors,
 )
 from .sqlite.migrations import migrate
+from .sqlite.source import SqliteSource
 
 
 class KeyTaken(Exception):
@@ -82,12 +82,12 @@ class JournalStore:
         else:
             connection = open_writer(path, durability=durability, busy_timeout_s=busy_timeout_s)
         writable = not read_only and path not in ("", ":memory:")
-        self._committer = Committer(connection, path, place_of(path) if writable else "")
+        source = SqliteSource(connection, path, standing=standing, busy_timeout_s=busy_timeout_s)
+        self._committer = Committer(source, source.place if writable else "")
         self._writers = WriterPool(self._committer)
-        self.reader = JournalReader(self._committer, path, standing=standing, busy_timeout_s=busy_timeout_s)
+        self.reader = JournalReader(source)
         self.leases = LeaseBook(self._committer, path, lease_s)
-        place = self.reader.place
-        self.database = DatabaseOfJournal(self._committer, path, place, busy_timeout_s=busy_timeout_s)
+        self.database = DatabaseOfJournal(source)
         self._open = True
 
     def close(self) -> None:
@@ -256,7 +256,7 @@ def passing_journal(name: str) -> Iterator[tuple[RunWriter, JournalReader]]:
     with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as connection:
         migrate(connection)
         connection.execute("BEGIN")
-        yield RunWriter(connection), JournalReader(Committer(connection, name), "")
+        yield RunWriter(connection), JournalReader(SqliteSource(connection, name, place=""))
 
 
 def _seconds(name: str, value: float, *, least: float) -> float:

@@ -309,7 +309,7 @@ def _for_reading(journal: Journal) -> Journal:
     if journal.path in ("", ":memory:"):
         return journal
     reader = journal.reader
-    return Journal(reader.place, read_only=True, busy_timeout_s=reader.busy_timeout_s)
+    return Journal(reader.place, read_only=True, busy_timeout_s=reader.source.busy_timeout_s)
 
 
 async def _body(request: Request, names: set[str]) -> dict[str, Any]:

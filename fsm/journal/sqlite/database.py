@@ -12,9 +12,9 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
-from ...states.base.errors import JournalError
-from .group_commit import Committer
-from .sqlite.file import Identity, has_log, identity, open_reader, translate_errors
+from ....states.base.errors import JournalError
+from .file import Identity, has_log, identity, open_reader, translate_errors
+from .source import SqliteSource
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -67,17 +67,12 @@ class DatabaseOfJournal:
     The database of one journal: opened with the first use, anew when the file has changed beneath it.
 
     Args:
-        committer: Holder of the journal's own connection.
-        path: Of the file, for messages.
-        place: Where that is.
-        busy_timeout_s: Seconds to wait for another process's lock.
+        source: What the journal is read through.
     """
 
-    def __init__(self, committer: Committer, path: str, place: str, *, busy_timeout_s: float) -> None:
-        self._committer = committer
-        self._path = path
-        self._place = place
-        self._busy_timeout_s = busy_timeout_s
+    def __init__(self, source: SqliteSource) -> None:
+        self._source = source
+        self._path, self._place = source.path, source.place
         self._standing: Identity | None = None
         self._databases: list[Database] = []
         self._closed = False
@@ -91,8 +86,8 @@ class DatabaseOfJournal:
         """
         if self._closed:
             raise JournalError(f"{self._path}: the journal has been closed; open it again")
-        with self._committer.lock:
-            if not self._databases or self._in_memory or self._is_stale():
+        with self._source.lock:
+            if not self._databases or self._source.in_memory or self._is_stale():
                 self._databases.append(self._open())
             return self._databases[-1]
 
@@ -102,10 +97,6 @@ class DatabaseOfJournal:
         for database in self._databases:
             database.conn.close()
 
-    @property
-    def _in_memory(self) -> bool:
-        return self._place in ("", ":memory:")
-
     def _is_stale(self) -> bool:
         return self._standing is not None and (
             identity(self._place) != self._standing or has_log(self._place)
@@ -114,13 +105,13 @@ class DatabaseOfJournal:
     def _open(self) -> Database:
         from sqlite_utils import Database
 
-        if self._in_memory:
+        if self._source.in_memory:
             connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             with translate_errors(self._path):
-                self._committer.connection.backup(connection)
+                self._source.connection.backup(connection)
         else:
             connection, self._standing = open_reader(
-                self._path, busy_timeout_s=self._busy_timeout_s, place=self._place
+                self._path, busy_timeout_s=self._source.busy_timeout_s, place=self._place
             )
         connection.execute("PRAGMA query_only=ON")
         connection.set_authorizer(authorize)  # last: it refuses the line above

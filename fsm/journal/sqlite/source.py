@@ -1,0 +1,173 @@
+"""
+What a journal in one file is read through: one connection for the whole process, under one lock, so no reader sees half a row.
+
+A file that nobody has open is read as it stands, without SQLite's locks; when it is found to have been opened meanwhile, it is opened anew and
+read again. A snapshot has a connection of its own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ....states.base.errors import JournalBusy, JournalError
+from .file import Identity, has_log, identity, open_reader, place_of, translate_errors
+from .search import search_runs
+from .watch import JournalWatch
+
+_ATTEMPTS = 100
+"""How often a file that nobody has open is opened anew because it was written all the same."""
+
+
+class SqliteSource:
+    """
+    A journal file as it is read.
+
+    Args:
+        connection: With autocommit; used under the lock only.
+        path: Of the file, for messages.
+        place: Where that is, if it was opened before now.
+        standing: Identity of the file as it was opened, if the connection takes it for unchanging.
+        busy_timeout_s: Seconds to wait when the file has to be opened again.
+        frozen: Whether it is a snapshot: opened again by nobody.
+
+    Attributes:
+        reopened: Called after the file was opened again.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: str,
+        *,
+        place: str | None = None,
+        standing: Identity | None = None,
+        busy_timeout_s: float = 30.0,
+        frozen: bool = False,
+    ) -> None:
+        self.lock = threading.RLock()
+        self.connection = connection
+        self.path = path
+        self.place = place_of(path) if place is None else place
+        self.busy_timeout_s = busy_timeout_s
+        self.reopened: Callable[[], None] = _nothing
+        self._standing = standing
+        self._frozen = frozen
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether there is no file."""
+        return self.place in ("", ":memory:")
+
+    @property
+    def written(self) -> int:
+        """How many changes this connection has made: grows with all that this process writes, nobody else's counts."""
+        return self.connection.total_changes
+
+    def watch(self) -> JournalWatch:
+        """Return what notices that the journal was written, by whatever process; for one thread."""
+        return JournalWatch(self.path, self.place, lambda: self.written)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SqliteSource]:
+        """Give the file as it is now, whatever is written meanwhile; a journal in memory is given under its lock."""
+        if self.in_memory:
+            with self.lock:
+                yield self
+            return
+        connection, standing = open_reader(self.path, busy_timeout_s=self.busy_timeout_s, place=self.place)
+        own = SqliteSource(
+            connection,
+            self.path,
+            place=self.place,
+            standing=standing,
+            busy_timeout_s=self.busy_timeout_s,
+            frozen=True,
+        )
+        try:
+            own.query("BEGIN")
+            yield own
+        finally:
+            connection.close()
+
+    def search(self, patterns: Sequence[str], *, most: int, seconds: float) -> list[int]:
+        """See `fsm.journal.reader.JournalReader.search`."""
+        with translate_errors(self.path), self.snapshot() as own:
+            try:
+                return search_runs(own.connection, patterns, most=most, seconds=seconds)
+            finally:
+                own.query("SELECT 1")  # a file that was written while it was read is the better reason
+
+    def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """
+        Return the rows of a reading statement of this project's own.
+
+        Raises:
+            JournalBusy: The file was written while it was read without locks.
+            JournalError: It cannot be read.
+        """
+        try:
+            return self._query(sql, values)
+        except JournalError as error:
+            if not (isinstance(error.__cause__, sqlite3.Error) and self.read_leniently(error.__cause__)):
+                raise
+        return self._query(sql, values)
+
+    def cursor(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        """
+        Return a cursor for reading in bulk within a snapshot.
+
+        It raises errors of SQLite's own. Whoever has read to the end asks any `query` whether the file is still the
+        one that was opened.
+        """
+        return self.connection.execute(sql, values)
+
+    def read_leniently(self, error: sqlite3.Error) -> bool:
+        """Read texts that are no UTF-8 from now on, if *error* says that this one is none and this is a snapshot."""
+        if not (self._frozen and isinstance(error, sqlite3.OperationalError) and "decode" in str(error)):
+            return False
+        self.connection.text_factory = _text  # slower, so only where it is needed
+        return True
+
+    def _query(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        with self.lock, translate_errors(self.path):
+            if self._standing is None:
+                return self.connection.execute(sql, values).fetchall()
+            return self._query_standing(sql, values)
+
+    def _query_standing(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """Read a file that nobody has open; when somebody has opened it meanwhile, open it anew and read again."""
+        for _ in range(_ATTEMPTS):
+            error: sqlite3.Error | None = None
+            rows: list[tuple[Any, ...]] = []
+            try:
+                rows = self.connection.execute(sql, values).fetchall()
+            except sqlite3.Error as found:
+                error = found
+            if identity(self.place) == self._standing and (self._frozen or not has_log(self.place)):
+                if error is not None:
+                    raise error
+                return rows
+            if self._frozen:
+                break
+            connection, self._standing = open_reader(
+                self.path, busy_timeout_s=self.busy_timeout_s, place=self.place
+            )
+            self.connection.close()
+            self.connection = connection
+            self.reopened()
+            if self._standing is None:
+                return connection.execute(sql, values).fetchall()
+        raise JournalBusy(f"{self.path}: was written while it was read; try again")
+
+
+def _nothing() -> None:
+    """Nobody has to know."""
+
+
+def _text(data: bytes) -> str:
+    """Return a text as the file has it; what is not UTF-8 becomes a mark, so that it can be read and named."""
+    return data.decode("utf-8", "replace")
