@@ -507,8 +507,8 @@ def test_a_journal_stays_the_same_file(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_verify_gives_up_on_a_file_that_never_rests(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After three attempts, with an error and not with defects that are none; wherever it was when it noticed."""
-    from paor.fsm.journal.sqlite import source as journal_reading
     from paor.fsm.journal.sqlite import file as journal_file
+    from paor.fsm.journal.sqlite import source as journal_reading
 
     for steady in range(10):
         asked = [0]

@@ -11,6 +11,7 @@ from typing import Any
 
 from paor.fsm.journal import cancel_requests, group_commit, leases
 from paor.fsm.journal.sqlite import file as journal_file
+from paor.fsm.journal.sqlite import source
 from paor.fsm.runtime import timed_calls
 
 from .primitives import Threading, Time
@@ -29,6 +30,7 @@ def simulated(schedule: Schedule, table: ProcessTable, disk: Disk) -> Iterator[N
     replaced: tuple[tuple[Any, dict[str, Any]], ...] = (
         (journal_file, {"sqlite3": opened}),
         (cancel_requests, {"sqlite3": opened, "threading": THREADING}),
+        (source, {"threading": THREADING}),
         (group_commit, {"threading": THREADING}),
         (timed_calls, {"threading": THREADING}),
         (
