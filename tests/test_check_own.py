@@ -410,6 +410,7 @@ class RandomModel:
     answers=st.lists(st.sampled_from((True, False, None)), min_size=2, max_size=6),
     failures=st.integers(0, 3),
 )
+@pytest.mark.rotates
 def test_a_sound_random_machine_always_ends_and_replays(
     machine: Machine | None, numbers: list[int], answers: list[bool | None], failures: int
 ) -> None:

@@ -84,6 +84,7 @@ def check(found: list[dict[str, Any]], count: int, *, spared: int = 0) -> None:
             assert item["run"] and item["field"] and isinstance(item["seq"], int), item
 
 
+@pytest.mark.rotates
 def test_every_single_edit_is_reported(tmp_path: Path, rotation: Choice) -> None:
     """Guards, handlers, prompts, defaults, limits, tools: with the first row and field, or by name."""
     files = [edit.file for edit in edits(COUNT, SEED)]

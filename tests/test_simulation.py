@@ -23,6 +23,7 @@ RUNS_OF = {"sleeper_counts_as_ended": 8000}
 """Of edits that show more seldom: this one after 4,186 runs."""
 
 PATIENT = {
+    "cancel_is_not_read_when_taken_up",
     "cancel_is_not_read_before_a_call",
     "call_that_still_runs_is_forgotten",
     "call_that_still_runs_is_asked_for",
