@@ -13,6 +13,7 @@ from paor import Journal, diagram, replay
 from paor.errors import JournalDamaged
 from paor.fsm.explain.diff import diff
 from paor.fsm.explain.why import why
+from paor.fsm.report.run_lines import run_line
 
 GOLDEN = Path(__file__).parent / "journals" / "schema2.db"
 LOOSE = (
@@ -79,6 +80,39 @@ def test_a_value_of_another_kind_is_damage_that_names_the_run(
     assert run_id in str(raised.value) or "source" in str(raised.value)
     assert "paor verify" in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("request_text", "guards", "refused"),
+    [
+        ('["tool"]', "{}", 0),
+        ('"tool"', "{}", 0),
+        ('{"tool":["x"]}', '{"action_allowed": false}', 1),
+        ('{"tool":"x"', "{}", None),
+        ("{}", '{"action_allowed"', None),
+    ],
+)
+def test_a_list_of_runs_takes_what_it_can_read_and_names_the_run_otherwise(
+    request_text: str, guards: str, refused: int | None, tmp_path: Path
+) -> None:
+    """Of the rows of calls; never an error of Python's own."""
+    path = tmp_path / "runs.db"
+    run_id = changed(path, f"UPDATE transitions SET guards = '{{}}' WHERE run = ({RUN}) AND seq = 0")
+    with Journal(path, read_only=True) as journal:
+        before = run_line(journal.reader, journal.run(run_id))
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        where = f"run = ({RUN}) AND seq = 0"
+        connection.execute(
+            f"UPDATE transitions SET request = ?, guards = ? WHERE {where}", (request_text, guards)
+        )
+    with Journal(path, read_only=True) as journal:
+        row = journal.run(run_id)
+        if refused is None:
+            with pytest.raises(JournalDamaged, match=run_id):
+                run_line(journal.reader, row)
+        else:
+            line = run_line(journal.reader, row)
+            assert line["refused"] - before["refused"] == refused and "x" not in line["tools"]
 
 
 def test_a_reader_of_rows_does_not_go_round_in_circles(

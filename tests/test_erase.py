@@ -154,6 +154,27 @@ def told(tmp_path: Path, *, follow: bool = False) -> tuple[Engine, Result]:
     return scripted, scripted.run("What became of it?", documents=given)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE payloads SET body = CAST(x'7b22ff22' AS TEXT) WHERE run = 2 AND n = 0",
+        "UPDATE payloads SET body = '[' WHERE run = 2 AND n = 0",
+        """UPDATE transitions SET change = '{"n":[1]}' WHERE run = 1 AND "trigger" = 'execute'""",
+        """UPDATE transitions SET change = 'x' WHERE run = 1 AND "trigger" = 'execute'""",
+    ],
+)
+def test_damage_keeps_nothing_from_being_erased(damage: str, tmp_path: Path) -> None:
+    """In another run, and in rows of its own."""
+    path = tmp_path / JOURNAL
+    with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
+        run_id, other = (scripted.run(objective).run_id for objective in ("Read", "Read more"))
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute(damage)
+        assert scripted.journal.erase(run_id).erased.keys() == {run_id}
+        assert scripted.journal.run(other).status == "done"
+    assert query(path, "SELECT count(*) FROM payloads WHERE run = 1 AND body IS NOT NULL") == [(0,)]
+
+
 def test_a_document_goes_with_what_quotes_it_and_what_calls_made_of_it(tmp_path: Path) -> None:
     """The reply that quotes it, the prompt with its hint, and the translation; what has nothing to do with it stays."""
     path = tmp_path / JOURNAL

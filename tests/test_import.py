@@ -150,6 +150,29 @@ def test_another_run_under_the_same_id_is_a_conflict(tmp_path: Path) -> None:
         assert everything(tmp_path / "to.db") == before
 
 
+def test_what_an_import_that_was_undone_had_brought_is_forgotten(tmp_path: Path) -> None:
+    """The numbers of its runs go to others, and those are read as what they are: here a fork's goes to a run that is none."""
+    texts = {}
+    for name, page in (("fork", 1), ("other", 2), ("first", 3), ("second", 4)):
+        (tmp_path / name).mkdir()
+        with engine(tmp_path / name, [*READ(page), STOP, SUCCESS], ids=SeededIds(name)) as scripted:
+            run_id = scripted.run("Read").run_id
+            if name == "fork":
+                scripted.fork(run_id, 2)
+            texts[name] = exported(scripted.journal)
+    with Journal(tmp_path / "to.db") as journal:
+        journal.import_lines(texts["other"])
+        with closing(sqlite3.connect(tmp_path / "to.db", isolation_level=None)) as connection:
+            connection.execute("UPDATE transitions SET hash = zeroblob(32) WHERE seq = 5")
+        both = [*texts["fork"], *texts["other"][1:]]
+        with pytest.raises(JournalConflict):
+            journal.import_lines(both)
+        for name in ("first", "second"):
+            journal.import_lines(texts[name])
+            run = journal.runs()[0]
+            assert {row.run for row in journal.transitions(run.run_id)} == {run.run}
+
+
 def test_forks_come_with_the_runs_whose_rows_they_share(tmp_path: Path) -> None:
     """Each run once in an export; and put one after the other, exports are one."""
     with engine(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as scripted:

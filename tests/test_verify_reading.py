@@ -46,6 +46,13 @@ def test_what_is_passed_over_holds_none(value: Any) -> None:
         assert isinstance(value, dict) and "payloads" not in value and references(value) == []
 
 
-@pytest.mark.parametrize("text", ["[]", "7", '"x"', "{", "", '{"a": 1} {', "null"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[]", "7", '"x"', "{", "", '{"a": 1} {', "null"),
+        *('{"a": 1e999}', '{"a": 1E5000}', f'{{"a": {"9" * 400}}}', f'{{"a": {"[" * 5000}{"]" * 5000}}}'),
+    ],
+    ids=lambda text: text[:20],
+)
 def test_what_is_no_json_object_is_read_in_full_and_told(text: str) -> None:
     assert not refers_to_nothing(text)

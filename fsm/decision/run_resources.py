@@ -122,7 +122,7 @@ class RunResources:
     def reply_schema(self, kind: RequestKind, run: Run) -> dict[str, Any] | None:
         """Return the JSON Schema of the reply to a *kind* request, None for free text and native turns."""
         form = self.form(kind, run)
-        return form.schema if form is not None else None
+        return dict(form.schema) if form is not None else None  # a host's model may change what it is given
 
     def form(self, kind: RequestKind, run: Run) -> Form | None:
         """Return the form of the reply to a *kind* request as *run* needs it, None for free text and native turns."""

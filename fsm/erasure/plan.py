@@ -184,9 +184,10 @@ def named_with(journal: JournalReader, run: int, numbers: Collection[int]) -> li
 def _number_in(change: object) -> object:
     """Return the number of the payload that a row's change is in, None where that cannot be read."""
     try:
-        return orjson.loads(change)["n"] if isinstance(change, str) else None
+        number = orjson.loads(change)["n"] if isinstance(change, str) else None
     except (ValueError, KeyError, TypeError):
         return None
+    return number if type(number) is int else None
 
 
 def _numbers_named(payload: Payload | None, *, spec: bool) -> list[int]:

@@ -101,6 +101,10 @@ class JournalReader:
         """
         return self.source.search(patterns, most=most, seconds=seconds)
 
+    def forget(self) -> None:
+        """Forget what was read of runs: what a transaction had written was undone, and their numbers may come again."""
+        self._lineages.clear()
+
     def check_same(self) -> None:
         """
         See to it that the journal is still the one that was opened.
@@ -292,8 +296,13 @@ class JournalReader:
 
     def next_payload(self, run: int) -> int:
         """Return the number of a run's next payload."""
+        last = self.last_payload(run)
+        return last + 1 if last >= 0 else self.lineage(run)[-1].first_payload
+
+    def last_payload(self, run: int) -> int:
+        """Return the number of a run's newest own payload, -1 without one."""
         found = self.query("SELECT max(id) FROM payloads WHERE id BETWEEN ? AND ?", _range(run))[0][0]
-        return self.lineage(run)[-1].first_payload if found is None else (found & (2**32 - 1)) + 1
+        return -1 if found is None else found & (2**32 - 1)
 
     def payload(self, run: int, n: int) -> Payload:
         """See `fsm.journal_api.Journal.payload`."""

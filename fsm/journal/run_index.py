@@ -124,9 +124,8 @@ class RunIndex:
 
     def links(self) -> Iterator[tuple[int, str, tuple[str, ...]]]:
         """Yield number and id of every run, and the ids that it was made from: workflow, parent, the run that it replaces."""
-        sql = f"SELECT specs.run, run_id, workflow_id, parent_run_id, body FROM specs {_SPEC_BODY}"
-        for run, run_id, workflow_id, parent, body in self._query(sql, ()):
-            others = workflow_id, parent, _told(body).get("fallback_for")
+        sql = f"SELECT specs.run, run_id, workflow_id, parent_run_id, {_of_spec('fallback_for')} FROM specs {_SPEC_BODY}"
+        for run, run_id, *others in self._query(sql, ()):
             yield run, run_id, tuple(other for other in others if isinstance(other, str) and other)
 
     # -- ends and heads ------------------------------------------------------------------------------------------------
@@ -169,16 +168,13 @@ class RunIndex:
     def maybe_replaced(self) -> list[str]:
         """Return failed runs that may have been about to be started again in another mode when their driver was lost."""
         sql = (
-            f"SELECT run_id, parent_run_id, body FROM specs {_SPEC_BODY}"
+            f"SELECT run_id FROM specs {_SPEC_BODY}"
             f" WHERE specs.run IN ({_ENDED} AND dest = 'Failed')"
+            f" AND (parent_run_id IS NOT NULL OR {_of_spec('fallback')} IS NOT NULL)"
             " AND NOT EXISTS (SELECT 1 FROM specs AS later WHERE later.workflow_id = specs.workflow_id"
             " AND later.round = specs.round AND later.task = specs.task AND later.run > specs.run)"
         )
-        return [
-            run_id
-            for run_id, parent, body in self._query(sql, ())
-            if parent is not None or _told(body).get("fallback") is not None
-        ]
+        return self._column(sql)
 
     def left_calls(self) -> list[tuple[str, str]]:
         """Return tool and run id of every call that was given up and still ran, the newest first."""
@@ -190,12 +186,21 @@ class RunIndex:
 
     # -- erasures ------------------------------------------------------------------------------------------------------
 
+    def count_erasures(self) -> int:
+        """Return how many records of erasures there are."""
+        return int(self._query("SELECT count(*) FROM erasures", ())[0][0])
+
     def erasures(self) -> set[int]:
         """Return the keys of all records of erasures: the run's number << 32 | the record's."""
         return set(self._column("SELECT id FROM erasures"))
 
     def _column(self, sql: str, *values: Any) -> list[Any]:
         return [value for (value,) in self._query(sql, values)]
+
+
+def _of_spec(key: str) -> str:
+    """Return what stands under a key of a spec that can be read; the whole of it may be large."""
+    return f"CASE WHEN json_valid(body) THEN body ->> '$.{key}' END"
 
 
 def _parts(runs: Collection[int]) -> Iterator[str]:

@@ -180,9 +180,13 @@ class JournalStore:
         """Give what writes runs, in a transaction that is undone by any error."""
         committer = self._committer
         with committer.lock, translate_errors(self.path):
-            committer.check_there()
-            with transaction(committer.connection):
-                yield RunWriter(committer.connection)
+            try:
+                with transaction(committer.connection):
+                    committer.check_there()
+                    yield RunWriter(committer.connection)
+            except BaseException:
+                self.reader.forget()  # runs that were read meanwhile and are not there any more
+                raise
 
     @contextmanager
     def erasing(self) -> Iterator[RunWriter]:

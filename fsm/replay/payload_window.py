@@ -58,7 +58,7 @@ class PayloadWindow:
     def is_text(self, payload: Payload, place: Mapping[str, Any], text: str) -> bool:
         """Whether the payload that *place* refers to is *text*: by its salted digest, and its size where that is told."""
         known = self._known.get(payload.n)
-        if known is None or known.text != text:  # else it was compared before; a run has no number twice
+        if known is None or known.payload is not payload or known.text != text:  # else compared before
             if (known := _known_text(payload, text)) is None:
                 return False
             if len(self._known) > KEPT:
@@ -72,6 +72,7 @@ class PayloadWindow:
 class _Known(NamedTuple):
     """What a payload holds: its text and the size of that in bytes, its own digest, and those that are right."""
 
+    payload: Payload
     text: str
     size: int
     own: str
@@ -85,4 +86,4 @@ def _known_text(payload: Payload, text: str) -> _Known | None:
         return None
     content, media_type = payload.salt + sha256(data).digest(), payload.media_type.encode()
     digests = tuple(sha256(content + kind + media_type).hexdigest() for kind in (b"T", b"B"))
-    return _Known(text, len(data), payload.digest.hex(), (digests[0], digests[1]))
+    return _Known(payload, text, len(data), payload.digest.hex(), (digests[0], digests[1]))

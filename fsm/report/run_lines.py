@@ -18,8 +18,13 @@ from ...states.run.spec import Spec
 from ...tools.approvals import approval_needed
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
+from ..journal.sqlite.file import damage_told
 from ..lifecycle.subruns import open_question
 from ..replay.restore import restore_run
+
+_OF_CALLS = ("trigger", "guards", "request")
+_ROWS = 10_000
+"""Rows that are looked at together."""
 
 _USED = ("step", "tokens_in", "tokens_out", "cost_micro", "time_us")
 
@@ -38,7 +43,8 @@ def line_with(journal: JournalReader, row: RunRow, question: Question | None) ->
             steps, tokens_in, tokens_out, cost, time_us = found[0]
             tokens = tokens_in + tokens_out
             break
-    tools, calls, refused = _calls(journal, row)
+    with damage_told(row.run_id):
+        tools, calls, refused = _calls(journal, row)
     if question is not None and question.tool is not None:
         tools = sorted({*tools, question.tool})
     return {
@@ -92,14 +98,23 @@ def _calls(journal: JournalReader, row: RunRow) -> tuple[list[str], int, int]:
     calls = refused = 0
     last = row.head_seq
     for part in reversed(journal.lineage(row.run)):
-        found = journal.columns(part.run, ("trigger", "guards", "request"), (), part.first_seq, max(last, 0))
-        for trigger, guards, request in found:
-            calls += trigger == "execute"
-            refused += trigger in ("refuse", "withhold") or '"action_allowed":false' in guards
-            if '"tool"' in request and (tool := orjson.loads(request).get("tool")):
-                tools[tool] = None
+        for first in range(part.first_seq, max(last, 0) + 1, _ROWS):
+            until = min(first + _ROWS - 1, max(last, 0))
+            for trigger, guards, request in journal.columns(part.run, _OF_CALLS, (), first, until):
+                calls += trigger == "execute"
+                refused += trigger in ("refuse", "withhold") or _told(guards, "action_allowed") is False
+                if isinstance(tool := _told(request, "tool"), str) and tool:
+                    tools[tool] = None
         last = part.first_seq - 1
     return sorted(tools), calls, refused
+
+
+def _told(text: str, key: str) -> object:
+    """Return what a column of JSON says under a key, None where it says nothing."""
+    if f'"{key}"' not in text:
+        return None
+    data = orjson.loads(text)
+    return data.get(key) if isinstance(data, dict) else None
 
 
 def _workflow(row: RunRow) -> dict[str, Any] | None:

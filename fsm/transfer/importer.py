@@ -180,9 +180,10 @@ def _check_key(writer: RunWriter, number: int, run_id: str, key: str | None, whe
 
 def _before(writer: RunWriter, number: int, line: RunLine) -> bytes:
     """Return the hash that a fork's root commits to, of the row that it was forked at; nothing for other runs."""
-    if line.parent_run_id is None or line.parent_seq is None:
+    if line.parent_run_id is None:
         return b""
-    before = writer.hash_of(line.parent_run_id, line.parent_seq)
+    seq = line.parent_seq
+    before = writer.hash_of(line.parent_run_id, seq) if seq is not None else None
     if before is None:
         told = f"row {line.parent_seq} of run {line.parent_run_id}, which it was forked at"
         raise UsageError(f"line {number}: run {line.run_id} comes without {told}")
@@ -254,11 +255,11 @@ def _copy_run(
 
 def _copy(here: JournalReader, writer: RunWriter, staged: JournalReader, source: int, run: int) -> None:
     """Copy what comes after what a run has here, under its number here."""
-    first, payload = _last_row(here, run) + 1, here.next_payload(run)
-    for rows in _batches(staged.iterate_rows(source, _AT_ONCE, first)):
+    for rows in _batches(staged.iterate_rows(source, _AT_ONCE, _last_row(here, run) + 1)):
         writer.add_rows([(run, *row[1:]) for row in rows])
-    for payloads in _batches(staged.iterate_payloads(source, _AT_ONCE, payload)):
-        writer.add_payloads(run, payloads)
+    # one by one: a body may be as large as a line may be
+    for payload in staged.iterate_payloads(source, 1, here.last_payload(run) + 1):
+        writer.add_payloads(run, [payload])
     documents = staged.stored_documents(source)[len(here.stored_documents(run)) :]
     writer.add_documents(run, [dataclasses.astuple(document) for document in documents])
     for record in staged.erasures(source)[len(here.erasures(run)) :]:

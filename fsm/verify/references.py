@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import orjson
@@ -32,15 +33,17 @@ named_change = Decoder(_Named).decode
 """Reads the column ``change`` as it is written; whatever it refuses is read in full."""
 
 _check_object = Decoder(_Object).decode
+_READ_IN_FULL = re.compile(r"\\|[0-9][eE]|[0-9]{19}")
+"""Escapes, behind which any key may be, and exponents, of which decoders think differently."""
 
 
 def refers_to_nothing(text: str) -> bool:
     """Whether *text* is a JSON object without any key that could name a payload, found without reading what is in it."""
-    if '"n"' in text or '"payloads"' in text or "\\" in text:
+    if '"n"' in text or '"payloads"' in text or _READ_IN_FULL.search(text):
         return False
     try:
         _check_object(text)
-    except DecodeError:
+    except (DecodeError, RecursionError):
         return False
     return True
 

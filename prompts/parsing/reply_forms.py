@@ -65,7 +65,7 @@ class Form(Struct, frozen=True, dict=True):
 
     @cached_property
     def schema(self) -> Schema:
-        """JSON Schema of the reply: an object, or ``anyOf`` several; the same one each time, which nobody changes."""
+        """JSON Schema of the reply: an object, or ``anyOf`` several; the same one each time."""
         objects = [
             {
                 "type": "object",

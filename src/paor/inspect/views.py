@@ -94,7 +94,7 @@ class Views:
 
     def erasures(self) -> int:
         """Return how often something was erased."""
-        return len(self.reader.index.erasures())
+        return self.reader.index.count_erasures()
 
     def _index(self) -> dict[str, Any]:
         lines = self._forget_erased()
