@@ -13,7 +13,7 @@ import pytest
 
 from paor import Journal, replay
 from paor.audit import Imported
-from paor.errors import JournalConflict, JournalDamaged, LeaseHeld, UsageError
+from paor.errors import JournalConflict, JournalDamaged, JournalError, LeaseHeld, UsageError
 from paor.fsm.transfer.export import export_runs, in_order, line_bytes
 from paor.testing import SeededIds
 
@@ -339,6 +339,27 @@ def test_a_reader_takes_nothing_in(lines: list[bytes], tmp_path: Path) -> None:
         pytest.raises(UsageError, match="reading only"),
     ):
         journal.import_lines(lines)
+
+
+def test_a_journal_that_was_closed_takes_nothing_in_and_says_so(lines: list[bytes], tmp_path: Path) -> None:
+    """Not that its file was moved: it was not."""
+    journal = Journal(tmp_path / "to.db")
+    journal.close()
+    with pytest.raises(JournalError, match="has been closed; open it again"):
+        journal.import_lines(lines)
+
+
+def test_a_fork_that_does_not_say_where_it_begins_is_refused(tmp_path: Path) -> None:
+    """Its first row would have nothing to follow."""
+    (tmp_path / "source").mkdir()
+    with engine(tmp_path / "source", [*READ(1), STOP, SUCCESS]) as scripted:
+        run_id = scripted.run("Read").run_id
+        fork = scripted.fork(run_id, 2).run_id
+        text = exported(scripted.journal, run_id, fork)
+    text = [line.replace(b'"parent_seq":2', b'"parent_seq":null') for line in text]
+    assert any(fork.encode() in line and b'"parent_seq":null' in line for line in text)
+    with Journal(tmp_path / "to.db") as journal, pytest.raises(UsageError, match=f"run {fork} comes without"):
+        journal.import_lines(text)
 
 
 def test_a_failed_write_takes_nothing_in(lines: list[bytes], tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from paor import Engine, Model, ModelCall, Reply, ScriptedModel, ToolContext, replay, tool
 from paor.errors import UsageError
 
-from .worlds import PARAMETERS, SELECT, STOP, SUCCESS
+from .worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
 
 REPLIES: list[Any] = [SELECT("notes.write"), PARAMETERS(page=1), "a text", STOP, SUCCESS]
 
@@ -108,3 +108,43 @@ def test_a_model_without_either_is_refused() -> None:
 
     with pytest.raises(UsageError, match="Mute is not a model; it needs name, and ask or aask"):
         Engine(Mute())  # type: ignore[arg-type]
+
+
+class Greedy(Asked):
+    """Takes apart what it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: list[tuple[str, set[str]]] = []
+
+    def ask(self, call: ModelCall) -> Reply:
+        if call.schema is not None:
+            self.keys.append((call.kind, set(call.schema)))
+            call.schema.clear()
+        return super().ask(call)
+
+
+def test_what_a_model_does_to_a_schema_it_was_given_stays_with_that_request(tmp_path: Path) -> None:
+    """The next request of the same kind has all of it again."""
+    model = Greedy()
+    model._inner = ScriptedModel(
+        [
+            SELECT("notes.count"),
+            PARAMETERS(page=1),
+            CONTINUE,
+            SELECT("notes.count"),
+            PARAMETERS(page=2),
+            STOP,
+            SUCCESS,
+        ]
+    )
+    with Engine(model, tools=[count], journal=tmp_path / "runs.db") as engine:
+        assert engine.run("Count").state == "Done"
+    parameters = [keys for kind, keys in model.keys if kind == "parameters"]
+    assert len(parameters) > 1 and all(keys == parameters[0] != set() for keys in parameters)
+
+
+@tool("notes.count", effect="read", repeat_allowed=True)
+def count(page: int) -> str:
+    """Count the words of a page."""
+    return "7"

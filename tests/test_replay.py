@@ -13,9 +13,10 @@ import pytest
 from paor import Engine, Journal, Limits, ModelCall, Policy, ScriptedModel, Tool, ToolContext, replay, tool
 from paor.audit import Replay
 from paor.errors import JournalDamaged, ReplayDiverged, UnknownRun
-from paor.fsm.journal.payloads import salted_digest
+from paor.fsm.journal.payloads import Payload, salted_digest
 from paor.fsm.journal.record import canonical, chain_hash, root_hash
 from paor.fsm.journal.rows import ROOT_COLUMNS
+from paor.fsm.replay.payload_window import PayloadWindow
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine, flaky
@@ -443,6 +444,15 @@ def test_a_digest_or_size_that_a_request_gives_its_message_is_compared(
             rows[seq]["request"]["prompt"][place] |= told
             forged.write(rows)
             assert fields(forged.replay()) == {seq: {"request.prompt"}}
+
+
+def test_another_payload_under_a_number_is_compared_again(recorded: tuple[Journal, str]) -> None:
+    """What is known of a text is known of the payload that was compared, not of its number."""
+    window = PayloadWindow(recorded[0].reader)
+    right = Payload(3, "text/plain", salted_digest(b"s" * 16, "text", "text/plain"), b"s" * 16, "text")
+    assert window.is_text(right, {"n": 3}, "text") and window.is_text(right, {"n": 3}, "text")
+    assert not window.is_text(right._replace(body="other"), {"n": 3}, "text")
+    assert not window.is_text(right, {"n": 3}, "other")
 
 
 def test_a_message_that_was_another_one_before_is_compared(forged: Altered) -> None:

@@ -3,7 +3,7 @@ Erasing: texts go, the chain stays, and what was erased, when and by which rule 
 
 One transaction sets the bodies and salts to NULL and writes the records; the rows that show what a document was called
 go with the payload that names it. Then the file is written anew and its log is cut off, so that no page and no frame
-keeps what was there. If that second half is cut short, the run is listed in `unscrubbed`, and `finish` does it again.
+keeps what was there. If that second half is cut short, the run is listed in `unscrubbed`, and `fsm.journal.store.JournalStore.scrub` does it again.
 """
 
 from __future__ import annotations
