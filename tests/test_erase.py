@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from paor import Engine, Journal, Limits, Result, Task, replay, tool
-from paor.errors import Erased, JournalBusy, LeaseHeld, UnknownRun, UsageError
+from paor.errors import Erased, JournalBusy, JournalError, LeaseHeld, UnknownRun, UsageError
 from paor.fsm.erasure.text_search import EXCERPT, Excerpts, form
+from paor.fsm.journal.scans import Scan
 from paor.testing import SeededIds
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
@@ -444,6 +445,20 @@ def test_a_reader_of_an_old_moment_keeps_copies_alive_and_finish_removes_them(tm
         assert journal.finish_erasing() and not journal.finish_erasing()
         assert journal.store.unscrubbed() == []
         assert_gone(path, LETTER)
+
+
+def test_whoever_has_read_a_snapshot_holds_nothing_of_the_file(tmp_path: Path) -> None:
+    """Not even what was read in bulk and given up half way: its statement is closed, whenever the collector comes."""
+    with engine(tmp_path, [*READ(1), STOP, SUCCESS, *READ(1), STOP, SUCCESS]) as scripted:
+        first = scripted.run("Read", documents=[("letter.txt", LETTER)])
+        scripted.run("Read")
+    with Journal(tmp_path / JOURNAL, busy_timeout_s=0) as journal:
+        with journal.snapshot() as still:
+            scan = Scan(still, "transitions", 1)  # kept beyond its snapshot, as whatever is in a circle is
+            assert scan.take(2**63 - 1)
+        assert journal.erase(first.run_id).scrubbed
+        with pytest.raises(JournalError, match="closed"):
+            scan.take(2**63 - 1)
 
 
 def test_an_older_copy_in_free_pages_goes_too(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ class SqliteSource:
         self.reopened: Callable[[], None] = _nothing
         self._standing = standing
         self._frozen = frozen
+        self._cursors: list[sqlite3.Cursor] = []
 
     @property
     def in_memory(self) -> bool:
@@ -75,7 +76,7 @@ class SqliteSource:
     def snapshot(self) -> Iterator[SqliteSource]:
         """Give the file as it is now, whatever is written meanwhile; a journal in memory is given under its lock."""
         if self.in_memory:
-            with self.lock:
+            with self.lock, self._bulk():
                 yield self
             return
         connection, standing = open_reader(self.path, busy_timeout_s=self.busy_timeout_s, place=self.place)
@@ -89,7 +90,8 @@ class SqliteSource:
         )
         try:
             own.query("BEGIN")
-            yield own
+            with own._bulk():
+                yield own
         finally:
             connection.close()
 
@@ -123,7 +125,20 @@ class SqliteSource:
         It raises errors of SQLite's own. Whoever has read to the end asks any `query` whether the file is still the
         one that was opened.
         """
-        return self.connection.execute(sql, values)
+        cursor = self.connection.execute(sql, values)
+        self._cursors.append(cursor)
+        return cursor
+
+    @contextmanager
+    def _bulk(self) -> Iterator[None]:
+        """Close what reads in bulk within: a statement that was not read to its end keeps a closed connection's lock."""
+        before = len(self._cursors)
+        try:
+            yield
+        finally:
+            for cursor in self._cursors[before:]:
+                cursor.close()
+            del self._cursors[before:]
 
     def read_leniently(self, error: sqlite3.Error) -> bool:
         """Read texts that are no UTF-8 from now on, if *error* says that this one is none and this is a snapshot."""
