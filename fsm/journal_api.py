@@ -20,13 +20,13 @@ from ..states.run.labels import key_of, name_of, value_text
 from ..states.run.phase_names import PHASES
 from ..states.run.spec import Spec
 from .explain.calls import RunCall, calls_of
+from .journal.backend import Backend, Durability
 from .journal.erasure_log import Erasure
 from .journal.leases import LEASE_S
 from .journal.payloads import Payload
+from .journal.places.opening import open_store
 from .journal.reader import JournalReader
 from .journal.rows import RunRow, StoredDocument, Transition
-from .journal.sqlite.file import Durability
-from .journal.store import JournalStore
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -42,14 +42,17 @@ STATUSES = ("running", "waiting", "done", "failed")
 
 class Journal:
     """
-    A journal file, for any number of runs, threads and processes at once.
+    A journal, for any number of runs, threads and processes at once.
 
     Args:
-        path: Of the SQLite file; created with the first run. ``:memory:`` keeps it in this process.
+        path: Of the SQLite file; created with the first run. ``:memory:`` keeps it in this process. Or the address of a
+            schema in PostgreSQL, ``postgresql://USER@HOST/DATABASE?schema=NAME``, for any number of machines. Or a backend of
+            the host's own (`paor.testing.conformance`).
         durability: ``full`` survives a power loss (one fsync a transition), ``normal`` a killed process, ``off`` is
-            for tests.
+            for tests. In PostgreSQL ``normal`` survives a killed process of the host, and of the server's at most the last
+            second may be lost.
         lease_s: Seconds without renewal after which a driver is replaced even if it may still be alive.
-        busy_timeout_s: Seconds to wait for another process's write lock.
+        busy_timeout_s: Seconds to wait for another process's write lock, and for a server that cannot be reached.
         read_only: Never write, never create a file.
 
     Raises:
@@ -59,14 +62,14 @@ class Journal:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | Backend,
         durability: Durability = "full",
         *,
         lease_s: float = LEASE_S,
         busy_timeout_s: float = 30.0,
         read_only: bool = False,
     ) -> None:
-        self.store = JournalStore(
+        self.store = open_store(
             path, durability, lease_s=lease_s, busy_timeout_s=busy_timeout_s, read_only=read_only
         )
 
@@ -252,7 +255,8 @@ class Journal:
         keep it, get it again: for a file that nobody else has open it shows the state at that moment. Writing,
         attaching files and loading extensions raise `sqlite3.DatabaseError`. Closed with the journal.
         """
-        return self.store.database.get()
+        database: Database = self.store.backend.database()
+        return database
 
     def verify(self, heads: Sequence[Head] = (), *, unchecked: list[Any] | None = None) -> list[Any]:
         """

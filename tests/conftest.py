@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from shutil import disk_usage
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from . import effort  # noqa: F401 - registers the profiles
+from .postgres_server import PostgresServer, server_missing
 from .rotation import Choice, Rotation, added_options, configured
 
 settings.load_profile("paor")
@@ -51,3 +53,13 @@ def rotation(request: pytest.FixtureRequest) -> Choice:
     plugin = request.config.pluginmanager.get_plugin("rotation")
     assert isinstance(plugin, Rotation)
     return plugin.choice_for(request.node)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """Give a PostgreSQL that is used by all tests of this process, each with schemas of its own."""
+    if reason := server_missing():
+        pytest.skip(reason)
+    server = PostgresServer("fsync=off")
+    yield server
+    server.close()

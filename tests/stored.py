@@ -9,6 +9,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from paor import Journal
+from paor.fsm.journal.sqlite.backend import SqliteBackend
+
+
+def file_of(journal: Journal) -> SqliteBackend:
+    """Return the file that a journal has open."""
+    backend = journal.store.backend
+    assert isinstance(backend, SqliteBackend)
+    return backend
+
 
 def query(file: Path, statement: str, *values: Any) -> list[tuple[Any, ...]]:
     """Return the rows of a query."""

@@ -20,6 +20,7 @@ from paor.states.base.errors import InternalError
 from paor.testing import RandomIds
 
 from .journeys import BY_NAME, JOURNEYS, Journey, Lost, play
+from .stored import file_of
 from .worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, Script, engine
 
 SCRIPT = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
@@ -369,7 +370,7 @@ def test_an_error_of_one_row_reaches_its_own_run_only(tmp_path: Path) -> None:
         two = asyncio.create_task(scripted.arun("Two"))
         while not all(row.head_seq >= 0 for row in scripted.journal.runs()) or not scripted.journal.runs():
             await asyncio.sleep(0)
-        scripted.journal.store._committer.connection.execute("UPDATE leases SET fence = 9 WHERE run = 1")
+        file_of(scripted.journal).connection.execute("UPDATE leases SET fence = 9 WHERE run = 1")
         return list(await asyncio.gather(one, two, return_exceptions=True))
 
     with engine(tmp_path, SCRIPT, ids=RandomIds()) as scripted:
@@ -389,8 +390,8 @@ def test_a_lease_that_cannot_be_released_does_not_hide_why_the_driver_stops(
         with pytest.raises(Lost):
             for event in events:
                 if event.kind == "transition" and getattr(event, "trigger", "") == "specify":
-                    scripted.journal.store._committer.connection.execute("PRAGMA query_only = ON")
-        scripted.journal.store._committer.connection.execute("PRAGMA query_only = OFF")
+                    file_of(scripted.journal).connection.execute("PRAGMA query_only = ON")
+        file_of(scripted.journal).connection.execute("PRAGMA query_only = OFF")
     assert "the lease could not be released" in caplog.text
 
 

@@ -25,7 +25,7 @@ from paor.testing import SeededIds
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
 from .pages import ROOT
-from .stored import query
+from .stored import file_of, query
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine
 
 EACH = pytest.mark.parametrize("journey", JOURNEYS, ids=[journey.name for journey in JOURNEYS])
@@ -567,7 +567,7 @@ def _erase_and_die(target: Path, run_id: str, at: int | None) -> None:
         return 0
 
     with Journal(target / JOURNAL) as journal:
-        connection = journal.store._committer.connection
+        connection = file_of(journal).connection
         connection.set_progress_handler(point, 100)
         connection.set_trace_callback(point)
         journal.erase(run_id)

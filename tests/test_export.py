@@ -19,6 +19,7 @@ from paor.fsm.journal.rows import ROOT_COLUMNS
 from paor.testing import SeededIds
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
+from .stored import file_of
 from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
 
 EACH = pytest.mark.parametrize("journey", JOURNEYS, ids=[journey.name for journey in JOURNEYS])
@@ -74,7 +75,7 @@ def test_an_erased_payload_is_exported_as_erased(tmp_path: Path) -> None:
     """The digest stays, so that the chain can still be checked."""
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
         run_id = scripted.run("Read").run_id
-        scripted.journal.store._committer.connection.execute(
+        file_of(scripted.journal).connection.execute(
             "UPDATE payloads SET body = NULL, salt = NULL WHERE n = 3"
         )
         line = next(line for line in scripted.journal.export(run_id) if line.get("n") == 3)

@@ -37,6 +37,7 @@ from paor.states.run.state import initial_run
 from paor.testing import SeededIds, SteppingClock
 
 from .erasing import erase_by_hand
+from .stored import file_of
 from .worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
 
 ROOT = Path(__file__).parent.parent
@@ -461,7 +462,7 @@ def test_files_that_are_no_journal_are_refused_in_one_line(tmp_path: Path) -> No
 def test_a_full_file_loses_nothing(tmp_path: Path) -> None:
     """The engine stops with a typed error before the next effect, and a resume finishes the run."""
     with engine(tmp_path / "runs.db") as host:
-        connection = host.journal.store._committer.connection
+        connection = file_of(host.journal).connection
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages + 12}")
         with pytest.raises(JournalFull):

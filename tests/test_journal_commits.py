@@ -20,11 +20,13 @@ from msgspec.structs import replace
 
 from paor import Engine, Journal, Result, replay
 from paor.errors import JournalBusy, JournalError, JournalFull, LeaseLost
-from paor.fsm.journal.group_commit import Committer, Entry
+from paor.fsm.journal.backend import Entry
+from paor.fsm.journal.group_commit import Committer
 from paor.fsm.journal.record import COLUMNS
 from paor.states.base.errors import InternalError
 from paor.testing import RandomIds, SystemClock
 
+from .stored import file_of
 from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
 
 SCRIPT = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
@@ -52,7 +54,7 @@ def check(path: Path, results: list[Result], count: int) -> None:
 def commits_of(journal: Journal) -> list[str]:
     """Return a list that grows with every commit of this connection."""
     found: list[str] = []
-    journal.store._committer.connection.set_trace_callback(
+    file_of(journal).connection.set_trace_callback(
         lambda statement: found.append(statement) if statement == "COMMIT" else None
     )
     return found
@@ -100,7 +102,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
     with shared(tmp_path) as scripted:
         for number in range(10):
             scripted.run(f"Run {number}")
-        connection = scripted.journal.store._committer.connection
+        connection = file_of(scripted.journal).connection
         connection.execute("CREATE TEMP TABLE last AS SELECT * FROM transitions WHERE seq = ?", (ROWS - 1,))
         connection.execute("DELETE FROM transitions WHERE seq = ?", (ROWS - 1,))
         yield scripted.journal
@@ -133,7 +135,7 @@ def test_a_fault_of_one_row_does_not_touch_the_others(journal: Journal) -> None:
 
 def test_two_rows_of_one_entry_are_written_both_or_neither(journal: Journal) -> None:
     """Also where the others of a group fail, and each entry is tried alone."""
-    connection = journal.store._committer.connection
+    connection = file_of(journal).connection
     lasts = entries_of(journal)
     columns = ", ".join(f'"{name}"' for name in COLUMNS)
     befores = journal.reader.query(f"SELECT {columns} FROM transitions WHERE seq = {ROWS - 2} ORDER BY run")
@@ -158,11 +160,11 @@ def test_a_locked_file_is_waited_for_once_and_not_once_for_each_row(
     journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten runs that each wait for thirty seconds would hold everybody up for minutes."""
-    journal.store._committer.connection.execute("PRAGMA busy_timeout = 1")
+    file_of(journal).connection.execute("PRAGMA busy_timeout = 1")
     blocker = sqlite3.connect(tmp_path / JOURNAL, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     begun: list[str] = []
-    journal.store._committer.connection.set_trace_callback(begun.append)
+    file_of(journal).connection.set_trace_callback(begun.append)
     entries = entries_of(journal)
     begun.clear()
     journal.store.append_all(entries)
@@ -193,12 +195,12 @@ class Interrupting:
 
 def test_an_interrupt_during_a_commit_writes_nothing_and_is_told_to_all(journal: Journal) -> None:
     """Nobody goes on with a row that is not there."""
-    whole = journal.store._committer.connection
+    whole = file_of(journal).connection
     entries = entries_of(journal)
-    journal.store._committer.connection = Interrupting(whole, 5)  # type: ignore[assignment]
+    file_of(journal).connection = Interrupting(whole, 5)  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
         journal.store.append_all(entries)
-    journal.store._committer.connection = whole
+    file_of(journal).connection = whole
     assert all(entry.done and entry.error is not None for entry in entries)
     assert not whole.in_transaction
     assert {row.state for row in journal.runs()} == {"Reviewing"}
@@ -218,7 +220,7 @@ def test_rows_that_wait_are_written_by_whoever_has_the_lock(journal: Journal) ->
     commits = commits_of(journal)
     entries = entries_of(journal)
     with ThreadPoolExecutor(10) as pool:
-        with journal.store._committer.lock:
+        with journal.store.backend.lock:
             waiting = [pool.submit(journal.store.append, entry) for entry in entries]
             while len(journal.store._committer._queue) < 10:
                 threading.Event().wait(0.001)
@@ -308,7 +310,7 @@ def test_a_disk_that_fails_stops_the_run(tmp_path: Path) -> None:
         events = scripted.stream("Read")
         next(events)
         next(events)
-        connection = scripted.journal.store._committer.connection
+        connection = file_of(scripted.journal).connection
 
         class Failing:
             def execute(self, sql: str, values: Any = ()) -> Any:
@@ -322,10 +324,10 @@ def test_a_disk_that_fails_stops_the_run(tmp_path: Path) -> None:
             def __getattr__(self, name: str) -> Any:
                 return getattr(connection, name)
 
-        scripted.journal.store._committer.connection = Failing()  # type: ignore[assignment]
+        file_of(scripted.journal).connection = Failing()  # type: ignore[assignment]
         with pytest.raises(JournalFull, match="disk I/O error"):
             list(events)
-        scripted.journal.store._committer.connection = connection
+        file_of(scripted.journal).connection = connection
         (row,) = scripted.journal.runs()
         assert row.head_seq == 0
         assert scripted.resume(row.run_id).state == "Done"

@@ -25,6 +25,7 @@ from paor.fsm.journal import leases
 from paor.fsm.journal.leases import LeaseBook, Owner, current_owner
 from paor.testing import RandomIds
 
+from .stored import file_of
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 
 ONCE = [SELECT("notes.work"), PARAMETERS(page=1), STOP, SUCCESS]
@@ -264,7 +265,7 @@ def test_a_run_whose_lease_is_gone_is_damage(tmp_path: Path) -> None:
     """Nobody can say who drives it."""
     run_id = begun(tmp_path)
     with working(tmp_path, lambda page: None) as scripted:
-        scripted.journal.store._committer.connection.execute("DELETE FROM leases")
+        file_of(scripted.journal).connection.execute("DELETE FROM leases")
         with pytest.raises(JournalDamaged, match="run number 1 has no lease"):
             scripted.resume(run_id)
 
@@ -362,7 +363,7 @@ def test_renewing_goes_on_after_the_file_could_not_be_written(tmp_path: Path) ->
     """A locked file is no reason to give up; the next round tries again."""
     run_id = begun(tmp_path)
     with working(tmp_path, lambda page: None, lease_s=0.06) as scripted:
-        connection = scripted.journal.store._committer.connection
+        connection = file_of(scripted.journal).connection
         connection.execute("PRAGMA query_only = ON")
         scripted.journal.store.leases.hold(scripted.journal.run(run_id).run, 1)
         time.sleep(0.2)

@@ -32,6 +32,7 @@ from paor.fsm.lifecycle.runner import Runner
 from paor.testing import RandomIds, SteppingClock, SystemClock
 
 from .effort import examples
+from .stored import file_of
 from .test_fallback import ByKind
 from .test_keyed_start import falling_back, once
 from .test_lease import alter
@@ -131,9 +132,7 @@ def test_a_waiting_run_that_cannot_be_read_hides_no_other(
     """It is logged; verify names the place."""
     with once(tmp_path, waits=True) as scripted:
         broken, good = scripted.run("Break"), scripted.run("Wait")
-        scripted.journal.reader.source.connection.execute(
-            "UPDATE transitions SET at = at + 1 WHERE id = 1 << 32"
-        )
+        file_of(scripted.journal).connection.execute("UPDATE transitions SET at = at + 1 WHERE id = 1 << 32")
         assert [result.run_id for result in scripted.waiting()] == [good.run_id]
         assert f"run {broken.run_id} waits and cannot be read" in caplog.text
 
@@ -184,7 +183,7 @@ def test_a_run_that_cannot_go_on_is_told_and_stops_no_other(tmp_path: Path) -> N
         journal.erase(erased, force=True)
         number = journal.run(broken).run
         sql = "UPDATE transitions SET at = at + 1 WHERE id = ? << 32"
-        journal.reader.source.connection.execute(sql, (number,))
+        file_of(journal).connection.execute(sql, (number,))
         heads = journal.heads()
         for _ in range(2):
             found = scripted.recover()

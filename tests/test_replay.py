@@ -19,6 +19,7 @@ from paor.fsm.journal.rows import ROOT_COLUMNS
 from paor.fsm.replay.payload_window import PayloadWindow
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
+from .stored import file_of
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine, flaky
 
 EACH = pytest.mark.parametrize("journey", JOURNEYS, ids=[journey.name for journey in JOURNEYS])
@@ -669,7 +670,7 @@ def test_a_column_of_another_form_is_a_divergence(column: str, value: str, tmp_p
     """In any row; text that is no JSON object at all is damage."""
     with BY_NAME["blocked"].engine(tmp_path) as scripted:
         run_id = play(BY_NAME["blocked"], scripted).run_id
-        connection = scripted.journal.store._committer.connection
+        connection = file_of(scripted.journal).connection
         rows = connection.execute(f"SELECT id, {column} FROM transitions WHERE seq % 3 = 2").fetchall()
         for key, old in rows:
             if json.loads(old) == (json.loads(value) if value != "no json" else None):
@@ -689,20 +690,16 @@ def test_a_spec_that_cannot_be_read_is_damage(body: str, tmp_path: Path) -> None
     """Without it nothing can be derived."""
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
         run_id = scripted.run("Read").run_id
-        scripted.journal.store._committer.connection.execute(
-            "UPDATE payloads SET body = ? WHERE n = 0", (body,)
-        )
+        file_of(scripted.journal).connection.execute("UPDATE payloads SET body = ? WHERE n = 0", (body,))
         with pytest.raises(JournalDamaged, match="payload 0 was changed"):
             replay(scripted.journal, run_id)
         payload = scripted.journal.payload(1, 0)
         digest = salted_digest(payload.salt or b"", body, payload.media_type)
-        scripted.journal.store._committer.connection.execute(
-            "UPDATE payloads SET digest = ? WHERE n = 0", (digest,)
-        )
-        scripted.journal.store._committer.connection.execute("UPDATE specs SET spec = ?", (digest.hex(),))
+        file_of(scripted.journal).connection.execute("UPDATE payloads SET digest = ? WHERE n = 0", (digest,))
+        file_of(scripted.journal).connection.execute("UPDATE specs SET spec = ?", (digest.hex(),))
         with pytest.raises(JournalDamaged, match="its spec cannot be read"):
             replay(scripted.journal, run_id)
-        scripted.journal.store._committer.connection.execute("UPDATE payloads SET body = NULL WHERE n = 0")
+        file_of(scripted.journal).connection.execute("UPDATE payloads SET body = NULL WHERE n = 0")
         found = replay(scripted.journal, run_id)
         assert not found.identical and found.unchecked[0].field.startswith("spec")
         assert "without a record" in found.divergences[0].found
@@ -712,7 +709,7 @@ def test_a_view_that_lies_is_found_by_replay(tmp_path: Path) -> None:
     """The state in `runs` is derived too."""
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
         run_id = scripted.run("Read").run_id
-        connection = scripted.journal.store._committer.connection
+        connection = file_of(scripted.journal).connection
         (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'runs'").fetchone()
         connection.execute("DROP VIEW runs")
         connection.execute(sql.replace("coalesce(dest, 'Planning')", "'Failed'"))

@@ -18,6 +18,7 @@ from paor.fsm.replay.row_columns import column_problems
 
 from .erasing import erase_by_hand
 from .journeys import BY_NAME, JOURNEYS, Journey, play
+from .stored import file_of
 from .worlds import JOURNAL
 
 EACH = pytest.mark.parametrize("journey", JOURNEYS, ids=[journey.name for journey in JOURNEYS])
@@ -159,7 +160,7 @@ def test_a_difference_before_what_was_erased_is_one(tmp_path: Path) -> None:
         scripted.journal.erase(run_id, payloads=[rows[-1].outcome["reply"]["n"]])
         reply = rows[1].outcome["reply"]["n"]
         body = json.dumps({"schema": "parameters_v1", "parameters": {"page": 2}})
-        scripted.journal.store._committer.connection.execute(
+        file_of(scripted.journal).connection.execute(
             "UPDATE payloads SET body = ? WHERE n = ?", (body, reply)
         )
         found = replay(scripted.journal, run_id)

@@ -34,6 +34,7 @@ from paor.testing import RandomIds
 
 from .journey import answered
 from .journeys import BY_NAME, JOURNEYS, SEND, Journey, play
+from .stored import file_of
 from .worlds import (
     ANSWER,
     CONTINUE,
@@ -629,14 +630,14 @@ def test_a_run_whose_chain_is_broken_is_not_resumed(tmp_path: Path) -> None:
     world.run_and_die(9)
     with world.engine() as scripted:
         run_id = scripted.journal.runs()[0].run_id
-        scripted.journal.store._committer.connection.execute("UPDATE transitions SET step = 7 WHERE seq = 4")
+        file_of(scripted.journal).connection.execute("UPDATE transitions SET step = 7 WHERE seq = 4")
         with pytest.raises(JournalDamaged, match="row 4 does not fit"):
             scripted.resume(run_id)
-        scripted.journal.store._committer.connection.execute("UPDATE transitions SET step = 1 WHERE seq = 4")
-        scripted.journal.store._committer.connection.execute("UPDATE specs SET round = 2")
+        file_of(scripted.journal).connection.execute("UPDATE transitions SET step = 1 WHERE seq = 4")
+        file_of(scripted.journal).connection.execute("UPDATE specs SET round = 2")
         with pytest.raises(JournalDamaged, match="first columns were changed"):
             scripted.resume(run_id)
-        scripted.journal.store._committer.connection.execute("UPDATE specs SET round = 1")
+        file_of(scripted.journal).connection.execute("UPDATE specs SET round = 1")
         assert scripted.journal.reader.query("SELECT owner FROM leases") == [(None,)]
         assert scripted.resume(run_id).status in ("done", "waiting")
 
@@ -647,7 +648,7 @@ def tampered(journal: Journal, number: int, *, fitting: bool) -> None:
     assert payload.body is not None and payload.salt is not None
     body = f"{payload.body} " if isinstance(payload.body, str) else payload.body + b" "
     digest = salted_digest(payload.salt, body, payload.media_type) if fitting else payload.digest
-    journal.store._committer.connection.execute(
+    file_of(journal).connection.execute(
         "UPDATE payloads SET body = ?, digest = ? WHERE n = ?", (body, digest, number)
     )
 
@@ -701,7 +702,7 @@ def test_a_run_that_was_erased_can_be_verified_and_not_resumed(
     with world.engine() as scripted:
         row = scripted.journal.runs()[0]
         change = scripted.journal.transitions(row.run_id)[-1].change["n"]
-        scripted.journal.store._committer.connection.execute(statement.format(change=change, spec=1))
+        file_of(scripted.journal).connection.execute(statement.format(change=change, spec=1))
         with pytest.raises((JournalDamaged, Erased), match=message.format(change=change)):
             scripted.resume(row.run_id)
         assert scripted.journal.reader.query("SELECT owner FROM leases") == [(None,)]

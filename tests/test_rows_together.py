@@ -16,6 +16,7 @@ from paor.fsm.machine.decide import decide
 from paor.fsm.runtime import loop
 from paor.testing import RandomIds
 
+from .stored import file_of
 from .worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine
 
 SCRIPT = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
@@ -24,7 +25,7 @@ SCRIPT = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
 def commits_of(journal: Journal) -> list[str]:
     """Return a list that grows with every statement that ends a transaction of this journal."""
     seen: list[str] = []
-    connection = journal.store._committer.connection
+    connection = file_of(journal).connection
     connection.set_trace_callback(lambda sql: seen.append(sql) if sql == "COMMIT" else None)
     return seen
 
@@ -113,8 +114,8 @@ def test_neither_row_is_written_by_a_driver_that_was_replaced(tmp_path: Path) ->
     @tool("notes.work", effect="idempotent")
     def work(page: int) -> str:
         """Have the run taken by another driver meanwhile."""
-        with other.store._committer.lock:
-            other.store._committer.connection.execute("UPDATE leases SET fence = fence + 1")
+        with other.store.backend.lock:
+            file_of(other).connection.execute("UPDATE leases SET fence = fence + 1")
         return "done"
 
     with engine(tmp_path, ONE, [work]) as host, Journal(host.journal.path) as other:

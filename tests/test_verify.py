@@ -34,6 +34,7 @@ from paor.testing import RandomIds, SeededIds
 
 from .erasing import erase_by_hand
 from .journeys import BY_NAME, JOURNEYS, Journey, play
+from .stored import file_of
 from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
 
 SCRIPT = Path(__file__).resolve().parent.parent / "docs" / "verify_journal.py"
@@ -830,7 +831,7 @@ def test_a_copy_of_a_journal_holds_as_well(path: Path, tmp_path: Path) -> None:
     shutil.copy(path, copy)
     assert by_package(copy) == [] and by_script(copy)[0] == 0
     with Journal(tmp_path / "backup.db", "off") as target, Journal(path) as source:
-        source.store._committer.connection.backup(target.store._committer.connection)
+        file_of(source).connection.backup(file_of(target).connection)
         assert target.verify() == []
 
 

@@ -23,9 +23,8 @@ from ...states.run.phase_names import FINAL
 from ...states.run.state import Change
 from ..journal.lineage import SharedPart, part_with
 from ..journal.payloads import content_key
-from ..journal.reader import JournalReader, Readable, reader_of
+from ..journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..journal.rows import Transition
-from ..journal.sqlite.file import damage_told
 from ..replay.comparison import first_line
 from ..replay.recorded_outcome import recorded_outcome
 from ..replay.restore import run_before

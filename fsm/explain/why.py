@@ -22,9 +22,8 @@ from ...states.run.phase_names import FINAL, PHASES
 from ...states.run.state import Run
 from ..decision.guard_context import GuardContext
 from ..decision.run_resources import RunResources
-from ..journal.reader import JournalReader, Readable, reader_of
+from ..journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..journal.rows import RunRow, Transition
-from ..journal.sqlite.file import damage_told
 from ..machine.decide import request_of
 from ..machine.guards import GUARDS, Guard, doubt_words, words_of
 from ..machine.machine import MACHINE

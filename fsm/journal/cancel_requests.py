@@ -9,14 +9,12 @@ journal looks at the flags of all watched runs in one query, and only while ther
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import Awaitable, Callable
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
-from .group_commit import Committer
+from .backend import Backend
 
 POLL_S = 0.1
 """Seconds between two looks at the flags; a request of this process is noticed at once."""
@@ -35,15 +33,11 @@ class CancelWatch:
     The watched runs of one journal in this process, and whether a run is to be cancelled.
 
     Args:
-        committer: Holder of the connection and its lock.
-        place: Of the file; the flags are read through a connection of their own, so that nobody waits for a commit.
+        backend: That has the flags.
     """
 
-    def __init__(self, committer: Committer, place: str) -> None:
-        self._committer = committer
-        self._place = place
-        self._reader: sqlite3.Connection | None = None
-        self._reading = threading.Lock()
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
         self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
         self._lock = threading.Lock()
         self._next = 0
@@ -76,31 +70,12 @@ class CancelWatch:
         self._hurry.set()
 
     def runs_to_cancel(self, *runs: int) -> set[int]:
-        """Return which of *runs* are to be cancelled, as the file says now; none when it cannot be read now."""
-        places = ", ".join("?" * len(runs))
-        sql = f"SELECT run FROM leases WHERE cancel = 1 AND run IN ({places})"
-        try:
-            if self._place in ("", ":memory:"):
-                with self._committer.lock:
-                    return {run for (run,) in self._committer.connection.execute(sql, runs)}
-            with self._reading:
-                if self._closed:
-                    return set()
-                if self._reader is None:
-                    uri = f"{Path(self._place).as_uri()}?mode=ro"
-                    self._reader = sqlite3.connect(
-                        uri, uri=True, isolation_level=None, check_same_thread=False
-                    )
-                return {run for (run,) in self._reader.execute(sql, runs).fetchall()}
-        except sqlite3.Error:  # busy, perhaps: the next look, or the next row, shows it
-            return set()
+        """Return which of *runs* are to be cancelled; none when that cannot be read now."""
+        return self._backend.runs_to_cancel(runs)
 
     def close(self) -> None:
-        """End the thread and close the connection."""
-        with self._reading:
-            self._closed = True
-            if self._reader is not None:
-                self._reader.close()
+        """End the thread."""
+        self._closed = True
         self._some.set()
         self._hurry.set()
 

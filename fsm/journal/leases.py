@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -20,12 +19,11 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from ...states.base.errors import JournalDamaged, LeaseHeld
+from ...states.base.errors import JournalDamaged, JournalError, LeaseHeld
 from ...states.run.phase_names import EXECUTING
+from .backend import Backend, SqlConnection
 from .cancel_requests import CancelWatch
-from .group_commit import Committer
 from .run_writer import RunWriter
-from .sqlite.file import place_of, transaction, translate_errors
 
 LEASE_S = 30.0
 """Seconds without renewal after which an owner that cannot be proven dead is replaced."""
@@ -170,17 +168,16 @@ class LeaseBook:
     The leases of one journal that this process holds: take, renew, release, and the request to cancel.
 
     Args:
-        committer: Holder of the connection and its lock.
-        path: For error messages.
+        backend: That has them.
         lease_s: Seconds that a lease lasts without renewal.
     """
 
-    def __init__(self, committer: Committer, path: str, lease_s: float) -> None:
-        self._committer = committer
-        self.path = path
+    def __init__(self, backend: Backend, lease_s: float) -> None:
+        self._backend = backend
+        self.path = backend.path
         self.lease_s = lease_s
-        self.watch = CancelWatch(committer, place_of(path))
-        self._file = os.path.realpath(path) if path != ":memory:" else f":memory:{id(committer)}"
+        self.watch = CancelWatch(backend)
+        self._file = backend.identity
         self._held: set[tuple[int, int]] = set()
         self._claims: list[tuple[str, int, int]] = []
         self._unsettled: dict[tuple[int, int], int] = {}
@@ -188,19 +185,18 @@ class LeaseBook:
         self._closed = threading.Event()
 
     @contextmanager
-    def taking(self) -> Iterator[sqlite3.Connection]:
+    def taking(self, *, alone: bool = True) -> Iterator[SqlConnection]:
         """
         Give a transaction in which a lease is taken; a claim is known before others can see the lease.
 
         When the commit fails the claim is dropped: with a sync that failed the lease may be in the file all the
         same, and nobody drives that run.
         """
-        with self._committer.lock, translate_errors(self.path):
+        with self._backend.lock:
             self._claims = []
-            self._committer.check_there()
             try:
-                with transaction(self._committer.connection):
-                    yield self._committer.connection
+                with self._backend.transaction(alone=alone) as connection:
+                    yield connection
             except BaseException:
                 _HELD.difference_update(self._claims)
                 raise
@@ -211,7 +207,7 @@ class LeaseBook:
         self._claims.append((self._file, run, fence))
         _HELD.add((self._file, run, fence))
 
-    def first(self, connection: sqlite3.Connection, run: int) -> int:
+    def first(self, connection: SqlConnection, run: int) -> int:
         """Write the first lease of a new run, within the caller's transaction; returns its fencing token."""
         connection.execute(
             "INSERT INTO leases VALUES (?, 1, ?, ?, 0)", (run, current_owner().encode(), self._until())
@@ -220,7 +216,14 @@ class LeaseBook:
         return 1
 
     def _until(self) -> int:
-        return current_owner().now() + round(self.lease_s * 1e6)
+        return self._now(current_owner()) + round(self.lease_s * 1e6)
+
+    def _now(self, owner: Owner | None) -> int:
+        """Return the time that an owner's leases are to be compared with: the database's, where it has a clock."""
+        now = self._backend.now_us()
+        if now is not None:
+            return now
+        return owner.now() if owner is not None else now_us()
 
     def acquire(self, run: int) -> int:
         """
@@ -229,8 +232,8 @@ class LeaseBook:
         Raises:
             LeaseHeld: Another driver is alive, or cannot be proven dead yet.
         """
-        with self.taking() as connection:
-            lease = connection.execute(_LEASE, (run,)).fetchone()
+        with self.taking(alone=False) as connection:
+            lease = connection.execute(_LEASE + self._backend.of_row_locked, (run,)).fetchone()
             if lease is None:
                 raise JournalDamaged(f"{self.path}: run number {run} has no lease; run: paor verify")
             owner_text, until, fence = lease
@@ -258,13 +261,12 @@ class LeaseBook:
         is_left = owner == current_owner() and (self._file, run, fence) not in _HELD
         if is_left or self._has_ended(owner, run, fence):
             return True
-        return until is None or until < (owner.now() if owner is not None else now_us())
+        return until is None or until < self._now(owner)
 
     def is_driven(self, run: int) -> bool:
         """Return whether some process drives a run now, as far as its lease tells; reads only."""
-        with self._committer.lock, translate_errors(self.path):
-            found = self._committer.connection.execute(_LEASE, (run,)).fetchone()
-        owner, until, fence = found or (None, None, 0)
+        found = self._backend.query(_LEASE, (run,))
+        owner, until, fence = found[0] if found else (None, None, 0)
         return owner is not None and not self.replaceable(owner, until, run, fence)
 
     def _has_ended(self, owner: Owner | None, run: int, fence: int) -> bool:
@@ -275,9 +277,7 @@ class LeaseBook:
             or (owner == current_owner() and lease not in _HELD and lease not in _CALLING)
         )
 
-    def _begun(
-        self, connection: sqlite3.Connection, owner_text: str | None, run: int, fence: int
-    ) -> int | None:
+    def _begun(self, connection: SqlConnection, owner_text: str | None, run: int, fence: int) -> int | None:
         """
         Return the row of a call that a driver from whom the run is taken may still be making, None when there is none.
 
@@ -328,30 +328,23 @@ class LeaseBook:
         self._held.discard((run, fence))
         _HELD.discard((self._file, run, fence))
         begun = self._unsettled.pop((run, fence), None)
-        with self._committer.lock, translate_errors(self.path):
-            connection = self._committer.connection
-            # without a row of its own the lease stays until it runs out: its owner's text says what is not settled yet
-            if begun is not None and not connection.execute(_ROW, (run << 32 | begun + 1,)).fetchone():
-                return
-            _CALLING.discard((self._file, run, fence))
-            connection.execute(
-                "UPDATE leases SET owner = NULL, lease_until = NULL WHERE run = ? AND fence = ?", (run, fence)
-            )
+        # without a row of its own the lease stays until it runs out: its owner's text says what is not settled yet
+        if begun is not None and not self._backend.query(_ROW, (run << 32 | begun + 1,)):
+            return
+        _CALLING.discard((self._file, run, fence))
+        self._backend.execute(
+            "UPDATE leases SET owner = NULL, lease_until = NULL WHERE run = ? AND fence = ?", (run, fence)
+        )
 
     def request_cancel(self, run: int) -> None:
         """Ask whoever drives a run to stop; seen with its next row."""
-        with self._committer.lock, translate_errors(self.path):
-            self._committer.check_there()
-            self._committer.connection.execute("UPDATE leases SET cancel = 1 WHERE run = ?", (run,))
+        self._backend.check_there()
+        self._backend.execute("UPDATE leases SET cancel = 1 WHERE run = ?", (run,))
         self.watch.hurry()  # after the write: a look before it would find nothing, and the next one waits `POLL_S`
 
     def cancel_requested(self, run: int) -> bool:
         """Return whether somebody asked to cancel the run."""
-        with self._committer.lock, translate_errors(self.path):
-            row = self._committer.connection.execute(
-                "SELECT cancel FROM leases WHERE run = ?", (run,)
-            ).fetchone()
-        return bool(row[0])
+        return bool(self._backend.query("SELECT cancel FROM leases WHERE run = ?", (run,))[0][0])
 
     def hold(self, run: int, fence: int) -> None:
         """Keep the lease alive from a daemon thread while a long tool call makes no appends."""
@@ -363,18 +356,18 @@ class LeaseBook:
     def _renew_all(self) -> None:
         while not self._closed.wait(self.lease_s / 3):
             until = self._until()
-            held = list(self._held)
-            with self._committer.lock:
+            held = sorted(self._held)
+            with self._backend.lock:
                 # asked under the lock: `close` of the journal closes the connection under it
                 if self._closed.is_set():
                     return
                 try:
-                    with transaction(self._committer.connection):
-                        self._committer.connection.executemany(
+                    with self._backend.transaction(alone=False) as connection:
+                        connection.executemany(
                             "UPDATE leases SET lease_until = ? WHERE run = ? AND fence = ?",
                             [(until, run, fence) for run, fence in held],
                         )
-                except sqlite3.Error:
+                except JournalError:
                     continue  # the next round tries again; a lost lease shows at the append's fence
 
     def close(self) -> None:

@@ -13,27 +13,25 @@ from typing import Any, Protocol, get_type_hints
 
 import orjson
 
-from ...states.base.errors import Erased, JournalDamaged, UnknownRun, UsageError
+from ...states.base.errors import Erased, JournalDamaged, PaorError, UnknownRun, UsageError
 from ...states.run.phase_names import DONE, FAILED
 from ...states.run.spec import Spec
 from ...states.run.state import Change
+from .backend import ChangeWatch, JournalSource
 from .erasure_log import Erasure
 from .lineage import SharedPart, part_with, parts_of
 from .payloads import Payload
 from .record import COLUMNS, root_hash
 from .rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
 from .run_index import RunIndex
-from .sqlite.file import damage_told
-from .sqlite.source import SqliteSource
-from .sqlite.watch import JournalWatch
 
 _ROW = ", ".join(f'"{name}"' for name in COLUMNS)
 _SELECT_ROWS = f"SELECT {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id"
 _SELECT_KEYED = f"SELECT id, {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
-_SELECT_PAYLOADS = "SELECT n, media_type, digest, salt, body FROM payloads WHERE id BETWEEN ? AND ?"
 _SELECT_ERASURES = (
     "SELECT number, at, rule, payloads, reason, hash FROM erasures WHERE id BETWEEN ? AND ? ORDER BY id"
 )
+_BETWEEN = "WHERE id BETWEEN ? AND ?"
 _SELECT_RUN = "SELECT * FROM runs"
 _ENDED = "SELECT run FROM transitions WHERE dest IN ('Done', 'Failed')"
 
@@ -49,7 +47,7 @@ class JournalReader:
         source: What it is read through.
     """
 
-    def __init__(self, source: SqliteSource) -> None:
+    def __init__(self, source: JournalSource) -> None:
         self.source = source
         self._lineages: dict[int, tuple[SharedPart, ...]] = {}
         source.reopened = self._lineages.clear
@@ -58,6 +56,11 @@ class JournalReader:
     def path(self) -> str:
         """How messages call the journal."""
         return self.source.path
+
+    @property
+    def name(self) -> str:
+        """How pages call it."""
+        return self.source.name
 
     @property
     def place(self) -> str:
@@ -81,10 +84,10 @@ class JournalReader:
             yield self if own is self.source else JournalReader(own)
 
     def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a reading statement of this project's own; see `fsm.journal.sqlite.source.SqliteSource.query`."""
+        """Return the rows of a reading statement of this project's own; see `fsm.journal.backend.JournalSource.query`."""
         return self.source.query(sql, values)
 
-    def watch(self) -> JournalWatch:
+    def watch(self) -> ChangeWatch:
         """Return what notices that the journal was written, by whatever process; for one thread."""
         return self.source.watch()
 
@@ -153,7 +156,7 @@ class JournalReader:
         where = " AND ".join(condition for condition, _ in wanted)
         sql = f"{_SELECT_RUN}{f' WHERE {where}' if where else ''} ORDER BY run DESC LIMIT ?"
         values = [value for _, own in wanted for value in own]
-        return [_run_row(row) for row in self.query(sql, (*values, -1 if limit is None else limit))]
+        return [_run_row(row) for row in self.query(sql, (*values, 2**62 if limit is None else limit))]
 
     def run(self, run_id: str) -> RunRow:
         """See `fsm.journal_api.Journal.run`."""
@@ -327,11 +330,10 @@ class JournalReader:
         """Return one payload, of a fork also one that it shares, or None when there is none."""
         if not 0 <= n < 2**32:
             return None
-        sql = "SELECT n, media_type, digest, salt, body FROM payloads WHERE id = ?"
-        rows = self.query(sql, (run << 32 | n,))
+        rows = self.source.query_payloads("WHERE id = ?", (run << 32 | n,))
         if not rows and (part := part_with(self.lineage(run), "first_payload", n)).run != run:
-            rows = self.query(sql, (part.run << 32 | n,))
-        return Payload(*rows[0]) if rows else None
+            rows = self.source.query_payloads("WHERE id = ?", (part.run << 32 | n,))
+        return Payload(*rows[0][1:]) if rows else None
 
     def numbers_of_payloads(
         self, run: int, *, erased: bool, first: int = 0, last: int = 2**32 - 1
@@ -342,11 +344,11 @@ class JournalReader:
 
     def payloads_at(self, run: int, first: int, count: int) -> list[Payload]:
         """Return *count* payloads of a run from number *first* on, fewer where there are no more."""
-        sql = f"{_SELECT_PAYLOADS} ORDER BY id"
-        return [
-            Payload(*row)
-            for row in self.query(sql, (run << 32 | first, run << 32 | min(first + count - 1, 2**32 - 1)))
-        ]
+        last = min(first + count - 1, 2**32 - 1)
+        return [Payload(*row[1:]) for row in self._payloads(f"{_BETWEEN} ORDER BY id", run, first, last)]
+
+    def _payloads(self, rest: str, run: int, first: int, last: int, *more: int) -> list[tuple[Any, ...]]:
+        return self.source.query_payloads(rest, (run << 32 | first, run << 32 | last, *more))
 
     def newest_row(self, run: int) -> int | None:
         """Return the number of the newest own row of a run, None without one."""
@@ -363,8 +365,8 @@ class JournalReader:
     def iterate_payloads(self, run: int, batch: int, first: int = 0) -> Iterator[Payload]:
         """Yield the payloads under a run's number from number *first* on, in order, a bounded number in memory at a time."""
         first, last = _range(run, first)
-        sql = "SELECT id, n, media_type, digest, salt, body FROM payloads WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
-        while rows := self.query(sql, (first, last, batch)):
+        rest = f"{_BETWEEN} ORDER BY id LIMIT ?"
+        while rows := self.source.query_payloads(rest, (first, last, batch)):
             yield from (Payload(*row[1:]) for row in rows)
             first = self._after(rows[-1][0], first)
 
@@ -376,15 +378,14 @@ class JournalReader:
 
     def payloads(self, run: int, last: int) -> list[Payload]:
         """Return the newest payloads of a run, at most *last*, in order; of a fork also those that it shares."""
-        sql = f"{_SELECT_PAYLOADS} ORDER BY id DESC LIMIT ?"
+        rest = f"{_BETWEEN} ORDER BY id DESC LIMIT ?"
         rows: list[tuple[Any, ...]] = []
         end = 2**32
         for part in reversed(self.lineage(run)):
             if len(rows) < last and end > part.first_payload:
-                first, before = part.run << 32 | part.first_payload, part.run << 32 | end - 1
-                rows += self.query(sql, (first, before, last - len(rows)))
+                rows += self._payloads(rest, part.run, part.first_payload, end - 1, last - len(rows))
             end = min(end, part.first_payload)
-        return [Payload(*row) for row in reversed(rows)]
+        return [Payload(*row[1:]) for row in reversed(rows)]
 
     def change(self, run: int, column: str) -> Change:
         """Return the change that a row's ``change`` column refers to, checked against the digest there."""
@@ -449,6 +450,18 @@ def reader_of(journal: Readable | None, usage: str) -> JournalReader:
     if not isinstance(reader, JournalReader):
         raise UsageError(usage)
     return reader
+
+
+@contextmanager
+def damage_told(run_id: object, what: str = "") -> Iterator[None]:
+    """Turn what a row of the wrong shape makes of code that reads it into `JournalDamaged` with the run's id."""
+    try:
+        yield
+    except PaorError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        told = ascii(f"{type(error).__name__}: {error}".partition("\n")[0])[1:-1][:160]
+        raise JournalDamaged(f"run {run_id}: {what}cannot be read ({told}); run: paor verify") from error
 
 
 _RUN_TYPES = (*tuple(get_type_hints(RunRow).values())[:-1], dict)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from .backend import SqlConnection
 from .erasure_log import Erasure
 from .payloads import Payload
 from .record import COLUMNS, NO_LABELS, Row
 from .rows import ROOT_COLUMNS
 
-INSERT_PAYLOAD = (
-    "INSERT INTO payloads (id, run, n, media_type, digest, salt, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
 INSERT_DOCUMENT = (
     "INSERT INTO documents (id, run, number, label, position, name, mime, bytes, digest, payload)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -40,10 +37,16 @@ class RunWriter:
 
     Args:
         connection: In a transaction.
+        insert_payloads: Writes payloads of a run through it; see `fsm.journal.backend.Backend.insert_payloads`.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self,
+        connection: SqlConnection,
+        insert_payloads: Callable[[SqlConnection, int, Collection[Payload]], None],
+    ) -> None:
         self.connection = connection
+        self._insert_payloads = insert_payloads
 
     # -- what is there -------------------------------------------------------------------------------------------------
 
@@ -119,9 +122,7 @@ class RunWriter:
 
     def add_payloads(self, run: int, payloads: Collection[Payload]) -> None:
         """Write payloads."""
-        self.connection.executemany(
-            INSERT_PAYLOAD, [(run << 32 | payload[0], run, *payload) for payload in payloads]
-        )
+        self._insert_payloads(self.connection, run, payloads)
 
     def add_documents(self, run: int, documents: Collection[Sequence[Any]]) -> None:
         """Write documents: number, label and the other columns of `fsm.journal.rows.StoredDocument`."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from bisect import bisect_left
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from .record import SORTED_COLUMNS
 from .rows import ROOT_COLUMNS
-from .sqlite.file import translate_errors
 
 if TYPE_CHECKING:
     from .reader import JournalReader
@@ -23,10 +21,6 @@ _HASHED = ", ".join(f'"{name}"' for name in SORTED_COLUMNS)
 _SELECT: dict[str, str] = {
     "specs": f'SELECT run, root_hash, "key", metadata, {", ".join(ROOT_COLUMNS)} FROM specs WHERE run >= ? ORDER BY run',
     "transitions": f"SELECT id, {_HASHED}, prev_hash, hash, run FROM transitions WHERE id >= ? ORDER BY id",
-    # with the letter of its kind before the media type; one that cannot be hashed for a key or value that is wrong
-    "payloads": "SELECT id, digest, salt, CAST(CASE WHEN n IS NOT id & 4294967295 OR run IS NOT id >> 32 THEN '?'"
-    " WHEN typeof(body) = 'text' THEN 'T' WHEN typeof(body) = 'blob' THEN 'B' ELSE '-' END || media_type AS BLOB),"
-    " CAST(body AS BLOB) FROM payloads WHERE id >= ? ORDER BY id",
     "documents": "SELECT id, label, position, name, mime, bytes, digest, payload FROM documents WHERE id >= ? ORDER BY id",
     "erasures": "SELECT id, number, at, rule, payloads, reason, hash FROM erasures WHERE id >= ? ORDER BY id",
     "runs": f"SELECT run, {_SHOWN} FROM runs WHERE run >= ? ORDER BY run",
@@ -51,11 +45,9 @@ class Scan:
     """
 
     def __init__(self, reader: JournalReader, table: Table, size: int, first: int = -(2**63)) -> None:
-        self._reader, self._sql, self._size = reader, _SELECT[table], size
+        sql = reader.source.payload_scan if table == "payloads" else _SELECT[table]
+        self._batches = reader.source.scan(sql, first, size)
         self._rows: list[tuple[Any, ...]] = []
-        self._last = first - 1
-        self._cursor: sqlite3.Cursor | None = None
-        self._ended = False
 
     def take(self, limit: int) -> list[tuple[Any, ...]]:
         """
@@ -64,7 +56,7 @@ class Scan:
         Raises:
             JournalError: The table cannot be read.
         """
-        rows = self._rows or self._fetch()
+        rows = self._rows or next(self._batches, [])
         if not rows:
             return rows
         if rows[-1][0] < limit:
@@ -73,30 +65,6 @@ class Scan:
         place = bisect_left(rows, limit, key=_key)
         self._rows = rows[place:]
         return rows[:place]
-
-    def _fetch(self) -> list[tuple[Any, ...]]:
-        if self._ended:
-            return []
-        with translate_errors(self._reader.path):
-            try:
-                rows = self._next()
-            except (
-                sqlite3.OperationalError
-            ) as error:  # a text that is no UTF-8: read on, with marks in its place
-                if not self._reader.source.read_leniently(error):
-                    raise
-                self._cursor = None
-                rows = self._next()
-        if rows:
-            self._last = rows[-1][0]
-        self._ended = not rows
-        self._rows = rows
-        return rows
-
-    def _next(self) -> list[tuple[Any, ...]]:
-        if self._cursor is None:
-            self._cursor = self._reader.source.cursor(self._sql, (self._last + 1,))
-        return self._cursor.fetchmany(self._size)
 
 
 def shown_run(reader: JournalReader, run: int) -> list[tuple[Any, ...]]:

@@ -1,5 +1,5 @@
 """
-The store: one SQLite file in which every transition of every run is written before anything else happens.
+The store: every transition of every run is written to the journal before anything else happens.
 
 It appends, and holds the reader and the leases that say which process drives a run. What only reads takes a
 `fsm.journal.reader.JournalReader`, what also writes takes the store; the host's `fsm.journal_api.Journal` holds one. Schema, hash
@@ -8,32 +8,20 @@ chain and every column are described in ``docs/journal-format.md``.
 
 from __future__ import annotations
 
-import os
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
-from ...states.base.errors import JournalBusy, JournalError, LeaseHeld, UsageError
+from ...states.base.errors import JournalBusy, JournalError, LeaseHeld
 from ...states.records.actions import DocumentRef, StoredText
 from ...states.run.spec import Spec
-from .group_commit import Committer, Entry, WriterPool
+from .backend import Backend, Durability, Entry, SqlConnection
+from .group_commit import Committer, WriterPool
 from .leases import LEASE_S, LeaseBook
 from .payloads import Payload
 from .reader import JournalReader
 from .record import label_columns, root_hash
 from .rows import document_row
 from .run_writer import RunWriter
-from .sqlite.database import DatabaseOfJournal
-from .sqlite.file import (
-    SYNCHRONOUS,
-    Durability,
-    open_reader,
-    open_writer,
-    transaction,
-    translate_errors,
-)
-from .sqlite.migrations import migrate
-from .sqlite.source import SqliteSource
 
 
 class KeyTaken(Exception):
@@ -51,56 +39,37 @@ class KeyTaken(Exception):
 
 class JournalStore:
     """
-    An open journal file: runs created, rows appended, leases taken; args and errors are those of `fsm.journal_api.Journal`.
+    An open journal: runs created, rows appended, leases taken.
 
-    Its `reader` reads over the same connection, its `leases` say who drives which run, its `database` is for a host's own statements.
+    Its `reader` reads it, its `leases` say who drives which run.
+
+    Args:
+        backend: Where it is; `fsm.journal.places.opening.open_store` opens one.
+        durability: What a commit survives.
+        lease_s: Seconds without renewal after which a driver is replaced.
+        read_only: Whether it is only read.
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        durability: Durability = "full",
-        *,
-        lease_s: float = LEASE_S,
-        busy_timeout_s: float = 30.0,
-        read_only: bool = False,
+        self, backend: Backend, *, durability: Durability, lease_s: float = LEASE_S, read_only: bool = False
     ) -> None:
-        if durability not in SYNCHRONOUS:
-            raise UsageError(f"durability {durability!r}: expected one of {', '.join(SYNCHRONOUS)}")
-        try:
-            path = os.fsdecode(path)
-        except TypeError:
-            raise UsageError(f"a journal is named by its path, not by {path!a:.80}") from None
-        if "\0" in path:
-            raise UsageError(f"{path!r}: is not a file name")
-        lease_s = _seconds("lease_s", lease_s, least=0.001)
-        busy_timeout_s = _seconds("busy_timeout_s", busy_timeout_s, least=0)
-        self.path, self.durability, self.read_only = path, durability, read_only
-        standing = None
-        if read_only:
-            connection, standing = open_reader(path, busy_timeout_s=busy_timeout_s)
-        else:
-            connection = open_writer(path, durability=durability, busy_timeout_s=busy_timeout_s)
-        writable = not read_only and path not in ("", ":memory:")
-        source = SqliteSource(connection, path, standing=standing, busy_timeout_s=busy_timeout_s)
-        self._committer = Committer(source, source.place if writable else "")
+        self.path, self.durability, self.read_only = backend.path, durability, read_only
+        self.backend = backend
+        self._committer = Committer(backend)
         self._writers = WriterPool(self._committer)
-        self.reader = JournalReader(source)
-        self.leases = LeaseBook(self._committer, path, lease_s)
-        self.database = DatabaseOfJournal(source)
+        self.reader = JournalReader(backend)
+        self.leases = LeaseBook(backend, lease_s)
         self._open = True
 
     def close(self) -> None:
-        """Release what this process holds and close the file; idempotent."""
+        """Release what this process holds and close the journal; idempotent."""
         if not self._open:
             return
         self._open = False
         self._writers.close()
-        # the leases while the file can still be written: else every run would count as driven until its lease runs out
+        # the leases while the journal can still be written: else every run would count as driven until its lease runs out
         self.leases.close()
-        self.database.close()
-        with self._committer.lock:
-            self._committer.connection.close()
+        self.backend.close()
 
     def create(
         self,
@@ -149,7 +118,7 @@ class JournalStore:
         root = root_hash(columns, before)
         # one transaction for all: a run that can be seen has its lease, so nobody takes up one that has just begun
         with self.leases.taking() as connection:
-            writer = RunWriter(connection)
+            writer = self._writer(connection)
             if labels[0] is not None and (holder := writer.holder_of(labels[0])) is not None:
                 raise KeyTaken(holder)
             if parent is None and columns["workflow_id"] != run_id:
@@ -178,55 +147,41 @@ class JournalStore:
     @contextmanager
     def writing(self) -> Iterator[RunWriter]:
         """Give what writes runs, in a transaction that is undone by any error."""
-        committer = self._committer
-        with committer.lock, translate_errors(self.path):
+        with self.backend.lock:
             try:
-                with transaction(committer.connection):
-                    committer.check_there()
-                    yield RunWriter(committer.connection)
+                with self.backend.transaction() as connection:
+                    yield self._writer(connection)
             except BaseException:
                 self.reader.forget()  # runs that were read meanwhile and are not there any more
                 raise
 
+    def _writer(self, connection: SqlConnection) -> RunWriter:
+        return RunWriter(connection, self.backend.insert_payloads)
+
     @contextmanager
     def erasing(self) -> Iterator[RunWriter]:
         """Give what erases texts, likewise; what is freed is overwritten, also if `scrub` fails."""
-        with self._committer.lock:
-            with translate_errors(self.path):
-                self._committer.connection.execute("PRAGMA secure_delete=ON")
+        with self.backend.lock:
+            self.backend.start_erasing()
             with self.writing() as writer:
                 yield writer
 
     def scrub(self) -> bool:
         """
-        Write the file anew and cut off its log, where an erasure asks for it; return whether that was done.
+        Remove what may still hold erased texts, where an erasure asks for it; return whether that was done.
 
         Raises:
-            JournalBusy: Somebody reads or writes it; what was erased is erased, but old copies are still in the file.
-            JournalFull: There is no space for a second copy of the file.
+            JournalBusy: Somebody reads or writes the journal; what was erased is erased, but old copies are still in it.
+            JournalFull: There is no space for a second copy of it.
         """
-        connection = self._committer.connection
-        with self._committer.lock, translate_errors(self.path):
+        with self.backend.lock:
             if not self.unscrubbed():
                 return False
-            self._committer.check_there()
-            connection.execute("PRAGMA secure_delete=ON")
-            try:
-                # the pages first, then the log, which holds the old pages until it is cut off
-                connection.execute("VACUUM")
-                busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-            except sqlite3.OperationalError as error:
-                if not (error.sqlite_errorname or "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-                    raise
-                busy = 1
-            if busy:
+            if not self.backend.scrub():
                 raise JournalBusy(
                     f"{self.path}: the erasure is recorded, but others have the file open, and old copies still stand in"
                     " it; run paor erase --finish when they have closed it"
                 )
-            # only now: whatever ended above, by an error or a crash, is to be done again
-            connection.execute("DELETE FROM unscrubbed")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return True
 
     def unscrubbed(self) -> list[str]:
@@ -247,29 +202,3 @@ class JournalStore:
     def append_all(self, entries: list[Entry]) -> None:
         """Commit transitions of different runs together; each entry has its own error."""
         self._committer.append_all(entries)
-
-
-@contextmanager
-def passing_journal(name: str) -> Iterator[tuple[RunWriter, JournalReader]]:
-    """
-    Give what writes and reads a journal that nobody else sees, and that is gone afterwards.
-
-    Args:
-        name: For messages.
-    """
-    with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as connection:
-        migrate(connection)
-        connection.execute("BEGIN")
-        yield RunWriter(connection), JournalReader(SqliteSource(connection, name, place=""))
-
-
-def _seconds(name: str, value: float, *, least: float) -> float:
-    """
-    Return a time that a journal is opened with.
-
-    Raises:
-        UsageError: It is no number from *least* to a year; a lease that has run out at once would let two drivers in.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 31_536_000:
-        raise UsageError(f"{name}: expected seconds from {least} to a year, not {value!a:.80}")
-    return value

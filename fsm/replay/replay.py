@@ -9,8 +9,7 @@ record that is missing is a divergence.
 
 from __future__ import annotations
 
-from ..journal.reader import Readable, reader_of
-from ..journal.sqlite.file import damage_told
+from ..journal.reader import Readable, damage_told, reader_of
 from ..versioning.changes import ChangedPart, changes_of
 from .comparison import Difference, Divergence, Unchecked, compare_documents, compare_head
 from .payload_window import PayloadWindow

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 from ...states.base.errors import UsageError
 from ..explain.diff import diff as compare
+from ..journal.places.opening import open_store
 from ..journal.reader import JournalReader, Readable, reader_of
-from ..journal.store import JournalStore
 from ..transfer.export import export_runs, in_order, line_bytes
 from ..transfer.importer import import_lines
 from ..transfer.redaction import Redaction, redaction_of
@@ -48,7 +47,7 @@ def report(
         raise UsageError("diff= names a second run, to be compared with run=")
     rules = redaction_of(redact)
     with ExitStack() as stack:
-        name = os.path.basename(reader.path)
+        name = reader.name
         still = stack.enter_context(reader.snapshot())
         wanted = [run, *([diff] if diff is not None else [])] if run is not None else in_order(still)[::-1]
         ids = list(dict.fromkeys(still.run(str(item)).run_id for item in wanted))
@@ -65,7 +64,7 @@ def _redacted(
     stack: ExitStack, reader: JournalReader, run_ids: Sequence[str], rules: Redaction
 ) -> JournalReader:
     """Return a reader of a copy in memory that holds what a redacted export of the runs holds, and no more."""
-    store = JournalStore(":memory:", "off")
+    store = open_store(":memory:", "off")
     stack.callback(store.close)
     import_lines(store, map(line_bytes, export_runs(reader, run_ids, rules)))
     return store.reader

@@ -16,9 +16,8 @@ from ...states.run.phase_names import FINAL
 from ...states.run.reasons import REASONS
 from ...states.run.spec import Spec
 from ...tools.approvals import approval_needed
-from ..journal.reader import JournalReader
+from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import RunRow
-from ..journal.sqlite.file import damage_told
 from ..lifecycle.subruns import open_question
 from ..replay.restore import restore_run
 

@@ -15,9 +15,8 @@ from ..diagrams.playable import playable
 from ..explain.calls import RunCall, change_of
 from ..journal.erasure_log import numbers_of, ranges_of
 from ..journal.lineage import part_with
-from ..journal.reader import JournalReader
+from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import StoredDocument, Transition, transition_of
-from ..journal.sqlite.file import damage_told
 from ..lifecycle.subruns import runs_of
 from ..machine.machine import MACHINE, Machine
 from ..replay.machines import machines_of

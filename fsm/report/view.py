@@ -33,7 +33,7 @@ class JournalView:
     def __init__(self, journal: Readable, *, live: bool = False, name: str | None = None) -> None:
         self.journal = reader_of(journal, "a page takes a Journal, such as report(engine.journal, run_id)")
         self.live = live
-        self.name = name or (self.journal.path if live else os.path.basename(self.journal.path))
+        self.name = name or (self.journal.path if live else self.journal.name)
         self._scrub = Scrubber(environment_secrets())
         self._runs: dict[str, RunView] = {}
 

@@ -15,9 +15,9 @@ from ...states.records.outcomes import Usage
 from ...states.records.questions import Question
 from ...states.run.phase_names import DONE
 from ...states.run.state import Run
+from ..journal.places.opening import open_store
 from ..journal.reader import JournalReader
 from ..journal.rows import StoredDocument
-from ..journal.store import JournalStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class ResultDocument:
         """Return the content: text, or bytes; None once erased."""
         if isinstance(self._journal, JournalReader):
             return self._journal.document(self._run_id, self.number)
-        with closing(JournalStore(self._journal, read_only=True)) as store:
+        with closing(open_store(self._journal, read_only=True)) as store:
             return store.reader.document(self._run_id, self.number)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ...prompts.model import Model, ModelCall
 from ...tools.tool import Tool
-from ..journal.group_commit import Entry
+from ..journal.backend import Entry
 from ..results.events import Event
 from .tool_context import CallContext
 from .values import ValuesPort

@@ -44,8 +44,8 @@ from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
 from ..decision.guard_context import NO_VALUES
 from ..decision.run_resources import RunResources
+from ..journal.backend import Entry
 from ..journal.cancel_requests import Interrupted
-from ..journal.group_commit import Entry
 from ..journal.payloads import JSON
 from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row

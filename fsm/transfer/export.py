@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..erasure.plan import named_with
 from ..journal.erasure_log import Erasure, chained_erasure, ranges_text
+from ..journal.reader import damage_told
 from ..journal.record import COLUMNS, canonical
-from ..journal.sqlite.file import damage_told
 from .line_format import FORMAT, VERSION, HeadLine
 from .redaction import Redaction
 

@@ -23,10 +23,11 @@ from ...states.base.errors import JournalConflict, JournalDamaged, LeaseHeld, Us
 from ..erasure.plan import json_of
 from ..journal.erasure_log import Erasure
 from ..journal.payloads import Payload
+from ..journal.places.opening import passing_journal
 from ..journal.reader import JournalReader
 from ..journal.record import NO_LABELS, label_columns, root_hash
 from ..journal.run_writer import RunWriter
-from ..journal.store import JournalStore, passing_journal
+from ..journal.store import JournalStore
 from ..verify.verify import Defect, run_defects
 from .line_format import (
     AnyLine,

@@ -18,19 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...states.base.errors import JournalBusy, JournalDamaged, JournalError
 from ...states.run.phase_names import DONE, FAILED, PLANNING
+from ..journal.backend import Problem
 from ..journal.erasure_log import Erasure, erasure_problems
 from ..journal.record import root_hash
 from ..journal.rows import ROOT_COLUMNS
 from ..journal.scans import Scan, shown_run
-from ..journal.sqlite.integrity import (
-    Problem,
-    key_problems,
-    log_problems,
-    schema_problems,
-    storage_problems,
-    stray_problems,
-    type_problems,
-)
 from .chain import ChainWalk, Found
 from .forks import beginning_of, shared_problems
 from .heads import Head, head_problem
@@ -86,15 +78,16 @@ def verify_journal(
         defects.extend(found)
         return bool(found)
 
+    checks = journal.source.integrity
     try:
-        add(log_problems(journal.path, journal.place))
-        schema = add(schema_problems(journal.query))
-        suspect = add(storage_problems(journal.query)) or schema
+        add(checks.beside())
+        schema = add(checks.schema())
+        suspect = add(checks.storage()) or schema
         missing = any(item.place.startswith("table ") and item.problem == "is missing" for item in defects)
-        if suspect and (add(type_problems(journal.query)) or missing):
+        if suspect and (add(checks.types()) or missing):
             return defects  # nothing can be said of values that are not what they claim to be
-        add(key_problems(journal.query))
-        add(stray_problems(journal.query))
+        add(checks.keys())
+        add(checks.strays())
         verifier = _Verifier(journal, known_view=not schema)
         defects.extend(verifier.defects())
         if unchecked is not None:

@@ -16,6 +16,7 @@ from typing import Any
 from paor import Engine, Journal, Limits, Policy, Result, ScriptedModel, Task, Tool, ToolContext, tool
 from paor.errors import AnswerNeeded, NotStarted
 from paor.fsm.journal.record import COLUMNS
+from paor.fsm.journal.sqlite.backend import SqliteBackend
 from paor.fsm.journal.store import JournalStore
 from paor.testing import answer, call, refine, review
 
@@ -170,7 +171,8 @@ def late(journal: Journal) -> Engine:
     journal.close()
     own = Journal("late.db", "normal")
     own.store.close()
-    own.store = LateStore("late.db", "normal")
+    backend = SqliteBackend("late.db", "normal", busy_timeout_s=30.0, read_only=False)
+    own.store = LateStore(backend, durability="normal")
     return Engine(ScriptedModel(REVIEWED), [], own, builtins=False, limits=BY_MODEL)
 
 

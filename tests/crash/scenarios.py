@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paor import Engine, Journal, Limits, Policy, Result, Task
-from paor.fsm.journal.sqlite.file import Durability
+from paor.fsm.journal.backend import Durability
 from paor.testing import SeededIds, call_tools, step
 
 from ..planning import END, PLAN, STEP

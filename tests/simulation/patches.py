@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from paor.fsm.journal import cancel_requests, group_commit, leases
+from paor.fsm.journal.sqlite import backend, source
 from paor.fsm.journal.sqlite import file as journal_file
-from paor.fsm.journal.sqlite import source
 from paor.fsm.runtime import timed_calls
 
 from .primitives import Threading, Time
@@ -29,7 +29,8 @@ def simulated(schedule: Schedule, table: ProcessTable, disk: Disk) -> Iterator[N
     clock = Time(THREADING)
     replaced: tuple[tuple[Any, dict[str, Any]], ...] = (
         (journal_file, {"sqlite3": opened}),
-        (cancel_requests, {"sqlite3": opened, "threading": THREADING}),
+        (cancel_requests, {"threading": THREADING}),
+        (backend, {"sqlite3": opened, "threading": THREADING}),
         (source, {"threading": THREADING}),
         (group_commit, {"threading": THREADING}),
         (timed_calls, {"threading": THREADING}),

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Literal
 
 from ....states.base.errors import (
     JournalBusy,
@@ -18,11 +17,10 @@ from ....states.base.errors import (
     JournalTooNew,
     JournalTooOld,
     NotAJournal,
-    PaorError,
 )
+from ..backend import Durability
 from .migrations import APPLICATION_ID, migrate, newest, oldest, version_of
 
-Durability = Literal["full", "normal", "off"]
 Identity = tuple[int, int, int]
 SYNCHRONOUS: dict[str, str] = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
 
@@ -202,18 +200,6 @@ def translate_errors(path: str) -> Iterator[None]:
         raise ours(error, path) from error
     except UnicodeDecodeError as error:  # of the words in which SQLite says what is wrong
         raise JournalDamaged(f"{path}: is damaged (its schema is no text); run: paor verify") from error
-
-
-@contextmanager
-def damage_told(run_id: object, what: str = "") -> Iterator[None]:
-    """Turn what a row of the wrong shape makes of code that reads it into `JournalDamaged` with the run's id."""
-    try:
-        yield
-    except PaorError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        told = ascii(f"{type(error).__name__}: {error}".partition("\n")[0])[1:-1][:160]
-        raise JournalDamaged(f"run {run_id}: {what}cannot be read ({told}); run: paor verify") from error
 
 
 def ours(error: sqlite3.Error, path: str) -> JournalError:

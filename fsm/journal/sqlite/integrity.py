@@ -16,11 +16,10 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
+from ..backend import Problem
+
 Query = Callable[[str], list[tuple[Any, ...]]]
 """Returns the rows of a statement."""
-
-Problem = tuple[str, str]
-"""Place and problem."""
 
 _OF_RUNS = ("transitions", "payloads", "documents", "erasures")
 """Tables of rows that belong to a run."""
@@ -55,7 +54,45 @@ def _check(connection: sqlite3.Connection, table: str) -> str:
     return " OR ".join(parts)
 
 
-def schema_problems(query: Query) -> Iterator[Problem]:
+class FileIntegrity:
+    """
+    What SQLite says of one file; see `fsm.journal.backend.Integrity`.
+
+    Args:
+        query: Returns the rows of a statement.
+        path: Of the file, as it was given.
+        place: Where it is.
+    """
+
+    def __init__(self, query: Query, path: str, place: str) -> None:
+        self._query, self._path, self._place = query, path, place
+
+    def beside(self) -> Iterator[Problem]:
+        """Yield the rollback journal that stands beside the file."""
+        return _log_problems(self._path, self._place)
+
+    def schema(self) -> Iterator[Problem]:
+        """Yield every table, view and index that is not as this version made it, and every trigger."""
+        return _schema_problems(self._query)
+
+    def storage(self) -> Iterator[Problem]:
+        """Yield what SQLite itself finds."""
+        return _storage_problems(self._query)
+
+    def types(self) -> Iterator[Problem]:
+        """Yield every row that the schema of this version would have refused for its types."""
+        return _type_problems(self._query)
+
+    def keys(self) -> Iterator[Problem]:
+        """Yield every document and record of an erasure whose key is not made of its run and number."""
+        return _key_problems(self._query)
+
+    def strays(self) -> Iterator[Problem]:
+        """Yield every run that has rows, payloads, documents or a lease and does not exist, and every one without lease."""
+        return _stray_problems(self._query)
+
+
+def _schema_problems(query: Query) -> Iterator[Problem]:
     """Yield every table, view and index that is not as this version made it, and every trigger; those of others are theirs."""
     for (name,) in query("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"):
         yield f"trigger {name}", "a journal has no triggers"
@@ -80,7 +117,7 @@ def schema_problems(query: Query) -> Iterator[Problem]:
             yield f"{kind} {name}", f"its schema was changed{': it is not STRICT' if loose else ''}"
 
 
-def log_problems(path: str, place: str) -> Iterator[Problem]:
+def _log_problems(path: str, place: str) -> Iterator[Problem]:
     """
     Yield the rollback journal that stands beside the file: SQLite changes the file from it when it is opened next.
 
@@ -93,7 +130,7 @@ def log_problems(path: str, place: str) -> Iterator[Problem]:
         )
 
 
-def storage_problems(query: Query) -> Iterator[Problem]:
+def _storage_problems(query: Query) -> Iterator[Problem]:
     """Yield what SQLite itself finds, of types and constraints too as far as the schema in the file tells them."""
     for (text,) in query("PRAGMA integrity_check(20)"):
         if text != "ok":
@@ -103,7 +140,7 @@ def storage_problems(query: Query) -> Iterator[Problem]:
         yield "file", f"user_version {version} is no version of the schema"
 
 
-def type_problems(query: Query) -> Iterator[Problem]:
+def _type_problems(query: Query) -> Iterator[Problem]:
     """Yield every row that the schema of this version would have refused for its types."""
     tables = {name for (name,) in query("SELECT name FROM sqlite_master WHERE type = 'table'")}
     for table, wrong in sorted(_shipped_schema()[1].items()):
@@ -114,7 +151,7 @@ def type_problems(query: Query) -> Iterator[Problem]:
             yield f"{table} id {number}", "holds a value of a type that its column does not allow"
 
 
-def key_problems(query: Query) -> Iterator[Problem]:
+def _key_problems(query: Query) -> Iterator[Problem]:
     """
     Yield every document and record of an erasure whose key is not made of its run and number.
 
@@ -127,7 +164,7 @@ def key_problems(query: Query) -> Iterator[Problem]:
             yield f"{table} id {key}", "its key is not made of its run and number"
 
 
-def stray_problems(query: Query) -> Iterator[Problem]:
+def _stray_problems(query: Query) -> Iterator[Problem]:
     """Yield every run that has rows, payloads, documents or a lease and does not exist, and every one without lease."""
     for table in _OF_RUNS:
         for (run,) in query(

@@ -7,16 +7,24 @@ read again. A snapshot has a connection of its own.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ....states.base.errors import JournalBusy, JournalError
+from ..backend import SqlConnection
+from ..payloads import Payload
 from .file import Identity, has_log, identity, open_reader, place_of, translate_errors
+from .integrity import FileIntegrity
 from .search import search_runs
 from .watch import JournalWatch
+
+INSERT_PAYLOAD = (
+    "INSERT INTO payloads (id, run, n, media_type, digest, salt, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
 
 _ATTEMPTS = 100
 """How often a file that nobody has open is opened anew because it was written all the same."""
@@ -38,6 +46,13 @@ class SqliteSource:
         reopened: Called after the file was opened again.
     """
 
+    # with the letter of its kind before the media type; one that cannot be hashed for a key or value that is wrong
+    payload_scan = (
+        "SELECT id, digest, salt, CAST(CASE WHEN n IS NOT id & 4294967295 OR run IS NOT id >> 32 THEN '?'"
+        " WHEN typeof(body) = 'text' THEN 'T' WHEN typeof(body) = 'blob' THEN 'B' ELSE '-' END || media_type AS BLOB),"
+        " CAST(body AS BLOB) FROM payloads WHERE id >= ? ORDER BY id"
+    )
+
     def __init__(
         self,
         connection: sqlite3.Connection,
@@ -50,7 +65,7 @@ class SqliteSource:
     ) -> None:
         self.lock = threading.RLock()
         self.connection = connection
-        self.path = path
+        self.path, self.name = path, os.path.basename(path)
         self.place = place_of(path) if place is None else place
         self.busy_timeout_s = busy_timeout_s
         self.reopened: Callable[[], None] = _nothing
@@ -62,6 +77,11 @@ class SqliteSource:
     def in_memory(self) -> bool:
         """Whether there is no file."""
         return self.place in ("", ":memory:")
+
+    @property
+    def integrity(self) -> FileIntegrity:
+        """What SQLite says of the file."""
+        return FileIntegrity(self.query, self.path, self.place)
 
     @property
     def written(self) -> int:
@@ -114,18 +134,45 @@ class SqliteSource:
         try:
             return self._query(sql, values)
         except JournalError as error:
-            if not (isinstance(error.__cause__, sqlite3.Error) and self.read_leniently(error.__cause__)):
+            if not (isinstance(error.__cause__, sqlite3.Error) and self._read_leniently(error.__cause__)):
                 raise
         return self._query(sql, values)
 
-    def cursor(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
-        """
-        Return a cursor for reading in bulk within a snapshot.
+    def query_payloads(self, rest: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """See `fsm.journal.backend.JournalSource.query_payloads`."""
+        return self.query(f"SELECT id, n, media_type, digest, salt, body FROM payloads {rest}", values)
 
-        It raises errors of SQLite's own. Whoever has read to the end asks any `query` whether the file is still the
-        one that was opened.
+    @staticmethod
+    def insert_payloads(connection: SqlConnection, run: int, payloads: Collection[Payload]) -> None:
+        """See `fsm.journal.backend.Backend.insert_payloads`."""
+        connection.executemany(
+            INSERT_PAYLOAD, [(run << 32 | payload[0], run, *payload) for payload in payloads]
+        )
+
+    def scan(self, sql: str, first: int, size: int) -> Iterator[list[tuple[Any, ...]]]:
         """
-        cursor = self.connection.execute(sql, values)
+        Yield the rows of a statement in bulk; see `fsm.journal.backend.JournalSource.scan`.
+
+        Whoever has read to the end asks any `query` whether the file is still the one that was opened.
+        """
+        cursor = self._cursor(sql, first)
+        while True:
+            with translate_errors(self.path):
+                try:
+                    rows = cursor.fetchmany(size)
+                except sqlite3.OperationalError as error:
+                    if not self._read_leniently(error):
+                        raise
+                    cursor = self._cursor(sql, first)
+                    rows = cursor.fetchmany(size)
+            if not rows:
+                return
+            first = rows[-1][0] + 1
+            yield rows
+
+    def _cursor(self, sql: str, first: int) -> sqlite3.Cursor:
+        with translate_errors(self.path):
+            cursor = self.connection.execute(sql, (first,))
         self._cursors.append(cursor)
         return cursor
 
@@ -140,7 +187,7 @@ class SqliteSource:
                 cursor.close()
             del self._cursors[before:]
 
-    def read_leniently(self, error: sqlite3.Error) -> bool:
+    def _read_leniently(self, error: sqlite3.Error) -> bool:
         """Read texts that are no UTF-8 from now on, if *error* says that this one is none and this is a snapshot."""
         if not (self._frozen and isinstance(error, sqlite3.OperationalError) and "decode" in str(error)):
             return False

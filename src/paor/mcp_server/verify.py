@@ -7,7 +7,6 @@ from typing import Any
 
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
-from ..fsm.journal.sqlite.integrity import schema_problems, type_problems
 from ..fsm.replay.replay import Divergence, Replay, replay
 from ..fsm.verify.verify import Defect as Found
 from ..fsm.verify.verify import run_defects, verify_journal
@@ -94,7 +93,8 @@ def _more(defects: int, runs: int, replayed: int) -> str | None:
 
 def _of_run(reader: JournalReader, run: RunRow) -> Iterator[Found]:
     """Yield what is wrong with one run, of a fork also with the runs whose rows it shares; nothing of it where the file is not one that can be walked."""
-    problems = [*schema_problems(reader.query), *type_problems(reader.query)]
+    checks = reader.source.integrity
+    problems = [*checks.schema(), *checks.types()]
     if problems:
         yield from (Found("", place, problem) for place, problem in problems)
         return

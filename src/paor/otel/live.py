@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
-from ..fsm.journal.reader import JournalReader, Readable, reader_of
+from ..fsm.journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..fsm.journal.rows import transition_of
-from ..fsm.journal.sqlite.file import damage_told
 from ..fsm.results.events import Event, TransitionTaken
 from ..fsm.runtime.logs import LOGGER
 from ..states.base.errors import JournalBusy, PaorError, UnknownRun, UsageError

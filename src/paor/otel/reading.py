@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..fsm.journal.reader import JournalReader, Readable, reader_of
+from ..fsm.journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..fsm.journal.rows import transition_of
-from ..fsm.journal.sqlite.file import damage_told
 from .content import Cleaner
 from .run_facts import facts_of
 from .run_spans import RunSpans

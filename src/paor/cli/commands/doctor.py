@@ -12,6 +12,7 @@ from importlib import metadata
 import click
 from click.shell_completion import get_completion_class
 
+from ...fsm.journal.postgres.address import is_address, shown
 from ...fsm.lifecycle.arguments import toolbox
 from ...states.base.errors import JournalError, UsageError
 from ...states.base.version import VERSION
@@ -139,17 +140,18 @@ def _web() -> DoctorFinding:
 
 
 def _journal(path: str) -> Iterator[DoctorFinding]:
-    if not os.path.lexists(path):
+    if not (is_address(path) or os.path.lexists(path)):
         yield DoctorFinding("journal", "ok", f"{path}: not there yet; the first run creates it")
         return
     try:
         with reading(path) as opened:
             rows, left = opened.runs(), opened.reader.index.left_calls()
-    except JournalError as error:
+    except (JournalError, UsageError) as error:
         yield DoctorFinding("journal", "bad", str(error), exit_code_of(error))
         return
     open_runs = sum(row.status in ("running", "waiting") for row in rows)
-    text = f"{path}: {count(len(rows), 'run')}, {size(os.path.getsize(path))}"
+    room = "" if is_address(path) else f", {size(os.path.getsize(path))}"
+    text = f"{shown(path)}: {count(len(rows), 'run')}{room}"
     yield DoctorFinding("journal", "ok", text + (f", {open_runs} not ended" if open_runs else ""))
     if left:
         yield _left_calls(left)

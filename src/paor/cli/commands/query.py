@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain, count, islice
 from math import isinf
 from typing import Any
 
 import click
 
-from ...fsm.journal.sqlite.file import ours
-from ...fsm.journal_api import Journal
-from ...states.base.errors import JournalBusy, UsageError
 from ..support.journals import reading
 from ..support.options import command
 from ..support.streams import OK, json_text, say, say_bytes, tell
@@ -38,9 +33,6 @@ BLOB_BYTES = 32
 COLUMN_CELLS = 8
 """Cells of the narrowest column worth reading; where there is less for each, a row is shown as a list."""
 
-PULSE = 10_000
-"""Steps of SQLite's machine, less than a millisecond, between two looks at whether Ctrl-C was pressed."""
-
 
 @command(
     "query",
@@ -56,60 +48,14 @@ def query(sql: str, as_csv: bool, journal: str, as_json: bool) -> int:
     v_usage.
 
     It can only read, also while runs go on: a statement that would write, attach a file or load code is refused before
-    it begins. For people a table of at most 1,000 rows, with long texts cut and a large blob by its size. With
+    it begins. In PostgreSQL it is what the role of the address may read. For people a table of at most 1,000 rows, with long texts cut and a large blob by its size. With
     --csv and --json every row, as it is read, blobs in hex; control characters are replaced in CSV and escaped in JSON.
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
-    with reading(journal) as reader, _answer(reader, sql) as (names, rows):
-        (_say_json if as_json else _say_csv if as_csv else _say_table)(names, rows)
+    with reading(journal) as reader, reader.store.backend.answer(sql, BATCH) as (names, rows):
+        (_say_json if as_json else _say_csv if as_csv else _say_table)(_distinct(names), rows)
     return OK
-
-
-@contextmanager
-def _answer(reader: Journal, sql: str) -> Iterator[tuple[list[str], Iterator[Row]]]:
-    """
-    Give the names of a query's columns, and its rows one by one.
-
-    Raises:
-        UsageError: The statement cannot be run, would write, or gives no rows.
-        JournalBusy: The file was written while it was read without locks, since nobody had it open before.
-        JournalError: SQLite cannot read the file.
-        KeyboardInterrupt: Ctrl-C, also while SQLite is at work.
-    """
-    database = reader.db
-    database.conn.text_factory = lambda data: data.decode("utf-8", "replace")
-    # Python looks for signals when it runs Python, so that without this a long query could not be ended
-    database.conn.set_progress_handler(lambda: 0, PULSE)
-
-    def whole(cursor: sqlite3.Cursor) -> Iterator[Row]:
-        while batch := cursor.fetchmany(BATCH):
-            if reader.db is not database:  # before the rows are shown: they may be of two states of the file
-                raise JournalBusy(f"{reader.path}: was written while it was read; try again")
-            yield from batch
-
-    try:
-        cursor = database.execute(sql)
-        if cursor.description is None:
-            raise UsageError("query: the statement gives no rows; expected a SELECT")
-        yield _distinct([str(column[0]) for column in cursor.description]), whole(cursor)
-    except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
-        raise _error(error, reader.path) from None
-
-
-def _error(error: Exception, path: str) -> BaseException:
-    """Return what an error of SQLite means for whoever asked."""
-    name = getattr(error, "sqlite_errorname", None) or ""
-    if name == "SQLITE_INTERRUPT":
-        return KeyboardInterrupt()
-    writes = "not authorized" in str(error) or "cannot modify" in str(
-        error
-    )  # a view is refused before it is asked about
-    if name in ("SQLITE_AUTH", "SQLITE_READONLY") or writes:
-        return UsageError("query: refused, since it does more than read this journal")
-    if isinstance(error, sqlite3.Error) and name not in ("", "SQLITE_ERROR", "SQLITE_TOOBIG"):
-        return ours(error, path)
-    return UsageError(f"query: {one_line(str(error))[:200]}")
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ import click
 
 from ...fsm.diagrams.overlays import objective_of
 from ...fsm.host.moments import moment_of
+from ...fsm.journal.postgres.address import shown
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import STATUSES, Journal
 from ...fsm.lifecycle.subruns import open_question
@@ -203,7 +204,7 @@ def replay(name: str | None, app: str | None, repro: str | None, journal: str, a
         for row, item in zip(rows, replays, strict=True):
             say(*_replay_lines(row, item))
         if not rows:
-            tell(f"{journal}: the journal holds no run yet")
+            tell(f"{shown(journal)}: the journal holds no run yet")
     if any(isinstance(item, str) for item in replays):
         return DAMAGED
     return DIVERGED if any(isinstance(item, Replay) and item.divergences for item in replays) else OK

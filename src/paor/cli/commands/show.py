@@ -12,8 +12,8 @@ import click
 
 from ...fsm.explain.calls import calls_of
 from ...fsm.explain.why import why as explain_row
+from ...fsm.journal.reader import damage_told
 from ...fsm.journal.rows import RunRow, StoredDocument, Transition, transition_of
-from ...fsm.journal.sqlite.file import damage_told
 from ...fsm.journal_api import Journal
 from ...states.base.errors import UsageError
 from ..support.journals import ALONE, command_line, find_run, is_driven, reading

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from ...fsm.journal.postgres.address import is_address
 from ...fsm.journal_api import Journal
 from ...fsm.transfer.export import export_runs, in_order, line_bytes
 from ...fsm.transfer.line_format import LINE_BYTES_MAX
@@ -113,7 +114,7 @@ def import_(file: str, journal: str, as_json: bool) -> int:
     """
     if os.path.isdir(journal):
         raise UsageError(f"{journal}: is a directory, expected a journal file")
-    fresh = not os.path.exists(journal)
+    fresh = not (is_address(journal) or os.path.exists(journal))
     try:
         with _open_lines(file) as lines, Journal(journal, busy_timeout_s=busy_timeout_s()) as writer:
             done = writer.import_lines(lines)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ...fsm.journal.postgres.address import shown
 from ...fsm.verify.heads import BYTES_MAX, Head, heads_file, read
 from ...fsm.verify.verify import Defect
 from ...states.base.errors import JournalDamaged, UsageError
@@ -59,7 +60,7 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
         say_json({**message, "defects": defects} | ({"unchecked": unchecked} if unchecked else {}))
     elif defects:
         say(*(one_line(str(item)) for item in defects))
-        tell(styled(f"{journal}: {count(len(defects), 'defect')}", "bad"))
+        tell(styled(f"{shown(journal)}: {count(len(defects), 'defect')}", "bad"))
     else:
         holds = "chain, payloads and columns hold" + (f", {count(len(before), 'head')} too" if before else "")
         say(f"{styled('ok', 'good')}  {count(runs, 'run')}, {count(transitions, 'transition')}: {holds}")

@@ -17,7 +17,8 @@ import click
 from click.core import ParameterSource
 
 from ...fsm.engine import Engine
-from ...fsm.journal.sqlite.file import Durability
+from ...fsm.journal.backend import Durability
+from ...fsm.journal.places.opening import open_store
 from ...fsm.journal.store import JournalStore
 from ...fsm.journal_api import Journal
 from ...fsm.results.events import Event
@@ -133,7 +134,7 @@ class _JournalWhenUsed(Journal):
         if os.path.isdir(path) and not read_only:
             raise UsageError(f"{path}: is a directory, expected a journal file")
         try:
-            return JournalStore(path, durability, busy_timeout_s=busy_timeout_s(), read_only=read_only)
+            return open_store(path, durability, busy_timeout_s=busy_timeout_s(), read_only=read_only)
         except PaorError:
             raise
         except ValueError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...fsm.journal.sqlite.file import SYNCHRONOUS, Durability
+from ...fsm.journal.backend import DURABILITIES, Durability
 from ...fsm.lifecycle.arguments import (
     automatic,
     documents_of,
@@ -225,8 +225,8 @@ def _check(given: RunInput) -> None:
     values_of(arguments.get("values"))
     profile_of(arguments.get("profile"), arguments.get("stage"), mode=arguments["mode"])
     fallback_of(arguments.get("fallback"), arguments["mode"])
-    if given.durability not in SYNCHRONOUS:
-        raise UsageError(f"durability {given.durability!r}: expected one of {', '.join(SYNCHRONOUS)}")
+    if given.durability not in DURABILITIES:
+        raise UsageError(f"durability {given.durability!r}: expected one of {', '.join(DURABILITIES)}")
     if "model" in arguments:
         arguments["model"] = model_of(arguments["model"])
     if arguments["prompt_template"] is not None:

@@ -12,7 +12,8 @@ from queue import SimpleQueue
 from threading import Event, get_ident
 from typing import Any, NamedTuple, TypeVar
 
-from ...fsm.journal.group_commit import Entry
+from ...fsm.journal.backend import Entry
+from ...fsm.journal.sqlite.backend import SqliteBackend
 from ...fsm.journal.store import JournalStore
 from ...fsm.journal_api import Journal
 from ...fsm.runtime.effects import Timing
@@ -137,7 +138,8 @@ class WorldStore(JournalStore):
     """
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "off")
+        backend = SqliteBackend(path, "off", busy_timeout_s=30.0, read_only=False)
+        super().__init__(backend, durability="off")
         self.lose = False
         self.committed: Callable[[int], None] = lambda run: None
 

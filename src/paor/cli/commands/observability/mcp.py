@@ -8,6 +8,7 @@ import sys
 
 import click
 
+from ....fsm.journal.postgres.address import is_address
 from ....fsm.journal_api import Journal
 from ....mcp_server.answering import Answerer
 from ....states.base.errors import MissingExtra
@@ -49,7 +50,7 @@ def mcp(content: bool, journal: str, as_json: bool) -> int:
         raise MissingExtra('paor mcp needs the mcp package: pip install "paor[mcp]"')
     from ....mcp_server.server import serve
 
-    if os.path.exists(journal):
+    if is_address(journal) or os.path.exists(journal):
         with Journal(journal, read_only=True, busy_timeout_s=busy_timeout_s()):
             pass  # said now by an exit code what every call would say
     else:

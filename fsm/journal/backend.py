@@ -1,0 +1,268 @@
+"""
+What a database does to hold a journal: the one seam between paor and a database.
+
+Statements stand above it, once, in the SQL that SQLite and PostgreSQL share, with ``?`` for a value. Below it stands what differs:
+transactions, appending, the bodies of payloads, bulk reading, noticing changes, a database's own checks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
+
+from msgspec import Struct
+
+from .payloads import Payload
+from .record import Row
+
+Durability = Literal["full", "normal", "off"]
+"""What a commit survives: a power loss, a process that is killed, nothing."""
+
+DURABILITIES: tuple[str, ...] = get_args(Durability)
+
+Values = tuple[Any, ...]
+"""Of one row, or of the places of a statement."""
+
+Problem = tuple[str, str]
+"""Place and problem."""
+
+
+class Entry(Struct, eq=False):
+    """
+    Everything that one transition writes, in one transaction.
+
+    Attributes:
+        row: The row.
+        payloads: New payloads that it or its change refers to.
+        documents: Rows of `documents`, without key and run.
+        before: The row before, where that has not been written yet; it is written with this one, or neither is.
+        fence: The driver's token; a wrong one writes nothing.
+        cancelled: After the commit: whether somebody asked to cancel the run.
+        done: After the commit, or the failure.
+        error: Why nothing of it was written.
+    """
+
+    row: Row
+    payloads: list[Payload]
+    documents: list[Values]
+    fence: int
+    before: Entry | None = None
+    cancelled: bool = False
+    done: bool = False
+    error: BaseException | None = None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Numbers of the run and of the row."""
+        return self.row[0], self.row[1]
+
+
+class SqlCursor(Protocol):
+    """What a statement came to."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows it has changed."""
+
+    def fetchone(self) -> Any:
+        """Return the next row, None without one."""
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows that are left."""
+
+
+class SqlConnection(Protocol):
+    """A database within a transaction."""
+
+    def execute(self, sql: str, values: Values = (), /) -> SqlCursor:
+        """Carry out a statement."""
+
+    def executemany(self, sql: str, rows: Iterable[Values], /) -> object:
+        """Carry it out for each of *rows*."""
+
+
+class ChangeWatch(Protocol):
+    """Whether a journal was written since it was last asked; for one thread."""
+
+    def changed(self) -> bool:
+        """Return whether it was, by whatever process; the first time always."""
+
+    def close(self) -> None:
+        """Release what it holds; the next question takes it again."""
+
+
+class Integrity(Protocol):
+    """What a database itself can say of a journal; each yields what is wrong."""
+
+    def beside(self) -> Iterator[Problem]:
+        """Yield what stands beside the journal and would change it."""
+
+    def schema(self) -> Iterator[Problem]:
+        """Yield every table, view and index that is not as this version made it."""
+
+    def storage(self) -> Iterator[Problem]:
+        """Yield what the database finds broken."""
+
+    def types(self) -> Iterator[Problem]:
+        """Yield every row with a value of a type that its column does not allow."""
+
+    def keys(self) -> Iterator[Problem]:
+        """Yield every document and record of an erasure whose key is not made of its run and number."""
+
+    def strays(self) -> Iterator[Problem]:
+        """Yield every run that has rows, payloads, documents or a lease and does not exist, and every one without lease."""
+
+
+class JournalSource(Protocol):
+    """
+    A journal as it is read, by any number of threads.
+
+    Attributes:
+        path: How messages call it; without passwords.
+        name: How pages call it, shorter.
+        place: Where it is, whatever becomes of the name.
+        busy_timeout_s: Seconds to wait for locks of others.
+        reopened: Called after it was opened again.
+        payload_scan: The statement that `fsm.journal.scans` reads payloads with.
+    """
+
+    path: str
+    name: str
+    place: str
+    busy_timeout_s: float
+    reopened: Callable[[], None]
+    payload_scan: str
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether it is gone with this process."""
+
+    @property
+    def integrity(self) -> Integrity:
+        """What the database says of it."""
+
+    def query(self, sql: str, values: Values = ()) -> list[Values]:
+        """
+        Return the rows of a reading statement of this project's own.
+
+        Raises:
+            JournalBusy: The journal was written while it was read without locks.
+            JournalError: It cannot be read.
+        """
+
+    def query_payloads(self, rest: str, values: Values) -> list[Values]:
+        """
+        Return payloads: key, number, media type, digest, salt and body, as text, bytes or None.
+
+        Args:
+            rest: The statement from its WHERE on.
+            values: Of its places.
+        """
+
+    def scan(self, sql: str, first: int, size: int) -> Iterator[list[Values]]:
+        """
+        Yield the rows of a statement in bulk, within a snapshot.
+
+        Args:
+            sql: Its first column is a rising key, its one place the lowest key that is wanted.
+            first: That key.
+            size: Rows that are fetched together.
+        """
+
+    def snapshot(self) -> AbstractContextManager[JournalSource]:
+        """Give the journal as it is now, whatever is written meanwhile."""
+
+    def watch(self) -> ChangeWatch:
+        """Return what notices that it was written."""
+
+    def search(self, patterns: Sequence[str], *, most: int, seconds: float) -> list[int]:
+        """See `fsm.journal.reader.JournalReader.search`."""
+
+
+@runtime_checkable
+class Backend(JournalSource, Protocol):
+    """
+    A journal that may also be written.
+
+    Attributes:
+        lock: Held by the thread that uses the connection.
+        identity: Equal for two that are the same journal, within this process.
+        of_row_locked: What a reading statement ends with so that nobody else changes its row before the transaction ends.
+    """
+
+    lock: threading.RLock
+    identity: str
+    of_row_locked: str
+
+    def transaction(self, *, alone: bool = True) -> AbstractContextManager[SqlConnection]:
+        """
+        Give a transaction, which any error undoes, also one of the commit itself.
+
+        Args:
+            alone: Whether no other such transaction may run meanwhile, whoever's it is.
+
+        Raises:
+            JournalError: It cannot be written; also by the commit, which may have taken place then.
+        """
+
+    def execute(self, sql: str, values: Values) -> None:
+        """Carry out one writing statement as a transaction of its own."""
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """
+        Write entries in one transaction.
+
+        Each gets `Entry.cancelled`; one whose fencing token is not its run's gets `LeaseLost` as its error, and nothing of it
+        is written. An error that is raised has written nothing of any.
+        """
+
+    def insert_payloads(self, connection: SqlConnection, run: int, payloads: Collection[Payload]) -> None:
+        """Write payloads of a run within a transaction."""
+
+    def runs_to_cancel(self, runs: Sequence[int]) -> set[int]:
+        """Return which of *runs* are to be cancelled, waiting for no commit; none when that cannot be read now."""
+
+    def now_us(self) -> int | None:
+        """Return the database's own clock in microseconds, which all machines share; None where there is none but theirs."""
+
+    def check_there(self) -> None:
+        """
+        See to it that what is written is found again.
+
+        Raises:
+            JournalError: The journal was deleted, moved, replaced or emptied while it was open.
+        """
+
+    def start_erasing(self) -> None:
+        """See to it that what is freed from now on is overwritten, as far as the database can."""
+
+    def scrub(self) -> bool:
+        """
+        Remove what may still hold erased texts; return False if that could not be done since somebody uses it.
+
+        Raises:
+            JournalFull: There is no space for it.
+        """
+
+    def answer(self, sql: str, batch: int) -> AbstractContextManager[tuple[list[str], Iterator[Values]]]:
+        """
+        Give the names of the columns of a host's own question, and its rows one by one.
+
+        Args:
+            sql: A SELECT in the database's own dialect.
+            batch: Rows that are read together.
+
+        Raises:
+            UsageError: It cannot be carried out, would write, or gives no rows.
+            JournalBusy: The journal was written while it was read without locks.
+            JournalError: The database cannot read it.
+            KeyboardInterrupt: Ctrl-C, also while the database is at work.
+        """
+
+    def database(self) -> Any:
+        """Return what a host's own reading statements are given to."""
+
+    def close(self) -> None:
+        """Close it."""

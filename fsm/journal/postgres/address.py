@@ -1,0 +1,77 @@
+"""The address of a journal in PostgreSQL: ``postgresql://USER@HOST/DATABASE?schema=NAME`` and whatever else libpq takes."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from msgspec import Struct
+
+from ....states.base.errors import UsageError
+
+SCHEMES = ("postgresql", "postgres")
+
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_SHOWN = frozenset(("schema", "sslmode", "target_session_attrs", "application_name", "service"))
+"""What messages show of an address beside host and database; the rest may be secret."""
+
+
+def is_address(text: str) -> bool:
+    """Return whether a journal is named by an address and not by a path."""
+    return text.partition("://")[0].lower() in SCHEMES and "://" in text
+
+
+def shown(text: str) -> str:
+    """Return how messages call a journal: a path as it is, an address without its password."""
+    return read_address(text).shown if is_address(text) else text
+
+
+class Address(Struct, frozen=True):
+    """
+    Where a journal is.
+
+    Attributes:
+        given: As it was given, with its password.
+        shown: For messages: without password.
+        name: For pages: database and schema.
+        conninfo: What libpq takes.
+        schema: Of the database; ``paor`` by default.
+    """
+
+    given: str
+    shown: str
+    name: str
+    conninfo: str
+    schema: str
+
+
+def read_address(text: str) -> Address:
+    """
+    Return what an address says.
+
+    Raises:
+        UsageError: It is none; the message does not repeat it, since it may hold a password.
+    """
+    try:
+        parts = urlsplit(text)
+        options = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+        host = parts.hostname or ""
+        port = f":{parts.port}" if parts.port is not None else ""
+    except ValueError:
+        raise UsageError(
+            "the journal's address cannot be read: expected postgresql://USER@HOST/DATABASE?schema=NAME"
+        ) from None
+    schemas = [value for name, value in options if name == "schema"]
+    schema = schemas[-1] if schemas else "paor"
+    if len(schemas) > 1 or not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
+        raise UsageError(
+            f"schema {schema!a:.80}: expected one name of small letters, digits and _, up to 63, not beginning with pg_"
+        )
+    rest = [(name, value) for name, value in options if name != "schema"]
+    conninfo = urlunsplit(parts._replace(query=urlencode(rest), fragment=""))
+    user = f"{parts.username}@" if parts.username else ""
+    kept = urlencode([(name, value) for name, value in options if name in _SHOWN])
+    host = f"[{host}]" if ":" in host else host
+    shown = urlunsplit((parts.scheme, f"{user}{host}{port}", parts.path, kept, ""))
+    name = f"{parts.path.lstrip('/') or 'postgresql'}.{schema}"
+    return Address(text, shown, name, conninfo, schema)

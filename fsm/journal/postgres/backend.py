@@ -1,0 +1,350 @@
+"""
+A journal in PostgreSQL, as it is written, by any number of processes on any number of machines.
+
+What is appended together is one statement, and so one round trip and one transaction: it locks the leases of its runs against being
+taken over, and writes only what their drivers still hold. Only what gives numbers to runs, or takes several at once, excludes all
+others (`alone`). A connection that is lost is made anew, and what was being written is looked up before it is written again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeVar
+
+from ....states.base.errors import JournalError, LeaseLost, UsageError
+from ..backend import Durability, Entry, SqlConnection, Values
+from ..payloads import Payload, encode_text
+from ..record import COLUMNS
+from .address import Address, read_address
+from .connecting import PostgresConnection, arguments, is_lost, ours, prepare, psycopg, translate_errors
+from .migrations import journal_id
+from .source import JournalPool, PostgresSource
+
+_T = TypeVar("_T")
+
+_KINDS = {"run": "bigint", "seq": "bigint", "prev_hash": "bytea", "hash": "bytea"} | dict.fromkeys(
+    ("at", "step", "action", "retries", "tokens_in", "tokens_out", "cost_micro", "time_us"), "bigint"
+)
+_ROW = ("id", *COLUMNS)
+_PAYLOAD = ("id", "run", "n", "media_type", "digest", "salt", "body", "is_text")
+_DOCUMENT = ("id", "run", "number", "label", "position", "name", "mime", "bytes", "digest", "payload")
+
+
+def _given(columns: Sequence[str], kinds: dict[str, str]) -> str:
+    """Return rows that are given as one array a column, each with its driver's token, as far as that is held."""
+    names = ", ".join(f'"{name}"' for name in columns)
+    arrays = ", ".join(f"?::{kinds.get(name, 'text')}[]" for name in (*columns, "fence"))
+    return f"SELECT {names} FROM unnest({arrays}) AS given ({names}, fence) JOIN held USING (run, fence)"
+
+
+_FENCE = {"id": "bigint", "run": "bigint", "fence": "bigint"}
+APPEND = f"""
+WITH held AS (
+  SELECT run, fence, cancel FROM leases JOIN unnest(?::bigint[], ?::bigint[]) AS driver (run, fence) USING (run, fence)
+  ORDER BY run FOR SHARE OF leases
+), of_rows AS (
+  INSERT INTO transitions ({", ".join(f'"{name}"' for name in _ROW)}) {_given(_ROW, _KINDS | _FENCE)}
+), of_payloads AS (
+  INSERT INTO payloads ({", ".join(_PAYLOAD)})
+  {_given(_PAYLOAD, _FENCE | {"n": "bigint", "digest": "bytea", "salt": "bytea", "body": "bytea", "is_text": "boolean"})}
+), of_documents AS (
+  INSERT INTO documents ({", ".join(_DOCUMENT)})
+  {_given(_DOCUMENT, _FENCE | {"number": "bigint", "position": "bigint", "bytes": "bigint", "payload": "bigint"})}
+)
+SELECT run, fence, cancel FROM held
+"""
+"""All that is written together; a run whose lease was taken over is not in what it returns, and nothing of it is written."""
+
+_INSERT_PAYLOAD = f"INSERT INTO payloads ({', '.join(_PAYLOAD)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class PostgresBackend(PostgresSource):
+    """
+    A journal that is open.
+
+    Args:
+        given: Its address.
+        durability: What a commit survives.
+        busy_timeout_s: Seconds to wait for the server and for locks.
+        read_only: Never write, never make a schema.
+
+    Raises:
+        UsageError: The address cannot be read.
+        JournalError: The journal cannot be opened.
+    """
+
+    of_row_locked = " FOR UPDATE"
+
+    def __init__(self, given: str, durability: Durability, *, busy_timeout_s: float, read_only: bool) -> None:
+        address = read_address(given)
+        self._durability, self._read_only = durability, read_only
+        self._within = self._closed = False
+        with translate_errors(address.shown):
+            connection = _connect(address, durability, timeout_s=busy_timeout_s, read_only=read_only)
+            try:
+                self.identity = f"postgresql:{journal_id(connection, address, read_only=read_only)}"
+            except BaseException:
+                connection.close()
+                raise
+        self._lock_key = int(self.identity[-15:], 16)
+        super().__init__(
+            connection, address, JournalPool(address, busy_timeout_s), busy_timeout_s=busy_timeout_s
+        )
+
+    # -- a server that is gone for a moment ----------------------------------------------------------------------------
+
+    def _reaching(self, do: Callable[[], _T]) -> _T:
+        """
+        Return what *do* returns; as long as the server cannot be reached try again, until the time to wait is over.
+
+        Within a transaction it is done once: what was done before it in there is gone with the connection.
+        """
+        end = time.monotonic() + self.busy_timeout_s
+        while True:
+            try:
+                if self.connection.lost and not self._within and not self._closed:
+                    self._reconnect()
+                return do()
+            except psycopg.Error as error:
+                if self._within or self._closed or not is_lost(error) or time.monotonic() >= end:
+                    self._raise(error)
+                self.connection.close()
+                time.sleep(0.05)
+
+    def _reconnect(self) -> None:
+        self.connection = _connect(
+            self._address, self._durability, timeout_s=self.busy_timeout_s, read_only=self._read_only
+        )
+        found = f"postgresql:{journal_id(self.connection, self._address, read_only=True)}"
+        if found != self.identity:
+            raise JournalError(
+                f"{self.path}: another journal stands there now, so nothing more is written; bring back the one that was"
+                " open, and resume"
+            )
+
+    def _raise(self, error: psycopg.Error) -> NoReturn:
+        if self._closed:
+            raise JournalError(f"{self.path}: the journal has been closed; open it again") from error
+        raise ours(error, self.path) from error
+
+    def query(self, sql: str, values: Values = ()) -> list[Values]:
+        """See `fsm.journal.backend.JournalSource.query`."""
+        with self.lock:
+            return self._reaching(lambda: self.connection.execute(sql, values).fetchall())
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def check_there(self) -> None:
+        """See to nothing: whether the journal is still there is asked with each new connection."""
+
+    @contextmanager
+    def transaction(self, *, alone: bool = True) -> Iterator[SqlConnection]:
+        """See `fsm.journal.backend.Backend.transaction`."""
+        with self.lock:
+            if self._within:
+                raise UsageError(f"{self.path}: a transaction within a transaction")
+            self._reaching(lambda: self.connection.execute("BEGIN"))
+            self._within = True
+            try:
+                with translate_errors(self.path):
+                    if alone:
+                        self.connection.execute("SELECT pg_advisory_xact_lock(?)", (self._lock_key,))
+                    yield self.connection
+                    self.connection.execute("COMMIT")
+            except BaseException:
+                self._undo()
+                raise
+            finally:
+                self._within = False
+
+    def _undo(self) -> None:
+        try:
+            if not self.connection.lost and self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+        except psycopg.Error:
+            self.connection.close()
+
+    def execute(self, sql: str, values: Values) -> None:
+        """See `fsm.journal.backend.Backend.execute`."""
+        with self.lock:
+            self._reaching(lambda: self.connection.execute(sql, values))
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """See `fsm.journal.backend.Backend.append`."""
+        tried = False
+
+        def write() -> None:
+            nonlocal tried
+            # after a connection was lost: whether its last statement took place is in the journal, and only there
+            left = [entry for entry in entries if not self._stands(entry)] if tried else list(entries)
+            tried = True
+            if left:
+                self._append(left)
+
+        with self.lock:
+            try:
+                self._reaching(write)
+            except JournalError:
+                if not self.connection.lost:
+                    self._undo()
+                raise
+
+    def _append(self, entries: list[Entry]) -> None:
+        lines = [line for entry in entries for line in _lines(entry)]
+        drivers = {(line.row[0], line.fence) for line in lines}
+        values = (
+            *_columns([(run, fence) for run, fence in drivers], 2),
+            *_columns([(_key(line, line.row[1]), *line.row, line.fence) for line in lines], len(_ROW) + 1),
+            *_columns(
+                [
+                    (*_payload_values(line.row[0], payload), line.fence)
+                    for line in lines
+                    for payload in line.payloads
+                ],
+                len(_PAYLOAD) + 1,
+            ),
+            *_columns(
+                [
+                    (_key(line, item[0]), line.row[0], *item, line.fence)
+                    for line in lines
+                    for item in line.documents
+                ],
+                len(_DOCUMENT) + 1,
+            ),
+        )
+        held = {
+            (run, fence): cancel for run, fence, cancel in self.connection.execute(APPEND, values).fetchall()
+        }
+        for line in lines:
+            place = (line.row[0], line.fence)
+            line.error = None  # of a try with others
+            line.cancelled = bool(held.get(place))
+            if place not in held:
+                line.error = LeaseLost(
+                    "run {}, row {}: another driver has taken the run over;"
+                    " this one stopped before its next effect".format(*line.place)
+                )
+
+    def _stands(self, entry: Entry) -> bool:
+        """Return whether a row is in the journal already, just as it was to be written; then it is done."""
+        sql = "SELECT cancel FROM transitions JOIN leases USING (run) WHERE id = ? AND hash = ?"
+        found = self.connection.execute(sql, (_key(entry, entry.row[1]), entry.row[-1])).fetchone()
+        if found is None:
+            return False
+        entry.error, entry.cancelled = None, bool(found[0])
+        return True
+
+    @staticmethod
+    def insert_payloads(connection: SqlConnection, run: int, payloads: Collection[Payload]) -> None:
+        """See `fsm.journal.backend.Backend.insert_payloads`."""
+        connection.executemany(_INSERT_PAYLOAD, [_payload_values(run, payload) for payload in payloads])
+
+    # -- cancelling and clocks -----------------------------------------------------------------------------------------
+
+    def runs_to_cancel(self, runs: Sequence[int]) -> set[int]:
+        """See `fsm.journal.backend.Backend.runs_to_cancel`."""
+        try:
+            with self._pool.connection() as connection:
+                sql = "SELECT run FROM leases WHERE cancel = 1 AND run = ANY (?)"
+                return {run for (run,) in connection.execute(sql, (list(runs),)).fetchall()}
+        except (psycopg.Error, JournalError):  # the next look, or the next row, shows it
+            return set()
+
+    def now_us(self) -> int:
+        """Return the server's clock, which no machine can set apart."""
+        ((now,),) = self.query("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+        return int(now)
+
+    # -- erasing -------------------------------------------------------------------------------------------------------
+
+    def start_erasing(self) -> None:
+        """Do nothing: PostgreSQL overwrites nothing in place; `scrub` removes the old versions of rows."""
+
+    def scrub(self) -> bool:
+        """Remove the old versions of rows that were erased; write-ahead logs and backups are the database's own."""
+        with self.lock, translate_errors(self.path):
+            self.connection.execute("VACUUM payloads, documents, specs")
+            self.connection.execute("DELETE FROM unscrubbed")
+        return True
+
+    # -- the rest ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def answer(self, sql: str, batch: int) -> Iterator[tuple[list[str], Iterator[Values]]]:
+        """See `fsm.journal.backend.Backend.answer`; the question is asked through a cursor, which takes one SELECT and no more."""
+        with self._pool.connection() as connection:
+            try:
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                with connection.raw.cursor(name="answer") as cursor:
+                    cursor.execute(sql.rstrip().removesuffix(";"))
+                    names = [column.name for column in cursor.description or ()]
+                    yield names, (row for rows in iter(lambda: cursor.fetchmany(batch), []) for row in rows)
+            except psycopg.Error as error:
+                if is_lost(error):
+                    raise ours(error, self.path) from None
+                told = " ".join(str(error.diag.message_primary or error).split())[:200]
+                raise UsageError(f"query: {told}") from None
+
+    def database(self) -> Any:
+        """
+        Refuse: a host has its own connections to its database.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise UsageError(
+            f"{self.path}: is in PostgreSQL; read its views, such as v_runs and v_steps, with any client, or with: paor query"
+        )
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self.lock:
+            self._closed = True
+            self._pool.close()
+            self.connection.close()
+
+
+def _connect(
+    address: Address, durability: Durability, *, timeout_s: float, read_only: bool
+) -> PostgresConnection:
+    raw = psycopg.connect(address.conninfo, **arguments(timeout_s))
+    try:
+        prepare(raw, address, durability, timeout_s=timeout_s, read_only=read_only)
+    except BaseException:
+        raw.close()
+        raise
+    return PostgresConnection(raw)
+
+
+def _lines(entry: Entry) -> list[Entry]:
+    """Return an entry after those that are written with it."""
+    found = [entry]
+    while (before := found[0].before) is not None:
+        found.insert(0, before)
+    return found
+
+
+def _key(entry: Entry, number: int) -> int:
+    key: int = entry.row[0] << 32 | number
+    return key
+
+
+def _payload_values(run: int, payload: Payload) -> tuple[Any, ...]:
+    n, media_type, digest, salt, body = payload
+    return (
+        run << 32 | n,
+        run,
+        n,
+        media_type,
+        digest,
+        salt,
+        None if body is None else encode_text(body),
+        isinstance(body, str),
+    )
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
+    """Return rows as a list for each column."""
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]

@@ -1,0 +1,210 @@
+"""What a journal in PostgreSQL is read through: one connection, under one lock; a snapshot has one of its own from a pool."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ....states.base.errors import JournalBusy
+from .address import Address
+from .connecting import (
+    ConnectionPool,
+    PostgresConnection,
+    arguments,
+    prepare,
+    psycopg,
+    told,
+    translate_errors,
+)
+from .integrity import SchemaIntegrity
+from .search import search_runs
+
+_PAYLOADS = "SELECT id, n, media_type, digest, salt, body, is_text FROM payloads"
+
+POOLED = 8
+"""Connections for snapshots at most; whoever needs another one waits."""
+
+
+class PostgresSource:
+    """
+    A journal as it is read.
+
+    Args:
+        connection: With autocommit; used under the lock only.
+        address: Of the journal.
+        pool: Of connections for snapshots.
+        busy_timeout_s: Seconds to wait for the server, for a connection, for a lock.
+
+    Attributes:
+        reopened: Never called: a database is not replaced beneath its connection.
+    """
+
+    # with the letter of its kind before the media type; one that cannot be hashed for a key or value that is wrong
+    payload_scan = (
+        "SELECT id, digest, salt, convert_to(CASE WHEN id IS DISTINCT FROM (run << 32 | n) THEN '?'"
+        " WHEN body IS NULL THEN '-' WHEN is_text THEN 'T' ELSE 'B' END || media_type, 'UTF8'),"
+        " body FROM payloads WHERE id >= ? ORDER BY id"
+    )
+    in_memory = False
+
+    def __init__(
+        self, connection: PostgresConnection, address: Address, pool: JournalPool, *, busy_timeout_s: float
+    ) -> None:
+        self.lock = threading.RLock()
+        self.connection = connection
+        self.path, self.place, self.name = address.shown, address.given, address.name
+        self.busy_timeout_s = busy_timeout_s
+        self.reopened: Callable[[], None] = _nothing
+        self._address, self._pool = address, pool
+
+    @property
+    def integrity(self) -> SchemaIntegrity:
+        """What the database says of it."""
+        return SchemaIntegrity(self)
+
+    def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """See `fsm.journal.backend.JournalSource.query`."""
+        with self.lock, translate_errors(self.path):
+            return self.connection.execute(sql, values).fetchall()
+
+    def query_payloads(self, rest: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """See `fsm.journal.backend.JournalSource.query_payloads`."""
+        return [
+            (*row, body if body is None or not is_text else body.decode("utf-8", "replace"))
+            for *row, body, is_text in self.query(f"{_PAYLOADS} {rest}", values)
+        ]
+
+    def scan(self, sql: str, first: int, size: int) -> Iterator[list[tuple[Any, ...]]]:
+        """See `fsm.journal.backend.JournalSource.scan`."""
+        with translate_errors(self.path), self.connection.raw.cursor(name="scan" + str(id(sql))) as cursor:
+            cursor.execute(told(sql), (first,))
+            while rows := cursor.fetchmany(size):
+                yield rows
+
+    @contextmanager
+    def snapshot(self) -> Iterator[PostgresSource]:
+        """Give the journal as it is now, whatever is written meanwhile."""
+        with translate_errors(self.path), self._pool.connection() as connection:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            own = PostgresSource(connection, self._address, self._pool, busy_timeout_s=self.busy_timeout_s)
+            yield own
+
+    def watch(self) -> PostgresWatch:
+        """Return what notices that the database was written, by whomever."""
+        return PostgresWatch(self._pool)
+
+    def search(self, patterns: Sequence[str], *, most: int, seconds: float) -> list[int]:
+        """See `fsm.journal.reader.JournalReader.search`."""
+        with translate_errors(self.path), self._pool.connection() as connection:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            return search_runs(connection, patterns, most=most, seconds=seconds)
+
+
+class JournalPool:
+    """
+    Connections for snapshots, made when they are first needed.
+
+    Args:
+        address: Of the journal.
+        timeout_s: Seconds to wait for one.
+    """
+
+    def __init__(self, address: Address, timeout_s: float) -> None:
+        self._address, self._timeout_s = address, timeout_s
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool | None = None
+        self._closed = False
+
+    @contextmanager
+    def connection(self) -> Iterator[PostgresConnection]:
+        """
+        Give a connection that reads; a transaction that is begun within is ended.
+
+        Raises:
+            JournalBusy: There is none in time.
+        """
+        try:
+            raw = self._opened().getconn()
+        except psycopg.OperationalError as error:
+            raise JournalBusy(
+                f"{self._address.shown}: {' '.join(str(error).split())[:200]}; try again"
+            ) from error
+        connection = PostgresConnection(raw)
+        try:
+            yield connection
+        finally:
+            try:
+                if not connection.lost and connection.in_transaction:
+                    raw.execute("ROLLBACK")
+            except psycopg.Error:
+                raw.close()
+            if self._pool is None:
+                raw.close()
+            else:
+                self._pool.putconn(raw)
+
+    def close(self) -> None:
+        """Close all of them."""
+        with self._lock:
+            self._closed = True
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+    def _opened(self) -> ConnectionPool:
+        with self._lock:
+            if self._pool is None:
+                if self._closed:
+                    raise psycopg.OperationalError("the journal has been closed; open it again")
+                address, timeout_s = self._address, self._timeout_s
+                self._pool = ConnectionPool(
+                    address.conninfo,
+                    kwargs=arguments(timeout_s),
+                    min_size=0,
+                    max_size=POOLED,
+                    timeout=max(timeout_s, 1.0),
+                    max_idle=60,
+                    configure=lambda raw: prepare(raw, address, "off", timeout_s=timeout_s, read_only=True),
+                    check=ConnectionPool.check_connection,
+                    open=True,
+                    name="paor",
+                )
+            return self._pool
+
+
+class PostgresWatch:
+    """
+    Whether the database was written since it was last asked; for one thread.
+
+    A snapshot's text changes with every transaction that has ended, also one of others in the same server.
+
+    Args:
+        pool: Of connections.
+    """
+
+    def __init__(self, pool: JournalPool) -> None:
+        self._pool = pool
+        self._seen = ""
+
+    def changed(self) -> bool:
+        """Return whether it was; the first time always. A server that cannot be asked now has not changed."""
+        try:
+            with self._pool.connection() as connection:
+                row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+        except (psycopg.Error, JournalBusy):
+            return False
+        seen = row[0] if row is not None else ""
+        if seen == self._seen:
+            return False
+        self._seen = seen
+        return True
+
+    def close(self) -> None:
+        """Begin anew with the next question."""
+        self._seen = ""
+
+
+def _nothing() -> None:
+    """Nobody has to know."""

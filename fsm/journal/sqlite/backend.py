@@ -1,0 +1,234 @@
+"""
+A journal in one SQLite file, as it is written: through one connection for the whole process, under one lock.
+
+What belongs to no file or only to SQLite is here: looking whether the file is still the one that was opened, appending, and writing
+the file anew after an erasure.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ....states.base.errors import JournalError, LeaseLost
+from ..backend import Durability, Entry, SqlConnection, Values
+from ..run_writer import INSERT_DOCUMENT, INSERT_ROW, ROW_VALUES
+from .asking import answer
+from .database import DatabaseOfJournal
+from .file import open_reader, open_writer, ours, transaction, translate_errors
+from .source import INSERT_PAYLOAD, SqliteSource
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+INSERT_ROW_OF_DRIVER = (
+    f"INSERT INTO transitions SELECT {ROW_VALUES} FROM leases WHERE run = ? AND fence = ? AND cancel = 0"
+)
+"""One statement for the row and the check of the lease; it writes nothing when there is more to say."""
+
+SELECT_LEASE = "SELECT fence, cancel FROM leases WHERE run = ?"
+
+EMPTY_BYTES = 100
+"""Bytes of SQLite's header; a shorter file holds nothing."""
+
+
+class SqliteBackend(SqliteSource):
+    """
+    A journal file that is open.
+
+    Args:
+        path: As it was given.
+        durability: What a commit survives.
+        busy_timeout_s: Seconds to wait for another process's write lock.
+        read_only: Never write, never create a file.
+
+    Raises:
+        JournalError: See `fsm.journal.sqlite.file.open_writer` and `open_reader`.
+    """
+
+    of_row_locked = ""
+
+    def __init__(self, path: str, durability: Durability, *, busy_timeout_s: float, read_only: bool) -> None:
+        standing = None
+        if read_only:
+            connection, standing = open_reader(path, busy_timeout_s=busy_timeout_s)
+        else:
+            connection = open_writer(path, durability=durability, busy_timeout_s=busy_timeout_s)
+        super().__init__(connection, path, standing=standing, busy_timeout_s=busy_timeout_s)
+        self.identity = os.path.realpath(path) if path != ":memory:" else f":memory:{id(self)}"
+        self._written = "" if read_only or self.in_memory else self.place
+        self._node = _node_of(self._written, EMPTY_BYTES)
+        self._log = _node_of(f"{self._written}-wal")
+        self._database = DatabaseOfJournal(self)
+        self._flags: sqlite3.Connection | None = None
+        self._reading_flags = threading.Lock()
+        self._closed = False
+
+    def now_us(self) -> None:
+        """Return None: processes of one machine share its clocks."""
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def check_there(self) -> None:
+        """
+        Raise when another file, or none, stands where the open one or its log was: SQLite goes on writing to one that nobody finds.
+
+        A file that was overwritten in its place is not told from the open one, unless it is empty.
+
+        Raises:
+            JournalError: It was deleted, moved, replaced or emptied while it was open.
+        """
+        place = self._written
+        if not place:
+            return
+        log = self._log is None or _node_of(f"{place}-wal") == self._log  # some file systems can have none
+        if log and _node_of(place, EMPTY_BYTES) == self._node is not None:
+            return
+        raise JournalError(
+            f"{self.path}: was deleted, moved or replaced while it was open, or its -wal was, so nothing more is"
+            " written; put the file back beside its -wal, and resume"
+        )
+
+    @contextmanager
+    def transaction(self, *, alone: bool = True) -> Iterator[SqlConnection]:
+        """See `fsm.journal.backend.Backend.transaction`; SQLite has no other kind than one that is alone."""
+        # begun before the look: a connection that was closed says so
+        with self.lock, translate_errors(self.path), transaction(self.connection):
+            self.check_there()
+            yield self.connection
+
+    def execute(self, sql: str, values: Values) -> None:
+        """See `fsm.journal.backend.Backend.execute`."""
+        with self.lock, translate_errors(self.path):
+            self.connection.execute(sql, values)
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """See `fsm.journal.backend.Backend.append`."""
+        connection = self.connection
+        self.check_there()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for entry in entries:
+                self._write(connection, entry)
+            connection.execute("COMMIT")
+        except BaseException as error:
+            with suppress(sqlite3.ProgrammingError):  # of a journal that was closed meanwhile
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise ours(error, self.path) from error
+            raise
+
+    def _write(self, connection: sqlite3.Connection, entry: Entry) -> None:
+        entry.error = None  # of a try with others
+        if (before := entry.before) is not None:
+            self._write(connection, before)
+            if before.error is not None:
+                entry.error = before.error
+                return
+        run, seq = entry.row[0], entry.row[1]
+        base = run << 32
+        # the row first, as it checks the lease; payloads and documents of a driver that was replaced are then not written
+        row = (base | seq, *entry.row, run, entry.fence)
+        if connection.execute(INSERT_ROW_OF_DRIVER, row).rowcount != 1:
+            fence, cancel = connection.execute(SELECT_LEASE, (run,)).fetchone()
+            if fence != entry.fence:
+                entry.error = LeaseLost(
+                    f"run {run}, row {seq}: another driver has taken the run over;"
+                    " this one stopped before its next effect"
+                )
+                return
+            entry.cancelled = bool(cancel)
+            connection.execute(INSERT_ROW, row[:-2])
+        connection.executemany(
+            INSERT_PAYLOAD, [(base | payload[0], run, *payload) for payload in entry.payloads]
+        )
+        if entry.documents:
+            connection.executemany(
+                INSERT_DOCUMENT, [(base | item[0], run, *item) for item in entry.documents]
+            )
+
+    # -- cancelling ----------------------------------------------------------------------------------------------------
+
+    def runs_to_cancel(self, runs: Sequence[int]) -> set[int]:
+        """Return which of *runs* are to be cancelled, as the file says now; none when it cannot be read now."""
+        places = ", ".join("?" * len(runs))
+        sql = f"SELECT run FROM leases WHERE cancel = 1 AND run IN ({places})"
+        try:
+            if self.in_memory:
+                with self.lock:
+                    return {run for (run,) in self.connection.execute(sql, tuple(runs))}
+            with self._reading_flags:
+                if self._closed:
+                    return set()
+                if self._flags is None:  # its own, so that nobody waits for a commit
+                    uri = f"{Path(self.place).as_uri()}?mode=ro"
+                    self._flags = sqlite3.connect(
+                        uri, uri=True, isolation_level=None, check_same_thread=False
+                    )
+                return {run for (run,) in self._flags.execute(sql, tuple(runs)).fetchall()}
+        except sqlite3.Error:  # busy, perhaps: the next look, or the next row, shows it
+            return set()
+
+    # -- erasing -------------------------------------------------------------------------------------------------------
+
+    def start_erasing(self) -> None:
+        """See `fsm.journal.backend.Backend.start_erasing`."""
+        with self.lock, translate_errors(self.path):
+            self.connection.execute("PRAGMA secure_delete=ON")
+
+    def scrub(self) -> bool:
+        """Write the file anew and cut off its log, which holds the old pages until then."""
+        with self.lock, translate_errors(self.path):
+            self.check_there()
+            connection = self.connection
+            connection.execute("PRAGMA secure_delete=ON")
+            try:
+                # the pages first, then the log
+                connection.execute("VACUUM")
+                if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                    return False
+            except sqlite3.OperationalError as error:
+                if not (error.sqlite_errorname or "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+                    raise
+                return False
+            # only now: whatever ended above, by an error or a crash, is to be done again
+            connection.execute("DELETE FROM unscrubbed")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return True
+
+    # -- the rest ------------------------------------------------------------------------------------------------------
+
+    def answer(
+        self, sql: str, batch: int
+    ) -> AbstractContextManager[tuple[list[str], Iterator[tuple[Any, ...]]]]:
+        """See `fsm.journal.backend.Backend.answer`."""
+        return answer(self._database, self.path, sql, batch)
+
+    def database(self) -> Database:
+        """See `fsm.journal_api.Journal.database`."""
+        return self._database.get()
+
+    def close(self) -> None:
+        """Close the file and all that reads it."""
+        with self._reading_flags:
+            self._closed = True
+            if self._flags is not None:
+                self._flags.close()
+        self._database.close()
+        with self.lock:
+            self.connection.close()
+
+
+def _node_of(place: str, least: int = 0) -> tuple[int, int] | None:
+    """Return what tells a file from others, None when there is none of *least* bytes."""
+    try:
+        found = os.stat(place)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if found.st_size >= least else None
