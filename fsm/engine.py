@@ -13,6 +13,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from ..prompts.model import Model
@@ -29,6 +30,7 @@ from .host.cancel import acancel, cancel
 from .host.keyed_start import begin
 from .host.look import result_now, waiting_results
 from .host.recover import Recovery, arecover, recover
+from .host.submit import submit
 from .journal_api import Journal
 from .lifecycle.acceptance import changes_now
 from .lifecycle.arguments import (
@@ -276,6 +278,49 @@ class Engine:
         """Do the same as `run` on the running event loop."""
         new = self._new(objective, success_criteria, documents, options)
         return typed(await aperformed(self._runner, begin(self._runner, new)), options)
+
+    def submit(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        *,
+        not_before: datetime | None = None,
+        **options: Unpack[TypedRunOptions],
+    ) -> Result[Any]:
+        """
+        Write a run and queue it; a worker (`paor.worker.Worker`, ``paor worker``) of any process takes it up and drives it.
+
+        Args:
+            objective, success_criteria, documents: See `run`.
+            not_before: When it may be taken up; by default at once.
+            **options: See `stream`, but for connections and deps, which are never written: a worker's engine has its own.
+
+        Returns:
+            The run as it stands: ``running`` in Planning, and nobody has driven it. `result` looks at it again. With a *key* that
+            names a run, that run as it is now.
+
+        Raises:
+            UsageError: A bad argument; nothing was written.
+            KeyConflict: The key names a run that was started otherwise; nothing was written.
+            JournalError: The journal could not be written.
+        """
+        new = self._new(objective, success_criteria, documents, options)
+        return typed(submit(self._runner, new, not_before), options)
+
+    async def asubmit(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        *,
+        not_before: datetime | None = None,
+        **options: Unpack[TypedRunOptions],
+    ) -> Result[Any]:
+        """Do the same as `submit` without holding up the running event loop."""
+        return await asyncio.to_thread(
+            lambda: self.submit(objective, success_criteria, documents, not_before=not_before, **options)
+        )
 
     def stream(
         self,

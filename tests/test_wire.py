@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import msgspec
@@ -156,3 +158,27 @@ def test_only_what_is_known_is_written_and_revived() -> None:
         Keeper.read('{"odd": {}}')
     assert Keeper.read("{}") == Keeper()
     assert msgspec.json.decode(Keeper().wire_json()) == {}
+
+
+FIRST_USE = """
+import sys, threading
+sys.setswitchinterval(1e-6)
+from paor.states.run.state import Change
+
+def read():
+    ready.wait()
+    Change.read('{"feedback": "x"}')
+    Change.of({"feedback": "x"})
+
+ready = threading.Barrier(8)
+threads = [threading.Thread(target=read) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+def test_threads_that_read_a_kind_of_record_for_the_first_time_do_so_one_by_one() -> None:
+    """What the library gathers then is not made for two at once: without the lock one of three such processes dies."""
+    for _ in range(4):
+        runs = [subprocess.Popen([sys.executable, "-c", FIRST_USE]) for _ in range(3)]
+        assert [run.wait(timeout=120) for run in runs] == [0, 0, 0]

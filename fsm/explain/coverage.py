@@ -31,6 +31,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...states.base.errors import UsageError
+from ...states.base.wire import decoder_of
 from ...states.run.phase_names import PHASES, PLANNING, SPECIFYING
 from ..machine.machine import MACHINE, Machine
 from ..machine.table import ROWS, Row
@@ -334,7 +335,7 @@ class Coverage:
             UsageError: It is not JSON, or not of this form and version; the message says where.
         """
         try:
-            found = msgspec.json.decode(text, type=_File)
+            found = decoder_of(_File).decode(text)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise UsageError(f"not a coverage file: {_one_line(error)}") from None
         if found.format != FORMAT or found.version != VERSION:

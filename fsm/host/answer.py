@@ -72,6 +72,7 @@ def answer_run(
         return drive.run.run_id, drive.run.seq - 1
     finally:
         runner.release(drive)
+        runner.queue.release(drive.run.number)  # after the lease: a worker that is woken can take the run up
 
 
 def answer_to(journal: JournalReader, run_id: str, question: str) -> Answer | None:

@@ -38,13 +38,18 @@ def begin(runner: Runner, new: NewRun) -> Continuation | Result:
 def _first_run(runner: Runner, run_id: str, new: NewRun) -> Continuation | Result:
     """Return how the run of a key goes on, or the run that stands in for it."""
     journal = runner.journal.reader
+    check_same_start(journal, run_id, new)
+    run_id = stand_in(journal, run_id)
+    return continuation(runner, run_id, connections=new.connections, deps=new.deps, model=new.model)
+
+
+def check_same_start(journal: JournalReader, run_id: str, new: NewRun) -> None:
+    """Raise `KeyConflict` unless a start is the one that created a run."""
     if differing := _differences(journal, run_id, new):
         raise KeyConflict(
             f"key {new.spec.key!a:.60} is that of run {run_id}, which was started with other"
             f" {', '.join(differing)}; nothing was started"
         )
-    run_id = stand_in(journal, run_id)
-    return continuation(runner, run_id, connections=new.connections, deps=new.deps, model=new.model)
 
 
 def _differences(journal: JournalReader, run_id: str, new: NewRun) -> list[str]:

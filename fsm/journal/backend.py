@@ -190,11 +190,15 @@ class Backend(JournalSource, Protocol):
         lock: Held by the thread that uses the connection.
         identity: Equal for two that are the same journal, within this process.
         of_row_locked: What a reading statement ends with so that nobody else changes its row before the transaction ends.
+        look_s: Seconds between two looks for what `signal` may not have told.
+        skipping_locked: What one ends with so that it passes over rows that others have locked likewise.
     """
 
     lock: threading.RLock
     identity: str
     of_row_locked: str
+    look_s: float
+    skipping_locked: str
 
     def transaction(self, *, alone: bool = True) -> AbstractContextManager[SqlConnection]:
         """
@@ -223,6 +227,20 @@ class Backend(JournalSource, Protocol):
 
     def runs_to_cancel(self, runs: Sequence[int]) -> set[int]:
         """Return which of *runs* are to be cancelled, waiting for no commit; none when that cannot be read now."""
+
+    def signal(self) -> None:
+        """Wake whoever listens, in whatever process: a run is to be cancelled, or to be taken up."""
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """
+        Have *wake* called, from any thread, after a `signal`; also when some may have been missed.
+
+        Returns:
+            What ends it. A database that cannot tell of signals calls nobody: whoever listens looks from time to time as well.
+        """
+
+    def has_table(self, name: str) -> bool:
+        """Return whether the journal has a table."""
 
     def now_us(self) -> int | None:
         """Return the database's own clock in microseconds, which all machines share; None where there is none but theirs."""

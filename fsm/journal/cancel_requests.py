@@ -16,9 +16,6 @@ from typing import Any
 
 from .backend import Backend
 
-POLL_S = 0.1
-"""Seconds between two looks at the flags; a request of this process is noticed at once."""
-
 
 class Interrupted(Exception):
     """The outcome of a call whose run was cancelled meanwhile; *left*: it did not end, and was left running."""
@@ -55,6 +52,7 @@ class CancelWatch:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._look_on, name="paor-cancel", daemon=True)
                 self._thread.start()
+                self._backend.listen(self.hurry)
             self._some.set()
         return number
 
@@ -66,7 +64,7 @@ class CancelWatch:
                 self._some.clear()
 
     def hurry(self) -> None:
-        """Look now: somebody in this process has asked to cancel a run."""
+        """Look now: somebody has asked to cancel a run."""
         self._hurry.set()
 
     def runs_to_cancel(self, *runs: int) -> set[int]:
@@ -82,7 +80,7 @@ class CancelWatch:
     def _look_on(self) -> None:
         while True:
             self._some.wait()
-            self._hurry.wait(POLL_S)
+            self._hurry.wait(self._backend.look_s)
             # cleared before the look: a request that is written during it sets the event again, and is seen at once
             self._hurry.clear()
             if self._closed:

@@ -340,7 +340,9 @@ class LeaseBook:
         """Ask whoever drives a run to stop; seen with its next row."""
         self._backend.check_there()
         self._backend.execute("UPDATE leases SET cancel = 1 WHERE run = ?", (run,))
-        self.watch.hurry()  # after the write: a look before it would find nothing, and the next one waits `POLL_S`
+        # after the write: a look before it would find nothing, and the next one comes later
+        self.watch.hurry()
+        self._backend.signal()
 
     def cancel_requested(self, run: int) -> bool:
         """Return whether somebody asked to cancel the run."""

@@ -111,6 +111,10 @@ class RunWriter:
         """Write the lease of a run that nobody drives."""
         self.connection.execute("INSERT INTO leases VALUES (?, 1, NULL, NULL, 0)", (run,))
 
+    def add_queued(self, run: int, ready_at: int) -> None:
+        """Write that a worker is to take a run up, from a time on; see `fsm.journal.queue.run_queue`."""
+        self.connection.execute("INSERT INTO queue VALUES (?, ?, 0, -1, NULL, NULL)", (run, ready_at))
+
     def set_labels(self, run: int, key: str | None, metadata: str) -> None:
         """Write key and metadata of a run."""
         sql = 'UPDATE specs SET "key" = ?, metadata = ? WHERE run = ?'

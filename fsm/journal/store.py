@@ -82,6 +82,7 @@ class JournalStore:
         documents: tuple[DocumentRef, ...],
         parent: tuple[str, int] | None = None,
         before: bytes = b"",
+        queued_at: int | None = None,
     ) -> tuple[int, bytes, int]:
         """
         Write a new run without transitions and take its lease.
@@ -95,6 +96,7 @@ class JournalStore:
             documents: Input documents.
             parent: Of a fork: id of the run that the last shared row belongs to, and its seq.
             before: Of a fork: hash of that row.
+            queued_at: For a worker to take it up from this time on, in microseconds since the epoch; then no lease is taken.
 
         Returns:
             The run's number, the hash that its first row follows, and the fencing token.
@@ -125,10 +127,16 @@ class JournalStore:
                 self._check_place(writer, spec)
             run = writer.next_number()
             writer.add_run(run, columns, root, labels)
-            fence = self.leases.first(connection, run)
+            if queued_at is None:
+                fence = self.leases.first(connection, run)
+            else:
+                writer.add_free_lease(run)
+                writer.add_queued(run, queued_at)
+                fence = 0
             writer.add_payloads(run, payloads)
             writer.add_documents(run, [document_row(document) for document in documents])
-        self.leases.hold(run, fence)  # renewed only once it is in the file
+        if queued_at is None:
+            self.leases.hold(run, fence)  # renewed only once it is in the file
         return run, root, fence
 
     def _check_place(self, writer: RunWriter, spec: Spec) -> None:

@@ -23,6 +23,7 @@ from ...tools.documents.tools import generate_report
 from ...tools.tool import Document, Tool
 from ..decision.run_resources import RunResources
 from ..journal.payloads import JSON, Stager
+from ..journal.queue.run_queue import RunQueue
 from ..journal.store import JournalStore
 from ..replay.restore import restore_run, stager_of
 from ..results.events import Event, RunEnded, RunStarted
@@ -87,6 +88,7 @@ class Runner:
         self.settings, self.journal = settings, journal
         self.clock, self.ids = clock, ids
         self.hooks = tuple(hooks)
+        self.queue = RunQueue(journal.backend)
         self._tasks, self._make_tasks = tasks(self), tasks
         self._catalogs = catalogs
 
@@ -105,7 +107,32 @@ class Runner:
 
         return create
 
+    def submitted(self, new: NewRun, ready_at: int) -> str:
+        """
+        Write a run for a worker to take up, and return its id.
+
+        Args:
+            new: The run.
+            ready_at: Microseconds since the epoch: not before then.
+        """
+        self.queue.prepare()
+        run_id, *_ = self._written(new, ready_at)
+        self.journal.backend.signal()
+        return run_id
+
     def _create(self, new: NewRun) -> RunContext:
+        run_id, spec, stager, (number, root, fence) = self._written(new)
+        run = initial_run(run_id, number, spec)
+        offered = offered_tools(self.settings.tools, [tool.name for tool in spec.tools]) if spec.task else ()
+        kit = self.resources(spec, self._catalog(offered) if spec.task else None)
+        drive = self.hold(run, root, fence, kit, new.model, stager, new.connections)
+        drive.deps = new.deps
+        return drive
+
+    def _written(
+        self, new: NewRun, queued_at: int | None = None
+    ) -> tuple[str, Spec, Stager, tuple[int, bytes, int]]:
+        """Write a new run; return its id, its spec, what stages its texts, and what `JournalStore.create` returns."""
         run_id = self.ids.run_id()
         stager = Stager(0, self.ids.salt)
         references = input_references(new.spec, new.documents, stager)
@@ -116,20 +143,16 @@ class Runner:
         # the spec is staged last, since it names the documents' payloads; spec, documents and lease are one transaction,
         # so a crash leaves either no run or one that any process can take up
         place = stager.stage(spec.model_dump_json(), JSON)
-        number, root, fence = self.journal.create(
+        made = self.journal.create(
             run_id,
             spec,
             created_at=self.clock.now_us(),
             place=place,
             payloads=stager.taken(),
             documents=references,
+            queued_at=queued_at,
         )
-        run = initial_run(run_id, number, spec)
-        offered = offered_tools(self.settings.tools, [tool.name for tool in spec.tools]) if spec.task else ()
-        kit = self.resources(spec, self._catalog(offered) if spec.task else None)
-        drive = self.hold(run, root, fence, kit, new.model, stager, new.connections)
-        drive.deps = new.deps
-        return drive
+        return run_id, spec, stager, made
 
     def resources(self, spec: Spec, catalog: Catalog | None = None) -> RunResources:
         """Return what a run with *spec* is decided with, the host's own machine with its functions among it."""
@@ -300,7 +323,16 @@ class Runner:
             self.journal.leases.release(drive.run.number, drive.fence)
         except JournalError as error:
             LOGGER.warning("run %s: the lease could not be released: %s", drive.run.run_id, error)
+        if drive.run.memory.question is not None:
+            self._signal(drive)
         tell(self.journal.reader, drive.run.number, drive.first)
+
+    def _signal(self, drive: RunContext) -> None:
+        """Wake whoever waits for runs that ask; what it misses it sees with its next look."""
+        try:
+            self.journal.backend.signal()
+        except JournalError as error:
+            LOGGER.warning("run %s: nobody could be told that it asks: %s", drive.run.run_id, error)
 
     def created_only(self, acquire: Acquisition) -> Result:
         """Create a run and release it without a step; its result says where it is."""

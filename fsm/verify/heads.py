@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import msgspec
 
 from ...states.base.errors import UsageError
+from ...states.base.wire import decoder_of
 from ..journal.record import canonical
 
 if TYPE_CHECKING:
@@ -95,12 +96,12 @@ def _read_heads(data: bytes) -> list[Head] | str:
     """Return the heads, or what is wrong with the file."""
     if len(data) > BYTES_MAX:
         return f"is larger than {BYTES_MAX:,} bytes"
-    version = msgspec.json.decode(data, type=_Version)
+    version = decoder_of(_Version).decode(data)
     if version.format != FORMAT:
         return "is no file of heads"
     if version.version != VERSION:
         return f"has version {version.version}, this paor knows {VERSION}"
-    runs = msgspec.json.decode(data, type=_File).runs
+    runs = decoder_of(_File).decode(data).runs
     heads = [Head(item.run_id, item.head_seq, item.head_hash) for item in runs]
     if not all(head.run_id.isprintable() for head in heads):
         return "names a run by what is no id"

@@ -7,6 +7,7 @@ writes and the journal gives back: a struct that costs a tenth of it to make and
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import msgspec
@@ -60,7 +61,8 @@ class Stored(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc
             ValueError: It is not JSON, or a field is missing or of another type.
         """
         try:
-            return msgspec.json.decode(text, type=cls, dec_hook=_decode_embedded)
+            record: Self = decoder_of(cls).decode(text)
+            return record
         except msgspec.MsgspecError as error:
             raise ValueError(str(error)) from None
 
@@ -73,6 +75,7 @@ class Stored(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc
             ValueError: A field is missing or of another type.
         """
         try:
+            decoder_of(cls)
             return data if isinstance(data, cls) else msgspec.convert(data, cls, dec_hook=_decode_embedded)
         except msgspec.MsgspecError as error:
             raise ValueError(str(error)) from None
@@ -122,3 +125,22 @@ def _decode_embedded(kind: type, value: object) -> Any:
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_encode_embedded)
+
+_DECODERS: dict[type, Any] = {}
+_MAKING = threading.Lock()
+
+
+def decoder_of(kind: type) -> Any:
+    """
+    Return what decodes a type from JSON; made once in a process, one at a time.
+
+    msgspec gathers what it knows of a struct and of those within it when it is first asked to decode one. Two threads that ask at
+    the same time end the process (version 0.21), so nothing is decoded or converted to a type before this was called for it.
+    """
+    found = _DECODERS.get(kind)
+    if found is None:
+        with _MAKING:
+            found = _DECODERS.get(kind)
+            if found is None:
+                found = _DECODERS[kind] = msgspec.json.Decoder(kind, dec_hook=_decode_embedded)
+    return found

@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 import orjson
 
+from ...states.base.wire import decoder_of
+
 
 class Dialogue(msgspec.Struct, rename="camel"):
     """
@@ -32,6 +34,7 @@ class Dialogue(msgspec.Struct, rename="camel"):
     def read(cls, state: Any) -> Dialogue:
         """Return what `state` holds; of a state that is none of ours an empty one."""
         try:
+            decoder_of(cls)
             return msgspec.convert(state, cls)
         except msgspec.ValidationError:
             return cls("open")

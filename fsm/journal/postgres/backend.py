@@ -19,6 +19,7 @@ from ..payloads import Payload, encode_text
 from ..record import COLUMNS
 from .address import Address, read_address
 from .connecting import PostgresConnection, arguments, is_lost, ours, prepare, psycopg, translate_errors
+from .listening import Listener
 from .migrations import journal_id
 from .source import JournalPool, PostgresSource
 
@@ -75,7 +76,8 @@ class PostgresBackend(PostgresSource):
         JournalError: The journal cannot be opened.
     """
 
-    of_row_locked = " FOR UPDATE"
+    of_row_locked, skipping_locked = " FOR UPDATE", " FOR UPDATE SKIP LOCKED"
+    look_s = 2.0
 
     def __init__(self, given: str, durability: Durability, *, busy_timeout_s: float, read_only: bool) -> None:
         address = read_address(given)
@@ -89,8 +91,12 @@ class PostgresBackend(PostgresSource):
                 connection.close()
                 raise
         self._lock_key = int(self.identity[-15:], 16)
+        self._channel = f"paor_{self.identity[-16:]}"
         super().__init__(
             connection, address, JournalPool(address, busy_timeout_s), busy_timeout_s=busy_timeout_s
+        )
+        self._listener = Listener(
+            lambda: _connect(address, "off", timeout_s=5.0, read_only=True), self._channel
         )
 
     # -- a server that is gone for a moment ----------------------------------------------------------------------------
@@ -252,6 +258,18 @@ class PostgresBackend(PostgresSource):
         except (psycopg.Error, JournalError):  # the next look, or the next row, shows it
             return set()
 
+    def signal(self) -> None:
+        """Wake whoever listens to this journal."""
+        self.execute("SELECT pg_notify(?, '')", (self._channel,))
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """See `fsm.journal.backend.Backend.listen`."""
+        return self._listener.add(wake)
+
+    def has_table(self, name: str) -> bool:
+        """Return whether the schema has a table."""
+        return bool(self.query("SELECT 1 WHERE to_regclass(?) IS NOT NULL", (name,)))
+
     def now_us(self) -> int:
         """Return the server's clock, which no machine can set apart."""
         ((now,),) = self.query("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
@@ -302,6 +320,7 @@ class PostgresBackend(PostgresSource):
         """Close every connection."""
         with self.lock:
             self._closed = True
+            self._listener.close()
             self._pool.close()
             self.connection.close()
 

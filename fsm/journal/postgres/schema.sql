@@ -91,6 +91,17 @@ CREATE TABLE erasures (
   hash BYTEA NOT NULL
 );
 
+CREATE TABLE queue (
+  run BIGINT PRIMARY KEY,
+  ready_at BIGINT,
+  attempts BIGINT NOT NULL,
+  tried_seq BIGINT NOT NULL,
+  worker TEXT COLLATE "C",
+  reason TEXT COLLATE "C"
+);
+
+CREATE INDEX queue_ready ON queue (ready_at, run);
+
 CREATE TABLE unscrubbed (
   run BIGINT PRIMARY KEY REFERENCES specs (run)
 );

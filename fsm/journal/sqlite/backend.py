@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,7 +51,8 @@ class SqliteBackend(SqliteSource):
         JournalError: See `fsm.journal.sqlite.file.open_writer` and `open_reader`.
     """
 
-    of_row_locked = ""
+    of_row_locked = skipping_locked = ""
+    look_s = 0.1
 
     def __init__(self, path: str, durability: Durability, *, busy_timeout_s: float, read_only: bool) -> None:
         standing = None
@@ -175,6 +176,17 @@ class SqliteBackend(SqliteSource):
         except sqlite3.Error:  # busy, perhaps: the next look, or the next row, shows it
             return set()
 
+    def signal(self) -> None:
+        """Do nothing: SQLite tells nobody."""
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call nobody."""
+        return _nothing
+
+    def has_table(self, name: str) -> bool:
+        """Return whether the file has a table."""
+        return bool(self.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)))
+
     # -- erasing -------------------------------------------------------------------------------------------------------
 
     def start_erasing(self) -> None:
@@ -223,6 +235,10 @@ class SqliteBackend(SqliteSource):
         self._database.close()
         with self.lock:
             self.connection.close()
+
+
+def _nothing() -> None:
+    """Nobody was listening."""
 
 
 def _node_of(place: str, least: int = 0) -> tuple[int, int] | None:

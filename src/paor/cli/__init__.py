@@ -79,7 +79,8 @@ COMPLETE_VARIABLE = "_PAOR_COMPLETE"
 COMMANDS = {
     "run": ("run", "Run an objective to its end."),
     "resume": ("run", "Continue a run, or answer its question."),
-    "recover": ("recover", "Go on with every run that nobody drives."),
+    "recover": ("driving.recover", "Go on with every run that nobody drives."),
+    "worker": ("driving.worker", "Drive the runs that hosts have submitted."),
     "cancel": ("run", "Stop a run."),
     "fork": ("fork", "Start a new run from a row of another one."),
     "runs": ("read", "List the runs of a journal."),

@@ -19,6 +19,7 @@ from click.core import ParameterSource
 from ...fsm.engine import Engine
 from ...fsm.journal.backend import Durability
 from ...fsm.journal.places.opening import open_store
+from ...fsm.journal.postgres.address import is_address, shown
 from ...fsm.journal.store import JournalStore
 from ...fsm.journal_api import Journal
 from ...fsm.results.events import Event
@@ -242,12 +243,17 @@ class EngineOptions:
         """Return an app's engine; raise `UsageError` when ``--journal`` names another journal than it has."""
         given = click.get_current_context().get_parameter_source("journal") is ParameterSource.COMMANDLINE
         own = engine.journal.path
-        if given and os.path.realpath(self.journal) != os.path.realpath(own):
+        if given and _place_of(self.journal) != _place_of(own):
             raise UsageError(
-                f"--app {self.app}: has the journal {own}, not {self.journal};"
+                f"--app {self.app}: has the journal {own}, not {shown(self.journal)};"
                 " leave --journal out, or name a function f(journal) that uses the journal it is given"
             )
         return engine
+
+
+def _place_of(journal: str) -> str:
+    """Return what names of the same journal have in common."""
+    return shown(journal) if is_address(journal) else os.path.realpath(journal)
 
 
 def engine_options(function: Callable[..., int]) -> Callable[..., int]:

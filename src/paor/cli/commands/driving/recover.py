@@ -8,17 +8,17 @@ from typing import Any
 
 import click
 
-from ...fsm.host.recover import Recovery
-from ...fsm.journal.rows import RunRow
-from ...fsm.lifecycle.arguments import ResumeOptions, model_of
-from ...fsm.results.result import Result
-from ...states.base.errors import JournalDamaged
-from ..support.app import EngineOptions, engine_options
-from ..support.journals import command_line
-from ..support.options import QUIET, command, option
-from ..support.streams import DAMAGED, OK, USAGE, say, say_json, tell
-from ..support.text import count, one_line, state_text, styled
-from .run import MODELS, check_tools, model_of_run
+from ....fsm.host.recover import Recovery
+from ....fsm.journal.rows import RunRow
+from ....fsm.lifecycle.arguments import ResumeOptions, model_of
+from ....fsm.results.result import Result
+from ....states.base.errors import JournalDamaged
+from ...support.app import EngineOptions, engine_options
+from ...support.journals import command_line
+from ...support.options import QUIET, command, option
+from ...support.streams import DAMAGED, OK, USAGE, say, say_json, tell
+from ...support.text import count, one_line, state_text, styled
+from ..run import MODELS, check_tools, model_of_run
 
 
 @command(

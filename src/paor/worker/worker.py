@@ -1,0 +1,262 @@
+"""
+A worker: claims queued runs, drives each under its lease, and says what became of it.
+
+Nothing depends on a worker living. What it has claimed comes up again by itself, the lease of a run says whether somebody still drives
+it, and its journal where it stands; so what a worker notes in the queue is a matter of speed, not of safety.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+from contextlib import aclosing
+from functools import partial
+
+from ..fsm.engine import Engine
+from ..fsm.host.look import result_now
+from ..fsm.journal.queue.run_queue import Claim
+from ..fsm.journal.rows import RunRow
+from ..fsm.lifecycle.arguments import ResumeOptions
+from ..fsm.lifecycle.resume import Continuation, continuation
+from ..fsm.results.result import Result
+from ..states.base.errors import Erased, JournalBusy, LeaseHeld, LeaseLost, PaorError, RunChanged, UsageError
+
+LOGGER = logging.getLogger("paor.worker")
+
+LOOK_AGAIN_S = 3600.0
+"""Seconds after which a run that waits for a person is looked at again, should its answer have woken nobody."""
+
+LOOK_S = 1.0
+"""Seconds between two looks for runs that are ready, where the database has told of none."""
+
+BACK_OFF_S = (1.0, 2.0, 5.0, 10.0, 30.0)
+"""Seconds before a run that could not go on is tried again, by the number of times that it was."""
+
+
+class Worker:
+    """
+    Drives queued runs, several at a time, on one event loop.
+
+    Args:
+        engine: What drives them: its model, tools, limits and journal.
+        concurrency: Runs at a time.
+        options: Called with each run; returns what `Engine.resume` takes beside the id, such as its connections.
+        attempts: How often a run is taken up without getting further before it is held back, with the reason; then a resume, or
+            `release`, has it go on.
+        name: In the queue and in logs; by default host and process.
+
+    Raises:
+        UsageError: A number is out of range.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        concurrency: int = 4,
+        options: Callable[[RunRow], ResumeOptions] | None = None,
+        attempts: int = 5,
+        name: str | None = None,
+    ) -> None:
+        for what, number in (("concurrency", concurrency), ("attempts", attempts)):
+            if type(number) is not int or not 1 <= number <= 1000:
+                raise UsageError(f"{what} {number!a:.60}: expected a whole number from 1 to 1000")
+        self.engine, self.concurrency, self.attempts = engine, concurrency, attempts
+        self.name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self._options = options
+        self._runner = engine._runner
+        self._queue = self._runner.queue
+        self._journal = self._runner.journal
+        self._back_s = self._journal.leases.lease_s
+        self._draining = False
+        self._wake: Callable[[], None] = _nothing
+
+    def drain(self) -> None:
+        """Claim no more, and leave every run after its current call; safe in a signal handler and from other threads."""
+        self._draining = True
+        self._wake()
+
+    async def run(self, *, until_idle: bool = False) -> int:
+        """
+        Drive runs until `drain`, or until nothing is left.
+
+        Args:
+            until_idle: End once no run is claimed and none will be ready by itself, but for those that wait for a person.
+
+        Returns:
+            How many runs it has driven to their end, or until they wait.
+
+        Raises:
+            JournalError: The journal cannot be opened for its queue.
+        """
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(woken.set)
+
+        self._wake = wake
+        await asyncio.to_thread(self._queue.prepare)
+        await asyncio.to_thread(self._queue.prune)
+        end_listening = self._journal.backend.listen(self._wake)
+        driven, running = 0, set[asyncio.Task[bool]]()
+        try:
+            while not self._draining:
+                woken.clear()  # before the claim: what is signalled during it wakes at once
+                free = self.concurrency - len(running)
+                claims = await self._claim(free) if free else []
+                running.update(asyncio.create_task(self._take_up(claim)) for claim in claims)
+                if until_idle and not running and not await self._will_be_ready():
+                    break
+                if len(claims) < free or len(running) >= self.concurrency:
+                    await self._wait(running, woken)
+                driven += _collected(running)
+            if running:
+                await asyncio.wait(running)
+            return driven + _collected(running)
+        finally:
+            self._wake = _nothing
+            end_listening()
+
+    async def _wait(self, running: set[asyncio.Task[bool]], woken: asyncio.Event) -> None:
+        """Wait until a run has ended, one may be ready, or it is time to look."""
+        waking = asyncio.create_task(woken.wait())
+        try:
+            await asyncio.wait({waking, *running}, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waking.cancel()
+
+    async def _claim(self, count: int) -> list[Claim]:
+        """Return what this worker is to drive now; nothing while the journal cannot be reached."""
+        try:
+            return await asyncio.to_thread(self._queue.claim, count, self.name, self._back_s)
+        except JournalBusy as error:
+            LOGGER.warning("worker %s: %s", self.name, error)
+            return []
+
+    async def _will_be_ready(self) -> bool:
+        """Return whether a run comes up by itself before long."""
+        try:
+            at = await asyncio.to_thread(self._queue.next_ready)
+            now = await asyncio.to_thread(self._queue.now_us)
+        except JournalBusy:
+            return True
+        return at is not None and at < now + LOOK_AGAIN_S * 500_000
+
+    # -- one run -------------------------------------------------------------------------------------------------------
+
+    async def _take_up(self, claim: Claim) -> bool:
+        """Drive a run and note what became of it; return whether it got to its end or waits."""
+        try:
+            row = await asyncio.to_thread(self._row, claim.run)
+            if row is None:
+                await asyncio.to_thread(self._queue.remove, claim.run)
+                return False
+            return await self._driven(claim, row)
+        except PaorError as error:  # of the journal: what is not noted comes up again by itself
+            LOGGER.warning("worker %s: run number %d: %s", self.name, claim.run, error)
+            return False
+
+    async def _driven(self, claim: Claim, row: RunRow) -> bool:
+        if row.head_seq > claim.tried_seq:
+            await asyncio.to_thread(self._queue.got_further, claim.run, row.head_seq)
+            claim = claim._replace(attempts=1, tried_seq=row.head_seq)
+        elif claim.attempts > self.attempts:
+            await asyncio.to_thread(self._give_up, claim, row)
+            return False
+        try:
+            result = await self._result(row)
+        except (LeaseHeld, LeaseLost):
+            await asyncio.to_thread(self._leave_to_driver, claim.run)
+            return False
+        except JournalBusy:
+            raise
+        except PaorError as error:
+            LOGGER.error(
+                "worker %s: run %s cannot go on: %s", self.name, row.run_id, error
+            )  # said by its words
+            await asyncio.to_thread(self._fail, claim, row, error)
+            return False
+        except Exception as error:  # whatever a host's own code raises: the other runs go on
+            LOGGER.exception("worker %s: run %s could not be driven", self.name, row.run_id)
+            await asyncio.to_thread(self._fail, claim, row, error)
+            return False
+        return await asyncio.to_thread(self._settle, claim.run, result)
+
+    def _row(self, run: int) -> RunRow | None:
+        reader = self._journal.reader
+        names = reader.index.names([run])
+        return reader.run(names[run]) if names else None
+
+    async def _result(self, row: RunRow) -> Result:
+        """Drive a run from where it stands; left after its current call when the worker drains."""
+        options = self._options(row) if self._options is not None else ResumeOptions()
+        found = await asyncio.to_thread(partial(continuation, self._runner, row.run_id, **options))
+        if isinstance(found, Continuation):
+            async with aclosing(self._runner.adrive(found.acquire, resumed=found.resumed)) as events:
+                async for _ in events:
+                    if self._draining:
+                        break
+        return await asyncio.to_thread(result_now, self._journal.reader, row.run_id)
+
+    def _settle(self, run: int, result: Result) -> bool:
+        """Note where a run stands now."""
+        if result.status in ("done", "failed"):
+            self._queue.remove(run)
+            return True
+        if result.status == "waiting":
+            self._queue.put_back(run, self._queue.now_us() + self._waits_us(result), "waits", counted=False)
+            return True
+        self._queue.put_back(run, self._queue.now_us(), "left", counted=False)
+        return False
+
+    def _waits_us(self, result: Result) -> int:
+        """Return how long nobody has to look at a run that waits."""
+        spec = self._journal.reader.spec(result.run_id)
+        timeout_s = spec.limits.elicitation_timeout_s
+        return round(min(LOOK_AGAIN_S, timeout_s if timeout_s is not None else LOOK_AGAIN_S) * 1_000_000) + 1
+
+    def _leave_to_driver(self, run: int) -> None:
+        """Have a run that somebody else drives come up when his lease runs out, should he not renew it."""
+        until = self._queue.lease_end([run]).get(run)
+        now = self._queue.now_us()
+        at = max(now + 50_000, until + 1) if until is not None else now + 50_000
+        self._queue.put_back(
+            run, min(at, now + round(self._back_s * 1e6)), "driven by another", counted=False
+        )
+
+    def _fail(self, claim: Claim, row: RunRow, error: Exception) -> None:
+        """Note a run that could not go on; what no other try can change is held back at once."""
+        # the name alone: what an error says may quote a run's texts, and the queue is not erased with them
+        reason = f"{type(error).__name__} {_place_of(row)}"
+        if isinstance(error, RunChanged | Erased | UsageError):
+            self._queue.hold_back(claim.run, reason)
+            return
+        wait_s = BACK_OFF_S[min(claim.attempts, len(BACK_OFF_S)) - 1]
+        self._queue.put_back(claim.run, self._queue.now_us() + round(wait_s * 1e6), reason)
+
+    def _give_up(self, claim: Claim, row: RunRow) -> None:
+        """Hold a run back that was taken up as often as it may be."""
+        last = f", at last: {claim.reason}" if claim.reason else ""
+        reason = (
+            f"given up: {claim.attempts - 1} times taken up {_place_of(row)} without getting further{last}"
+        )
+        LOGGER.error("worker %s: run %s: %s", self.name, row.run_id, reason)
+        self._queue.hold_back(claim.run, reason)
+
+
+def _collected(running: set[asyncio.Task[bool]]) -> int:
+    """Take the tasks that have ended out, and return how many runs they have brought to an end or to a wait."""
+    ended = {task for task in running if task.done()}
+    running -= ended
+    return sum(task.result() for task in ended)
+
+
+def _place_of(row: RunRow) -> str:
+    return f"after row {row.head_seq}" if row.head_seq >= 0 else "before its first row"
+
+
+def _nothing() -> None:
+    """Nobody is to be woken."""

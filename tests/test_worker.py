@@ -1,0 +1,507 @@
+"""Submitted runs and workers, over a file and over PostgreSQL: each run is driven by one worker, to its end, whoever dies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paor import Engine, Journal, Limits, Policy, ScriptedModel, replay, tool
+from paor.errors import KeyConflict, UsageError
+from paor.fsm.journal.queue.run_queue import Queued, RunQueue
+from paor.testing import call, refine, review
+from paor.worker import Worker, worker
+
+from .postgres_server import PostgresServer, server_missing
+
+CALLS: list[str] = []
+PROGRAM = [sys.executable, "-m", "paor"]
+APP = """
+import json, os, signal, time
+from paor import Engine, ScriptedModel, tool
+from paor.testing import call, refine, review
+
+@tool("shop.pay", effect="once")
+def pay(order: str) -> str:
+    "Pay an order back."
+    with open(os.environ["PAID"], "a") as file:
+        file.write(order + "\\n")
+    return "paid"
+
+@tool("shop.look", effect="read")
+def look(order: str) -> str:
+    "Look at an order."
+    if "poison" in os.environ:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(float(os.environ.get("LOOK_S", "0")))
+    return "there"
+
+class Model(ScriptedModel):
+    def __init__(self):
+        super().__init__([])
+
+    def ask(self, request):
+        order = request.run_id
+        script = [*call("shop.look", order=order), refine("continue"), *call("shop.pay", order=order)]
+        script += [refine("stop"), review("success", answer="Paid.")]
+        return json.dumps(script[request.number])
+
+def engine(journal):
+    return Engine(Model(), [pay, look], journal, builtins=False)
+"""
+
+
+@pytest.fixture(params=["file", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return where a new journal is."""
+    if request.param == "file":
+        return str(tmp_path / "runs.db")
+    if reason := server_missing():
+        pytest.skip(reason)
+    postgres: PostgresServer = request.getfixturevalue("postgres")
+    return postgres.url()
+
+
+@pytest.fixture
+def opened(place: str) -> Iterator[Callable[..., Engine]]:
+    """Return what makes an engine over one more connection to the journal."""
+    with ExitStack() as stack:
+
+        def make(*replies: Any, lease_s: float = 30.0, **options: Any) -> Engine:
+            journal = stack.enter_context(Journal(place, "off", lease_s=lease_s))
+            return Engine(Shop(replies), [look, pay], journal, builtins=False, **options)
+
+        yield make
+
+
+class Shop(ScriptedModel):
+    """Looks and pays in every run, or replies what it is given."""
+
+    def __init__(self, replies: tuple[Any, ...]) -> None:
+        super().__init__([])
+        self._given = replies
+
+    def ask(self, request: Any) -> Any:
+        """Answer by the number of the request."""
+        script = self._given or (
+            *call("shop.look", order=request.run_id),
+            refine("continue"),
+            *call("shop.pay", order=request.run_id),
+            refine("stop"),
+            review("success", answer="Paid."),
+        )
+        return json.dumps(script[request.number])
+
+
+@tool("shop.look", effect="read")
+def look(order: str) -> str:
+    """Look at an order."""
+    return "there"
+
+
+@tool("shop.pay", effect="once")
+def pay(order: str) -> str:
+    """Pay an order back."""
+    CALLS.append(order)
+    return "paid"
+
+
+def queue_of(engine: Engine) -> RunQueue:
+    """Return the queue of an engine's journal."""
+    return RunQueue(engine.journal.store.backend)
+
+
+def rows_of(engine: Engine) -> list[Queued]:
+    """Return what stands in it."""
+    return queue_of(engine).rows()
+
+
+def work(engine: Engine, **options: Any) -> int:
+    """Work until nothing is left; return how many runs were driven."""
+    return asyncio.run(Worker(engine, **options).run(until_idle=True))
+
+
+# -- submitting --------------------------------------------------------------------------------------------------------
+
+
+def test_a_submitted_run_is_driven_by_a_worker(opened: Callable[..., Engine]) -> None:
+    """Nobody drives it before; then it ends as it would have here, verifies and replays, and is out of the queue."""
+    host, other = opened(), opened()
+    result = host.submit("Pay it back", ["it is paid"], [("order.txt", "O-1")], metadata={"team": "a"})
+    assert (result.status, result.state) == ("running", "Planning")
+    assert not host.journal.store.leases.is_driven(1)
+    assert work(other) == 1
+    found = host.result(result.run_id)
+    assert found.state == "Done" and found.answer == "Paid." and CALLS.count(result.run_id) == 1
+    assert host.journal.runs(metadata={"team": "a"})[0].run_id == result.run_id
+    assert host.journal.verify() == [] and replay(host.journal, result.run_id).identical
+    assert rows_of(host) == [] and work(other) == 0
+
+
+def test_a_key_is_submitted_once(opened: Callable[..., Engine]) -> None:
+    """The same start again is the same run, before and after its end; another start is refused."""
+    host = opened()
+    first = host.submit("Pay", key="m-1")
+    assert host.submit("Pay", key="m-1").run_id == first.run_id
+    with pytest.raises(KeyConflict):
+        host.submit("Pay twice", key="m-1")
+    assert work(host) == 1
+    again = host.submit("Pay", key="m-1")
+    assert again.run_id == first.run_id and again.state == "Done"
+    assert len(host.journal.runs()) == 1 and rows_of(host) == []
+
+
+def test_what_a_worker_could_not_have_is_refused(opened: Callable[..., Engine]) -> None:
+    """Connections and deps are never written; nothing is."""
+    host = opened()
+    for given in (
+        {"connections": {"db": object()}},
+        {"deps": object()},
+        {"not_before": 7},
+        {"limits": {"nope": 1}},
+    ):
+        with pytest.raises(UsageError):
+            host.submit("Pay", **given)
+    assert host.journal.runs() == []
+
+
+def test_not_before_is_kept(opened: Callable[..., Engine]) -> None:
+    """Nobody claims it earlier; one that is due is driven, whatever its time zone."""
+    host = opened()
+    late = host.submit("Late", not_before=datetime.now(UTC) + timedelta(hours=2))
+    due = host.submit("Due", not_before=datetime.now(UTC) - timedelta(hours=2))
+    assert work(host) == 1
+    assert host.result(due.run_id).state == "Done" and host.result(late.run_id).state == "Planning"
+    assert [row.run_id for row in rows_of(host)] == [late.run_id]
+    queue_of(host).release(host.journal.run(late.run_id).run)
+    assert work(host) == 1 and host.result(late.run_id).state == "Done"
+
+
+def test_it_is_submitted_on_an_event_loop(opened: Callable[..., Engine]) -> None:
+    """As it is elsewhere."""
+    host = opened()
+
+    async def both() -> int:
+        await host.asubmit("Pay")
+        return await Worker(host).run(until_idle=True)
+
+    assert asyncio.run(both()) == 1
+
+
+# -- claiming ----------------------------------------------------------------------------------------------------------
+
+
+def test_no_run_is_claimed_twice(opened: Callable[..., Engine]) -> None:
+    """Eight claim at the same time, over connections of their own; together they get every run once, the oldest first."""
+    hosts = [opened() for _ in range(8)]
+    for number in range(60):
+        hosts[0].submit(f"Run {number}")
+    ready = threading.Barrier(8)
+
+    def claim(host: Engine) -> list[int]:
+        ready.wait()
+        found: list[int] = []
+        while claims := queue_of(host).claim(3, "w", 60.0):
+            assert [item.run for item in claims] == sorted(item.run for item in claims)
+            found += [item.run for item in claims]
+        return found
+
+    with ThreadPoolExecutor(8) as pool:
+        taken = [run for runs in pool.map(claim, hosts) for run in runs]
+    assert sorted(taken) == list(range(1, 61))
+    assert queue_of(hosts[0]).claim(1, "w", 60.0) == []
+
+
+def test_workers_share_the_runs(opened: Callable[..., Engine]) -> None:
+    """Several at once, each with several runs: every run is driven once."""
+    host = opened()
+    ids = {host.submit(f"Run {number}").run_id for number in range(30)}
+
+    async def together() -> list[int]:
+        return await asyncio.gather(*(Worker(opened(), concurrency=4).run(until_idle=True) for _ in range(3)))
+
+    driven = asyncio.run(together())
+    assert sum(driven) == 30, driven
+    assert {row.run_id for row in host.journal.runs(state="Done")} == ids
+    assert all(CALLS.count(run_id) == 1 for run_id in ids)
+    assert host.journal.verify() == []
+
+
+def test_a_run_that_is_driven_is_left_to_its_driver(opened: Callable[..., Engine]) -> None:
+    """It counts as no attempt, and comes up when the lease of its driver runs out."""
+    host, other = opened(), opened(lease_s=0.3)
+    run_id = host.submit("Pay").run_id
+    fence = other.journal.store.leases.acquire(1)
+    driver = Worker(host)
+    (claim,) = queue_of(host).claim(1, "w", 30.0)
+    assert asyncio.run(driver._take_up(claim)) is False
+    (row,) = rows_of(host)
+    assert row.attempts == 0 and row.reason == "driven by another"
+    ahead = (row.ready_at or 0) - queue_of(host).now_us()
+    assert -50_000 < ahead <= 400_000
+    other.journal.store.leases.release(1, fence)
+    assert work(host) == 1 and host.result(run_id).state == "Done"
+
+
+# -- waiting for a person ----------------------------------------------------------------------------------------------
+
+ASKED = Policy(approvals=("shop.pay",))
+
+
+def test_a_run_that_waits_is_taken_up_with_its_answer(opened: Callable[..., Engine]) -> None:
+    """Until then it is looked at rarely; the answer alone wakes a worker."""
+    host = opened(policy=ASKED)
+    run_id = host.submit("Pay").run_id
+    assert work(host) == 1
+    (row,) = rows_of(host)
+    assert row.reason == "waits" and (row.ready_at or 0) > queue_of(host).now_us() + 3_000_000_000
+    assert work(host) == 0 and run_id not in CALLS
+    (waiting,) = host.waiting()
+    assert waiting.waiting_for is not None
+    host.answer(run_id, question=waiting.waiting_for.id, answer={"approve": True}, actor="Dana")
+    assert work(host) == 1
+    assert host.result(run_id).state == "Done" and CALLS.count(run_id) == 1
+
+
+def test_a_worker_that_listens_is_woken_by_the_answer(
+    opened: Callable[..., Engine], monkeypatch: Any
+) -> None:
+    """Within a moment, not with its next look; on a file the look is soon."""
+    monkeypatch.setattr(worker, "LOOK_S", 0.2)
+    host, other = opened(policy=ASKED), opened(policy=ASKED)
+
+    async def both() -> None:
+        drives = Worker(other)
+        task = asyncio.create_task(drives.run())
+        run_id = (await host.asubmit("Pay")).run_id
+        while not (found := await host.awaiting()):
+            await asyncio.sleep(0.02)
+        assert found[0].waiting_for is not None
+        await host.aanswer(run_id, question=found[0].waiting_for.id, answer={"approve": True})
+        while (await host.aresult(run_id)).state != "Done":
+            await asyncio.sleep(0.02)
+        drives.drain()
+        assert await task == 2
+
+    asyncio.run(asyncio.wait_for(both(), 30))
+
+
+def test_a_question_that_is_overdue_is_declined(opened: Callable[..., Engine]) -> None:
+    """The run comes up by itself when its question counts as declined."""
+    host = opened(policy=ASKED, limits=Limits(elicitation_timeout_s=0.2, max_steps=2))
+    run_id = host.submit("Pay").run_id
+    assert work(host) >= 2
+    assert host.result(run_id).status in ("done", "failed") and run_id not in CALLS
+
+
+# -- what cannot go on -------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_ends_by_other_hands_leaves_the_queue(opened: Callable[..., Engine]) -> None:
+    """Cancelled, or resumed by its host."""
+    host = opened()
+    one, two = host.submit("Pay").run_id, host.submit("Pay").run_id
+    assert host.cancel(one).reason == "cancelled"
+    assert host.resume(two).state == "Done"
+    assert rows_of(host) == []
+    assert work(host) == 0 and CALLS.count(two) == 1
+
+
+def test_a_run_that_was_changed_is_held_back_at_once(opened: Callable[..., Engine]) -> None:
+    """With the reason; a worker that accepts the change takes it up once it is released."""
+    host = opened()
+    run_id = host.submit("Pay").run_id
+    for event in host.resume_stream(run_id):
+        if event.kind == "transition" and event.seq == 3:
+            break
+    other = opened(policy=ASKED)
+    assert work(other) == 0
+    (row,) = rows_of(host)
+    assert row.ready_at is None and row.reason == "RunChanged after row 3" and row.worker is not None
+    assert work(other) == 0, "nobody claims it"
+    queue_of(host).release(1)
+    accepting = Worker(other, options=lambda row: {"accept_changes": True})
+    assert asyncio.run(accepting.run(until_idle=True)) == 1
+    assert host.result(run_id).status == "waiting", "by the policy that it was accepted with"
+
+
+def test_a_host_that_raises_is_tried_again_and_then_held_back(
+    opened: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So many times at one row, each time later; the reason stands in the queue, and the other runs go on."""
+    monkeypatch.setattr(worker, "BACK_OFF_S", (0.01,))
+    monkeypatch.setattr(worker, "LOOK_S", 0.05)
+    tried: list[int] = []
+
+    def options(row: Any) -> Any:
+        tried.append(row.run)
+        if row.run == 1:
+            raise ConnectionError("db.internal: secret of a customer")
+        return {}
+
+    host = opened()
+    bad, good = host.submit("Bad").run_id, host.submit("Good").run_id
+    assert work(host, options=options, attempts=3) == 1
+    assert tried.count(1) == 3 and tried.count(2) == 1
+    (row,) = rows_of(host)
+    assert row.run_id == bad and row.ready_at is None
+    assert row.reason == (
+        "given up: 3 times taken up before its first row without getting further, at last: ConnectionError before its"
+        " first row"
+    )
+    assert host.result(good).state == "Done" and host.result(bad).state == "Planning"
+
+
+@pytest.mark.parametrize(
+    "given", [{"attempts": 0}, {"concurrency": True}, {"concurrency": 1001}, {"attempts": "3"}]
+)
+def test_numbers_out_of_range_are_refused(given: dict[str, Any], opened: Callable[..., Engine]) -> None:
+    """Before anything is claimed."""
+    with pytest.raises(UsageError, match="expected a whole number from 1 to 1000"):
+        Worker(opened(), **given)
+
+
+# -- real processes ----------------------------------------------------------------------------------------------------
+
+
+def start_worker(folder: Path, place: str, *options: str, **environment: str) -> subprocess.Popen[bytes]:
+    """Start ``paor worker`` with the app of this module."""
+    (folder / "worker_app.py").write_text(APP, encoding="utf-8")
+    return subprocess.Popen(
+        [*PROGRAM, "worker", "--app", "worker_app:engine", "--journal", place, *options],
+        cwd=folder,
+        env={**os.environ, "PAID": str(folder / "paid"), "PYTHONPATH": str(folder), **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def paid(folder: Path) -> list[str]:
+    """Return the orders that were paid."""
+    file = folder / "paid"
+    return file.read_text().split() if file.exists() else []
+
+
+def test_workers_that_are_killed_lose_and_double_nothing(
+    opened: Callable[..., Engine], place: str, tmp_path: Path
+) -> None:
+    """Three at a time, one killed again and again: every run ends once, every once tool was called once or is in doubt."""
+    host = opened()
+    ids = [host.submit(f"Run {number}").run_id for number in range(24)]
+    workers = [start_worker(tmp_path, place, "--quiet", LOOK_S="0.05") for _ in range(3)]
+    try:
+        for turn in range(4):
+            time.sleep(1.0)
+            workers[turn % 3].kill()
+            workers[turn % 3].communicate()
+            workers[turn % 3] = start_worker(tmp_path, place, "--quiet", LOOK_S="0.05")
+        end = time.monotonic() + 120
+        while time.monotonic() < end and len(ended := _ended(host)) < len(ids):
+            for row in rows_of(host):  # what a lost worker had claimed, before its lease runs out
+                if row.reason is None:
+                    queue_of(host).release(host.journal.run(row.run_id).run)
+            time.sleep(0.3)
+        assert len(ended) == len(ids), [host.result(run_id) for run_id in ids if run_id not in ended]
+    finally:
+        for each in workers:
+            each.terminate()
+        codes = [(each.communicate(timeout=60), each.returncode)[1] for each in workers]
+    assert codes == [0, 0, 0]
+    doubtful = {row.run_id for row in host.journal.runs(status="waiting")}
+    found = paid(tmp_path)
+    assert len(found) == len(set(found)), "paid twice"
+    assert set(found) >= set(ids) - doubtful and len(doubtful) <= 4
+    assert host.journal.verify() == []
+    assert all(replay(host.journal, run_id).identical for run_id in ids)
+
+
+def _ended(host: Engine) -> set[str]:
+    """Return the runs that have ended, or wait for a person to say what came of a call that nobody knows of."""
+    return {row.run_id for row in host.journal.runs() if row.status != "running"}
+
+
+def test_a_worker_drains_on_sigterm(opened: Callable[..., Engine], place: str, tmp_path: Path) -> None:
+    """It ends the call that it is in, gives the run back at once, and exits with 0; another one goes on with it."""
+    host = opened()
+    run_id = host.submit("Pay").run_id
+    first = start_worker(tmp_path, place, LOOK_S="1.5")
+    while host.journal.run(run_id).state != "Executing":
+        time.sleep(0.02)
+    first.send_signal(signal.SIGTERM)
+    out, told = first.communicate(timeout=60)
+    assert first.returncode == 0 and b"draining" in told and out == b"", told
+    row = host.journal.run(run_id)
+    assert row.status == "running" and row.state in ("Observing", "Reviewing"), "left after its call"
+    assert not host.journal.store.leases.is_driven(row.run)
+    (queued,) = rows_of(host)
+    assert queued.reason == "left" and (queued.ready_at or 0) <= queue_of(host).now_us()
+    second = start_worker(tmp_path, place, "--until-idle", "--json")
+    out, told = second.communicate(timeout=60)
+    assert second.returncode == 0 and json.loads(out)["driven"] == 1
+    assert host.result(run_id).state == "Done" and paid(tmp_path) == [run_id]
+
+
+def test_a_run_that_kills_its_workers_is_held_back(
+    opened: Callable[..., Engine], place: str, tmp_path: Path
+) -> None:
+    """After so many attempts at the same row; the reason stands in the queue, and a release has it tried again."""
+    host = opened()
+    run_id = host.submit("Pay").run_id
+    for _ in range(4):
+        _ready_now(host)
+        process = start_worker(tmp_path, place, "--until-idle", "--quiet", "--attempts", "2", poison="1")
+        process.communicate(timeout=60)
+    assert process.returncode == 0, "the last one did not touch it"
+    (row,) = rows_of(host)
+    assert row.ready_at is None and row.reason is not None and "given up: 2 times" in row.reason
+    queue_of(host).release(1)
+    healthy = start_worker(tmp_path, place, "--until-idle", "--quiet")
+    healthy.communicate(timeout=60)
+    assert host.result(run_id).state == "Done" and paid(tmp_path) == [run_id]
+
+
+def _ready_now(host: Engine) -> None:
+    """Have what a lost worker had claimed come up at once, as its lease would; the attempts count on."""
+    backend = host.journal.store.backend
+    backend.execute("UPDATE queue SET ready_at = 1 WHERE ready_at IS NOT NULL", ())
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--concurrency", "0"], "--concurrency"),
+        (["--attempts", "x"], "--attempts"),
+        (["--app", "no_such_module:engine"], "no_such_module"),
+        (["--journal", "postgresql://u:secret@127.0.0.1:1/x"], "cannot be reached"),
+        (["--journal", "postgresql://u:secret@127.0.0.1:1/x?schema=A B"], "schema"),
+    ],
+)
+def test_bad_input_is_one_line(words: list[str], told: str, tmp_path: Path) -> None:
+    """And the exit code 2; a password is in no message."""
+    (tmp_path / "worker_app.py").write_text(APP, encoding="utf-8")
+    start = ["--app", "worker_app:engine"] if "--app" not in words else []
+    done = subprocess.run(
+        [*PROGRAM, "worker", *start, *words, "--until-idle"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "PAOR_BUSY_TIMEOUT_S": "1", "PAID": "x"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr, done
+    assert "secret" not in done.stdout + done.stderr and done.stderr.count("\n") <= 3
