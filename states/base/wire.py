@@ -7,7 +7,7 @@ writes and the journal gives back: a struct that costs a tenth of it to make and
 
 from __future__ import annotations
 
-import threading
+import threading  # pure: only for the lock below
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import msgspec
@@ -127,7 +127,7 @@ def _decode_embedded(kind: type, value: object) -> Any:
 _ENCODER = msgspec.json.Encoder(enc_hook=_encode_embedded)
 
 _DECODERS: dict[type, Any] = {}
-_MAKING = threading.Lock()
+_MAKING = threading.Lock()  # pure: what is made is the same, whoever makes it
 
 
 def decoder_of(kind: type) -> Any:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..backend import Backend
 from ..leases import now_us
 
-TABLE = """
+QUEUE_TABLE = """
 CREATE TABLE IF NOT EXISTS queue (
   run BIGINT PRIMARY KEY,
   ready_at BIGINT,
@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS queue (
   reason TEXT
 )
 """
-INDEX = "CREATE INDEX IF NOT EXISTS queue_ready ON queue (ready_at, run)"
+QUEUE_INDEX = "CREATE INDEX IF NOT EXISTS queue_ready ON queue (ready_at, run)"
 
 _CLAIM = (
     "UPDATE queue SET ready_at = ?, attempts = attempts + 1, worker = ? WHERE run IN"
@@ -84,8 +84,8 @@ class RunQueue:
     def prepare(self) -> None:
         """Make the table where there is none yet."""
         if not self.is_there():
-            self._backend.execute(TABLE, ())
-            self._backend.execute(INDEX, ())
+            self._backend.execute(QUEUE_TABLE, ())
+            self._backend.execute(QUEUE_INDEX, ())
 
     def prune(self) -> None:
         """Take out the runs that have ended by other hands."""
