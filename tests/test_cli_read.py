@@ -287,6 +287,7 @@ def test_doctor_of_a_sound_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch
         "paor[mcp]",
         "paor[openai]",
         "paor[otel]",
+        "paor[postgres]",
         "paor[test]",
         "paor[web]",
         "paor[workflow]",

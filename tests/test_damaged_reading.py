@@ -121,8 +121,8 @@ def test_a_reader_of_rows_does_not_go_round_in_circles(
     """Pages that were put into each other's place can give an earlier key after a later one."""
     with Journal(GOLDEN, read_only=True) as journal:
         reader = journal.reader
-        found = reader.query
-        monkeypatch.setattr(reader, "query", lambda sql, values: found(sql, (1 << 32, *values[1:])))
+        found = reader.source.query
+        monkeypatch.setattr(reader.source, "query", lambda sql, values: found(sql, (1 << 32, *values[1:])))
         for rows in (reader.iterate_rows(1, 1), reader.iterate_payloads(1, 1)):
             with pytest.raises(JournalDamaged, match="keys are not in order"):
                 for _ in zip(rows, range(9), strict=False):

@@ -28,6 +28,10 @@ OPTIONAL = {
     "paor.fuzz": "fuzz",
     "paor.inspect": "inspect",
     "paor.otel.sdk_spans": "otel",
+    **{
+        f"paor.fsm.journal.postgres.{name}": "postgres"
+        for name in ("backend", "connecting", "listening", "migrations", "search", "source")
+    },
     "paor.fsm.workflow.expressions.ast_builder": "workflow",
     "paor.prompts.clients.http": "openai",
     "paor.tools.documents.docx_report": "documents",
@@ -39,6 +43,7 @@ DEVELOPING = {"dev", "docs"}
 """Extras for those who develop paor; no module of paor imports what they bring."""
 
 USED_BY = {
+    "fsm/journal/postgres/": ("postgres",),
     "fsm/workflow/": ("workflow",),
     "prompts/clients/": ("openai", "anthropic"),
     "prompts/clients/wire/chat_completions.py": ("openai",),
@@ -215,6 +220,7 @@ NEEDS = {
     "run x --model openai:m": "openai",
     "run x --model anthropic:m": "anthropic",
     "tools --mcp ./server.py": "mcp",
+    "runs --journal postgresql://nobody@127.0.0.1:1/x": "postgres",
     "fuzz": "fuzz",
     "inspect": "inspect",
     "mcp": "mcp",

@@ -66,6 +66,9 @@ class Rows:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self.fetchall())
 
+    def close(self) -> None:
+        """Do nothing: all rows are read already."""
+
 
 class Connection:
     """

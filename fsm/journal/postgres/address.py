@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from msgspec import Struct
 
@@ -68,10 +68,11 @@ def read_address(text: str) -> Address:
             f"schema {schema!a:.80}: expected one name of small letters, digits and _, up to 63, not beginning with pg_"
         )
     rest = [(name, value) for name, value in options if name != "schema"]
-    conninfo = urlunsplit(parts._replace(query=urlencode(rest), fragment=""))
+    query = urlencode(rest)
+    conninfo = f"{parts.scheme}://{parts.netloc}{parts.path}{f'?{query}' if query else ''}"
     user = f"{parts.username}@" if parts.username else ""
     kept = urlencode([(name, value) for name, value in options if name in _SHOWN])
     host = f"[{host}]" if ":" in host else host
-    shown = urlunsplit((parts.scheme, f"{user}{host}{port}", parts.path, kept, ""))
+    shown = f"{parts.scheme}://{user}{host}{port}{parts.path}{f'?{kept}' if kept else ''}"
     name = f"{parts.path.lstrip('/') or 'postgresql'}.{schema}"
     return Address(text, shown, name, conninfo, schema)

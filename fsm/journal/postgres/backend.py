@@ -11,14 +11,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, NoReturn, TypeVar
 
-from ....states.base.errors import JournalError, LeaseLost, UsageError
+import orjson
+
+from ....states.base.errors import JournalBusy, JournalError, LeaseLost, UsageError
 from ..backend import Durability, Entry, SqlConnection, Values
 from ..payloads import Payload, encode_text
 from ..record import COLUMNS
 from .address import Address, read_address
-from .connecting import PostgresConnection, arguments, is_lost, ours, prepare, psycopg, translate_errors
+from .connecting import (
+    PostgresConnection,
+    arguments,
+    is_lost,
+    ours,
+    prepare,
+    psycopg,
+    statement_ms,
+    translate_errors,
+)
 from .listening import Listener
 from .migrations import journal_id
 from .source import JournalPool, PostgresSource
@@ -83,6 +95,7 @@ class PostgresBackend(PostgresSource):
         address = read_address(given)
         self._durability, self._read_only = durability, read_only
         self._within = self._closed = False
+        self._statement_ms = statement_ms(busy_timeout_s, read_only=read_only)
         with translate_errors(address.shown):
             connection = _connect(address, durability, timeout_s=busy_timeout_s, read_only=read_only)
             try:
@@ -281,10 +294,33 @@ class PostgresBackend(PostgresSource):
         """Do nothing: PostgreSQL overwrites nothing in place; `scrub` removes the old versions of rows."""
 
     def scrub(self) -> bool:
-        """Remove the old versions of rows that were erased; write-ahead logs and backups are the database's own."""
+        """
+        Write the tables anew that held erased texts; write-ahead logs and backups are the database's own.
+
+        Raises:
+            JournalBusy: This role may not.
+        """
         with self.lock, translate_errors(self.path):
-            self.connection.execute("VACUUM payloads, documents, specs")
-            self.connection.execute("DELETE FROM unscrubbed")
+            told: list[str] = []
+            notice = self.connection.raw.add_notice_handler
+            notice(keep := lambda diagnostic: told.append(diagnostic.message_primary or ""))
+            try:
+                self.connection.execute("SET statement_timeout = 0")
+                self.connection.execute("VACUUM (FULL) payloads, documents, specs")
+                if told:  # skipping a table is no error of the database's
+                    raise JournalBusy(
+                        f"{self.path}: the erasure is recorded, but old copies still stand in its tables, which only their owner"
+                        f" may write anew ({told[0]}); run paor erase --finish with the owner's address"
+                    )
+                self.connection.execute("DELETE FROM unscrubbed")
+            except psycopg.errors.LockNotAvailable:
+                return False
+            finally:
+                self.connection.raw.remove_notice_handler(keep)
+                if not self.connection.lost:
+                    self.connection.execute(
+                        "SELECT set_config('statement_timeout', ?, false)", (self._statement_ms,)
+                    )
         return True
 
     # -- the rest ------------------------------------------------------------------------------------------------------
@@ -298,7 +334,8 @@ class PostgresBackend(PostgresSource):
                 with connection.raw.cursor(name="answer") as cursor:
                     cursor.execute(sql.rstrip().removesuffix(";"))
                     names = [column.name for column in cursor.description or ()]
-                    yield names, (row for rows in iter(lambda: cursor.fetchmany(batch), []) for row in rows)
+                    batches = iter(lambda: cursor.fetchmany(batch), [])
+                    yield names, (tuple(map(_shown, row)) for rows in batches for row in rows)
             except psycopg.Error as error:
                 if is_lost(error):
                     raise ours(error, self.path) from None
@@ -335,6 +372,15 @@ def _connect(
         raw.close()
         raise
     return PostgresConnection(raw)
+
+
+def _shown(value: Any) -> Any:
+    """Return a value of any type as one that SQLite has, too."""
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%S")
+    if value is None or isinstance(value, str | bytes | int | float):
+        return value
+    return orjson.dumps(value, default=str).decode() if isinstance(value, dict | list) else str(value)
 
 
 def _lines(entry: Entry) -> list[Entry]:

@@ -36,6 +36,11 @@ STATEMENT_S = 30.0
 _PASSING = re.compile("starting up|shutting down|recovery|too many|connection slots|terminating connection")
 """What a server says that takes connections again later."""
 
+_REFUSED = re.compile(
+    "SSL|certificate|invalid (URI|connection)|could not translate host name|no password supplied"
+)
+"""What is said before a server was asked, and will be said again."""
+
 _TEXT = re.compile(r"('(?:[^']|'')*')")
 
 
@@ -67,6 +72,11 @@ def arguments(timeout_s: float) -> dict[str, Any]:
     }
 
 
+def statement_ms(timeout_s: float, *, read_only: bool) -> str:
+    """Return how long a statement may take, as PostgreSQL is told: reading in bulk as long as it needs."""
+    return "0" if read_only else str(max(1, round(timeout_s * 1000)) + round(STATEMENT_S * 1000))
+
+
 def prepare(
     raw: psycopg.Connection[Any],
     address: Address,
@@ -92,7 +102,7 @@ def prepare(
         "lock_timeout": str(lock_ms),
         # whoever stops within a transaction does not keep all others out
         "idle_in_transaction_session_timeout": str(max(60_000, lock_ms)),
-        "statement_timeout": str(0 if read_only else lock_ms + round(STATEMENT_S * 1000)),
+        "statement_timeout": statement_ms(timeout_s, read_only=read_only),
         "default_transaction_read_only": "on" if read_only else "off",
         "timezone": "UTC",
     }
@@ -158,14 +168,17 @@ def is_lost(error: BaseException) -> bool:
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) or error.sqlstate is not None:
         return False
     # a server that refuses a connection is there; its reasons have no codes
-    return "FATAL:" not in str(error) or _PASSING.search(str(error)) is not None
+    text = str(error)
+    return _PASSING.search(text) is not None if "FATAL:" in text else _REFUSED.search(text) is None
 
 
 def ours(error: psycopg.Error, shown: str) -> JournalError:
     """Return *error* as one of ours: one line that names the journal and what to do."""
     text = _line(error)
-    if "FATAL:" in str(error) and not is_lost(error):
+    if error.sqlstate is None and "FATAL:" in str(error) and not is_lost(error):
         return NotAJournal(f"{shown}: cannot be opened ({text.partition('FATAL:')[2].strip()})")
+    if error.sqlstate is None and _REFUSED.search(str(error)):
+        return NotAJournal(f"{shown}: cannot be opened ({text.partition('failed: ')[2] or text})")
     if is_lost(error):
         return JournalBusy(
             f"{shown}: the server cannot be reached ({text}); what was committed is intact, try again or resume"

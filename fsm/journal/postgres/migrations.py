@@ -47,8 +47,9 @@ def journal_id(connection: PostgresConnection, address: Address, *, read_only: b
 
 def _found(connection: PostgresConnection, address: Address) -> tuple[str, int] | None:
     """Return id and version of a journal, None without one."""
-    there = connection.execute("SELECT to_regclass(?) IS NOT NULL", (f"{address.schema}.journal",)).fetchone()
-    if not (there and there[0]):
+    # asked of the catalog's tables: a name that is looked up by itself may be answered from before a lock was waited for
+    there = "SELECT 1 FROM pg_class JOIN pg_namespace AS n ON n.oid = relnamespace WHERE nspname = ? AND relname = 'journal'"
+    if connection.execute(there, (address.schema,)).fetchone() is None:
         return None
     row = connection.execute("SELECT id, version FROM journal").fetchone()
     return (row[0], row[1]) if row is not None else None
@@ -61,8 +62,10 @@ def _make(connection: PostgresConnection, address: Address) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(?)", (MAKING,))
         if _found(connection, address) is not None:
             return
-        there = connection.execute("SELECT to_regnamespace(?) IS NOT NULL", (address.schema,)).fetchone()
-        if not (there and there[0]):  # asked for first: a role that may not make one can be given one
+        there = "SELECT 1 FROM pg_namespace WHERE nspname = ?"
+        if (
+            connection.execute(there, (address.schema,)).fetchone() is None
+        ):  # asked for first: a role that may not make one can be given one
             raw.execute(SQL("CREATE SCHEMA {}").format(Identifier(address.schema)))
         script = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
         raw.execute(script.encode())

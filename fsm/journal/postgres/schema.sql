@@ -159,7 +159,7 @@ CREATE VIEW v_runs AS
 
 CREATE VIEW v_steps AS
   SELECT run_id, seq, to_timestamp(at / 1000000) AS at, "trigger", source, dest, step, action,
-         request::json ->> 'kind' AS request, outcome::json ->> 'kind' AS outcome, guards, time_us, encode(hash, 'hex') AS hash
+         request::json ->> 'kind' AS request, outcome::json ->> 'kind' AS outcome, guards, time_us, upper(encode(hash, 'hex')) AS hash
   FROM transitions JOIN specs ON specs.run = transitions.run;
 
 CREATE VIEW v_actions AS
