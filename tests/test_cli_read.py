@@ -428,6 +428,7 @@ def test_every_command_has_help_with_an_example_and_the_common_options(shell: Sh
         "run",
         "resume",
         "recover",
+        "worker",
         "cancel",
         "fork",
         "runs",
