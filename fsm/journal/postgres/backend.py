@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
 import orjson
@@ -37,38 +38,40 @@ from .source import JournalPool, PostgresSource
 
 _T = TypeVar("_T")
 
-_KINDS = {"run": "bigint", "seq": "bigint", "prev_hash": "bytea", "hash": "bytea"} | dict.fromkeys(
-    ("at", "step", "action", "retries", "tokens_in", "tokens_out", "cost_micro", "time_us"), "bigint"
-)
 _ROW = ("id", *COLUMNS)
 _PAYLOAD = ("id", "run", "n", "media_type", "digest", "salt", "body", "is_text")
 _DOCUMENT = ("id", "run", "number", "label", "position", "name", "mime", "bytes", "digest", "payload")
 
 
-def _given(columns: Sequence[str], kinds: dict[str, str]) -> str:
-    """Return rows that are given as one array a column, each with its driver's token, as far as that is held."""
-    names = ", ".join(f'"{name}"' for name in columns)
-    arrays = ", ".join(f"?::{kinds.get(name, 'text')}[]" for name in (*columns, "fence"))
-    return f"SELECT {names} FROM unnest({arrays}) AS given ({names}, fence) JOIN held USING (run, fence)"
+@lru_cache(maxsize=256)
+def append_statement(rows: int, payloads: int, documents: int) -> str:
+    """
+    Return the one statement that writes what an entry brings, as far as its driver still holds the lease.
+
+    The lease is locked against being taken over until the transaction ends. What it returns is the lease; where that was taken
+    over, nothing, and nothing is written. Most entries have one of a few shapes, so that the statement is prepared once.
+    """
+    parts = (
+        ("transitions", _ROW, rows),
+        ("payloads", _PAYLOAD, payloads),
+        ("documents", _DOCUMENT, documents),
+    )
+    written = "".join(
+        f", of_{table} AS (INSERT INTO {table} ({_names(columns)}) SELECT given.* FROM held, (VALUES"
+        f" {', '.join([_places(columns)] * count)}) AS given)"
+        for table, columns, count in parts
+        if count
+    )
+    return f"WITH held AS (SELECT cancel FROM leases WHERE run = ? AND fence = ? FOR SHARE){written} SELECT cancel FROM held"
 
 
-_FENCE = {"id": "bigint", "run": "bigint", "fence": "bigint"}
-APPEND = f"""
-WITH held AS (
-  SELECT run, fence, cancel FROM leases JOIN unnest(?::bigint[], ?::bigint[]) AS driver (run, fence) USING (run, fence)
-  ORDER BY run FOR SHARE OF leases
-), of_rows AS (
-  INSERT INTO transitions ({", ".join(f'"{name}"' for name in _ROW)}) {_given(_ROW, _KINDS | _FENCE)}
-), of_payloads AS (
-  INSERT INTO payloads ({", ".join(_PAYLOAD)})
-  {_given(_PAYLOAD, _FENCE | {"n": "bigint", "digest": "bytea", "salt": "bytea", "body": "bytea", "is_text": "boolean"})}
-), of_documents AS (
-  INSERT INTO documents ({", ".join(_DOCUMENT)})
-  {_given(_DOCUMENT, _FENCE | {"number": "bigint", "position": "bigint", "bytes": "bigint", "payload": "bigint"})}
-)
-SELECT run, fence, cancel FROM held
-"""
-"""All that is written together; a run whose lease was taken over is not in what it returns, and nothing of it is written."""
+def _names(columns: Sequence[str]) -> str:
+    return ", ".join(f'"{name}"' for name in columns)
+
+
+def _places(columns: Sequence[str]) -> str:
+    return f"({', '.join('?' * len(columns))})"
+
 
 _INSERT_PAYLOAD = f"INSERT INTO payloads ({', '.join(_PAYLOAD)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -211,40 +214,17 @@ class PostgresBackend(PostgresSource):
                 raise
 
     def _append(self, entries: list[Entry]) -> None:
-        lines = [line for entry in entries for line in _lines(entry)]
-        drivers = {(line.row[0], line.fence) for line in lines}
-        values = (
-            *_columns([(run, fence) for run, fence in drivers], 2),
-            *_columns([(_key(line, line.row[1]), *line.row, line.fence) for line in lines], len(_ROW) + 1),
-            *_columns(
-                [
-                    (*_payload_values(line.row[0], payload), line.fence)
-                    for line in lines
-                    for payload in line.payloads
-                ],
-                len(_PAYLOAD) + 1,
-            ),
-            *_columns(
-                [
-                    (_key(line, item[0]), line.row[0], *item, line.fence)
-                    for line in lines
-                    for item in line.documents
-                ],
-                len(_DOCUMENT) + 1,
-            ),
-        )
-        held = {
-            (run, fence): cancel for run, fence, cancel in self.connection.execute(APPEND, values).fetchall()
-        }
-        for line in lines:
-            place = (line.row[0], line.fence)
-            line.error = None  # of a try with others
-            line.cancelled = bool(held.get(place))
-            if place not in held:
-                line.error = LeaseLost(
-                    "run {}, row {}: another driver has taken the run over;"
-                    " this one stopped before its next effect".format(*line.place)
-                )
+        if len(entries) == 1:
+            _note(entries[0], self.connection.execute(*_written(entries[0])).fetchone())
+            return
+        # in the order of their runs, as whoever renews leases takes them: nobody waits for somebody who waits for him
+        ordered = sorted(entries, key=lambda entry: entry.place)
+        with self.connection.raw.pipeline():
+            self.connection.execute("BEGIN")
+            answers = [self.connection.execute(*_written(entry)) for entry in ordered]
+            self.connection.execute("COMMIT")
+        for entry, answer in zip(ordered, answers, strict=True):
+            _note(entry, answer.fetchone())
 
     def _stands(self, entry: Entry) -> bool:
         """Return whether a row is in the journal already, just as it was to be written; then it is done."""
@@ -410,6 +390,23 @@ def _payload_values(run: int, payload: Payload) -> tuple[Any, ...]:
     )
 
 
-def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
-    """Return rows as a list for each column."""
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
+def _written(entry: Entry) -> tuple[str, Values]:
+    """Return the statement that writes an entry, and its values."""
+    lines, run = _lines(entry), entry.row[0]
+    rows = [(_key(line, line.row[1]), *line.row) for line in lines]
+    payloads = [_payload_values(run, payload) for line in lines for payload in line.payloads]
+    documents = [(_key(line, item[0]), run, *item) for line in lines for item in line.documents]
+    values = (value for part in (rows, payloads, documents) for row in part for value in row)
+    return append_statement(len(rows), len(payloads), len(documents)), (run, entry.fence, *values)
+
+
+def _note(entry: Entry, lease: Any) -> None:
+    """Note what became of an entry, given the lease that it was written under; None when that was taken over."""
+    entry.error = None  # of a try with others
+    if lease is None:
+        entry.error = LeaseLost(
+            "run {}, row {}: another driver has taken the run over;"
+            " this one stopped before its next effect".format(*entry.place)
+        )
+        return
+    entry.cancelled = bool(lease[0])

@@ -24,6 +24,8 @@ try:
     from psycopg import errors
     from psycopg.adapt import Loader
     from psycopg.sql import SQL, Identifier
+    from psycopg.types.numeric import Int8BinaryDumper
+    from psycopg.types.string import BytesBinaryDumper
     from psycopg_pool import ConnectionPool
 except ImportError:
     raise MissingExtra('a journal in PostgreSQL needs psycopg: pip install "paor[postgres]"') from None
@@ -107,6 +109,10 @@ def prepare(
         "timezone": "UTC",
     }
     raw.adapters.register_loader("numeric", _Number)
+    raw.adapters.register_dumper(
+        int, Int8BinaryDumper
+    )  # one type for all, so that a statement is prepared once
+    raw.adapters.register_dumper(bytes, BytesBinaryDumper)
     raw.execute(
         "SELECT " + ", ".join(["set_config(%s, %s, false)"] * len(settings)),
         [part for setting in settings.items() for part in setting],
