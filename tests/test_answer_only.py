@@ -29,6 +29,7 @@ from paor import (
 from paor.errors import (
     AlreadyAnswered,
     AnswerNeeded,
+    EffectUnknown,
     InvalidAnswer,
     LeaseHeld,
     RunChanged,
@@ -330,4 +331,58 @@ def test_an_overdue_question_can_still_be_answered(tmp_path: Path, other: Any) -
     with World(tmp_path, [*CALL, STOP, SUCCESS], [pay], policy=ASKS, limits=limits) as world:
         question = asked(world.run())
         answer_run(other(), world.run_id, question=question.id, answer={"approve": True})
+        assert world.engine.resume(world.run_id).state == "Done"
+
+
+@tool("bank.pay", effect="once")
+def once_in_doubt(to: str, amount: int, note: str = "thanks") -> str:
+    """Pay."""
+    PAID.append(to)
+    if len(PAID) == 1:
+        raise EffectUnknown("the connection was lost")
+    if len(PAID) == 2:
+        raise KeyboardInterrupt  # its process is lost in the call
+    return "paid"
+
+
+PAID: list[str] = []
+
+
+def test_a_retry_is_done_by_whoever_takes_the_run_up_first_and_by_nobody_after(
+    tmp_path: Path, other: Any
+) -> None:
+    """The first driver after the answer makes the call; one that comes after it may not know what came of it."""
+    PAID.clear()
+    with World(tmp_path, [*CALL, STOP, SUCCESS], [once_in_doubt]) as world:
+        question = asked(world.run())
+        assert question.kind == "in_doubt" and len(PAID) == 1
+        answer_run(other(), world.run_id, question=question.id, outcome="retry")
+        with pytest.raises(KeyboardInterrupt):
+            world.engine.resume(world.run_id)
+        assert len(PAID) == 2, "the first one makes the call"
+        again = asked(world.engine.resume(world.run_id))
+        assert again.kind == "in_doubt" and again.id != question.id and len(PAID) == 2
+        world.engine.answer(world.run_id, question=again.id, outcome="retry")
+        with pytest.raises(AlreadyAnswered):
+            world.engine.answer(world.run_id, question=again.id, outcome="retry")
+        (result,) = world.engine.recover()
+        assert result.state == "Done" and len(PAID) == 3
+        assert world.journal.verify() == [] and replay(world.journal, world.run_id, world.engine).identical
+
+
+def test_an_answer_to_a_question_of_a_once_call_lets_it_go_on_elsewhere(tmp_path: Path, other: Any) -> None:
+    """It asked before it did anything, and nobody has called it since."""
+
+    @tool("bank.pay", effect="once")
+    def ask_first(to: str, amount: int, context: ToolContext, note: str = "thanks") -> str:
+        """Pay."""
+        if context.resumption is None:
+            raise AnswerNeeded("Really?", OK)
+        return "paid"
+
+    with World(tmp_path, [*CALL, STOP, SUCCESS], [ask_first]) as world:
+        question = asked(world.run())
+        answer_run(
+            other(), world.run_id, question=question.id, answer={"action": "accept", "content": {"ok": True}}
+        )
         assert world.engine.resume(world.run_id).state == "Done"

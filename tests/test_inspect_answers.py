@@ -259,8 +259,8 @@ def test_a_run_goes_on_even_if_others_look_at_it_first(tmp_path: Path) -> None:
         held: list[int] = []
         release = leases.release
 
-        def release_and_take(run: int, fence: int) -> None:
-            release(run, fence)
+        def release_and_take(run: int, fence: int, *, answered: int | None = None) -> None:
+            release(run, fence, answered=answered)
             if not held:
                 held.append(leases.acquire(number))
                 threading.Timer(0.5, release, (number, held[0])).start()

@@ -287,6 +287,27 @@ def test_a_server_that_stays_away_stops_the_run_and_a_resume_goes_on(
         assert journal.verify() == [] and replay(journal, run_id).identical
 
 
+def test_leases_are_renewed_again_after_the_server_was_away(crashing: PostgresServer) -> None:
+    """For longer than they last, while a call goes on: nobody takes the run, and its driver goes on with it."""
+    with Journal(crashing.url(), lease_s=0.9, busy_timeout_s=0.2) as journal:
+        run = journal.run(WORLDS[0].play(journal)).run
+        fence = journal.store.leases.acquire(run)
+        crashing.stop()
+        time.sleep(1.2)
+        crashing.start()
+        deadline = time.monotonic() + 30
+        backend = journal.store.backend
+        while time.monotonic() < deadline:
+            ((until,),) = backend.query(
+                "SELECT lease_until FROM leases WHERE run = ? AND fence = ?", (run, fence)
+            )
+            if until > (backend.now_us() or 0):
+                break
+            time.sleep(0.1)
+        else:
+            raise AssertionError("the lease was never renewed again")
+
+
 @pytest.mark.parametrize("fate", ["written", "lost"])
 def test_what_a_lost_connection_was_writing_is_looked_up(
     fate: str, postgres: PostgresServer, tmp_path: Path

@@ -61,7 +61,7 @@ def answer_run(
     row = journal.run(run_id)
     if row.status != "waiting":
         check_open(journal, row, None, options)
-    drive = runner.take(row.run_id)
+    drive, answered = runner.take(row.run_id), None
     try:
         check_unchanged(runner, drive, accept_changes=False)
         asked = drive.run.waiting_for
@@ -69,9 +69,10 @@ def answer_run(
         assert asked is not None, "an answer to nothing is refused"
         reply = answer_of(asked, answer, outcome, result, reason, actor, own=drive.run.state not in PHASES)
         runner.answered_only(drive, reply)
-        return drive.run.run_id, drive.run.seq - 1
+        answered = drive.run.seq - 1
+        return drive.run.run_id, answered
     finally:
-        runner.release(drive)
+        runner.release(drive, answered=answered)
         runner.queue.release(drive.run.number)  # after the lease: a worker that is woken can take the run up
 
 

@@ -117,6 +117,15 @@ def _begun_in(owner_text: str) -> int | None:
     return row if type(row) is int else None
 
 
+def _answered_in(owner_text: str | None) -> int | None:
+    """Return the row that a free lease says to be an answer which nobody has acted on yet, None for any other lease."""
+    try:
+        row = json.loads(owner_text).get("answered") if owner_text is not None else None
+    except (ValueError, AttributeError):
+        return None
+    return row if type(row) is int else None
+
+
 def current_owner() -> Owner:
     """Return this process; also right after a fork."""
     return _owner(os.getpid())
@@ -181,6 +190,7 @@ class LeaseBook:
         self._held: set[tuple[int, int]] = set()
         self._claims: list[tuple[str, int, int]] = []
         self._unsettled: dict[tuple[int, int], int] = {}
+        self._answered: dict[tuple[int, int], int] = {}
         self._renewer: threading.Thread | None = None
         self._closed = threading.Event()
 
@@ -243,7 +253,8 @@ class LeaseBook:
                     f"run {run_id} is driven by {name_of(owner_text)}; wait for it, cancel it,"
                     f" or try again when its lease of {self.lease_s:g} s has run out"
                 )
-            begun = self._begun(connection, owner_text, run, fence)
+            answered = _answered_in(owner_text)
+            begun = self._begun(connection, owner_text, run, fence) if answered is None else None
             # the new token is in the file before this driver reads a row: what a replaced driver still sends is refused
             connection.execute(
                 "UPDATE leases SET fence = ?, owner = ?, lease_until = ? WHERE run = ?",
@@ -252,6 +263,8 @@ class LeaseBook:
             self._claim(run, fence + 1)
         if begun is not None:
             self._unsettled[run, fence + 1] = begun
+        if answered is not None:
+            self._answered[run, fence + 1] = answered
         self.hold(run, fence + 1)
         return int(fence) + 1
 
@@ -305,6 +318,10 @@ class LeaseBook:
         """Return whether the call of *row*, the newest, may still be made by a driver from whom the run was taken."""
         return self._unsettled.get((run, fence)) == row
 
+    def is_first_after(self, run: int, fence: int, row: int) -> bool:
+        """Return whether *row*, the newest, is an answer that no driver has acted on before this one: no call was begun since."""
+        return self._answered.pop((run, fence), None) == row
+
     def revoke(self, writer: RunWriter, run: int) -> str | None:
         """
         Take a run from whoever has driven it, within the caller's transaction, so that nobody can append to it unseen.
@@ -321,8 +338,14 @@ class LeaseBook:
             return None
         return name_of(owner_text)
 
-    def release(self, run: int, fence: int) -> None:
-        """Give a lease back; does nothing when it was taken over meanwhile."""
+    def release(self, run: int, fence: int, *, answered: int | None = None) -> None:
+        """
+        Give a lease back; does nothing when it was taken over meanwhile.
+
+        Args:
+            run, fence: Under which it is held.
+            answered: The newest row, if it is an answer and nothing was begun after it: whoever takes the run next is told.
+        """
         # first no longer renewed and no longer ours, then free in the file: when the write fails the lease runs out, and a
         # renewal in between cannot bring it back
         self._held.discard((run, fence))
@@ -332,9 +355,9 @@ class LeaseBook:
         if begun is not None and not self._backend.query(_ROW, (run << 32 | begun + 1,)):
             return
         _CALLING.discard((self._file, run, fence))
-        self._backend.execute(
-            "UPDATE leases SET owner = NULL, lease_until = NULL WHERE run = ? AND fence = ?", (run, fence)
-        )
+        left = json.dumps({"answered": answered}) if answered is not None else None
+        sql = "UPDATE leases SET owner = ?, lease_until = NULL WHERE run = ? AND fence = ?"
+        self._backend.execute(sql, (left, run, fence))
 
     def request_cancel(self, run: int) -> None:
         """Ask whoever drives a run to stop; seen with its next row."""
@@ -357,13 +380,13 @@ class LeaseBook:
 
     def _renew_all(self) -> None:
         while not self._closed.wait(self.lease_s / 3):
-            until = self._until()
-            held = sorted(self._held)
             with self._backend.lock:
                 # asked under the lock: `close` of the journal closes the connection under it
                 if self._closed.is_set():
                     return
                 try:
+                    until = self._until()
+                    held = sorted(self._held)
                     with self._backend.transaction(alone=False) as connection:
                         connection.executemany(
                             "UPDATE leases SET lease_until = ? WHERE run = ? AND fence = ?",

@@ -185,8 +185,10 @@ class Runner:
             run, head = restore_run(self.journal.reader, row.run_id)
             stager = stager_of(self.journal.reader, row.run, self.ids.salt)
             drive = self.hold(run, head, fence, self.resources(run.spec), self.settings.model, stager, {})
-            # an effect whose intent is recorded and whose end is not was begun by a driver that is gone
-            drive.resumed = run.state == EXECUTING
+            # an effect whose intent is recorded and whose end is not was begun by a driver that is gone, but for one that an
+            # answer has let go on and that nobody has taken up since
+            fresh = self.journal.leases.is_first_after(row.run, fence, run.seq - 1)
+            drive.resumed = run.state == EXECUTING and not fresh
             drive.may_be_made = self.journal.leases.may_be_made(row.run, fence, run.seq - 1)
             drive.cancelled = self.journal.leases.cancel_requested(row.run)
             return drive
@@ -317,10 +319,16 @@ class Runner:
         for event in perform(_provided(drive, answer), self.journal):
             self._notify(event)
 
-    def release(self, drive: RunContext) -> None:
-        """Give the lease back; a journal that cannot be written now must not hide why the driver stops."""
+    def release(self, drive: RunContext, *, answered: int | None = None) -> None:
+        """
+        Give the lease back; a journal that cannot be written now must not hide why the driver stops.
+
+        Args:
+            drive: That has it.
+            answered: See `LeaseBook.release`.
+        """
         try:
-            self.journal.leases.release(drive.run.number, drive.fence)
+            self.journal.leases.release(drive.run.number, drive.fence, answered=answered)
         except JournalError as error:
             LOGGER.warning("run %s: the lease could not be released: %s", drive.run.run_id, error)
         if drive.run.memory.question is not None:

@@ -1,0 +1,251 @@
+"""The ordeal: workers that are killed and a PostgreSQL that crashes, while hundreds of runs call a tool that must not be called twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from paor import Engine, Journal, ScriptedModel, replay, tool
+from paor.errors import PaorError
+from paor.testing.conformance import export_of
+
+from .postgres_server import PostgresServer, needs_postgres
+
+pytestmark = needs_postgres
+LEASE_S = 2.0
+APP = """
+import json, os, time
+from paor import Engine, Journal, ScriptedModel, tool
+from paor.testing import call, refine, review
+
+@tool("shop.pay", effect="once")
+def pay(order: str) -> str:
+    "Pay an order back."
+    with open(os.environ["PAID"], "a") as file:
+        file.write(order + "\\n")
+    time.sleep(0.01)
+    return "paid"
+
+@tool("shop.look", effect="read")
+def look(order: str) -> str:
+    "Look at an order."
+    time.sleep(0.01)
+    return "there"
+
+class Model(ScriptedModel):
+    def __init__(self):
+        super().__init__([])
+
+    def ask(self, request):
+        order = request.run_id
+        script = [*call("shop.look", order=order), refine("continue"), *call("shop.pay", order=order)]
+        script += [refine("stop"), review("success", answer="Paid.")]
+        return json.dumps(script[request.number])
+
+engine = Engine(Model(), [pay, look], Journal(os.environ["WHERE"], lease_s=2.0, busy_timeout_s=60), builtins=False)
+"""
+
+
+@tool("shop.pay", effect="once")
+def pay(order: str) -> str:
+    """Pay an order back."""
+    raise AssertionError("only workers pay")
+
+
+@tool("shop.look", effect="read")
+def look(order: str) -> str:
+    """Look at an order."""
+    raise AssertionError("only workers look")
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresServer]:
+    """Give a server of one test's own, which writes to its disk as it should."""
+    own = PostgresServer()
+    yield own
+    own.close()
+
+
+class Ordeal:
+    """
+    Three workers over one journal, and what happens to them.
+
+    Args:
+        folder: For the app and what was paid.
+        server: With the journal.
+        seed: Of which worker dies when.
+    """
+
+    def __init__(self, folder: Path, server: PostgresServer, seed: int) -> None:
+        self.folder, self.server, self.url = folder, server, server.url("ordeal")
+        (folder / "ordeal_app.py").write_text(APP, encoding="utf-8")
+        self.chance = random.Random(seed)
+        self.host = Engine(
+            ScriptedModel([]),
+            [pay, look],
+            Journal(self.url, lease_s=LEASE_S, busy_timeout_s=60),
+            builtins=False,
+        )
+        self.workers = [self._start() for _ in range(3)]
+        self.kills = self.crashes = self.doubts = 0
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "paor",
+                "worker",
+                "--app",
+                "ordeal_app:engine",
+                "--quiet",
+                "--concurrency",
+                "8",
+            ],
+            cwd=self.folder,
+            env={
+                **os.environ,
+                "PAID": str(self.folder / "paid"),
+                "WHERE": self.url,
+                "PYTHONPATH": str(self.folder),
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=open(self.folder / "told", "ab"),  # the worker's own
+        )
+
+    def kill_one(self) -> None:
+        """Kill a worker and start another one."""
+        at = self.chance.randrange(3)
+        self.workers[at].kill()
+        self.workers[at].wait()
+        self.workers[at] = self._start()
+        self.kills += 1
+
+    def crash(self) -> None:
+        """Crash the server and have it come back."""
+        self.server.stop()
+        self.server.start()
+        self.crashes += 1
+
+    def paid(self) -> list[str]:
+        """Return the orders that were paid."""
+        file = self.folder / "paid"
+        return file.read_text().split() if file.exists() else []
+
+    def settle(self) -> None:
+        """Say of each call that nobody knows the end of what came of it, as whoever can look does."""
+        for waiting in self.host.waiting():
+            assert waiting.waiting_for is not None and waiting.waiting_for.kind == "in_doubt"
+            outcome = (
+                {"outcome": "done", "result": "paid"}
+                if waiting.run_id in self.paid()
+                else {"outcome": "retry"}
+            )
+            self.host.answer(waiting.run_id, question=waiting.waiting_for.id, **outcome)
+            self.doubts += 1
+
+    def open(self) -> int:
+        """Return how many runs have not ended."""
+        return len(self.host.journal.reader.index.open())
+
+    def end(self) -> list[int]:
+        """Have the workers drain; return their exit codes."""
+        for worker in self.workers:
+            worker.terminate()
+        return [worker.wait(timeout=90) for worker in self.workers]
+
+
+def suffer(folder: Path, server: PostgresServer, *, runs: int, kill_every_s: float, crashes: int) -> Ordeal:
+    """Submit runs, and have everything that can happen happen until all have ended; then nothing is lost, nothing doubled."""
+    ordeal, pool = Ordeal(folder, server, seed=runs), ThreadPoolExecutor(1)
+    host = ordeal.host
+    try:
+        began = last = time.monotonic()
+        submitting = pool.submit(
+            lambda: [host.submit(f"Run {number}", key=f"order-{number}").run_id for number in range(runs)]
+        )
+        while not submitting.done() or ordeal.open():
+            assert time.monotonic() - began < 900, f"{ordeal.open()} runs are left"
+            now, left = time.monotonic(), runs - len(host.journal.runs(state="Done"))
+            if now - last > kill_every_s and left > runs // 20:
+                ordeal.kill_one()
+                last = now
+            if ordeal.crashes < crashes and left < runs * (1 - (ordeal.crashes + 1) / (crashes + 2)):
+                ordeal.crash()
+            try:
+                ordeal.settle()
+            except PaorError as error:  # a driver has it still: the next look settles it
+                assert "driven by" in str(error), error
+            time.sleep(0.1)
+        ids = submitting.result()
+    finally:
+        codes = ordeal.end()
+    # one that had only just been started ends at once
+    assert set(codes) <= {0, -signal.SIGTERM}, (folder / "told").read_text()[-2000:]
+    counted = Counter(ordeal.paid())
+    assert set(counted) == set(ids) and set(counted.values()) == {1}, "lost or doubled"
+    journal = host.journal
+    assert {row.run_id for row in journal.runs(state="Done")} == set(ids)
+    assert journal.verify() == []
+    assert ordeal.crashes == crashes and ordeal.kills > 0
+    copy = Journal(folder / "copy.db", "off")
+    for run_id in ids:
+        exported = export_of(journal, run_id)
+        copy.import_lines(exported.split(b"\n"))
+        assert export_of(copy, run_id) == exported
+    assert all(replay(journal, run_id).identical for run_id in ids[:: max(1, runs // 50)])
+    with (folder / "figures").open("w") as file:
+        json.dump({"runs": runs, "kills": ordeal.kills, "crashes": crashes, "in doubt": ordeal.doubts}, file)
+    return ordeal
+
+
+def test_sixty_runs_over_kills_and_a_crash(tmp_path: Path, server: PostgresServer) -> None:
+    """What the thousand below are in small."""
+    suffer(tmp_path, server, runs=60, kill_every_s=1.5, crashes=1)
+
+
+@pytest.mark.large
+def test_a_thousand_runs_over_kills_and_five_crashes(tmp_path: Path, server: PostgresServer) -> None:
+    """A worker is killed every two seconds, the server crashes five times."""
+    ordeal = suffer(tmp_path, server, runs=1000, kill_every_s=2.0, crashes=5)
+    print((tmp_path / "figures").read_text(), ordeal.doubts)
+
+
+def test_a_lost_worker_is_replaced_within_its_lease_and_a_second(
+    tmp_path: Path, server: PostgresServer
+) -> None:
+    """One that cannot be seen to be dead, as on another machine."""
+    ordeal = Ordeal(tmp_path, server, seed=1)
+    ordeal.end()
+    run_id = ordeal.host.submit("Pay").run_id
+    leases, backend = ordeal.host.journal.store.leases, ordeal.host.journal.store.backend
+    (claim,) = ordeal.host._runner.queue.claim(1, "far", LEASE_S)
+    leases.acquire(claim.run)
+    leases._held.clear()  # its driver renews no more
+    elsewhere = {"host": "far", "boot": "b", "space": "s", "pid": 1, "start": 1, "clock": None}
+    backend.execute(
+        "UPDATE leases SET owner = ?, lease_until = lease_until + 3000000", (json.dumps(elsewhere),)
+    )
+    ((until,),) = backend.query("SELECT lease_until FROM leases")
+    ordeal.workers = [ordeal._start() for _ in range(3)]
+    try:
+        deadline = time.monotonic() + 60
+        while ordeal.open():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        ordeal.end()
+    first = ordeal.host.journal.transitions(run_id)[0]
+    assert 0 <= first.at - until < 1_000_000, "microseconds from the end of the lease to the next row"
