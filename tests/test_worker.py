@@ -131,7 +131,7 @@ def rows_of(engine: Engine) -> list[Queued]:
 
 def work(engine: Engine, **options: Any) -> int:
     """Work until nothing is left; return how many runs were driven."""
-    return asyncio.run(Worker(engine, **options).run(until_idle=True))
+    return asyncio.run(asyncio.wait_for(Worker(engine, **options).run(until_idle=True), 30))
 
 
 # -- submitting --------------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_no_run_is_claimed_twice(opened: Callable[..., Engine]) -> None:
     def claim(host: Engine) -> list[int]:
         ready.wait()
         found: list[int] = []
-        while claims := queue_of(host).claim(3, "w", 60.0):
+        while len(found) < 100 and (claims := queue_of(host).claim(3, "w", 60.0)):
             assert [item.run for item in claims] == sorted(item.run for item in claims)
             found += [item.run for item in claims]
         return found
