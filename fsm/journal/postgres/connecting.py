@@ -38,9 +38,7 @@ STATEMENT_S = 30.0
 _PASSING = re.compile("starting up|shutting down|recovery|too many|connection slots|terminating connection")
 """What a server says that takes connections again later."""
 
-_REFUSED = re.compile(
-    "SSL|certificate|invalid (URI|connection)|could not translate host name|no password supplied"
-)
+_REFUSED = re.compile("SSL|certificate|invalid (URI|connection)|no password supplied")
 """What is said before a server was asked, and will be said again."""
 
 _TEXT = re.compile(r"('(?:[^']|'')*')")
