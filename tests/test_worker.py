@@ -251,7 +251,7 @@ def test_a_run_that_is_driven_is_left_to_its_driver(opened: Callable[..., Engine
     (row,) = rows_of(host)
     assert row.attempts == 0 and row.reason == "driven by another"
     ahead = (row.ready_at or 0) - queue_of(host).now_us()
-    assert -50_000 < ahead <= 400_000
+    assert ahead <= 400_000, "when its lease runs out"
     other.journal.store.leases.release(1, fence)
     assert work(host) == 1 and host.result(run_id).state == "Done"
 
