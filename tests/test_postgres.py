@@ -24,6 +24,7 @@ from paor.errors import (
     JournalFull,
     JournalTooNew,
     JournalTooOld,
+    LeaseHeld,
     NotAJournal,
     UsageError,
 )
@@ -107,6 +108,11 @@ def test_an_address_is_read_and_shown_without_what_is_secret(
         "postgresql://u:geheim@h/d?schema=a&schema=b",
         "postgresql://u:geheim@h/d?schema=a;drop",
         "postgresql://u:geheim@[::1/d",
+        "postgresql://u:/geheim@h/d",
+        "postgresql://u:1#geheim@h/d",
+        "postgresql://u:50%geheim@h/d",
+        "postgresql://u:%00geheim@h/d",
+        "postgresql://u:%e4geheim@h/d",
         f"postgresql://u:geheim@h/d?schema={'x' * 64}",
     ],
 )
@@ -356,6 +362,64 @@ def test_a_lost_connection_within_a_transaction_undoes_it(postgres: PostgresServ
         assert WORLDS[1].play(journal)
 
 
+def test_an_interrupt_within_a_group_leaves_no_transaction_open(postgres: PostgresServer) -> None:
+    """What is appended next is committed, or said not to be."""
+    from paor.testing.conformance import _entry
+
+    with Journal(postgres.url(), "off") as journal, Journal(postgres.url("elsewhere"), "off"):
+        runs = [journal.run(world.play(journal)).run for world in WORLDS[:3]]
+        fences = [journal.store.leases.acquire(run) for run in runs]
+        entries = [_entry(journal, run, fence) for run, fence in zip(runs, fences, strict=True)]
+        backend: Any = journal.store.backend
+        whole, asked = backend.connection.execute, []
+
+        def execute(statement: str, values: Any = ()) -> Any:
+            asked.append(statement)
+            if len(asked) == 3:
+                raise KeyboardInterrupt
+            return whole(statement, values)
+
+        backend.connection.execute = execute
+        with pytest.raises(KeyboardInterrupt):
+            journal.store.append_all(entries)
+        again = _entry(journal, runs[0], fences[0])
+        journal.store.append(again)
+        with journal.snapshot() as seen:
+            assert seen.newest_row(runs[0]) == again.row[1]
+
+
+def test_two_machines_with_one_host_name_do_not_take_each_others_runs(postgres: PostgresServer) -> None:
+    """Another boot under the same name is another machine, not this one before it was started anew."""
+    with Journal(postgres.url(), "off") as journal:
+        run = journal.run(WORLDS[0].play(journal)).run
+        journal.store.leases.acquire(run)
+        journal.store.leases._held.clear()
+        mine = json.loads(journal.store.backend.query("SELECT owner FROM leases")[0][0])
+        for change in ({"boot": "another"}, {"boot": ""}, {"space": "another"}):
+            journal.store.backend.execute("UPDATE leases SET owner = ?", (json.dumps({**mine, **change}),))
+            assert journal.store.leases.is_driven(run), change
+            with pytest.raises(LeaseHeld):
+                journal.store.leases.acquire(run)
+
+
+def test_another_isolation_of_the_role_changes_nothing(postgres: PostgresServer) -> None:
+    """Numbers are given one by one all the same."""
+    ask(postgres, "CREATE ROLE paor_strict LOGIN SUPERUSER")
+    ask(postgres, "ALTER ROLE paor_strict SET default_transaction_isolation = 'repeatable read'")
+    url = postgres.url("strict", user="paor_strict")
+
+    def play(place: int) -> None:
+        with Journal(url, "off") as journal:
+            for number in range(4):
+                type(WORLDS[0])(f"strict {place} {number}", WORLDS[0].replies).play(journal)
+
+    Journal(url).close()
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(play, range(6)))
+    with Journal(url, read_only=True) as journal:
+        assert journal.reader.index.numbers() == list(range(1, 25))
+
+
 def test_another_journal_in_its_place_is_not_written(postgres: PostgresServer) -> None:
     """A database that was restored from elsewhere while it was open: nothing more goes into it."""
     url = postgres.url()
@@ -365,8 +429,12 @@ def test_another_journal_in_its_place_is_not_written(postgres: PostgresServer) -
         ask(postgres, f"UPDATE {schema}.journal SET id = 'another'")
         backend: Any = journal.store.backend
         backend.connection.close()
-        with pytest.raises(JournalError, match="another journal stands there now"):
-            WORLDS[1].play(journal)
+        for _ in range(2):  # not only the first write
+            with pytest.raises(JournalError, match="another journal stands there now"):
+                WORLDS[1].play(journal)
+            with pytest.raises(JournalError, match="another journal stands there now"):
+                journal.store.leases.request_cancel(1)
+        assert ask(postgres, f"SELECT sum(cancel)::int, count(*) FROM {schema}.leases") == [(0, 1)]
 
 
 # -- locks and signals -------------------------------------------------------------------------------------------------

@@ -256,6 +256,51 @@ def test_a_run_that_is_driven_is_left_to_its_driver(opened: Callable[..., Engine
     assert work(host) == 1 and host.result(run_id).state == "Done"
 
 
+def test_no_more_is_claimed_than_was_asked_for(opened: Callable[..., Engine]) -> None:
+    """Whatever plan the database makes, also one from when there was less."""
+    host = opened()
+    host.submit("Run")
+    if host.journal.store.backend.is_shared:
+        host.journal.store.backend.execute("ANALYZE queue", ())
+    for number in range(20):
+        host.submit(f"Run {number}")
+    for count in (1, 2, 5):
+        assert len(queue_of(host).claim(count, "w", 60.0)) == count
+
+
+def test_what_a_worker_notes_late_counts_no_more(opened: Callable[..., Engine]) -> None:
+    """An answer that comes between the end of its drive and its note has the run come up; so has another claim."""
+    host = opened(policy=ASKED)
+    host.submit("Pay")
+    queue = queue_of(host)
+    (claim,) = queue.claim(1, "w", 60.0)
+    queue.release(1)
+    queue.put_back(claim, queue.now_us() + 3_600_000_000, "waits", counted=False)
+    queue.hold_back(claim, "late")
+    (row,) = rows_of(host)
+    assert row.ready_at is not None and row.ready_at <= queue.now_us() and row.attempts == 0
+
+
+@pytest.mark.parametrize("left", ["before it is started", "within it", "not at all"])
+def test_a_run_that_falls_back_goes_on_with_the_other_run(left: str, opened: Callable[..., Engine]) -> None:
+    """Whoever is lost meanwhile: the other one stands in the queue in its place."""
+    bad = "no JSON"
+    host = opened(bad, bad, bad, bad)
+    run_id = host.submit("Pay", fallback="batch").run_id
+    if left == "before it is started":
+        for event in host.resume_stream(run_id):
+            if event.kind == "transition" and event.dest == "Failed":
+                break
+    if left == "within it":
+        for event in host.resume_stream(run_id):
+            if event.run_id != run_id and event.kind == "start":
+                break
+    assert work(host) == 1
+    ended = {row.run_id: row.state for row in host.journal.runs()}
+    assert len(ended) == 2 and set(ended.values()) == {"Failed"}, ended
+    assert rows_of(host) == []
+
+
 # -- waiting for a person ----------------------------------------------------------------------------------------------
 
 ASKED = Policy(approvals=("shop.pay",))
@@ -453,6 +498,26 @@ def test_a_worker_drains_on_sigterm(opened: Callable[..., Engine], place: str, t
     out, told = second.communicate(timeout=60)
     assert second.returncode == 0 and json.loads(out)["driven"] == 1
     assert host.result(run_id).state == "Done" and paid(tmp_path) == [run_id]
+
+
+def test_a_drain_comes_between_no_intent_and_its_call(opened: Callable[..., Engine]) -> None:
+    """Else the next driver could not know that a call which must not be made twice was never begun."""
+    host = opened()
+    run_id = host.submit("Pay").run_id
+    drives = Worker(host)
+    seen: list[str] = []
+
+    def hook(event: Any) -> None:
+        if event.kind == "transition" and event.dest == "Executing":
+            seen.append(event.trigger)
+            if len(seen) == 2:  # of the once tool
+                drives.drain()
+
+    host.hooks = (hook,)
+    asyncio.run(asyncio.wait_for(drives.run(), 30))
+    assert host.journal.run(run_id).state != "Executing" and CALLS.count(run_id) == 1
+    host.hooks = ()
+    assert work(host) == 1 and host.result(run_id).state == "Done" and CALLS.count(run_id) == 1
 
 
 def test_a_run_that_kills_its_workers_is_held_back(

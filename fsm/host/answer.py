@@ -73,7 +73,10 @@ def answer_run(
         return drive.run.run_id, answered
     finally:
         runner.release(drive, answered=answered)
-        runner.queue.release(drive.run.number)  # after the lease: a worker that is woken can take the run up
+        if answered is not None:
+            runner.queue.release(
+                drive.run.number
+            )  # after the lease: a worker that is woken can take the run up
 
 
 def answer_to(journal: JournalReader, run_id: str, question: str) -> Answer | None:

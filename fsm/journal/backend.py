@@ -190,6 +190,7 @@ class Backend(JournalSource, Protocol):
         lock: Held by the thread that uses the connection.
         identity: Equal for two that are the same journal, within this process.
         of_row_locked: What a reading statement ends with so that nobody else changes its row before the transaction ends.
+        is_shared: Whether processes of other machines may use it.
         look_s: Seconds between two looks for what `signal` may not have told.
         skipping_locked: What one ends with so that it passes over rows that others have locked likewise.
     """
@@ -197,6 +198,7 @@ class Backend(JournalSource, Protocol):
     lock: threading.RLock
     identity: str
     of_row_locked: str
+    is_shared: bool
     look_s: float
     skipping_locked: str
 

@@ -88,10 +88,18 @@ class Owner:
         except (ValueError, KeyError, TypeError):
             return None
 
-    def provably_dead(self) -> bool:
-        """Return whether this process has certainly ended, as seen from the current one."""
+    def provably_dead(self, *, far: bool = False) -> bool:
+        """
+        Return whether this process has certainly ended, as seen from the current one.
+
+        Args:
+            far: Whether it may be one of another machine, which may have the same host name: then only a process of this very boot
+                can be seen to have ended.
+        """
         me = current_owner()
         if self.host != me.host:
+            return False
+        if far and not self.boot == me.boot != "":
             return False
         if self.boot != me.boot:
             return bool(self.boot and me.boot)
@@ -286,7 +294,7 @@ class LeaseBook:
         """Return whether the owner of a lease certainly does nothing any more under it."""
         lease = (self._file, run, fence)
         return owner is not None and (
-            owner.provably_dead()
+            owner.provably_dead(far=self._backend.is_shared)
             or (owner == current_owner() and lease not in _HELD and lease not in _CALLING)
         )
 
@@ -329,7 +337,7 @@ class LeaseBook:
         Returns:
             None when nobody drives it any more; else the name of the driver, and nothing was changed.
         """
-        found = writer.connection.execute(_LEASE, (run,)).fetchone()
+        found = writer.connection.execute(_LEASE + self._backend.of_row_locked, (run,)).fetchone()
         owner_text, until, fence = found or (None, None, 0)
         if owner_text is None or self.replaceable(owner_text, until, run, fence):
             writer.connection.execute(

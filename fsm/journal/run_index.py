@@ -15,7 +15,10 @@ _AT_ONCE = 500
 _ENDED = "SELECT run FROM transitions WHERE dest IN ('Done', 'Failed')"
 """With these two names in this order an index has the answer."""
 
-_OPEN = f"SELECT run FROM specs WHERE run NOT IN ({_ENDED})"
+_OPEN = (
+    "SELECT run FROM specs WHERE NOT EXISTS"
+    " (SELECT 1 FROM transitions AS ended WHERE ended.run = specs.run AND ended.dest IN ('Done', 'Failed'))"
+)
 
 _NEWEST_ROW = (
     "(SELECT max(id) FROM transitions WHERE id BETWEEN specs.run << 32 AND specs.run << 32 | 4294967295)"

@@ -67,9 +67,11 @@ class JournalStore:
             return
         self._open = False
         self._writers.close()
-        # the leases while the journal can still be written: else every run would count as driven until its lease runs out
-        self.leases.close()
-        self.backend.close()
+        try:
+            # the leases while the journal can still be written: else every run would count as driven until its lease runs out
+            self.leases.close()
+        finally:
+            self.backend.close()
 
     def create(
         self,

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from msgspec import Struct
 
 from ....states.base.errors import UsageError
 
 SCHEMES = ("postgresql", "postgres")
+
+_UNREADABLE = (
+    "the journal's address cannot be read: expected postgresql://USER@HOST/DATABASE?schema=NAME; in user and password write"
+    " %, /, #, ?, @ and : as %25, %2F, %23, %3F, %40 and %3A"
+)
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _SHOWN = frozenset(("schema", "sslmode", "target_session_attrs", "application_name", "service"))
@@ -57,10 +62,15 @@ def read_address(text: str) -> Address:
         options = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
         host = parts.hostname or ""
         port = f":{parts.port}" if parts.port is not None else ""
+        login = [
+            unquote(part, errors="strict") for part in (parts.username, parts.password) if part is not None
+        ]
     except ValueError:
-        raise UsageError(
-            "the journal's address cannot be read: expected postgresql://USER@HOST/DATABASE?schema=NAME"
-        ) from None
+        raise UsageError(_UNREADABLE) from None
+    # what would be cut elsewhere than it looks: a password with such a character stood in what is shown
+    odd = parts.fragment or "@" in parts.path or any("\0" in part for part in login)
+    if odd or re.search("%(?![0-9A-Fa-f]{2})", parts.netloc):
+        raise UsageError(_UNREADABLE)
     schemas = [value for name, value in options if name == "schema"]
     schema = schemas[-1] if schemas else "paor"
     if len(schemas) > 1 or not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
@@ -68,7 +78,7 @@ def read_address(text: str) -> Address:
             f"schema {schema!a:.80}: expected one name of small letters, digits and _, up to 63, not beginning with pg_"
         )
     rest = [(name, value) for name, value in options if name != "schema"]
-    query = urlencode(rest)
+    query = urlencode(rest, quote_via=quote)
     conninfo = f"{parts.scheme}://{parts.netloc}{parts.path}{f'?{query}' if query else ''}"
     user = f"{parts.username}@" if parts.username else ""
     kept = urlencode([(name, value) for name, value in options if name in _SHOWN])

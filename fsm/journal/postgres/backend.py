@@ -92,7 +92,7 @@ class PostgresBackend(PostgresSource):
     """
 
     of_row_locked, skipping_locked = " FOR UPDATE", " FOR UPDATE SKIP LOCKED"
-    look_s = 2.0
+    look_s, is_shared = 2.0, True
 
     def __init__(self, given: str, durability: Durability, *, busy_timeout_s: float, read_only: bool) -> None:
         address = read_address(given)
@@ -130,21 +130,27 @@ class PostgresBackend(PostgresSource):
                     self._reconnect()
                 return do()
             except psycopg.Error as error:
-                if self._within or self._closed or not is_lost(error) or time.monotonic() >= end:
+                lost = is_lost(error) and (error.sqlstate is not None or self.connection.lost)
+                if self._within or self._closed or not lost or time.monotonic() >= end:
                     self._raise(error)
                 self.connection.close()
                 time.sleep(0.05)
 
     def _reconnect(self) -> None:
-        self.connection = _connect(
+        new = _connect(
             self._address, self._durability, timeout_s=self.busy_timeout_s, read_only=self._read_only
         )
-        found = f"postgresql:{journal_id(self.connection, self._address, read_only=True)}"
-        if found != self.identity:
-            raise JournalError(
-                f"{self.path}: another journal stands there now, so nothing more is written; bring back the one that was"
-                " open, and resume"
-            )
+        try:
+            found = f"postgresql:{journal_id(new, self._address, read_only=True)}"
+            if found != self.identity:
+                raise JournalError(
+                    f"{self.path}: another journal stands there now, so nothing more is written; bring back the one that"
+                    " was open, and resume"
+                )
+        except BaseException:
+            new.close()
+            raise
+        self.connection = new  # only now: nothing goes through a connection to another journal
 
     def _raise(self, error: psycopg.Error) -> NoReturn:
         if self._closed:
@@ -208,9 +214,16 @@ class PostgresBackend(PostgresSource):
         with self.lock:
             try:
                 self._reaching(write)
-            except JournalError:
-                if not self.connection.lost:
-                    self._undo()
+            except JournalError as error:
+                self._undo()
+                # written after all, by a connection that was taken for lost while the server still carried it out
+                if isinstance(error.__cause__, psycopg.errors.UniqueViolation) and all(
+                    map(self._stands, entries)
+                ):
+                    return
+                raise
+            except BaseException:
+                self.connection.close()  # whatever it was in the middle of: the next one is made anew
                 raise
 
     def _append(self, entries: list[Entry]) -> None:
@@ -282,6 +295,7 @@ class PostgresBackend(PostgresSource):
         """
         with self.lock, translate_errors(self.path):
             told: list[str] = []
+            marked = [run for (run,) in self.connection.execute("SELECT run FROM unscrubbed").fetchall()]
             notice = self.connection.raw.add_notice_handler
             notice(keep := lambda diagnostic: told.append(diagnostic.message_primary or ""))
             try:
@@ -292,7 +306,7 @@ class PostgresBackend(PostgresSource):
                         f"{self.path}: the erasure is recorded, but old copies still stand in its tables, which only their owner"
                         f" may write anew ({told[0]}); run paor erase --finish with the owner's address"
                     )
-                self.connection.execute("DELETE FROM unscrubbed")
+                self.connection.execute("DELETE FROM unscrubbed WHERE run = ANY (?)", (marked,))
             except psycopg.errors.LockNotAvailable:
                 return False
             finally:

@@ -104,6 +104,7 @@ def prepare(
         "idle_in_transaction_session_timeout": str(max(60_000, lock_ms)),
         "statement_timeout": statement_ms(timeout_s, read_only=read_only),
         "default_transaction_read_only": "on" if read_only else "off",
+        "default_transaction_isolation": "read committed",  # what waited for a lock sees what was committed meanwhile
         "timezone": "UTC",
     }
     raw.adapters.register_loader("numeric", _Number)

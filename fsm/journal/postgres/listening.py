@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from ....states.base.errors import JournalError
 from .connecting import SQL, Identifier, PostgresConnection, psycopg
@@ -74,4 +75,7 @@ class Listener:
         with self._lock:
             wakes = list(self._wakes.values())
         for wake in wakes:
-            wake()
+            with suppress(
+                Exception
+            ):  # of one whose event loop has ended, for one: the others are woken all the same
+                wake()

@@ -26,11 +26,15 @@ CREATE TABLE IF NOT EXISTS queue (
 """
 QUEUE_INDEX = "CREATE INDEX IF NOT EXISTS queue_ready ON queue (ready_at, run)"
 
+_READY = "SELECT run FROM queue WHERE ready_at <= ? ORDER BY ready_at, run LIMIT ?"
+
 _CLAIM = (
-    "UPDATE queue SET ready_at = ?, attempts = attempts + 1, worker = ? WHERE run IN"
-    " (SELECT run FROM queue WHERE ready_at <= ? ORDER BY ready_at, run LIMIT ?{skipping})"
-    " RETURNING run, attempts, tried_seq, reason"
+    "UPDATE queue SET ready_at = ?, attempts = attempts + 1, worker = ? WHERE run IN ({places})"
+    " RETURNING run, attempts, tried_seq, reason, ready_at"
 )
+
+_OF_CLAIM = "WHERE run = ? AND ready_at = ?"
+"""Of a note that a worker makes: it counts only while nobody has claimed or released the run since."""
 
 
 class Claim(NamedTuple):
@@ -42,12 +46,14 @@ class Claim(NamedTuple):
         attempts: How often it was claimed since it last got further, this time included.
         tried_seq: Number of its newest row when it last got further; -1 before the first.
         reason: Why it is here again, None where nobody has said.
+        ready_at: When it comes up again, in microseconds since the epoch: what tells this claim from any other.
     """
 
     run: int
     attempts: int
     tried_seq: int
     reason: str | None
+    ready_at: int
 
 
 class Queued(NamedTuple):
@@ -88,9 +94,9 @@ class RunQueue:
             self._backend.execute(QUEUE_INDEX, ())
 
     def prune(self) -> None:
-        """Take out the runs that have ended by other hands."""
-        ended = "SELECT run FROM transitions WHERE dest IN ('Done', 'Failed')"
-        self._backend.execute(f"DELETE FROM queue WHERE run IN ({ended})", ())
+        """Take out the runs that were done by other hands; one that failed may be owed another run, which a claim finds out."""
+        done = "SELECT run FROM transitions WHERE dest = 'Done'"
+        self._backend.execute(f"DELETE FROM queue WHERE run IN ({done})", ())
 
     def is_there(self) -> bool:
         """Return whether runs of this journal were ever queued."""
@@ -116,35 +122,49 @@ class RunQueue:
         if count < 1 or not self.is_there():
             return []
         now = self.now_us()
-        sql = _CLAIM.format(skipping=self._backend.skipping_locked)
         with self._backend.transaction(alone=False) as connection:
-            rows = connection.execute(sql, (now + _us(back_s), worker, now, count)).fetchall()
+            # first chosen, then taken: within one statement a plan may choose again what it has passed over
+            ready = connection.execute(_READY + self._backend.skipping_locked, (now, count)).fetchall()
+            if not ready:
+                return []
+            sql = _CLAIM.format(places=", ".join("?" * len(ready)))
+            values = (now + _us(back_s), worker, *(run for (run,) in ready))
+            rows = connection.execute(sql, values).fetchall()
         return [Claim(*row) for row in sorted(rows)]
 
-    def got_further(self, run: int, seq: int) -> None:
+    def got_further(self, claim: Claim, seq: int) -> None:
         """Note that a run has a newest row that it had not when it was claimed before: the count of attempts begins anew."""
-        self._backend.execute("UPDATE queue SET attempts = 1, tried_seq = ? WHERE run = ?", (seq, run))
+        sql = f"UPDATE queue SET attempts = 1, tried_seq = ? {_OF_CLAIM}"
+        self._backend.execute(sql, (seq, claim.run, claim.ready_at))
 
     def remove(self, run: int) -> None:
         """Take a run out: it has ended."""
         self._backend.execute("DELETE FROM queue WHERE run = ?", (run,))
 
-    def put_back(self, run: int, at_us: int, reason: str | None = None, *, counted: bool = True) -> None:
+    def stand_in(self, claim: Claim, run: int) -> Claim:
+        """Have another run stand in the queue in place of one that has failed; return what it is claimed by."""
+        sql = f"UPDATE queue SET run = ?, attempts = 1, tried_seq = -1 {_OF_CLAIM}"
+        self._backend.execute(sql, (run, claim.run, claim.ready_at))
+        return claim._replace(run=run, attempts=1, tried_seq=-1)
+
+    def put_back(self, claim: Claim, at_us: int, reason: str | None = None, *, counted: bool = True) -> None:
         """
         Have a run come up again.
 
         Args:
-            run: Its number.
+            claim: By which it was driven.
             at_us: When, in microseconds since the epoch.
             reason: Why.
             counted: Whether this attempt counts; not where nobody is to blame.
         """
-        sql = f"UPDATE queue SET ready_at = ?, reason = ?{'' if counted else ', attempts = attempts - 1'} WHERE run = ?"
-        self._backend.execute(sql, (at_us, reason, run))
+        less = "" if counted else ", attempts = attempts - 1"
+        sql = f"UPDATE queue SET ready_at = ?, reason = ?{less} {_OF_CLAIM}"
+        self._backend.execute(sql, (at_us, reason, claim.run, claim.ready_at))
 
-    def hold_back(self, run: int, reason: str) -> None:
+    def hold_back(self, claim: Claim, reason: str) -> None:
         """Have nobody claim a run until it is released."""
-        self._backend.execute("UPDATE queue SET ready_at = NULL, reason = ? WHERE run = ?", (reason, run))
+        sql = f"UPDATE queue SET ready_at = NULL, reason = ? {_OF_CLAIM}"
+        self._backend.execute(sql, (reason, claim.run, claim.ready_at))
 
     # -- what others do ------------------------------------------------------------------------------------------------
 
@@ -156,13 +176,13 @@ class RunQueue:
             self._backend.signal()
 
     def rows(self, limit: int = 1000) -> list[Queued]:
-        """Return the runs in it that have not ended, first what is ready first, last what is held back."""
+        """Return the runs in it that have not ended, first what is held back, then what is ready first."""
         if not self.is_there():
             return []
         sql = (
             "SELECT run_id, ready_at, attempts, worker, reason FROM queue JOIN specs ON specs.run = queue.run"
-            " WHERE queue.run NOT IN (SELECT run FROM transitions WHERE dest IN ('Done', 'Failed'))"
-            " ORDER BY ready_at IS NULL, ready_at, queue.run LIMIT ?"
+            " WHERE NOT EXISTS (SELECT 1 FROM transitions AS ended WHERE ended.run = queue.run AND dest IN ('Done', 'Failed'))"
+            " ORDER BY ready_at IS NOT NULL, ready_at, queue.run LIMIT ?"
         )
         return [Queued(*row) for row in self._backend.query(sql, (limit,))]
 

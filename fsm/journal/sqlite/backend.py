@@ -52,7 +52,7 @@ class SqliteBackend(SqliteSource):
     """
 
     of_row_locked = skipping_locked = ""
-    look_s = 0.1
+    look_s, is_shared = 0.1, False
 
     def __init__(self, path: str, durability: Durability, *, busy_timeout_s: float, read_only: bool) -> None:
         standing = None

@@ -20,9 +20,22 @@ from ..fsm.host.look import result_now
 from ..fsm.journal.queue.run_queue import Claim
 from ..fsm.journal.rows import RunRow
 from ..fsm.lifecycle.arguments import ResumeOptions
+from ..fsm.lifecycle.fallback import is_owed, stand_in
 from ..fsm.lifecycle.resume import Continuation, continuation
+from ..fsm.replay.restore import restore_run
+from ..fsm.results.events import TransitionTaken
 from ..fsm.results.result import Result
-from ..states.base.errors import Erased, JournalBusy, LeaseHeld, LeaseLost, PaorError, RunChanged, UsageError
+from ..states.base.errors import (
+    Erased,
+    JournalBusy,
+    JournalError,
+    LeaseHeld,
+    LeaseLost,
+    PaorError,
+    RunChanged,
+    UsageError,
+)
+from ..states.run.phase_names import EXECUTING
 
 LOGGER = logging.getLogger("paor.worker")
 
@@ -117,6 +130,9 @@ class Worker:
                 await asyncio.wait(running)
             return driven + _collected(running)
         finally:
+            self._draining = True  # whatever ends this: no run is left to itself
+            if running:
+                await asyncio.wait(running)
             self._wake = _nothing
             end_listening()
 
@@ -132,7 +148,7 @@ class Worker:
         """Return what this worker is to drive now; nothing while the journal cannot be reached."""
         try:
             return await asyncio.to_thread(self._queue.claim, count, self.name, self._back_s)
-        except JournalBusy as error:
+        except JournalError as error:  # also of a server that takes no writes for a moment
             LOGGER.warning("worker %s: %s", self.name, error)
             return []
 
@@ -141,7 +157,7 @@ class Worker:
         try:
             at = await asyncio.to_thread(self._queue.next_ready)
             now = await asyncio.to_thread(self._queue.now_us)
-        except JournalBusy:
+        except JournalError:
             return True
         return at is not None and at < now + LOOK_AGAIN_S * 500_000
 
@@ -160,16 +176,20 @@ class Worker:
             return False
 
     async def _driven(self, claim: Claim, row: RunRow) -> bool:
+        stand_in_id = await asyncio.to_thread(stand_in, self._journal.reader, row.run_id)
+        if stand_in_id != row.run_id:  # it has failed, and another run was started in its place
+            row = await asyncio.to_thread(self._journal.reader.run, stand_in_id)
+            claim = await asyncio.to_thread(self._queue.stand_in, claim, row.run)
         if row.head_seq > claim.tried_seq:
-            await asyncio.to_thread(self._queue.got_further, claim.run, row.head_seq)
+            await asyncio.to_thread(self._queue.got_further, claim, row.head_seq)
             claim = claim._replace(attempts=1, tried_seq=row.head_seq)
         elif claim.attempts > self.attempts:
             await asyncio.to_thread(self._give_up, claim, row)
             return False
         try:
-            result = await self._result(row)
+            result, is_driven = await self._result(row)
         except (LeaseHeld, LeaseLost):
-            await asyncio.to_thread(self._leave_to_driver, claim.run)
+            await asyncio.to_thread(self._leave_to_driver, claim)
             return False
         except JournalBusy:
             raise
@@ -183,33 +203,44 @@ class Worker:
             LOGGER.exception("worker %s: run %s could not be driven", self.name, row.run_id)
             await asyncio.to_thread(self._fail, claim, row, error)
             return False
-        return await asyncio.to_thread(self._settle, claim.run, result)
+        return await asyncio.to_thread(self._settle, claim, result) and is_driven
 
     def _row(self, run: int) -> RunRow | None:
         reader = self._journal.reader
         names = reader.index.names([run])
         return reader.run(names[run]) if names else None
 
-    async def _result(self, row: RunRow) -> Result:
-        """Drive a run from where it stands; left after its current call when the worker drains."""
+    async def _result(self, row: RunRow) -> tuple[Result, bool]:
+        """Drive a run from where it stands, and return whether there was anything to do; left after its current call to drain."""
         options = self._options(row) if self._options is not None else ResumeOptions()
         found = await asyncio.to_thread(partial(continuation, self._runner, row.run_id, **options))
         if isinstance(found, Continuation):
             async with aclosing(self._runner.adrive(found.acquire, resumed=found.resumed)) as events:
-                async for _ in events:
-                    if self._draining:
+                async for event in events:
+                    # not between an intent and its call: whoever comes next could not know that it was never begun
+                    if self._draining and isinstance(event, TransitionTaken) and event.dest != EXECUTING:
                         break
-        return await asyncio.to_thread(result_now, self._journal.reader, row.run_id)
+        result = await asyncio.to_thread(result_now, self._journal.reader, row.run_id)
+        return result, isinstance(found, Continuation)
 
-    def _settle(self, run: int, result: Result) -> bool:
+    def _settle(self, claim: Claim, result: Result) -> bool:
         """Note where a run stands now."""
+        now, reader = self._queue.now_us(), self._journal.reader
         if result.status in ("done", "failed"):
-            self._queue.remove(run)
+            other = stand_in(reader, result.run_id)
+            if other != result.run_id:
+                return self._settle(
+                    self._queue.stand_in(claim, reader.run(other).run), result_now(reader, other)
+                )
+            if result.status == "failed" and is_owed(reader, restore_run(reader, result.run_id)[0]):
+                self._queue.put_back(claim, now, "to be started again", counted=False)
+                return False
+            self._queue.remove(claim.run)
             return True
         if result.status == "waiting":
-            self._queue.put_back(run, self._queue.now_us() + self._waits_us(result), "waits", counted=False)
+            self._queue.put_back(claim, now + self._waits_us(result), "waits", counted=False)
             return True
-        self._queue.put_back(run, self._queue.now_us(), "left", counted=False)
+        self._queue.put_back(claim, now, "left", counted=False)
         return False
 
     def _waits_us(self, result: Result) -> int:
@@ -218,24 +249,23 @@ class Worker:
         timeout_s = spec.limits.elicitation_timeout_s
         return round(min(LOOK_AGAIN_S, timeout_s if timeout_s is not None else LOOK_AGAIN_S) * 1_000_000) + 1
 
-    def _leave_to_driver(self, run: int) -> None:
+    def _leave_to_driver(self, claim: Claim) -> None:
         """Have a run that somebody else drives come up when his lease runs out, should he not renew it."""
-        until = self._queue.lease_end([run]).get(run)
+        until = self._queue.lease_end([claim.run]).get(claim.run)
         now = self._queue.now_us()
         at = max(now + 50_000, until + 1) if until is not None else now + 50_000
-        self._queue.put_back(
-            run, min(at, now + round(self._back_s * 1e6)), "driven by another", counted=False
-        )
+        at = min(at, now + round(self._back_s * 1e6))
+        self._queue.put_back(claim, at, "driven by another", counted=False)
 
     def _fail(self, claim: Claim, row: RunRow, error: Exception) -> None:
         """Note a run that could not go on; what no other try can change is held back at once."""
         # the name alone: what an error says may quote a run's texts, and the queue is not erased with them
         reason = f"{type(error).__name__} {_place_of(row)}"
         if isinstance(error, RunChanged | Erased | UsageError):
-            self._queue.hold_back(claim.run, reason)
+            self._queue.hold_back(claim, reason)
             return
         wait_s = BACK_OFF_S[min(claim.attempts, len(BACK_OFF_S)) - 1]
-        self._queue.put_back(claim.run, self._queue.now_us() + round(wait_s * 1e6), reason)
+        self._queue.put_back(claim, self._queue.now_us() + round(wait_s * 1e6), reason)
 
     def _give_up(self, claim: Claim, row: RunRow) -> None:
         """Hold a run back that was taken up as often as it may be."""
@@ -244,7 +274,7 @@ class Worker:
             f"given up: {claim.attempts - 1} times taken up {_place_of(row)} without getting further{last}"
         )
         LOGGER.error("worker %s: run %s: %s", self.name, row.run_id, reason)
-        self._queue.hold_back(claim.run, reason)
+        self._queue.hold_back(claim, reason)
 
 
 def _collected(running: set[asyncio.Task[bool]]) -> int:
