@@ -370,6 +370,23 @@ def test_a_retry_is_done_by_whoever_takes_the_run_up_first_and_by_nobody_after(
         assert world.journal.verify() == [] and replay(world.journal, world.run_id, world.engine).identical
 
 
+def test_whoever_is_refused_after_an_answer_has_begun_nothing(tmp_path: Path, other: Any) -> None:
+    """A driver with other parts takes the run and gives it back; the next one makes the call, and is not in doubt."""
+    PAID.clear()
+    with World(tmp_path, [*CALL, STOP, SUCCESS], [once_in_doubt]) as world:
+        question = asked(world.run())
+        answer_run(other(), world.run_id, question=question.id, outcome="retry")
+        with (
+            World(tmp_path, [], [once_in_doubt], policy=Policy(deny=("x.*",)), ids=SeededIds("y")) as changed,
+            pytest.raises(RunChanged),
+        ):
+            changed.engine.resume(world.run_id)
+        assert len(PAID) == 1
+        with pytest.raises(KeyboardInterrupt):
+            world.engine.resume(world.run_id)
+        assert len(PAID) == 2
+
+
 def test_an_answer_to_a_question_of_a_once_call_lets_it_go_on_elsewhere(tmp_path: Path, other: Any) -> None:
     """It asked before it did anything, and nobody has called it since."""
 

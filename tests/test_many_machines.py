@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,57 +17,16 @@ from pathlib import Path
 
 import pytest
 
-from paor import Engine, Journal, ScriptedModel, replay, tool
+from paor import Engine, Journal, ScriptedModel, replay
 from paor.errors import JournalBusy, PaorError
 from paor.testing.conformance import export_of
 
 from .postgres_server import PostgresServer, needs_postgres
+from .shop_app import look, pay
 
 pytestmark = needs_postgres
 LEASE_S = 2.0
-APP = """
-import json, os, time
-from paor import Engine, Journal, ScriptedModel, tool
-from paor.testing import call, refine, review
-
-@tool("shop.pay", effect="once")
-def pay(order: str) -> str:
-    "Pay an order back."
-    with open(os.environ["PAID"], "a") as file:
-        file.write(order + "\\n")
-    time.sleep(0.01)
-    return "paid"
-
-@tool("shop.look", effect="read")
-def look(order: str) -> str:
-    "Look at an order."
-    time.sleep(0.01)
-    return "there"
-
-class Model(ScriptedModel):
-    def __init__(self):
-        super().__init__([])
-
-    def ask(self, request):
-        order = request.run_id
-        script = [*call("shop.look", order=order), refine("continue"), *call("shop.pay", order=order)]
-        script += [refine("stop"), review("success", answer="Paid.")]
-        return json.dumps(script[request.number])
-
-engine = Engine(Model(), [pay, look], Journal(os.environ["WHERE"], lease_s=2.0, busy_timeout_s=60), builtins=False)
-"""
-
-
-@tool("shop.pay", effect="once")
-def pay(order: str) -> str:
-    """Pay an order back."""
-    raise AssertionError("only workers pay")
-
-
-@tool("shop.look", effect="read")
-def look(order: str) -> str:
-    """Look at an order."""
-    raise AssertionError("only workers look")
+APP = Path(__file__).with_name("shop_app.py")
 
 
 @pytest.fixture
@@ -89,7 +49,7 @@ class Ordeal:
 
     def __init__(self, folder: Path, server: PostgresServer, seed: int) -> None:
         self.folder, self.server, self.url = folder, server, server.url("ordeal")
-        (folder / "ordeal_app.py").write_text(APP, encoding="utf-8")
+        shutil.copy(APP, folder)
         self.chance = random.Random(seed)
         self.host = Engine(
             ScriptedModel([]),
@@ -108,7 +68,7 @@ class Ordeal:
                 "paor",
                 "worker",
                 "--app",
-                "ordeal_app:engine",
+                "shop_app:own_engine",
                 "--quiet",
                 "--concurrency",
                 "8",
@@ -118,6 +78,8 @@ class Ordeal:
                 **os.environ,
                 "PAID": str(self.folder / "paid"),
                 "WHERE": self.url,
+                "LOOK_S": "0.01",
+                "PAY_S": "0.01",
             },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

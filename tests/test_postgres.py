@@ -233,6 +233,31 @@ def test_a_role_with_the_least_rights_drives_and_a_reader_reads(postgres: Postgr
         WORLDS[1].play(journal)
 
 
+def test_what_an_open_transaction_still_sees_does_not_count_as_scrubbed(postgres: PostgresServer) -> None:
+    """The erasure stands and says that old copies are left; once it has ended they are removed."""
+    url = postgres.url()
+    schema = read_address(url).schema
+    with Journal(url, "off") as journal:
+        run_id = WORLDS[1].play(journal)
+        place = f"postgresql://postgres@127.0.0.1:{postgres.port}/postgres"
+        with closing(psycopg.connect(place, autocommit=True)) as other:
+            other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            other.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(schema, "leases")))
+            with pytest.raises(JournalBusy, match="old copies still stand"):
+                journal.erase(run_id)
+            assert journal.store.unscrubbed() == [run_id]
+        assert journal.finish_erasing() and journal.store.unscrubbed() == []
+
+
+def test_a_statement_that_takes_too_long_is_not_told_as_a_lock(postgres: PostgresServer) -> None:
+    """Nobody holds anything then."""
+    with Journal(postgres.url(), "off") as journal:
+        backend: Any = journal.store.backend
+        backend.query("SELECT set_config('statement_timeout', '50', false)")
+        with pytest.raises(JournalBusy, match="did not finish in time"):
+            backend.query("SELECT pg_sleep(5)")
+
+
 # -- a server that goes away -------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,49 +20,16 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Limits, Policy, ScriptedModel, replay, tool
+from paor import Engine, Journal, Limits, Policy, replay
 from paor.errors import KeyConflict, UsageError
 from paor.fsm.journal.queue.run_queue import Queued, RunQueue
-from paor.testing import call, refine, review
 from paor.worker import Worker, worker
 
 from .postgres_server import PostgresServer, server_missing
+from .shop_app import Shop, look, pay
 
-CALLS: list[str] = []
 PROGRAM = [sys.executable, "-m", "paor"]
-APP = """
-import json, os, signal, time
-from paor import Engine, ScriptedModel, tool
-from paor.testing import call, refine, review
-
-@tool("shop.pay", effect="once")
-def pay(order: str) -> str:
-    "Pay an order back."
-    with open(os.environ["PAID"], "a") as file:
-        file.write(order + "\\n")
-    return "paid"
-
-@tool("shop.look", effect="read")
-def look(order: str) -> str:
-    "Look at an order."
-    if "poison" in os.environ:
-        os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(float(os.environ.get("LOOK_S", "0")))
-    return "there"
-
-class Model(ScriptedModel):
-    def __init__(self):
-        super().__init__([])
-
-    def ask(self, request):
-        order = request.run_id
-        script = [*call("shop.look", order=order), refine("continue"), *call("shop.pay", order=order)]
-        script += [refine("stop"), review("success", answer="Paid.")]
-        return json.dumps(script[request.number])
-
-def engine(journal):
-    return Engine(Model(), [pay, look], journal, builtins=False)
-"""
+APP = Path(__file__).with_name("shop_app.py")
 
 
 @pytest.fixture(params=["file", "postgres"])
@@ -82,41 +50,21 @@ def opened(place: str) -> Iterator[Callable[..., Engine]]:
 
         def make(*replies: Any, lease_s: float = 30.0, **options: Any) -> Engine:
             journal = stack.enter_context(Journal(place, "off", lease_s=lease_s))
-            return Engine(Shop(replies), [look, pay], journal, builtins=False, **options)
+            return Engine(Shop(*replies), [look, pay], journal, builtins=False, **options)
 
         yield make
 
 
-class Shop(ScriptedModel):
-    """Looks and pays in every run, or replies what it is given."""
-
-    def __init__(self, replies: tuple[Any, ...]) -> None:
-        super().__init__([])
-        self._given = replies
-
-    def ask(self, request: Any) -> Any:
-        """Answer by the number of the request."""
-        script = self._given or (
-            *call("shop.look", order=request.run_id),
-            refine("continue"),
-            *call("shop.pay", order=request.run_id),
-            refine("stop"),
-            review("success", answer="Paid."),
-        )
-        return json.dumps(script[request.number])
+@pytest.fixture(autouse=True)
+def paid_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the shop note here what was paid, in this process and in others."""
+    monkeypatch.setenv("PAID", str(tmp_path / "paid"))
 
 
-@tool("shop.look", effect="read")
-def look(order: str) -> str:
-    """Look at an order."""
-    return "there"
-
-
-@tool("shop.pay", effect="once")
-def pay(order: str) -> str:
-    """Pay an order back."""
-    CALLS.append(order)
-    return "paid"
+def paid() -> list[str]:
+    """Return the orders that were paid."""
+    file = Path(os.environ["PAID"])
+    return file.read_text().split() if file.exists() else []
 
 
 def queue_of(engine: Engine) -> RunQueue:
@@ -145,7 +93,7 @@ def test_a_submitted_run_is_driven_by_a_worker(opened: Callable[..., Engine]) ->
     assert not host.journal.store.leases.is_driven(1)
     assert work(other) == 1
     found = host.result(result.run_id)
-    assert found.state == "Done" and found.answer == "Paid." and CALLS.count(result.run_id) == 1
+    assert found.state == "Done" and found.answer == "Paid." and paid().count(result.run_id) == 1
     assert host.journal.runs(metadata={"team": "a"})[0].run_id == result.run_id
     assert host.journal.verify() == [] and replay(host.journal, result.run_id).identical
     assert rows_of(host) == [] and work(other) == 0
@@ -236,7 +184,7 @@ def test_workers_share_the_runs(opened: Callable[..., Engine]) -> None:
     driven = asyncio.run(together())
     assert sum(driven) == 30, driven
     assert {row.run_id for row in host.journal.runs(state="Done")} == ids
-    assert all(CALLS.count(run_id) == 1 for run_id in ids)
+    assert all(paid().count(run_id) == 1 for run_id in ids)
     assert host.journal.verify() == []
 
 
@@ -313,12 +261,12 @@ def test_a_run_that_waits_is_taken_up_with_its_answer(opened: Callable[..., Engi
     assert work(host) == 1
     (row,) = rows_of(host)
     assert row.reason == "waits" and (row.ready_at or 0) > queue_of(host).now_us() + 3_000_000_000
-    assert work(host) == 0 and run_id not in CALLS
+    assert work(host) == 0 and run_id not in paid()
     (waiting,) = host.waiting()
     assert waiting.waiting_for is not None
     host.answer(run_id, question=waiting.waiting_for.id, answer={"approve": True}, actor="Dana")
     assert work(host) == 1
-    assert host.result(run_id).state == "Done" and CALLS.count(run_id) == 1
+    assert host.result(run_id).state == "Done" and paid().count(run_id) == 1
 
 
 def test_a_worker_that_listens_is_woken_by_the_answer(
@@ -349,7 +297,7 @@ def test_a_question_that_is_overdue_is_declined(opened: Callable[..., Engine]) -
     host = opened(policy=ASKED, limits=Limits(elicitation_timeout_s=0.2, max_steps=2))
     run_id = host.submit("Pay").run_id
     assert work(host) >= 2
-    assert host.result(run_id).status in ("done", "failed") and run_id not in CALLS
+    assert host.result(run_id).status in ("done", "failed") and run_id not in paid()
 
 
 # -- what cannot go on -------------------------------------------------------------------------------------------------
@@ -362,7 +310,7 @@ def test_a_run_that_ends_by_other_hands_leaves_the_queue(opened: Callable[..., E
     assert host.cancel(one).reason == "cancelled"
     assert host.resume(two).state == "Done"
     assert rows_of(host) == []
-    assert work(host) == 0 and CALLS.count(two) == 1
+    assert work(host) == 0 and paid().count(two) == 1
 
 
 def test_a_run_that_was_changed_is_held_back_at_once(opened: Callable[..., Engine]) -> None:
@@ -424,21 +372,15 @@ def test_numbers_out_of_range_are_refused(given: dict[str, Any], opened: Callabl
 
 def start_worker(folder: Path, place: str, *options: str, **environment: str) -> subprocess.Popen[bytes]:
     """Start ``paor worker`` with the app of this module."""
-    (folder / "worker_app.py").write_text(APP, encoding="utf-8")
+    shutil.copy(APP, folder)
     return subprocess.Popen(
-        [*PROGRAM, "worker", "--app", "worker_app:engine", "--journal", place, *options],
+        [*PROGRAM, "worker", "--app", "shop_app:engine", "--journal", place, *options],
         cwd=folder,
-        env={**os.environ, "PAID": str(folder / "paid"), **environment},
+        env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-
-
-def paid(folder: Path) -> list[str]:
-    """Return the orders that were paid."""
-    file = folder / "paid"
-    return file.read_text().split() if file.exists() else []
 
 
 def test_workers_that_are_killed_lose_and_double_nothing(
@@ -467,7 +409,7 @@ def test_workers_that_are_killed_lose_and_double_nothing(
         codes = [(each.communicate(timeout=60), each.returncode)[1] for each in workers]
     assert set(codes) <= {0, -signal.SIGTERM}, "one that had only just been started ends at once"
     doubtful = {row.run_id for row in host.journal.runs(status="waiting")}
-    found = paid(tmp_path)
+    found = paid()
     assert len(found) == len(set(found)), "paid twice"
     assert set(found) >= set(ids) - doubtful and len(doubtful) <= 4
     assert host.journal.verify() == []
@@ -497,7 +439,7 @@ def test_a_worker_drains_on_sigterm(opened: Callable[..., Engine], place: str, t
     second = start_worker(tmp_path, place, "--until-idle", "--json")
     out, told = second.communicate(timeout=60)
     assert second.returncode == 0 and json.loads(out)["driven"] == 1
-    assert host.result(run_id).state == "Done" and paid(tmp_path) == [run_id]
+    assert host.result(run_id).state == "Done" and paid() == [run_id]
 
 
 def test_a_drain_comes_between_no_intent_and_its_call(opened: Callable[..., Engine]) -> None:
@@ -515,9 +457,9 @@ def test_a_drain_comes_between_no_intent_and_its_call(opened: Callable[..., Engi
 
     host.hooks = (hook,)
     asyncio.run(asyncio.wait_for(drives.run(), 30))
-    assert host.journal.run(run_id).state != "Executing" and CALLS.count(run_id) == 1
+    assert host.journal.run(run_id).state != "Executing" and paid().count(run_id) == 1
     host.hooks = ()
-    assert work(host) == 1 and host.result(run_id).state == "Done" and CALLS.count(run_id) == 1
+    assert work(host) == 1 and host.result(run_id).state == "Done" and paid().count(run_id) == 1
 
 
 def test_a_run_that_kills_its_workers_is_held_back(
@@ -528,7 +470,7 @@ def test_a_run_that_kills_its_workers_is_held_back(
     run_id = host.submit("Pay").run_id
     for _ in range(4):
         _ready_now(host)
-        process = start_worker(tmp_path, place, "--until-idle", "--quiet", "--attempts", "2", poison="1")
+        process = start_worker(tmp_path, place, "--until-idle", "--quiet", "--attempts", "2", POISON="1")
         process.communicate(timeout=60)
     assert process.returncode == 0, "the last one did not touch it"
     (row,) = rows_of(host)
@@ -536,7 +478,7 @@ def test_a_run_that_kills_its_workers_is_held_back(
     queue_of(host).release(1)
     healthy = start_worker(tmp_path, place, "--until-idle", "--quiet")
     healthy.communicate(timeout=60)
-    assert host.result(run_id).state == "Done" and paid(tmp_path) == [run_id]
+    assert host.result(run_id).state == "Done" and paid() == [run_id]
 
 
 def _ready_now(host: Engine) -> None:
@@ -557,12 +499,12 @@ def _ready_now(host: Engine) -> None:
 )
 def test_bad_input_is_one_line(words: list[str], told: str, tmp_path: Path) -> None:
     """And the exit code 2; a password is in no message."""
-    (tmp_path / "worker_app.py").write_text(APP, encoding="utf-8")
-    start = ["--app", "worker_app:engine"] if "--app" not in words else []
+    shutil.copy(APP, tmp_path)
+    start = ["--app", "shop_app:engine"] if "--app" not in words else []
     done = subprocess.run(
         [*PROGRAM, "worker", *start, *words, "--until-idle"],
         cwd=tmp_path,
-        env={**os.environ, "PAOR_BUSY_TIMEOUT_S": "1", "PAID": "x"},
+        env={**os.environ, "PAOR_BUSY_TIMEOUT_S": "1"},
         capture_output=True,
         text=True,
         check=False,

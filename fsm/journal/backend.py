@@ -258,6 +258,9 @@ class Backend(JournalSource, Protocol):
     def start_erasing(self) -> None:
         """See to it that what is freed from now on is overwritten, as far as the database can."""
 
+    def keep_drivers_out(self, connection: SqlConnection) -> None:
+        """Have nobody append, take or give back a lease until the transaction ends, so that no text comes in unseen."""
+
     def scrub(self) -> bool:
         """
         Remove what may still hold erased texts; return False if that could not be done since somebody uses it.

@@ -328,7 +328,11 @@ class LeaseBook:
 
     def is_first_after(self, run: int, fence: int, row: int) -> bool:
         """Return whether *row*, the newest, is an answer that no driver has acted on before this one: no call was begun since."""
-        return self._answered.pop((run, fence), None) == row
+        return self._answered.get((run, fence)) == row
+
+    def acting(self, run: int, fence: int) -> None:
+        """Note that whoever holds a lease begins to drive: from now on a call may have been begun."""
+        self._answered.pop((run, fence), None)
 
     def revoke(self, writer: RunWriter, run: int) -> str | None:
         """
@@ -352,8 +356,11 @@ class LeaseBook:
 
         Args:
             run, fence: Under which it is held.
-            answered: The newest row, if it is an answer and nothing was begun after it: whoever takes the run next is told.
+            answered: The newest row, if it is an answer and nothing was begun after it: whoever takes the run next is told. By
+                default what was told when the lease was taken, as long as nobody was `acting`.
         """
+        kept = self._answered.pop((run, fence), None)
+        answered = kept if answered is None else answered
         # first no longer renewed and no longer ours, then free in the file: when the write fails the lease runs out, and a
         # renewal in between cannot bring it back
         self._held.discard((run, fence))

@@ -174,6 +174,9 @@ class JournalStore:
         with self.backend.lock:
             self.backend.start_erasing()
             with self.writing() as writer:
+                self.backend.keep_drivers_out(
+                    writer.connection
+                )  # first: what is chosen to go is all that there is
                 yield writer
 
     def scrub(self) -> bool:

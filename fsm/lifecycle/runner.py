@@ -250,6 +250,7 @@ class Runner:
             listening: Whether anybody wants the events of its rows.
         """
         drive, walk = acquire()
+        self.journal.leases.acting(drive.run.number, drive.fence)
         drive.listening = listening
         try:
             log_start(drive.run, resumed=resumed)
@@ -270,6 +271,7 @@ class Runner:
     ) -> AsyncGenerator[Event, None]:
         """Do the same as `drive` on the running event loop; the order of its lines is that of `drive`."""
         drive, walk = acquire()
+        self.journal.leases.acting(drive.run.number, drive.fence)
         drive.listening = listening
         if drive.run.spec.task == 0:
             drive.tools[TASK_TOOL.name] = task_tool(self._tasks, drive, is_async=True)

@@ -8,6 +8,7 @@ others (`alone`). A connection that is lost is made anew, and what was being wri
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,12 @@ from .migrations import journal_id
 from .source import JournalPool, PostgresSource
 
 _T = TypeVar("_T")
+
+AGAIN_S = 0.05
+"""Seconds between two tries to reach a server that is away."""
+
+AT_ONCE = 3000
+"""Texts, and documents, in one statement: PostgreSQL takes 65,535 values."""
 
 _ROW = ("id", *COLUMNS)
 _PAYLOAD = ("id", "run", "n", "media_type", "digest", "salt", "body", "is_text")
@@ -72,6 +79,8 @@ def _names(columns: Sequence[str]) -> str:
 def _places(columns: Sequence[str]) -> str:
     return f"({', '.join('?' * len(columns))})"
 
+
+_COUNTED = re.compile(r"\d+")
 
 _INSERT_PAYLOAD = f"INSERT INTO payloads ({', '.join(_PAYLOAD)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -134,7 +143,7 @@ class PostgresBackend(PostgresSource):
                 if self._within or self._closed or not lost or time.monotonic() >= end:
                     self._raise(error)
                 self.connection.close()
-                time.sleep(0.05)
+                time.sleep(AGAIN_S)
 
     def _reconnect(self) -> None:
         new = _connect(
@@ -227,17 +236,18 @@ class PostgresBackend(PostgresSource):
                 raise
 
     def _append(self, entries: list[Entry]) -> None:
-        if len(entries) == 1:
-            _note(entries[0], self.connection.execute(*_written(entries[0])).fetchone())
-            return
         # in the order of their runs, as whoever renews leases takes them: nobody waits for somebody who waits for him
         ordered = sorted(entries, key=lambda entry: entry.place)
+        written = [list(_written(entry)) for entry in ordered]
+        if len(written) == len(written[0]) == 1:
+            _note(entries[0], self.connection.execute(*written[0][0]).fetchone())
+            return
         with self.connection.raw.pipeline():
             self.connection.execute("BEGIN")
-            answers = [self.connection.execute(*_written(entry)) for entry in ordered]
+            answers = [[self.connection.execute(*part) for part in parts] for parts in written]
             self.connection.execute("COMMIT")
-        for entry, answer in zip(ordered, answers, strict=True):
-            _note(entry, answer.fetchone())
+        for entry, (first, *_) in zip(ordered, answers, strict=True):
+            _note(entry, first.fetchone())
 
     def _stands(self, entry: Entry) -> bool:
         """Return whether a row is in the journal already, just as it was to be written; then it is done."""
@@ -286,6 +296,10 @@ class PostgresBackend(PostgresSource):
     def start_erasing(self) -> None:
         """Do nothing: PostgreSQL overwrites nothing in place; `scrub` removes the old versions of rows."""
 
+    def keep_drivers_out(self, connection: SqlConnection) -> None:
+        """Lock the leases, which every append and every taking of a run locks a row of."""
+        connection.execute("LOCK TABLE leases IN EXCLUSIVE MODE")
+
     def scrub(self) -> bool:
         """
         Write the tables anew that held erased texts; write-ahead logs and backups are the database's own.
@@ -297,10 +311,22 @@ class PostgresBackend(PostgresSource):
             told: list[str] = []
             marked = [run for (run,) in self.connection.execute("SELECT run FROM unscrubbed").fetchall()]
             notice = self.connection.raw.add_notice_handler
-            notice(keep := lambda diagnostic: told.append(diagnostic.message_primary or ""))
+            left: list[str] = []
+
+            def keep(diagnostic: psycopg.errors.Diagnostic) -> None:
+                if diagnostic.severity_nonlocalized == "WARNING":
+                    told.append(diagnostic.message_primary or "")
+                # of each table: how many old versions of rows a transaction that began before still may see
+                left.extend(
+                    number for number in _COUNTED.findall(diagnostic.message_detail or "")[:1] if int(number)
+                )
+
+            notice(keep)
             try:
                 self.connection.execute("SET statement_timeout = 0")
-                self.connection.execute("VACUUM (FULL) payloads, documents, specs")
+                self.connection.execute("VACUUM (FULL, VERBOSE) payloads, documents, specs")
+                if left:
+                    return False
                 if told:  # skipping a table is no error of the database's
                     raise JournalBusy(
                         f"{self.path}: the erasure is recorded, but old copies still stand in its tables, which only their owner"
@@ -404,14 +430,16 @@ def _payload_values(run: int, payload: Payload) -> tuple[Any, ...]:
     )
 
 
-def _written(entry: Entry) -> tuple[str, Values]:
-    """Return the statement that writes an entry, and its values."""
+def _written(entry: Entry) -> Iterator[tuple[str, Values]]:
+    """Yield the statements that write an entry, each with its values: one, but for more texts than fit into one."""
     lines, run = _lines(entry), entry.row[0]
     rows = [(_key(line, line.row[1]), *line.row) for line in lines]
     payloads = [_payload_values(run, payload) for line in lines for payload in line.payloads]
     documents = [(_key(line, item[0]), run, *item) for line in lines for item in line.documents]
-    values = (value for part in (rows, payloads, documents) for row in part for value in row)
-    return append_statement(len(rows), len(payloads), len(documents)), (run, entry.fence, *values)
+    for at in range(0, max(1, len(payloads), len(documents)), AT_ONCE):
+        parts = (rows if at == 0 else [], payloads[at : at + AT_ONCE], documents[at : at + AT_ONCE])
+        values = (value for part in parts for row in part for value in row)
+        yield append_statement(*map(len, parts)), (run, entry.fence, *values)
 
 
 def _note(entry: Entry, lease: Any) -> None:

@@ -188,8 +188,10 @@ def ours(error: psycopg.Error, shown: str) -> JournalError:
         return JournalBusy(
             f"{shown}: the server cannot be reached ({text}); what was committed is intact, try again or resume"
         )
-    if isinstance(error, errors.LockNotAvailable | errors.QueryCanceled | errors.DeadlockDetected):
+    if isinstance(error, errors.LockNotAvailable | errors.DeadlockDetected):
         return JournalBusy(f"{shown}: others hold the journal; try again when they have finished")
+    if isinstance(error, errors.QueryCanceled):
+        return JournalBusy(f"{shown}: the server did not finish in time ({text}); try again")
     if isinstance(
         error, errors.SerializationFailure | errors.TooManyConnections | errors.ConfigurationLimitExceeded
     ):

@@ -194,6 +194,9 @@ class SqliteBackend(SqliteSource):
         with self.lock, translate_errors(self.path):
             self.connection.execute("PRAGMA secure_delete=ON")
 
+    def keep_drivers_out(self, connection: SqlConnection) -> None:
+        """Do nothing: a transaction of SQLite's is the only one."""
+
     def scrub(self) -> bool:
         """Write the file anew and cut off its log, which holds the old pages until then."""
         with self.lock, translate_errors(self.path):

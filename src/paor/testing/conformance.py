@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from typing import Any, Protocol, Self
 from zlib import crc32
@@ -568,6 +568,37 @@ def what_is_erased_is_gone_and_the_rest_verifies(opening: Opening) -> None:
         assert export_of(fresh, keyed) == export_of(journal, keyed)
 
 
+def nothing_is_appended_while_texts_are_chosen_to_go(opening: Opening) -> None:
+    """An append over another connection waits for the erasure; then it finds its lease taken."""
+    with _Opened(opening) as opened:
+        one, two = opened.journal(), opened.journal()
+        run = one.run(WORLDS[0].play(one)).run
+        fence = two.store.leases.acquire(run)
+        entry, before = _entry(two, run, fence), one.reader.newest_row(run)
+        with ThreadPoolExecutor(1) as pool:
+            with one.store.erasing() as writer:
+                appending = pool.submit(two.store.append_all, [entry])
+                wait([appending], timeout=0.3)
+                assert not appending.done(), "appended while texts are chosen"
+                assert one.reader.newest_row(run) == before
+                writer.connection.execute("UPDATE leases SET fence = fence + 1 WHERE run = ?", (run,))
+            appending.result()
+        assert isinstance(entry.error, LeaseLost) and one.reader.newest_row(run) == before
+
+
+def one_row_may_bring_thousands_of_texts(opening: Opening) -> None:
+    """More than a statement of the database may have places for."""
+    with _Opened(opening) as opened:
+        journal = opened.journal()
+        run = journal.run(WORLDS[0].play(journal)).run
+        entry = _entry(journal, run, journal.store.leases.acquire(run))
+        first = entry.payloads[0].n
+        entry.payloads = [entry.payloads[0]._replace(n=first + n) for n in range(9000)]
+        journal.store.append(entry)
+        assert journal.reader.last_payload(run) == first + 8999
+        assert journal.reader.newest_row(run) == entry.row[1]
+
+
 def every_change_from_outside_is_found(opening: Opening) -> None:
     """Of a row, a text, a run's first columns, a document, a lease."""
     changes = (
@@ -641,6 +672,8 @@ CASES: tuple[Case, ...] = (
     a_change_is_noticed,
     who_only_reads_writes_nothing,
     what_is_erased_is_gone_and_the_rest_verifies,
+    nothing_is_appended_while_texts_are_chosen_to_go,
+    one_row_may_bring_thousands_of_texts,
     every_change_from_outside_is_found,
     a_journal_that_is_closed_says_so,
 )
