@@ -229,24 +229,35 @@ def test_what_a_worker_notes_late_counts_no_more(opened: Callable[..., Engine]) 
     assert row.ready_at is not None and row.ready_at <= queue.now_us() and row.attempts == 0
 
 
-@pytest.mark.parametrize("left", ["before it is started", "within it", "not at all"])
+@pytest.mark.parametrize("left", ["with its end", "within the other", "not at all", "by a lost driver"])
 def test_a_run_that_falls_back_goes_on_with_the_other_run(left: str, opened: Callable[..., Engine]) -> None:
-    """Whoever is lost meanwhile: the other one stands in the queue in its place."""
+    """Whenever its worker leaves it, or is lost: the other one stands in the queue in its place, and nothing is left over."""
     bad = "no JSON"
     host = opened(bad, bad, bad, bad)
     run_id = host.submit("Pay", fallback="batch").run_id
-    if left == "before it is started":
-        for event in host.resume_stream(run_id):
-            if event.kind == "transition" and event.dest == "Failed":
-                break
-    if left == "within it":
+    drives = Worker(host)
+
+    def hook(event: Any) -> None:
+        if event.kind != "transition":
+            return
+        its_end = event.run_id == run_id and event.dest == "Failed"
+        if (its_end and left == "with its end") or (event.run_id != run_id and left == "within the other"):
+            drives.drain()
+
+    if left == "by a lost driver":
         for event in host.resume_stream(run_id):
             if event.run_id != run_id and event.kind == "start":
                 break
-    assert work(host) == 1
-    ended = {row.run_id: row.state for row in host.journal.runs()}
-    assert len(ended) == 2 and set(ended.values()) == {"Failed"}, ended
-    assert rows_of(host) == []
+    host.hooks = (hook,)
+    asyncio.run(asyncio.wait_for(drives.run(until_idle=True), 30))
+    host.hooks = ()
+    states = [row.state for row in host.journal.runs()]
+    if left in ("with its end", "within the other"):
+        assert states != ["Failed", "Failed"] and len(rows_of(host)) == (left == "within the other")
+        assert len(states) == (1 if left == "with its end" else 2)
+        assert work(host) == 1
+    assert [row.state for row in host.journal.runs()] == ["Failed", "Failed"]
+    assert queue_of(host).next_ready() is None and rows_of(host) == []
 
 
 # -- waiting for a person ----------------------------------------------------------------------------------------------

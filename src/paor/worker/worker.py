@@ -176,10 +176,6 @@ class Worker:
             return False
 
     async def _driven(self, claim: Claim, row: RunRow) -> bool:
-        stand_in_id = await asyncio.to_thread(stand_in, self._journal.reader, row.run_id)
-        if stand_in_id != row.run_id:  # it has failed, and another run was started in its place
-            row = await asyncio.to_thread(self._journal.reader.run, stand_in_id)
-            claim = await asyncio.to_thread(self._queue.stand_in, claim, row.run)
         if row.head_seq > claim.tried_seq:
             await asyncio.to_thread(self._queue.got_further, claim, row.head_seq)
             claim = claim._replace(attempts=1, tried_seq=row.head_seq)
