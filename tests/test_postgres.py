@@ -82,6 +82,12 @@ def paor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
             "postgresql://u@[::1]:5/d?sslmode=verify-full&schema=x",
         ),
         (
+            "postgresql://u:p@h1:5432,h2:5433/d?target_session_attrs=read-write&options=-c%20geqo%3Doff",
+            "postgresql://u:p@h1:5432,h2:5433/d?target_session_attrs=read-write&options=-c%20geqo%3Doff",
+            "paor",
+            "postgresql://u@h1:5432,h2:5433/d?target_session_attrs=read-write",
+        ),
+        (
             "postgresql:///d?host=/run/pg&password=s",
             "postgresql:///d?host=%2Frun%2Fpg&password=s",
             "paor",
@@ -112,6 +118,7 @@ def test_an_address_is_read_and_shown_without_what_is_secret(
         "postgresql://u:1#geheim@h/d",
         "postgresql://u:50%geheim@h/d",
         "postgresql://u:%00geheim@h/d",
+        "postgresql://u:123?geheim=1@h/d",
         "postgresql://u:%e4geheim@h/d",
         f"postgresql://u:geheim@h/d?schema={'x' * 64}",
     ],

@@ -16,6 +16,9 @@ _UNREADABLE = (
     " %, /, #, ?, @ and : as %25, %2F, %23, %3F, %40 and %3A"
 )
 
+_HOST = r"(\[[0-9A-Fa-f:.%]+\]|[\w.%-]*)(:\d{1,5})?"
+_HOSTS = re.compile(f"{_HOST}(,{_HOST})*")
+_LOOSE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _SHOWN = frozenset(("schema", "sslmode", "target_session_attrs", "application_name", "service"))
 """What messages show of an address beside host and database; the rest may be secret."""
@@ -60,16 +63,13 @@ def read_address(text: str) -> Address:
     try:
         parts = urlsplit(text)
         options = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-        host = parts.hostname or ""
-        port = f":{parts.port}" if parts.port is not None else ""
-        login = [
-            unquote(part, errors="strict") for part in (parts.username, parts.password) if part is not None
-        ]
+        login, _, hosts = parts.netloc.rpartition("@")
+        given = unquote(login, errors="strict")
     except ValueError:
         raise UsageError(_UNREADABLE) from None
-    # what would be cut elsewhere than it looks: a password with such a character stood in what is shown
-    odd = parts.fragment or "@" in parts.path or any("\0" in part for part in login)
-    if odd or re.search("%(?![0-9A-Fa-f]{2})", parts.netloc):
+    # what is cut elsewhere than it looks is refused: a part of a password would stand in what is shown
+    cut = parts.fragment or "@" in parts.path + parts.query or "\0" in given or _LOOSE_PERCENT.search(login)
+    if cut or not _HOSTS.fullmatch(hosts):
         raise UsageError(_UNREADABLE)
     schemas = [value for name, value in options if name == "schema"]
     schema = schemas[-1] if schemas else "paor"
@@ -80,9 +80,8 @@ def read_address(text: str) -> Address:
     rest = [(name, value) for name, value in options if name != "schema"]
     query = urlencode(rest, quote_via=quote)
     conninfo = f"{parts.scheme}://{parts.netloc}{parts.path}{f'?{query}' if query else ''}"
-    user = f"{parts.username}@" if parts.username else ""
+    user = login.partition(":")[0]
     kept = urlencode([(name, value) for name, value in options if name in _SHOWN])
-    host = f"[{host}]" if ":" in host else host
-    shown = f"{parts.scheme}://{user}{host}{port}{parts.path}{f'?{kept}' if kept else ''}"
+    shown = f"{parts.scheme}://{f'{user}@' if user else ''}{hosts}{parts.path}{f'?{kept}' if kept else ''}"
     name = f"{parts.path.lstrip('/') or 'postgresql'}.{schema}"
     return Address(text, shown, name, conninfo, schema)

@@ -226,10 +226,11 @@ class PostgresBackend(PostgresSource):
             except JournalError as error:
                 self._undo()
                 # written after all, by a connection that was taken for lost while the server still carried it out
-                if isinstance(error.__cause__, psycopg.errors.UniqueViolation) and all(
-                    map(self._stands, entries)
-                ):
-                    return
+                with translate_errors(self.path):
+                    if isinstance(error.__cause__, psycopg.errors.UniqueViolation) and all(
+                        map(self._stands, entries)
+                    ):
+                        return
                 raise
             except BaseException:
                 self.connection.close()  # whatever it was in the middle of: the next one is made anew
