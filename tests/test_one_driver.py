@@ -25,6 +25,7 @@ from paor.errors import InvalidAnswer, LeaseHeld, LeaseLost
 from paor.events import TransitionTaken
 from paor.testing import RandomIds, SystemClock
 
+from .postgres_server import PostgresServer, needs_postgres
 from .test_cli_support import Shell, make_shell
 from .test_lease import alter
 from .worlds import JOURNAL, PARAMETERS, SELECT, STOP, SUCCESS, engine
@@ -41,10 +42,12 @@ class Race:
 
     Args:
         folder: For the journal, the effects and the reports.
+        where: The journal, if it is elsewhere.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, where: str = "") -> None:
         self.folder = folder
+        self.where = where or folder / JOURNAL
         self.reports = folder / "reports"
         self.effects = folder / "effects"
         self.expected = 0
@@ -62,7 +65,7 @@ class Race:
                 time.sleep(0.01)
             return "worked"
 
-        journal = options.pop("journal", None) or Journal(self.folder / JOURNAL, "normal")
+        journal = options.pop("journal", None) or Journal(self.where, "normal")
         script = [SELECT("notes.work"), PARAMETERS(page=1), STOP, SUCCESS]
         options = {"ids": RandomIds(), "clock": SystemClock(), **options}
         return engine(self.folder, script, [work], journal=journal, **options)
@@ -117,7 +120,7 @@ class Race:
 
     def judge(self, runs: int) -> None:
         """Assert that every row was written by one process, in one stretch, and that the file holds."""
-        with Journal(self.folder / JOURNAL, read_only=True) as journal:
+        with Journal(self.where, read_only=True) as journal:
             assert journal.verify() == []
             assert len(journal.runs()) == runs
             written: dict[str, list[tuple[int, int]]] = {}
@@ -145,6 +148,20 @@ def interrupted(race: Race) -> str:
 def test_of_50_processes_that_resume_an_interrupted_run_one_wins(tmp_path: Path) -> None:
     """The others are told that it is driven; the effect happens once, no row is interleaved, nobody sees a lock."""
     race = Race(tmp_path)
+    run_id = interrupted(race)
+    race.expected = PROCESSES - 1
+    race.run(lambda scripted: scripted.resume(run_id))
+    assert Counter(line["came_to"] for line in race.lines()) == {"Done": 1, "LeaseHeld": PROCESSES - 1}
+    assert len(race.effects.read_text().split()) == 1
+    race.judge(1)
+
+
+@needs_postgres
+def test_of_50_processes_that_resume_a_run_in_postgresql_one_wins(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    """Each with a connection of its own; nobody sees a lock there either."""
+    race = Race(tmp_path, postgres.url())
     run_id = interrupted(race)
     race.expected = PROCESSES - 1
     race.run(lambda scripted: scripted.resume(run_id))
