@@ -94,6 +94,11 @@ GROUPS = {
         'The contents of `paor.inspect`; it needs `pip install "paor[inspect]"`. How to use it: [inspect](../howto/inspect.md).',
         module="paor.inspect",
     ),
+    "worker": Group(
+        "Workers",
+        "The contents of `paor.worker`. How to use it: [many machines](../howto/scale.md).",
+        module="paor.worker",
+    ),
     "otel": Group(
         "Traces",
         'The contents of `paor.otel`; to send anything it needs `pip install "paor[otel]"`. How to use it: [traces](../howto/traces.md).',

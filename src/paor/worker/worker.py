@@ -58,7 +58,7 @@ class Worker:
         concurrency: Runs at a time.
         options: Called with each run; returns what `Engine.resume` takes beside the id, such as its connections.
         attempts: How often a run is taken up without getting further before it is held back, with the reason; then a resume, or
-            `release`, has it go on.
+            ``paor worker --release``, has it go on.
         name: In the queue and in logs; by default host and process.
 
     Raises:
