@@ -85,7 +85,7 @@ def test_every_guarantee_has_tests_that_are_there_and_an_edit_that_breaks_it() -
         assert item.broken, item.says
         assert item.says.endswith("."), item.says
         for test in item.tests:
-            file, _, name = test.partition("::")
+            file, _, name = test.partition("[")[0].partition("::")
             assert name in TABLE.tests_of(file), f"{test} is not there"
     assert len({item.says for item in items}) == len(items)
 
@@ -95,7 +95,8 @@ def test_every_edit_is_of_code_that_stands_there_exactly_once() -> None:
     for edit in EDITS:
         text = (ROOT / edit.file).read_text(encoding="utf-8")
         assert text.count(edit.old) == 1, f"{edit.file}: {edit.what}"
-        compile(text.replace(edit.old, edit.new), edit.file, "exec")
+        if edit.file.endswith(".py"):
+            compile(text.replace(edit.old, edit.new), edit.file, "exec")
 
 
 def about(edit: Any) -> tuple[str, ...]:

@@ -140,7 +140,5 @@ def decoder_of(kind: type) -> Any:
     found = _DECODERS.get(kind)
     if found is None:
         with _MAKING:
-            found = _DECODERS.get(kind)
-            if found is None:
-                found = _DECODERS[kind] = msgspec.json.Decoder(kind, dec_hook=_decode_embedded)
+            found = _DECODERS.setdefault(kind, msgspec.json.Decoder(kind, dec_hook=_decode_embedded))
     return found
