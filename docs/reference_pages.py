@@ -99,6 +99,11 @@ GROUPS = {
         "The contents of `paor.worker`. How to use it: [many machines](../howto/scale.md).",
         module="paor.worker",
     ),
+    "temporal": Group(
+        "Temporal",
+        'The contents of `paor.temporal`; it needs `pip install "paor[temporal]"`. How to use it: [many machines](../howto/scale.md).',
+        module="paor.temporal",
+    ),
     "otel": Group(
         "Traces",
         'The contents of `paor.otel`; to send anything it needs `pip install "paor[otel]"`. How to use it: [traces](../howto/traces.md).',

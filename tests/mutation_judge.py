@@ -46,8 +46,9 @@ class Finder(MetaPathFinder):
     """Finds one module of the project as a mutant has it."""
 
     def __init__(self, mutant: Mutant) -> None:
-        self.name = f"paor.{mutant.file.removesuffix('.py').replace('/', '.')}"
-        self.path = str(ROOT / "src" / "paor" / mutant.file)
+        place = mutant.file.removeprefix("src/paor/")
+        self.name = f"paor.{place.removesuffix('.py').replace('/', '.')}"
+        self.path = str(ROOT / "src" / "paor" / place)
         self.text = mutant.text.encode()
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:

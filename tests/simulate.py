@@ -2,6 +2,7 @@
 Simulate worlds in which anything goes wrong, and hold the engine to its promises in each of them.
 
     python -m tests.simulate --seed N --runs M [--workers K]    worlds N, N+1, ... until they had M runs
+    python -m tests.simulate --machines ...                     worlds of many machines, with workers and a store that fails over
     python -m tests.simulate --seed N --runs 1 --trace          the world of one seed, with all that happens in it
     python -m tests.simulate --mutants [NAME ...]               how soon each edit of `tests/simulated_bugs.toml` is found
 
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -37,27 +38,38 @@ def folder() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def chunk(first: int, count: int) -> list[Outcome]:
+def chunk(first: int, count: int, *, machines: bool = False) -> list[Outcome]:
     """Return what *count* worlds came to."""
-    from .simulation.world import Place, simulate
+    from .simulation.world import Place
 
     with tempfile.TemporaryDirectory(dir=folder()) as name:
         place = Place(Path(name))
-        return [simulate(seed, place) for seed in range(first, first + count)]
+        return [_kind(machines=machines)(seed, place) for seed in range(first, first + count)]
 
 
-def worlds(first: int, workers: int = 1) -> Iterator[Outcome]:
+def _kind(*, machines: bool) -> Callable[..., Outcome]:
+    """Return what simulates a world of one machine, or of many."""
+    if machines:
+        from .simulation.machines import simulate_machines
+
+        return simulate_machines
+    from .simulation.world import simulate
+
+    return simulate
+
+
+def worlds(first: int, workers: int = 1, *, machines: bool = False) -> Iterator[Outcome]:
     """Yield what the worlds of all seeds from *first* on came to, in their order."""
     seed = first
     if workers == 1:
         while True:
-            yield from chunk(seed, CHUNK)
+            yield from chunk(seed, CHUNK, machines=machines)
             seed += CHUNK
     with ProcessPoolExecutor(workers) as pool:
         waiting: list[Future[list[Outcome]]] = []
         while True:
             while len(waiting) < workers * 2:
-                waiting.append(pool.submit(chunk, seed, CHUNK))
+                waiting.append(pool.submit(chunk, seed, CHUNK, machines=machines))
                 seed += CHUNK
             yield from waiting.pop(0).result()
 
@@ -72,18 +84,23 @@ def until(runs: int, found: Iterator[Outcome]) -> Iterator[Outcome]:
             return
 
 
-def traced(seed: int) -> Outcome:
+def traced(seed: int, *, machines: bool = False) -> Outcome:
     """Print all that happens in a world."""
-    from .simulation.world import Place, simulate
+    from .simulation.world import Place
 
     with tempfile.TemporaryDirectory(dir=folder()) as name:
-        return simulate(seed, Place(Path(name)), print)
+        return _kind(machines=machines)(seed, Place(Path(name)), print)
 
 
-def report(seed: int, runs: int, workers: int, *, trace: bool) -> int:
+def report(seed: int, runs: int, workers: int, *, trace: bool, machines: bool = False) -> int:
     """Simulate, and print what was found; return the exit code."""
     began, totals, broken, seeds = time.monotonic(), Counter[str](), 0, 0
-    source = iter([traced(seed)]) if trace else until(runs, worlds(seed, workers))
+    source = (
+        iter([traced(seed, machines=machines)])
+        if trace
+        else until(runs, worlds(seed, workers, machines=machines))
+    )
+    kind = " --machines" if machines else ""
     with suppress(KeyboardInterrupt):  # what was found until then is told
         for outcome in source:
             totals.update(outcome.totals)
@@ -91,7 +108,10 @@ def report(seed: int, runs: int, workers: int, *, trace: bool) -> int:
             if outcome.broken:
                 broken += 1
                 print(f"world {outcome.seed}: {outcome.broken[0]}")
-                print(f"  again: python -m tests.simulate --seed {outcome.seed} --runs 1 --trace", flush=True)
+                print(
+                    f"  again: python -m tests.simulate --seed {outcome.seed} --runs 1 --trace{kind}",
+                    flush=True,
+                )
     took_s = time.monotonic() - began
     told = ", ".join(f"{number:,} {name}" for name, number in totals.items())
     rate = f"{totals['runs'] / took_s:,.0f} runs and {seeds / took_s:,.0f} seeds a second"
@@ -106,6 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=1000, help="runs that the worlds have together, at least")
     parser.add_argument("--workers", type=int, default=1, help="processes that simulate")
     parser.add_argument("--trace", action="store_true", help="print all that happens in the first world")
+    parser.add_argument("--machines", action="store_true", help="worlds of many machines over a shared store")
     parser.add_argument("--mutants", nargs="*", metavar="NAME", help="look for planted edits")
     given = parser.parse_args(arguments)
     if given.runs < 1 or given.workers < 1 or given.seed < 0:
@@ -116,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return judge_all(
             given.mutants, given.seed, min(given.runs, RUNS_MAX) if given.runs != 1000 else RUNS_MAX
         )
-    return report(given.seed, given.runs, given.workers, trace=given.trace)
+    return report(given.seed, given.runs, given.workers, trace=given.trace, machines=given.machines)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,6 +24,11 @@ from paor.testing.conformance import export_of
 
 from .postgres_server import PostgresServer, needs_postgres
 from .shop_app import look, pay
+from .temporal_server import TemporalServer, needs_temporal, temporal_missing
+
+if not temporal_missing():
+    from temporalio.client import Client, WorkflowHistory
+    from temporalio.worker import Replayer
 
 pytestmark = needs_postgres
 LEASE_S = 2.0
@@ -45,10 +51,13 @@ class Ordeal:
         folder: For the app and what was paid.
         server: With the journal.
         seed: Of which worker dies when.
+        temporal: That places the runs, and crashes, too; None for the queue alone.
     """
 
-    def __init__(self, folder: Path, server: PostgresServer, seed: int) -> None:
-        self.folder, self.server, self.url = folder, server, server.url("ordeal")
+    def __init__(
+        self, folder: Path, server: PostgresServer, seed: int, temporal: TemporalServer | None = None
+    ) -> None:
+        self.folder, self.server, self.url, self.temporal = folder, server, server.url("ordeal"), temporal
         shutil.copy(APP, folder)
         self.chance = random.Random(seed)
         self.host = Engine(
@@ -72,10 +81,12 @@ class Ordeal:
                 "--quiet",
                 "--concurrency",
                 "8",
+                *(("--temporal",) if self.temporal is not None else ()),
             ],
             cwd=self.folder,
             env={
                 **os.environ,
+                **({"TEMPORAL_ADDRESS": self.temporal.address} if self.temporal is not None else {}),
                 "PAID": str(self.folder / "paid"),
                 "WHERE": self.url,
                 "LOOK_S": "0.01",
@@ -95,9 +106,14 @@ class Ordeal:
         self.kills += 1
 
     def crash(self) -> None:
-        """Crash the server and have it come back."""
-        self.server.stop()
-        self.server.start()
+        """Crash a server and have it come back: Temporal's and PostgreSQL's by turns."""
+        if self.temporal is not None and self.crashes % 2 == 0:
+            self.temporal.kill()
+            time.sleep(1)
+            self.temporal.start()
+        else:
+            self.server.stop()
+            self.server.start()
         self.crashes += 1
 
     def paid(self) -> list[str]:
@@ -126,8 +142,14 @@ class Ordeal:
             self.doubts += 1
 
     def open(self) -> int:
-        """Return how many runs have not ended."""
-        return len(self.host.journal.reader.index.open())
+        """Return how many runs have not ended, or once all have, how many workflows."""
+        runs = len(self.host.journal.reader.index.open())
+        return runs or (asyncio.run(self._workflows()) if self.temporal is not None else 0)
+
+    async def _workflows(self) -> int:
+        assert self.temporal is not None
+        client = await Client.connect(self.temporal.address)
+        return (await client.count_workflows("ExecutionStatus = 'Running'")).count
 
     def end(self) -> list[int]:
         """Have the workers drain; return their exit codes."""
@@ -136,9 +158,17 @@ class Ordeal:
         return [worker.wait(timeout=90) for worker in self.workers]
 
 
-def suffer(folder: Path, server: PostgresServer, *, runs: int, kill_every_s: float, crashes: int) -> Ordeal:
+def suffer(
+    folder: Path,
+    server: PostgresServer,
+    *,
+    runs: int,
+    kill_every_s: float,
+    crashes: int,
+    temporal: TemporalServer | None = None,
+) -> Ordeal:
     """Submit runs, and have everything that can happen happen until all have ended; then nothing is lost, nothing doubled."""
-    ordeal, pool = Ordeal(folder, server, seed=runs), ThreadPoolExecutor(1)
+    ordeal, pool = Ordeal(folder, server, runs, temporal), ThreadPoolExecutor(1)
     host = ordeal.host
     try:
         began = last = time.monotonic()
@@ -188,6 +218,52 @@ def test_a_thousand_runs_over_kills_and_five_crashes(tmp_path: Path, server: Pos
     """A worker is killed every two seconds, the server crashes five times."""
     ordeal = suffer(tmp_path, server, runs=1000, kill_every_s=2.0, crashes=5)
     print((tmp_path / "figures").read_text(), ordeal.doubts)
+
+
+def suffer_with_temporal(folder: Path, server: PostgresServer, *, runs: int, crashes: int) -> None:
+    """Have Temporal place the runs; then every history replays, and none is longer than its run's waits make it."""
+    from paor.temporal import DriveRun
+
+    temporal = TemporalServer()
+
+    async def look() -> None:
+        client = await Client.connect(temporal.address)
+        found = [
+            await client.get_workflow_handle(item.id, run_id=item.run_id).fetch_history()
+            async for item in client.list_workflows()
+        ]
+        assert len(found) >= runs
+        replayer = Replayer(workflows=[DriveRun])
+        results = await replayer.replay_workflows(_each(found), raise_on_replay_failure=False)
+        assert results.replay_failures == {}
+        sizes = sorted(len(history.to_json()) for history in found)
+        print(
+            f"{len(found)} histories, {sizes[0]:,} to {sizes[-1]:,} bytes of JSON, the median {sizes[len(sizes) // 2]:,}"
+        )
+
+    try:
+        suffer(folder, server, runs=runs, kill_every_s=4.0, crashes=crashes, temporal=temporal)
+        asyncio.run(look())
+    finally:
+        temporal.close()
+
+
+async def _each(found: list[WorkflowHistory]) -> AsyncIterator[WorkflowHistory]:
+    for history in found:
+        yield history
+
+
+@needs_temporal
+def test_forty_runs_that_temporal_places(tmp_path: Path, server: PostgresServer) -> None:
+    """Workers are killed; Temporal crashes and comes back, and so does PostgreSQL."""
+    suffer_with_temporal(tmp_path, server, runs=40, crashes=2)
+
+
+@pytest.mark.large
+@needs_temporal
+def test_two_hundred_runs_that_temporal_places(tmp_path: Path, server: PostgresServer) -> None:
+    """The same for longer."""
+    suffer_with_temporal(tmp_path, server, runs=200, crashes=4)
 
 
 def test_a_lost_worker_is_replaced_when_its_lease_has_run_out(tmp_path: Path, server: PostgresServer) -> None:

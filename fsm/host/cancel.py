@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from ...states.base.errors import LeaseHeld
 from ..journal.rows import RunRow
 from ..lifecycle.runner import Acquisition, Runner
@@ -17,7 +19,11 @@ def cancel(runner: Runner, run_id: str) -> Result:
     for task in _request(runner, row):
         cancel(runner, task)
     found = _end(runner, row)
-    return found if isinstance(found, Result) else runner.result(found, resumed=True)
+    if isinstance(found, Result):
+        return found
+    result = runner.result(found, resumed=True)
+    runner.queue.release(row.run)  # whoever waits for its answer need not
+    return result
 
 
 async def acancel(runner: Runner, run_id: str) -> Result:
@@ -26,7 +32,11 @@ async def acancel(runner: Runner, run_id: str) -> Result:
     for task in _request(runner, row):
         await acancel(runner, task)
     found = _end(runner, row)
-    return found if isinstance(found, Result) else await runner.aresult(found, resumed=True)
+    if isinstance(found, Result):
+        return found
+    result = await runner.aresult(found, resumed=True)
+    await asyncio.to_thread(runner.queue.release, row.run)
+    return result
 
 
 def _request(runner: Runner, row: RunRow) -> list[str]:

@@ -28,7 +28,7 @@ def waiting_results(journal: JournalReader) -> list[Result]:
         if row.task != 0 and (row.workflow_id, row.round) in workflows:
             continue  # its workflow stands for it
         try:
-            found.append((_asked_at(journal, row), row.run, result_now(journal, row.run_id)))
+            found.append((asked_at(journal, row), row.run, result_now(journal, row.run_id)))
         except (
             Erased,
             JournalDamaged,
@@ -37,7 +37,7 @@ def waiting_results(journal: JournalReader) -> list[Result]:
     return [result for _, _, result in sorted(found, key=lambda item: item[:2]) if result.waiting_for]
 
 
-def _asked_at(journal: JournalReader, row: RunRow) -> int:
+def asked_at(journal: JournalReader, row: RunRow) -> int:
     """Return when a waiting run asked, in microseconds since the epoch."""
     at: int = journal.rows(row.run, row.head_seq)[-1][2]
     return at

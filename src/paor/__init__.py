@@ -8,7 +8,7 @@ paor: LLM agent loops as an explicit finite state machine, journaled to SQLite.
     print(result.state, result.answer)
 
 The nouns of an agent and its runs are here. The rest of what is public: `paor.events`, `paor.errors`, `paor.audit` (what reading and
-checking a journal gives back), `paor.models` (for a model of your own), `paor.machine` (for a machine of your own), `paor.web`, `paor.otel`, `paor.worker`, `paor.testing`, `paor.fuzz`. The folders below are
+checking a journal gives back), `paor.models` (for a model of your own), `paor.machine` (for a machine of your own), `paor.web`, `paor.otel`, `paor.worker`, `paor.temporal`, `paor.testing`, `paor.fuzz`. The folders below are
 described in docs/rooms.md. May import every room; nothing in a room may import it. Start with `fsm/engine.py`.
 """
 
@@ -176,7 +176,19 @@ _PLACES = {
 }
 """Public names by module; one is imported when it is first asked for, so that ``import paor`` costs next to nothing."""
 
-_FURTHER = ("audit", "errors", "events", "inspect", "machine", "models", "otel", "testing", "web", "worker")
+_FURTHER = (
+    "audit",
+    "errors",
+    "events",
+    "inspect",
+    "machine",
+    "models",
+    "otel",
+    "temporal",
+    "testing",
+    "web",
+    "worker",
+)
 """Modules with the other public names; each is imported when it is first asked for."""
 
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}

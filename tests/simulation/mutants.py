@@ -55,7 +55,7 @@ def _search(name: str, seed: int, runs: int) -> dict[str, Any]:
     from ..simulate import until, worlds
 
     had = 0
-    for outcome in until(runs, worlds(seed)):
+    for outcome in until(runs, worlds(seed, machines=bug.area == "machines")):
         had += outcome.totals["runs"]
         if outcome.broken:
             return {"found": outcome.broken[0], "runs": had, "seed": outcome.seed}

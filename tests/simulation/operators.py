@@ -134,7 +134,7 @@ class Operator:
             return
         result = self.attempt("look", lambda: engine.resume(row.run_id))
         if result is not None and result.waiting_for is not None:
-            self.send(engine, self.world.people.answer(row.run_id, result.waiting_for))
+            self.send(engine, self.world.people.answer(result.run_id, result.waiting_for))
 
     def deliver(self, engine: Engine, row: RunRow) -> None:
         """Deliver a message once more, perhaps to a run that never asked."""
@@ -146,6 +146,14 @@ class Operator:
 
     def send(self, engine: Engine, message: Message, run_id: str | None = None) -> None:
         """Give a message to the engine."""
+        self.note(message)
+        self.attempt(
+            f"{message.decision} {message.number}",
+            lambda: engine.resume(run_id or message.run_id, **message.given),
+        )
+
+    def note(self, message: Message) -> None:
+        """Note what a message that is sent allows."""
         watch, key = self.world.watch, message.question.key or ""
         if (
             message.decision == "approve"
@@ -153,10 +161,6 @@ class Operator:
             watch.approved.add(f"{message.run_id}-{key.rpartition('-')[2]}")
         if message.decision == "retry":
             watch.retried[key] = watch.retried.get(key, 0) + 1
-        self.attempt(
-            f"{message.decision} {message.number}",
-            lambda: engine.resume(run_id or message.run_id, **message.given),
-        )
 
     def cancel(self, engine: Engine, row: RunRow) -> None:
         """Cancel a run."""
@@ -198,7 +202,7 @@ class Operator:
             if result.status in ("done", "failed"):
                 return
             if result.waiting_for is not None:
-                message = world.people.answer(run_id, result.waiting_for)
+                message = world.people.answer(result.run_id, result.waiting_for)
                 named = {**message.given, "question": message.question.id}
                 self.send(engine, Message(**{**vars(message), "given": named}))
         world.watch.say(f"stuck: run {number} cannot be brought to its end")

@@ -154,4 +154,5 @@ def totals(world: World) -> dict[str, Any]:
         "kills": world.kills,
         "faults": world.disk.faults,
         "points": world.schedule.points,
+        "processes": len(world.table.all),
     }

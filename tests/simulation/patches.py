@@ -6,8 +6,9 @@ import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 from paor.fsm.journal import cancel_requests, group_commit, leases
 from paor.fsm.journal.sqlite import backend, source
@@ -21,13 +22,18 @@ from .storage import Disk
 
 THREADING = Threading()
 
+Replaced: TypeAlias = tuple[tuple[Any, dict[str, Any]], ...]
+"""Modules, and by what name each has what instead."""
+
 
 @contextmanager
-def simulated(schedule: Schedule, table: ProcessTable, disk: Disk) -> Iterator[None]:
-    """Give the engine this world instead of the system."""
+def simulated(schedule: Schedule, table: ProcessTable, disk: Disk, more: Replaced = ()) -> Iterator[None]:
+    """Give the engine this world instead of the system, and what else is to be replaced."""
+    here, real_owner = get_ident(), leases._owner  # a thread of another test may renew its leases meanwhile
     opened = SimpleNamespace(**{**vars(sqlite3), "connect": disk.connect})
     clock = Time(THREADING)
-    replaced: tuple[tuple[Any, dict[str, Any]], ...] = (
+    replaced: Replaced = (
+        *more,
         (journal_file, {"sqlite3": opened}),
         (cancel_requests, {"threading": THREADING}),
         (backend, {"sqlite3": opened, "threading": THREADING}),
@@ -39,7 +45,7 @@ def simulated(schedule: Schedule, table: ProcessTable, disk: Disk) -> Iterator[N
             {
                 "threading": THREADING,
                 "time": clock,
-                "_owner": table.current_owner,
+                "_owner": lambda pid: (table.current_owner if get_ident() == here else real_owner)(pid),
                 "_start_of": table.start_of,
                 "_exists": table.exists,
             },

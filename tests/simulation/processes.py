@@ -27,6 +27,7 @@ class Process:
         died_us: True time at which it was lost.
         is_hidden: Whether others cannot see when it starts.
         held_until_us: True time until which it does not go on, like a machine that was suspended.
+        cut_until_us: True time until which it cannot reach a store of many machines.
         engine: Its engine, once it has opened the journal.
         drives: What it has leased, by run number: the fence, and the actor that drives.
         connections: Its open connections to the journal.
@@ -40,6 +41,7 @@ class Process:
     died_us: int = FOR_EVER
     is_hidden: bool = False
     held_until_us: int = 0
+    cut_until_us: int = 0
     engine: Engine | None = None
     drives: dict[int, tuple[int, Actor | None]] = field(default_factory=dict)
     connections: list[Any] = field(default_factory=list)
@@ -47,20 +49,38 @@ class Process:
 
 
 class ProcessTable:
-    """All processes that there are and were; what `fsm.journal.leases` asks the system."""
+    """
+    All processes that there are and were; what `fsm.journal.leases` asks the system.
+
+    Attributes:
+        all: In the order in which they began.
+        boot: How often the machine was started.
+        is_far: Whether they are on several machines, of which none sees what has become of another.
+    """
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
         self.all: list[Process] = []
         self.boot = 1
+        self.is_far = False
         self._starts = 0
 
-    def new(self, *, space: str = "pid:[1]", pid: int | None = None, skew_us: int = 0) -> Process:
+    def new(
+        self,
+        *,
+        space: str = "pid:[1]",
+        pid: int | None = None,
+        skew_us: int = 0,
+        host: str = "host",
+        boot: str | None = None,
+    ) -> Process:
         """Return a process that begins now."""
         self._starts += 1
         number = len(self.all)
         clock = EPOCH_US + skew_us
-        owner = Owner("host", f"boot-{self.boot}", space, pid or 100 + number, 1000 + self._starts, clock)
+        owner = Owner(
+            host, boot or f"boot-{self.boot}", space, pid or 100 + number, 1000 + self._starts, clock
+        )
         process = Process(f"p{number}", owner, skew_us)
         self.all.append(process)
         return process
@@ -96,7 +116,7 @@ class ProcessTable:
     def is_provably_gone(self, owner: Process, by: Process) -> bool:
         """Return whether a process that is not alive any more can be seen to be gone by another one."""
         if owner.owner.boot != by.owner.boot:
-            return True
+            return not self.is_far
         place = (owner.owner.pid, owner.owner.space)
         another = [item for item in self.living if (item.owner.pid, item.owner.space) == place]
         return owner.owner.space == by.owner.space and not any(item.is_hidden for item in another)

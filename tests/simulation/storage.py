@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from paor.fsm.journal.leases import Owner
 from paor.fsm.journal.record import COLUMNS
 
 from .processes import Process
@@ -36,6 +37,9 @@ class Watcher(Protocol):
 
     def run_is_in_the_file(self, run: int, run_id: str) -> None:
         """A run was created."""
+
+    def run_is_queued(self, run: int) -> None:
+        """A run stands in the queue from now on."""
 
 
 class Disk:
@@ -90,10 +94,16 @@ class Disk:
         for run, *lease in self.observer.execute(
             "SELECT run, fence, owner, lease_until, cancel FROM leases ORDER BY run"
         ).fetchall():
-            before, now = self.leases.get(run), (lease[0], lease[1], lease[2], lease[3])
+            owner = (
+                lease[1] if lease[1] and Owner.decode(lease[1]) else None
+            )  # a free one may tell of an answer
+            before, now = self.leases.get(run), (lease[0], owner, lease[2], lease[3])
             if before != now:
                 self.leases[run] = now
                 self.watcher.lease_has_changed(process, run, before, now)
+
+    def reach(self, connection: Connection) -> None:
+        """Get to the file, which nothing comes between."""
 
     def close(self) -> None:
         """Close what is open for nobody."""
@@ -119,9 +129,11 @@ class Connection:
     """
 
     def __init__(self, disk: Disk, real: sqlite3.Connection, process: Process) -> None:
-        self._disk, self._real, self._process = disk, real, process
+        self._disk, self._real, self.process = disk, real, process
+        self.is_open, self.is_lost = True, False
         self._rows: list[tuple[Sequence[Any], int | None]] = []
         self._runs: list[tuple[int, str]] = []
+        self._queued: list[int] = []
         self._touches_leases = False
         process.connections.append(real)
 
@@ -132,7 +144,14 @@ class Connection:
 
     def close(self) -> None:
         """Close it."""
+        self.is_open = False
         self._real.close()
+
+    def undo(self) -> None:
+        """Undo what was not committed, as a server does with a connection that it has lost."""
+        if self._real.in_transaction:
+            self._real.execute("ROLLBACK")
+        self._forget()
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> Any:
         """Execute a statement, or fail."""
@@ -141,6 +160,7 @@ class Connection:
             self._forget()
             return self._real.execute(sql)
         self._disk.schedule.point(verb)
+        self._disk.reach(self)
         if verb in ("begin", "commit", "insert", "update"):
             self._perhaps_fail(verb, sql)
         found = self._wait_for(sql, values)
@@ -154,6 +174,7 @@ class Connection:
         """Execute a statement for each of many."""
         verb, rows = _verb(sql), list(values)
         self._disk.schedule.point(verb)
+        self._disk.reach(self)
         found = self._real.executemany(sql, rows)
         for row in rows:
             self._note(sql, row, 1)
@@ -189,14 +210,18 @@ class Connection:
                 self._rows.append((values, fence))
         elif sql.startswith("INSERT INTO specs"):
             self._runs.append((values[0], values[1]))
+        elif sql.startswith("INSERT INTO queue"):
+            self._queued.append(values[0])
         elif "leases" in sql:
             self._touches_leases = True
 
     def _tell(self) -> None:
         """Tell what is in the file now."""
-        disk, process = self._disk, self._process
+        disk, process = self._disk, self.process
         for run, run_id in self._runs:
             disk.watcher.run_is_in_the_file(run, run_id)
+        for run in self._queued:
+            disk.watcher.run_is_queued(run)
         if self._touches_leases:
             disk.look(process)
         for row, fence in self._rows:
@@ -204,7 +229,7 @@ class Connection:
         self._forget()
 
     def _forget(self) -> None:
-        self._rows, self._runs, self._touches_leases = [], [], False
+        self._rows, self._runs, self._queued, self._touches_leases = [], [], [], False
 
 
 _VERBS: dict[str, str] = {}

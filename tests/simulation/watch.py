@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from paor.errors import (
@@ -63,6 +63,8 @@ class Watch:
         approvals: Which tools need that.
         turns: Numbers of the rows with an intent or an answer, by run number.
         cancels: True time at which the cancel of a run came into the file, by run number.
+        queued: Numbers of the runs that were submitted.
+        server_us: Returns the clock of a store that many machines share; None for a file.
         is_calm: Whether the disk works and nobody is held up, so that whoever lives renews its leases.
         is_timely: Whether no wall clock is set, so that the times of rows can be compared.
     """
@@ -88,6 +90,8 @@ class Watch:
         self.approved: set[str] = set()
         self.approvals: tuple[str, ...] = ()
         self.cancels: dict[int, int] = {}
+        self.queued: set[int] = set()
+        self.server_us: Callable[[], int] | None = None
         self.began: dict[str, int] = {}
 
     def say(self, what: str) -> None:
@@ -99,6 +103,10 @@ class Watch:
     def run_is_in_the_file(self, run: int, run_id: str) -> None:
         """A run was created."""
         self.run_ids[run], self.numbers[run_id] = run_id, run
+
+    def run_is_queued(self, run: int) -> None:
+        """A run stands in the queue from now on."""
+        self.queued.add(run)
 
     def row_is_in_the_file(self, process: Process, row: Sequence[Any], fence: int | None) -> None:
         """Only who holds the lease may write, one row after the other, and none after an end."""
@@ -196,6 +204,9 @@ class Watch:
     def has_run_out(self, lease: Lease, owner: Owner, now_us: int | None = None) -> bool:
         """Return whether the time of a lease is over, now or at some time, by the clock that nobody sets."""
         until, clock = lease[2], owner.clock
+        if self.server_us is not None:  # the store's clock counts, whatever others show
+            ago_us = self._schedule.now_us - now_us if now_us else 0
+            return until is None or until < self.server_us() - ago_us
         return until is None or clock is None or until - clock < (now_us or self._schedule.now_us)
 
     # -- calls

@@ -15,7 +15,7 @@ from paor.states.run.spec import Mode
 from .operators import Operator, settings
 from .oracle import Oracle, totals
 from .outside import NAMES, NOW, Outside
-from .patches import simulated
+from .patches import Replaced, simulated
 from .people import People
 from .processes import Process, ProcessTable
 from .schedule import Actor, NeverEnds, Schedule
@@ -51,13 +51,15 @@ class World:
         tell: Takes the lines of the trace.
     """
 
+    replaced: Replaced = ()
+
     def __init__(self, seed: int, path: Path, tell: Callable[[str], None] | None = None) -> None:
         self.seed, self.path, self.tell = seed, path, tell
         self.chance = chance = random.Random(f"world {seed}")
         self.schedule = Schedule(chance, tell)
         self.table = ProcessTable(self.schedule)
         self.watch = Watch(self.schedule, self.table)
-        self.disk = Disk(path, self.schedule, chance, self.watch)
+        self.disk = self.storage()
         self.people = People(chance)
         self.outside = Outside(self.schedule, chance, self.watch.call_begins, self.watch.model_is_asked)
         self.is_quiet = False
@@ -66,13 +68,13 @@ class World:
         self.limits, self.policy = settings(self)
         self._draw()
 
+    def storage(self) -> Disk:
+        """Return where its journal is."""
+        return Disk(self.path, self.schedule, self.chance, self.watch)
+
     def _draw(self) -> None:
         """Decide how much of what goes wrong in this world: of most things nothing, so that each is seen alone, too."""
-        chance = self.chance
-
-        def some(rate: float, share: float = 0.4) -> float:
-            return rate * chance.random() if chance.random() < share else 0.0
-
+        chance, some = self.chance, self.some
         self.starts_left = chance.choice((1, 1, 2, 2, 3))
         self.forks_left = 2
         self.jobs_left = chance.randint(3, 9)
@@ -92,10 +94,14 @@ class World:
         self.processes_max = chance.choice((1, 2, 2, 3, 4))
         self.hides = chance.random() < 0.3
 
+    def some(self, rate: float, share: float = 0.4) -> float:
+        """Return how often something goes wrong, in a share of all worlds; in the others it does not."""
+        return rate * self.chance.random() if self.chance.random() < share else 0.0
+
     def run(self) -> Outcome:
         """Simulate it to its end."""
         NOW.outside = self.outside
-        with simulated(self.schedule, self.table, self.disk):
+        with simulated(self.schedule, self.table, self.disk, self.replaced):
             try:
                 self.schedule.upset = self._upset
                 for _ in range(self.processes_max):
@@ -185,9 +191,8 @@ class World:
     def _finish(self) -> None:
         """A healthy process brings every run to its end while those that are left go on; then everybody ends."""
         wakes = self.chance.choice((0.1, 40.0))
-        process = self.table.new()
+        process, last = self.last()
         process.held_until_us = self.schedule.now_us + round(wakes * 1e6)
-        last = Operator(self, process)
         if not self.table.living[:-1] or self.chance.random() < 0.5:
             self.schedule.run(lambda: not any(not actor.is_daemon for actor in self.schedule.actors))
             for other in self.table.living:
@@ -195,6 +200,11 @@ class World:
                     self.lose(other)
         self.schedule.start(f"{process.name}.last", process, last.finish)
         self.schedule.run(lambda: not any(not actor.is_daemon for actor in self.schedule.actors))
+
+    def last(self) -> tuple[Process, Operator]:
+        """Return the process that brings every run to its end, and who does it there."""
+        process = self.table.new()
+        return process, Operator(self, process)
 
     def others_work(self, process: Process) -> bool:
         """Return whether another process than the last one still does something."""

@@ -210,22 +210,12 @@ class PostgresBackend(PostgresSource):
 
     def append(self, entries: Sequence[Entry]) -> None:
         """See `fsm.journal.backend.Backend.append`."""
-        tried = False
-
-        def write() -> None:
-            nonlocal tried
-            # after a connection was lost: whether its last statement took place is in the journal, and only there
-            left = [entry for entry in entries if not self._stands(entry)] if tried else list(entries)
-            tried = True
-            if left:
-                self._append(left)
-
         with self.lock:
             try:
-                self._reaching(write)
+                self._reaching(lambda: self._append(entries))
             except JournalError as error:
                 self._undo()
-                # written after all, by a connection that was taken for lost while the server still carried it out
+                # written already, over a connection that was lost before its answer came: that is in the journal, and only there
                 with translate_errors(self.path):
                     if isinstance(error.__cause__, psycopg.errors.UniqueViolation) and all(
                         map(self._stands, entries)
@@ -236,7 +226,7 @@ class PostgresBackend(PostgresSource):
                 self.connection.close()  # whatever it was in the middle of: the next one is made anew
                 raise
 
-    def _append(self, entries: list[Entry]) -> None:
+    def _append(self, entries: Sequence[Entry]) -> None:
         # in the order of their runs, as whoever renews leases takes them: nobody waits for somebody who waits for him
         ordered = sorted(entries, key=lambda entry: entry.place)
         written = [list(_written(entry)) for entry in ordered]

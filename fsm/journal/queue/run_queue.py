@@ -141,11 +141,10 @@ class RunQueue:
         """Take a run out: it has ended."""
         self._backend.execute("DELETE FROM queue WHERE run = ?", (run,))
 
-    def stand_in(self, claim: Claim, run: int) -> Claim:
-        """Have another run stand in the queue in place of one that has failed; return what it is claimed by."""
-        sql = f"UPDATE queue SET run = ?, attempts = 1, tried_seq = -1 {_OF_CLAIM}"
-        self._backend.execute(sql, (run, claim.run, claim.ready_at))
-        return claim._replace(run=run, attempts=1, tried_seq=-1)
+    def replace(self, run: int, other: int) -> None:
+        """Have another run stand in the queue in place of one that has failed."""
+        sql = "UPDATE queue SET run = ?, attempts = 1, tried_seq = -1 WHERE run = ?"
+        self._backend.execute(sql, (other, run))
 
     def put_back(self, claim: Claim, at_us: int, reason: str | None = None, *, counted: bool = True) -> None:
         """

@@ -12,35 +12,15 @@ import logging
 import os
 import socket
 from collections.abc import Callable
-from contextlib import aclosing
-from functools import partial
 
 from ..fsm.engine import Engine
-from ..fsm.host.look import result_now
 from ..fsm.journal.queue.run_queue import Claim
 from ..fsm.journal.rows import RunRow
-from ..fsm.lifecycle.arguments import ResumeOptions
-from ..fsm.lifecycle.fallback import is_owed, stand_in
-from ..fsm.lifecycle.resume import Continuation, continuation
-from ..fsm.replay.restore import restore_run
-from ..fsm.results.events import TransitionTaken
 from ..fsm.results.result import Result
-from ..states.base.errors import (
-    Erased,
-    JournalBusy,
-    JournalError,
-    LeaseHeld,
-    LeaseLost,
-    PaorError,
-    RunChanged,
-    UsageError,
-)
-from ..states.run.phase_names import EXECUTING
+from ..states.base.errors import JournalBusy, JournalError, LeaseHeld, LeaseLost, PaorError, UsageError
+from .driving import LOOK_AGAIN_S, UNCHANGING, Options, drive, place_of, standing
 
 LOGGER = logging.getLogger("paor.worker")
-
-LOOK_AGAIN_S = 3600.0
-"""Seconds after which a run that waits for a person is looked at again, should its answer have woken nobody."""
 
 LOOK_S = 1.0
 """Seconds between two looks for runs that are ready, where the database has told of none."""
@@ -70,7 +50,7 @@ class Worker:
         engine: Engine,
         *,
         concurrency: int = 4,
-        options: Callable[[RunRow], ResumeOptions] | None = None,
+        options: Options | None = None,
         attempts: int = 5,
         name: str | None = None,
     ) -> None:
@@ -183,7 +163,7 @@ class Worker:
             await asyncio.to_thread(self._give_up, claim, row)
             return False
         try:
-            result, is_driven = await self._result(row)
+            result, is_driven = await drive(self._runner, row, self._options, lambda: self._draining)
         except (LeaseHeld, LeaseLost):
             await asyncio.to_thread(self._leave_to_driver, claim)
             return False
@@ -206,44 +186,21 @@ class Worker:
         names = reader.index.names([run])
         return reader.run(names[run]) if names else None
 
-    async def _result(self, row: RunRow) -> tuple[Result, bool]:
-        """Drive a run from where it stands, and return whether there was anything to do; left after its current call to drain."""
-        options = self._options(row) if self._options is not None else ResumeOptions()
-        found = await asyncio.to_thread(partial(continuation, self._runner, row.run_id, **options))
-        if isinstance(found, Continuation):
-            async with aclosing(self._runner.adrive(found.acquire, resumed=found.resumed)) as events:
-                async for event in events:
-                    # not between an intent and its call: whoever comes next could not know that it was never begun
-                    if self._draining and isinstance(event, TransitionTaken) and event.dest != EXECUTING:
-                        break
-        result = await asyncio.to_thread(result_now, self._journal.reader, row.run_id)
-        return result, isinstance(found, Continuation)
-
     def _settle(self, claim: Claim, result: Result) -> bool:
-        """Note where a run stands now."""
-        now, reader = self._queue.now_us(), self._journal.reader
-        if result.status in ("done", "failed"):
-            other = stand_in(reader, result.run_id)
-            if other != result.run_id:
-                return self._settle(
-                    self._queue.stand_in(claim, reader.run(other).run), result_now(reader, other)
-                )
-            if result.status == "failed" and is_owed(reader, restore_run(reader, result.run_id)[0]):
-                self._queue.put_back(claim, now, "to be started again", counted=False)
-                return False
+        """Note where a run stands now; return whether it has ended or waits."""
+        stands, now = standing(self._runner, result), self._queue.now_us()
+        if stands.run_id != result.run_id:
+            other = self._journal.reader.run(stands.run_id).run
+            self._queue.replace(claim.run, other)
+            claim = claim._replace(run=other, attempts=1, tried_seq=-1)
+        if stands.state == "ended":
             self._queue.remove(claim.run)
-            return True
-        if result.status == "waiting":
-            self._queue.put_back(claim, now + self._waits_us(result), "waits", counted=False)
-            return True
-        self._queue.put_back(claim, now, "left", counted=False)
-        return False
-
-    def _waits_us(self, result: Result) -> int:
-        """Return how long nobody has to look at a run that waits."""
-        spec = self._journal.reader.spec(result.run_id)
-        timeout_s = spec.limits.elicitation_timeout_s
-        return round(min(LOOK_AGAIN_S, timeout_s if timeout_s is not None else LOOK_AGAIN_S) * 1_000_000) + 1
+        elif stands.state == "waits":
+            self._queue.put_back(claim, now + round(stands.wait_s * 1e6), "waits", counted=False)
+        else:
+            reason = "to be started again" if stands.state == "owed" else "left"
+            self._queue.put_back(claim, now, reason, counted=False)
+        return stands.state in ("ended", "waits")
 
     def _leave_to_driver(self, claim: Claim) -> None:
         """Have a run that somebody else drives come up when his lease runs out, should he not renew it."""
@@ -256,8 +213,8 @@ class Worker:
     def _fail(self, claim: Claim, row: RunRow, error: Exception) -> None:
         """Note a run that could not go on; what no other try can change is held back at once."""
         # the name alone: what an error says may quote a run's texts, and the queue is not erased with them
-        reason = f"{type(error).__name__} {_place_of(row)}"
-        if isinstance(error, RunChanged | Erased | UsageError):
+        reason = f"{type(error).__name__} {place_of(row)}"
+        if isinstance(error, UNCHANGING):
             self._queue.hold_back(claim, reason)
             return
         wait_s = BACK_OFF_S[min(claim.attempts, len(BACK_OFF_S)) - 1]
@@ -267,7 +224,7 @@ class Worker:
         """Hold a run back that was taken up as often as it may be."""
         last = f", at last: {claim.reason}" if claim.reason else ""
         reason = (
-            f"given up: {claim.attempts - 1} times taken up {_place_of(row)} without getting further{last}"
+            f"given up: {claim.attempts - 1} times taken up {place_of(row)} without getting further{last}"
         )
         LOGGER.error("worker %s: run %s: %s", self.name, row.run_id, reason)
         self._queue.hold_back(claim, reason)
@@ -278,10 +235,6 @@ def _collected(running: set[asyncio.Task[bool]]) -> int:
     ended = {task for task in running if task.done()}
     running -= ended
     return sum(task.result() for task in ended)
-
-
-def _place_of(row: RunRow) -> str:
-    return f"after row {row.head_seq}" if row.head_seq >= 0 else "before its first row"
 
 
 def _nothing() -> None:

@@ -6,26 +6,37 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ....fsm.engine import Engine
 from ....fsm.journal.queue.run_queue import Queued, RunQueue
 from ....fsm.lifecycle.arguments import ResumeOptions
 from ....fsm.results.events import Event, RunEnded, RunStarted
-from ....worker.worker import LOGGER, Worker
+from ....states.base.errors import UsageError
+from ....worker.driving import Options
+from ....worker.worker import Worker
 from ...support.app import EngineOptions, engine_options
 from ...support.journals import find_run
 from ...support.options import QUIET, command, option
 from ...support.streams import OK, say_either, say_json, tell
 from ...support.text import Cell, Column, count, one_line, state_text, table
 
+if TYPE_CHECKING:
+    from ....temporal.worker import TemporalWorker
+
+LOGGERS = ("paor.worker", "paor.temporal", "temporalio")
+"""Whose warnings are shown, a line each."""
+
 
 @command(
     "worker",
     "paor worker --app shop:engine",
     "paor worker --app shop:engine --journal postgresql://paor@db/agents --concurrency 16",
+    "paor worker --app shop:engine --journal postgresql://paor@db/agents --temporal",
     "paor worker --list --json",
 )
 @option("--concurrency", "N", "Runs at a time.", type=click.IntRange(1, 1000), default=4, show_default=True)
@@ -40,6 +51,9 @@ from ...support.text import Cell, Column, count, one_line, state_text, table
 @click.option(
     "--accept-changes", is_flag=True, help="Continue although prompts, tools, policy or code have changed."
 )
+@click.option(
+    "--temporal", is_flag=True, help="Have Temporal place the runs; its own settings say where it is."
+)
 @click.option("--until-idle", is_flag=True, help="End once no run is left but those that wait for a person.")
 @click.option("--list", "listing", is_flag=True, help="List the runs in the queue, and drive none.")
 @option("--release", "RUN", "Have a run that was held back come up again, and drive none.")
@@ -49,6 +63,7 @@ def worker(
     concurrency: int,
     attempts: int,
     accept_changes: bool,
+    temporal: bool,
     until_idle: bool,
     listing: bool,
     release: str | None,
@@ -62,29 +77,55 @@ def worker(
     A worker that dies loses nothing: its runs come up again when their leases run out, and go on where their journals end. On
     SIGTERM or Ctrl-C it takes up no more, leaves each run after its current call, and ends.
 
-    Exit codes: 0 it was ended, or nothing is left; 2 bad input or journal.
+    With --temporal a run is driven where Temporal places it, and looked at again when its timer or a signal says so; the journal
+    stays the truth. TEMPORAL_ADDRESS and the other settings of Temporal's own tools say where it is; needs paor[temporal].
+
+    Exit codes: 0 it was ended, or nothing is left; 2 bad input or journal, or no Temporal.
     """
     if listing or release is not None:
         return _queue(options, release, as_json=as_json)
+    if temporal and until_idle:
+        raise UsageError("--until-idle is not for --temporal: what comes next, Temporal knows alone")
     with (
         options.tools() as tools,
         options.driving(tools, hooks=() if quiet else (_told,)) as engine,
         _telling(),
     ):
         given: ResumeOptions = {"accept_changes": accept_changes}
-        drives = Worker(engine, concurrency=concurrency, attempts=attempts, options=lambda row: given)
-        if not quiet:
-            tell(f"worker {drives.name}: {engine.journal.path}, {count(concurrency, 'run')} at a time")
-        with redirect_stdout(sys.stderr), _draining(drives):
-            driven = asyncio.run(drives.run(until_idle=until_idle))
+        with redirect_stdout(sys.stderr):
+            if temporal:
+                name, driven = asyncio.run(_placed(engine, concurrency, lambda row: given, quiet=quiet))
+            else:
+                drives = Worker(engine, concurrency=concurrency, attempts=attempts, options=lambda row: given)
+                name, driven = asyncio.run(_run(drives, drives.run(until_idle=until_idle), quiet=quiet))
         held = [row for row in RunQueue(engine.journal.store.backend).rows() if row.ready_at is None]
         if as_json:
-            say_json({"worker": drives.name, "driven": driven, "held_back": [row.run_id for row in held]})
+            say_json({"worker": name, "driven": driven, "held_back": [row.run_id for row in held]})
         elif not quiet:
-            tell(f"worker {drives.name}: {count(driven, 'run')} driven to an end or to a question")
+            tell(f"worker {name}: {count(driven, 'run')} driven to an end or to a question")
         if held and not as_json:
             tell(f"{count(len(held), 'run')} held back; which and why: paor worker --list")
     return OK
+
+
+async def _placed(engine: Engine, concurrency: int, given: Options, *, quiet: bool) -> tuple[str, int]:
+    """Drive the runs that Temporal places here."""
+    from ....temporal.worker import TemporalWorker, client_of_environment
+
+    drives = TemporalWorker(engine, await client_of_environment(), concurrency=concurrency, options=given)
+    return await _run(drives, drives.run(), quiet=quiet)
+
+
+async def _run(
+    drives: Worker | TemporalWorker, work: Coroutine[Any, Any, int], *, quiet: bool
+) -> tuple[str, int]:
+    """Have a worker work until it is drained; return its name, and how many runs it has driven."""
+    if not quiet:
+        tell(
+            f"worker {drives.name}: {drives.engine.journal.path}, {count(drives.concurrency, 'run')} at a time"
+        )
+    with _draining(drives):
+        return drives.name, await work
 
 
 def _queue(options: EngineOptions, release: str | None, *, as_json: bool) -> int:
@@ -134,16 +175,18 @@ def _telling() -> Iterator[None]:
             error = record.exc_info[1] if record.exc_info else None
             tell(one_line(record.getMessage() + (f": {type(error).__name__}: {error}" if error else "")))
 
-    handler = Lines(logging.WARNING)
-    LOGGER.addHandler(handler)
+    handler, loggers = Lines(logging.WARNING), [logging.getLogger(name) for name in LOGGERS]
+    for logger in loggers:
+        logger.addHandler(handler)
     try:
         yield
     finally:
-        LOGGER.removeHandler(handler)
+        for logger in loggers:
+            logger.removeHandler(handler)
 
 
 @contextmanager
-def _draining(drives: Worker) -> Iterator[None]:
+def _draining(drives: Worker | TemporalWorker) -> Iterator[None]:
     """Have a signal drain the worker; a second one ends the process at once."""
 
     def drain(number: int, frame: object) -> None:
