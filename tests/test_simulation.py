@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,14 @@ def test_nothing_is_lost_or_done_twice_in_worlds_where_anything_goes_wrong() -> 
     assert all(totals[name] for name in ("kills", "faults", "messages", "calls")), totals
 
 
+def test_nothing_is_lost_or_done_twice_on_many_machines() -> None:
+    """Workers and hosts with clocks of their own, cut off from a store that fails over: what was submitted comes to its end."""
+    found = list(until(120, worlds(SEED, machines=True)))
+    assert [outcome for outcome in found if outcome.broken] == []
+    totals = {name: sum(outcome.totals[name] for outcome in found) for name in found[0].totals}
+    assert all(totals[name] for name in ("kills", "cuts", "failovers", "messages", "calls")), totals
+
+
 @pytest.mark.parametrize("seed", [205, 1062, 2686])
 def test_a_world_that_was_judged_wrongly_or_has_shown_a_bug_holds(seed: int) -> None:
     """A once call was made by a driver that had slept; two others were false alarms."""
@@ -63,13 +72,14 @@ def test_a_world_that_was_judged_wrongly_or_has_shown_a_bug_holds(seed: int) -> 
     assert outcome.broken == ()
 
 
-def test_a_seed_repeats_its_world_line_by_line_in_any_process() -> None:
+@pytest.mark.parametrize("world", [("1062",), ("3", "--machines")])
+def test_a_seed_repeats_its_world_line_by_line_in_any_process(world: tuple[str, ...]) -> None:
     """Whatever the hash seed is."""
     traces = [
         [
             line
             for line in command(
-                "--seed", "1062", "--runs", "1", "--trace", hash_seed=seed
+                "--seed", *world, "--runs", "1", "--trace", hash_seed=seed
             ).stdout.splitlines()
             if "seeds from" not in line  # the time that it took
         ]
@@ -104,3 +114,11 @@ def test_nothing_is_found_in_100_000_runs() -> None:
     """The measurement of the release."""
     ended = command("--seed", "1", "--runs", "100000", "--workers", str(os.cpu_count() or 1))
     assert ended.returncode == 0, ended.stdout[-3000:]
+
+
+@pytest.mark.large
+def test_nothing_is_found_with_10_000_processes_on_many_machines() -> None:
+    """The measurement of the release; a world has 12 of them."""
+    ended = command("--machines", "--seed", "1", "--runs", "4000", "--workers", str(os.cpu_count() or 1))
+    assert ended.returncode == 0, ended.stdout[-3000:]
+    assert int(re.findall(r"([0-9,]+) processes", ended.stdout)[0].replace(",", "")) >= 10_000

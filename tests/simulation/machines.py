@@ -9,6 +9,7 @@ place shows another time.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -366,6 +367,11 @@ class Machines(World):
         super()._settle()
         for process in self.table.living:
             process.cut_until_us = 0
+
+    def run(self) -> Outcome:
+        """Simulate it to its end."""
+        outcome = super().run()
+        return replace(outcome, totals={**outcome.totals, "cuts": self.cuts, "failovers": self.failovers})
 
     def last(self) -> tuple[Process, Operator]:
         """Return a healthy worker."""
