@@ -28,6 +28,7 @@ OPTIONAL = {
     "paor.fuzz": "fuzz",
     "paor.inspect": "inspect",
     "paor.otel.sdk_spans": "otel",
+    "paor.temporal": "temporal",
     **{
         f"paor.fsm.journal.postgres.{name}": "postgres"
         for name in ("backend", "connecting", "listening", "migrations", "search", "source")
@@ -54,6 +55,7 @@ USED_BY = {
     "src/paor/mcp_server/": ("mcp",),
     "src/paor/otel/": ("otel",),
     "src/paor/pytest_plugin.py": ("test",),
+    "src/paor/temporal/": ("temporal",),
     "src/paor/testing/": ("test",),
     "tools/documents/": ("documents",),
     "tools/mcp/": ("mcp",),

@@ -94,7 +94,15 @@ class DriveRun:
 
     @workflow.run
     async def run(self, place: Place) -> Place:
-        """Have the run driven, and return where it has ended."""
+        """
+        Have the run driven to its end.
+
+        Args:
+            place: Where it stands.
+
+        Returns:
+            Where it has ended; of one that fell back, the other run.
+        """
         self._place = place
         try:
             await self._drive_to_end()
