@@ -27,8 +27,12 @@ from .inspect_kit import Browser, bank, own_environment, running, sent
 from .test_inspect import SHOP
 
 PROGRAM = """
+import signal
+
 import paor.inspect
 from shop import make
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started with it ignored
 
 def options(row):
     print("goes on", row.run_id, flush=True)
