@@ -109,7 +109,7 @@ class Ordeal:
         """Crash a server and have it come back: Temporal's and PostgreSQL's by turns."""
         if self.temporal is not None and self.crashes % 2 == 0:
             self.temporal.kill()
-            time.sleep(1)
+            time.sleep(1)  # so that workers and hosts meet one that is away
             self.temporal.start()
         else:
             self.server.stop()

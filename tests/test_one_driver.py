@@ -145,15 +145,19 @@ def interrupted(race: Race) -> str:
         return scripted.journal.runs()[0].run_id
 
 
-def test_of_50_processes_that_resume_an_interrupted_run_one_wins(tmp_path: Path) -> None:
-    """The others are told that it is driven; the effect happens once, no row is interleaved, nobody sees a lock."""
-    race = Race(tmp_path)
+def one_resumes(race: Race) -> None:
+    """Have all resume an interrupted run: the others are told that it is driven, and the effect happens once."""
     run_id = interrupted(race)
     race.expected = PROCESSES - 1
     race.run(lambda scripted: scripted.resume(run_id))
     assert Counter(line["came_to"] for line in race.lines()) == {"Done": 1, "LeaseHeld": PROCESSES - 1}
     assert len(race.effects.read_text().split()) == 1
     race.judge(1)
+
+
+def test_of_50_processes_that_resume_an_interrupted_run_one_wins(tmp_path: Path) -> None:
+    """No row is interleaved, nobody sees a lock."""
+    one_resumes(Race(tmp_path))
 
 
 @needs_postgres
@@ -161,13 +165,7 @@ def test_of_50_processes_that_resume_a_run_in_postgresql_one_wins(
     tmp_path: Path, postgres: PostgresServer
 ) -> None:
     """Each with a connection of its own; nobody sees a lock there either."""
-    race = Race(tmp_path, postgres.url())
-    run_id = interrupted(race)
-    race.expected = PROCESSES - 1
-    race.run(lambda scripted: scripted.resume(run_id))
-    assert Counter(line["came_to"] for line in race.lines()) == {"Done": 1, "LeaseHeld": PROCESSES - 1}
-    assert len(race.effects.read_text().split()) == 1
-    race.judge(1)
+    one_resumes(Race(tmp_path, postgres.url()))
 
 
 @pytest.mark.rotates(data=["fsm/journal/", "fsm/lifecycle/", "fsm/runtime/"])

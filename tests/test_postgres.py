@@ -394,6 +394,31 @@ def test_a_lost_connection_within_a_transaction_undoes_it(postgres: PostgresServ
         assert WORLDS[1].play(journal)
 
 
+def test_a_group_whose_answer_was_lost_stands_once(postgres: PostgresServer) -> None:
+    """It was committed as a whole, so its second try is refused, and all of it counts as written."""
+    from paor.testing.conformance import _entry
+
+    with Journal(postgres.url(), "off") as journal:
+        runs = [journal.run(world.play(journal)).run for world in WORLDS[:3]]
+        entries = [_entry(journal, run, journal.store.leases.acquire(run)) for run in runs]
+        backend: Any = journal.store.backend
+        whole, tries = backend._append, []
+
+        def append(given: list[Any]) -> None:
+            whole(given)
+            tries.append(given)
+            if len(tries) == 1:
+                backend.connection.close()
+                raise psycopg.OperationalError("the connection is lost")
+
+        backend._append = append
+        journal.store.append_all(entries)
+        assert len(tries) == 1 and all(entry.error is None for entry in entries)
+        for run, entry in zip(runs, entries, strict=True):
+            assert journal.reader.newest_row(run) == entry.row[1]
+            assert journal.reader.rows(run, entry.row[1])[-1][-1] == entry.row[-1]
+
+
 def test_an_interrupt_within_a_group_leaves_no_transaction_open(postgres: PostgresServer) -> None:
     """What is appended next is committed, or said not to be."""
     from paor.testing.conformance import _entry

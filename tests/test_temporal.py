@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import importlib
 import json
+import os
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import ExitStack, asynccontextmanager, suppress
@@ -14,7 +19,7 @@ from typing import Any
 import pytest
 
 from paor import Engine, Journal, Limits, Policy, replay, tool
-from paor.errors import LeaseHeld
+from paor.errors import LeaseHeld, MissingExtra, UsageError
 from paor.fsm.journal.queue.run_queue import RunQueue
 from paor.testing import call, plan, refine, review, step
 
@@ -266,20 +271,49 @@ def test_a_run_whose_tools_have_changed_ends_its_workflow_and_goes_on_when_relea
     play(work())
 
 
-def test_a_key_that_is_submitted_again_has_one_workflow(place: Place) -> None:
-    """And a run that comes to the front twice, too."""
+def test_a_key_that_is_submitted_again_has_one_workflow(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a run that comes to the front again while it is driven, too."""
+    monkeypatch.setenv("LOOK_S", "1")
 
     async def work() -> None:
         host = place.engine()
         run_id = host.submit("Pay", key="m-1").run_id
         async with place.worker(place.engine()), place.worker(place.engine()):
+            await until(lambda: host.journal.run(run_id).state == "Executing")
             for _ in range(5):
                 RunQueue(host.journal.store.backend).release(1)
                 assert host.submit("Pay", key="m-1").run_id == run_id
+                await asyncio.sleep(0.1)  # so that each is told by itself
             await place.ended(run_id)
+        history = await place.history(run_id)
+        assert kinds(history).count("WORKFLOW_EXECUTION_SIGNALED") >= 2, "it was told more than once"
         client = await place.client()
-        found = [item async for item in client.list_workflows(f'WorkflowId = "paor-{run_id}"')]
-        assert len(found) >= 1 and place.paid() == [run_id]
+        async with asyncio.timeout(10):
+            while not (
+                seen := [item async for item in client.list_workflows(f'WorkflowId = "paor-{run_id}"')]
+            ):
+                await asyncio.sleep(0.1)
+        assert len(seen) == 1 and place.paid() == [run_id]
+
+    play(work())
+
+
+def test_a_run_that_cannot_be_placed_keeps_no_other_back(place: Place) -> None:
+    """One whose texts were erased is held back with the reason; the next one is driven."""
+
+    async def work() -> None:
+        host = place.engine()
+        erased, other = host.submit("Pay").run_id, host.submit("Pay").run_id
+        host.journal.erase(erased, force=True)
+        async with place.worker(place.engine()):
+            await place.ended(other)
+            await until(
+                lambda: [row.reason for row in RunQueue(host.journal.store.backend).rows()] == ["Erased"]
+            )
+        (row,) = RunQueue(host.journal.store.backend).rows()
+        assert row.run_id == erased and row.ready_at is None and place.paid() == [other]
 
     play(work())
 
@@ -465,6 +499,33 @@ def test_a_run_that_somebody_else_drives_is_left_to_him(place: Place) -> None:
     play(work())
 
 
+def test_an_error_of_a_cancel_leaves_by_its_name_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of a drive does; it is tried again."""
+
+    async def work() -> None:
+        host, other = place.engine(policy=ASKED), place.engine(policy=ASKED)
+        run_id = host.submit("Pay").run_id
+        acancel, failed = other.acancel, list[int]()
+
+        async def fails_once(run_id: str) -> Any:
+            if not failed:
+                failed.append(1)
+                raise RuntimeError("zebra")
+            return await acancel(run_id)
+
+        monkeypatch.setattr(other, "acancel", fails_once)
+        handle = (await place.client()).get_workflow_handle(f"paor-{run_id}")
+        async with place.worker(other):
+            await until(lambda: host.result(run_id).waiting_for)
+            await handle.signal(DriveRun.cancel)
+            await place.ended(run_id)
+        assert host.result(run_id).reason == "cancelled" and failed
+        text = (await place.history(run_id)).to_json()
+        assert "RuntimeError" in text and "zebra" not in text
+
+    play(work())
+
+
 # -- what lasts --------------------------------------------------------------------------------------------------------
 
 
@@ -518,3 +579,47 @@ def test_what_is_submitted_while_temporal_is_away_is_placed_when_it_is_back(tmp_
     finally:
         place.stack.close()
         server.close()
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ((), "Temporal cannot be reached"),
+        (("--until-idle",), "--until-idle is not for --temporal"),
+        (("--attempts", "3"), "--attempts is not for --temporal"),
+    ],
+)
+def test_what_the_command_cannot_do_is_one_line(options: tuple[str, ...], says: str, tmp_path: Path) -> None:
+    """And no key is in it."""
+    shutil.copy(Path(__file__).with_name("shop_app.py"), tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "paor", "worker", "--app", "shop_app:engine", "--temporal", *options],
+        cwd=tmp_path,
+        env={**os.environ, "TEMPORAL_ADDRESS": "127.0.0.1:1", "TEMPORAL_API_KEY": "zebra"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert says in done.stderr and done.stderr.count("\n") == 1 and "zebra" not in done.stderr
+
+
+@pytest.mark.parametrize("concurrency", [0, 1001, True, 2.5])
+def test_a_number_out_of_range_is_refused(concurrency: Any, place: Place) -> None:
+    async def work() -> None:
+        with pytest.raises(UsageError, match="concurrency"):
+            TemporalWorker(place.engine(), await place.client(), concurrency=concurrency)
+
+    play(work())
+
+
+def test_without_its_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("paor.temporal")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"paor\[temporal\]"):
+        importlib.import_module("paor.temporal")

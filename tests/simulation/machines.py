@@ -24,14 +24,12 @@ from paor.fsm.lifecycle.resume import Continuation, continuation
 from paor.fsm.lifecycle.runner import Runner
 from paor.fsm.replay.restore import restore_run
 from paor.fsm.results.result import Result
-from paor.testing import SeededIds
 from paor.worker import Worker, worker
 
-from .operators import SPEAKER, Operator
-from .outside import TOOLS
+from .operators import Operator
 from .people import Message
 from .primitives import EPOCH_US
-from .processes import Process, ProcessClock
+from .processes import Process
 from .schedule import Actor
 from .storage import Connection, Disk, sqlite_error
 from .world import Outcome, Place, World
@@ -114,24 +112,6 @@ class Hand(Operator):
     """
 
     world: Machines
-
-    def opened(self) -> Engine:
-        """Return an engine over the shared store."""
-        world, process = self.world, self.process
-        world.opened += 1
-        return Engine(
-            SPEAKER,
-            TOOLS,
-            Journal(SharedStore(world), lease_s=world.lease_s),
-            world.limits,
-            world.policy,
-            hooks=[self.hear],
-            clock=ProcessClock(world.schedule, process),
-            ids=SeededIds(f"{world.seed}/{process.name}/{world.opened}"),
-            builtins=False,
-        )
-
-    _opened = opened
 
     def start(self, engine: Engine) -> None:
         """Submit a run; now and then drive one at once, as a host may."""
@@ -286,6 +266,10 @@ class Machines(World):
         """Return the store that they share."""
         self.disk: SharedDisk = SharedDisk(self.path, self.schedule, self.chance, self.watch)
         return self.disk
+
+    def opened_journal(self) -> Journal:
+        """Open the shared store, over a connection of one process."""
+        return Journal(SharedStore(self), lease_s=self.lease_s)
 
     def _draw(self) -> None:
         super()._draw()

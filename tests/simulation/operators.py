@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from paor import Engine, Event, Journal, Limits, Policy
+from paor import Engine, Event, Limits, Policy
 from paor.events import TransitionTaken
 from paor.fsm.journal.rows import RunRow
 from paor.testing import SeededIds
@@ -57,7 +57,7 @@ class Operator:
 
     def _opened(self) -> Engine:
         world, process = self.world, self.process
-        journal = Journal(world.path, "full", lease_s=world.lease_s, busy_timeout_s=5.0)
+        journal = world.opened_journal()
         world.opened += 1
         return Engine(
             SPEAKER,

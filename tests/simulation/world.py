@@ -72,6 +72,10 @@ class World:
         """Return where its journal is."""
         return Disk(self.path, self.schedule, self.chance, self.watch)
 
+    def opened_journal(self) -> Journal:
+        """Open it, as a process of this world does."""
+        return Journal(self.path, "full", lease_s=self.lease_s, busy_timeout_s=5.0)
+
     def _draw(self) -> None:
         """Decide how much of what goes wrong in this world: of most things nothing, so that each is seen alone, too."""
         chance, some = self.chance, self.some

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 from temporalio import activity
@@ -28,7 +26,8 @@ from ..fsm.engine import Engine
 from ..fsm.journal.queue.run_queue import Claim
 from ..fsm.journal.rows import RunRow
 from ..fsm.results.result import Result
-from ..states.base.errors import JournalError, LeaseHeld, LeaseLost, UsageError
+from ..states.base.errors import JournalError, LeaseHeld, LeaseLost, PaorError, UsageError
+from ..worker.base import BaseWorker
 from ..worker.driving import UNCHANGING, Options, drive, standing
 from .workflow import CANCEL, DRIVE, DRIVE_S, HEARTBEAT_S, Drive, DriveRun, Place
 
@@ -47,7 +46,7 @@ TOLD_AGAIN_S = 86_400.0
 """Seconds after which a workflow is told of its run again, should a word have been lost."""
 
 
-class TemporalWorker:
+class TemporalWorker(BaseWorker):
     """
     Drives the runs that `Engine.submit` has queued where Temporal places them.
 
@@ -55,8 +54,12 @@ class TemporalWorker:
         engine: What drives them: its model, tools, limits and journal.
         client: Of the namespace.
         task_queue: Of Temporal, shared by the workers of one engine.
-        concurrency: Runs that are driven here at a time.
+        concurrency: Runs that are driven here at a time, from 1 to 1000.
         options: Called with each run; returns what `Engine.resume` takes beside the id, such as its connections.
+        name: In the queue and in logs; by default host and process.
+
+    Raises:
+        UsageError: *concurrency* is out of range.
     """
 
     def __init__(
@@ -67,22 +70,11 @@ class TemporalWorker:
         task_queue: str = TASK_QUEUE,
         concurrency: int = 100,
         options: Options | None = None,
+        name: str | None = None,
     ) -> None:
-        self.engine, self.client, self.task_queue = engine, client, task_queue
-        self.concurrency = concurrency
-        self.name = f"{socket.gethostname()}:{os.getpid()}"
-        self._options = options
-        self._runner = engine._runner
-        self._queue = self._runner.queue
-        self._journal = self._runner.journal
-        self._draining = False
+        super().__init__(engine, concurrency, options, name)
+        self.client, self.task_queue = client, task_queue
         self._driven = 0
-        self._wake: Callable[[], None] = _nothing
-
-    def drain(self) -> None:
-        """Take up no more, and leave every run after its current call; safe in a signal handler and from other threads."""
-        self._draining = True
-        self._wake()
 
     async def run(self) -> int:
         """
@@ -94,29 +86,19 @@ class TemporalWorker:
         Raises:
             JournalError: The journal cannot be opened for its queue.
         """
-        loop, woken = asyncio.get_running_loop(), asyncio.Event()
-
-        def wake() -> None:
-            loop.call_soon_threadsafe(woken.set)
-
-        self._wake = wake
-        await asyncio.to_thread(self._queue.prepare)
-        end_listening = self._journal.backend.listen(wake)
-        worker = Worker(
-            self.client,
-            task_queue=self.task_queue,
-            workflows=[DriveRun],
-            activities=[self._drive, self._cancel],
-            max_concurrent_activities=self.concurrency,
-            graceful_shutdown_timeout=timedelta(seconds=1),
-        )
-        try:
-            async with worker:
-                await self._place_queued(woken)
-            return self._driven
-        finally:
-            self._draining, self._wake = True, _nothing
-            end_listening()
+        async with (
+            self._listening() as woken,
+            Worker(
+                self.client,
+                task_queue=self.task_queue,
+                workflows=[DriveRun],
+                activities=[self._drive, self._cancel],
+                max_concurrent_activities=self.concurrency,
+                graceful_shutdown_timeout=timedelta(seconds=1),
+            ),
+        ):
+            await self._place_queued(woken)
+        return self._driven
 
     # -- placing -------------------------------------------------------------------------------------------------------
 
@@ -129,12 +111,21 @@ class TemporalWorker:
                 claims = await asyncio.to_thread(
                     self._queue.claim, PLACED_AT_ONCE, self.name, self._journal.leases.lease_s
                 )
-                await asyncio.gather(*(self._tell(claim) for claim in claims))
-            except (JournalError, RPCError) as error:  # what was not told comes up again by itself
+            except JournalError as error:  # also of a server that takes no writes for a moment
                 LOGGER.warning("worker %s: %s", self.name, error)
+            await asyncio.gather(*(self._place(claim) for claim in claims))
             if not claims:
                 with suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(woken.wait(), LOOK_S)
+
+    async def _place(self, claim: Claim) -> None:
+        """Tell the workflow of a run; one that cannot be read keeps none of the others back."""
+        try:
+            await self._tell(claim)
+        except (PaorError, RPCError) as error:  # what was not told comes up again by itself
+            LOGGER.warning("worker %s: run number %d: %s", self.name, claim.run, error)
+            if isinstance(error, UNCHANGING):
+                await asyncio.to_thread(self._queue.hold_back, claim, type(error).__name__)
 
     async def _tell(self, claim: Claim) -> None:
         """Start the workflow of a run, or tell it to look at its run again."""
@@ -152,8 +143,11 @@ class TemporalWorker:
             id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
         )
+        await asyncio.to_thread(self._told, claim)
+
+    def _told(self, claim: Claim) -> None:
         at = self._queue.now_us() + round(TOLD_AGAIN_S * 1e6)
-        await asyncio.to_thread(self._queue.put_back, claim, at, "placed", counted=False)
+        self._queue.put_back(claim, at, "placed", counted=False)
 
     def _named(self, run: int) -> tuple[RunRow, str] | None:
         """Return a run by its number, and the id of the run that was submitted; None for one that is not there any more."""
@@ -185,26 +179,36 @@ class TemporalWorker:
         return driving.result()
 
     async def _drive_run(self, place: Place, leaves: Callable[[], bool]) -> Drive:
-        """Drive a run; what leaves this says its error by name, since its words may quote texts of the run."""
-        reader = self._journal.reader
+        """Drive a run, and note where it stands then."""
+        with self._by_name(place.run_id):
+            try:
+                row = await asyncio.to_thread(self._journal.reader.run, place.run_id)
+                result, _ = await drive(self._runner, row, self._options, leaves)
+                return await asyncio.to_thread(self._noted, row, result)
+            except (LeaseHeld, LeaseLost) as error:
+                delay_s = await asyncio.to_thread(self._held_s, place)
+                raise ApplicationError(
+                    "driven by another",
+                    type=type(error).__name__,
+                    next_retry_delay=timedelta(seconds=delay_s),
+                    category=ApplicationErrorCategory.BENIGN,
+                ) from None
+
+    @contextmanager
+    def _by_name(self, run_id: str) -> Iterator[None]:
+        """Have an error leave by its name alone, since its words may quote texts of the run; they are in this worker's log."""
         try:
-            row = await asyncio.to_thread(reader.run, place.run_id)
-            result, _ = await drive(self._runner, row, self._options, leaves)
-            return await asyncio.to_thread(self._noted, row, result)
-        except (LeaseHeld, LeaseLost) as error:
-            delay = timedelta(seconds=await asyncio.to_thread(self._held_s, place))
-            raise ApplicationError(
-                "driven by another",
-                type=type(error).__name__,
-                next_retry_delay=delay,
-                category=ApplicationErrorCategory.BENIGN,
-            ) from None
-        except Exception as error:
-            LOGGER.exception("worker %s: run %s could not go on", self.name, place.run_id)
-            is_final = isinstance(error, UNCHANGING)
-            raise ApplicationError(
-                "the run could not go on", type=type(error).__name__, non_retryable=is_final
-            ) from None
+            yield
+        except ApplicationError:
+            raise
+        except PaorError as error:
+            LOGGER.error(
+                "worker %s: run %s could not go on: %s", self.name, run_id, error
+            )  # said by its words
+            raise _without_words(error) from None
+        except Exception as error:  # whatever a host's own code raises
+            LOGGER.exception("worker %s: run %s could not go on", self.name, run_id)
+            raise _without_words(error) from None
 
     def _noted(self, row: RunRow, result: Result) -> Drive:
         """Return where a run stands; the queue has it until its end."""
@@ -226,7 +230,14 @@ class TemporalWorker:
     @activity.defn(name=CANCEL)
     async def _cancel(self, place: Place) -> None:
         """Ask a run to stop."""
-        await self.engine.acancel(place.run_id)
+        with self._by_name(place.run_id):
+            await self.engine.acancel(place.run_id)
+
+
+def _without_words(error: Exception) -> ApplicationError:
+    """Return what Temporal is told of an error."""
+    kind, is_final = type(error).__name__, isinstance(error, UNCHANGING)
+    return ApplicationError("the run could not go on", type=kind, non_retryable=is_final)
 
 
 async def client_of_environment() -> Client:
@@ -241,8 +252,4 @@ async def client_of_environment() -> Client:
         given.setdefault("target_host", "localhost:7233")
         return await Client.connect(**given)
     except (OSError, RuntimeError, ValueError, RPCError) as error:
-        raise UsageError(f"Temporal cannot be reached: {str(error)[:300]}") from None
-
-
-def _nothing() -> None:
-    """Nobody is to be woken."""
+        raise UsageError(f"Temporal cannot be reached, see TEMPORAL_ADDRESS: {str(error)[:300]}") from None

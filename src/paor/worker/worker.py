@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
-from collections.abc import Callable
 
 from ..fsm.engine import Engine
 from ..fsm.journal.queue.run_queue import Claim
 from ..fsm.journal.rows import RunRow
 from ..fsm.results.result import Result
-from ..states.base.errors import JournalBusy, JournalError, LeaseHeld, LeaseLost, PaorError, UsageError
+from ..states.base.errors import JournalBusy, JournalError, LeaseHeld, LeaseLost, PaorError
+from .base import BaseWorker, check_count
 from .driving import LOOK_AGAIN_S, UNCHANGING, Options, drive, place_of, standing
 
 LOGGER = logging.getLogger("paor.worker")
@@ -25,11 +23,14 @@ LOGGER = logging.getLogger("paor.worker")
 LOOK_S = 1.0
 """Seconds between two looks for runs that are ready, where the database has told of none."""
 
+ATTEMPTS = 5
+"""Times that a run is taken up without getting further, by default."""
+
 BACK_OFF_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds before a run that could not go on is tried again, by the number of times that it was."""
 
 
-class Worker:
+class Worker(BaseWorker):
     """
     Drives queued runs, several at a time, on one event loop.
 
@@ -51,26 +52,13 @@ class Worker:
         *,
         concurrency: int = 4,
         options: Options | None = None,
-        attempts: int = 5,
+        attempts: int = ATTEMPTS,
         name: str | None = None,
     ) -> None:
-        for what, number in (("concurrency", concurrency), ("attempts", attempts)):
-            if type(number) is not int or not 1 <= number <= 1000:
-                raise UsageError(f"{what} {number!a:.60}: expected a whole number from 1 to 1000")
-        self.engine, self.concurrency, self.attempts = engine, concurrency, attempts
-        self.name = name or f"{socket.gethostname()}:{os.getpid()}"
-        self._options = options
-        self._runner = engine._runner
-        self._queue = self._runner.queue
-        self._journal = self._runner.journal
+        super().__init__(engine, concurrency, options, name)
+        check_count("attempts", attempts)
+        self.attempts = attempts
         self._back_s = self._journal.leases.lease_s
-        self._draining = False
-        self._wake: Callable[[], None] = _nothing
-
-    def drain(self) -> None:
-        """Claim no more, and leave every run after its current call; safe in a signal handler and from other threads."""
-        self._draining = True
-        self._wake()
 
     async def run(self, *, until_idle: bool = False) -> int:
         """
@@ -85,36 +73,27 @@ class Worker:
         Raises:
             JournalError: The journal cannot be opened for its queue.
         """
-        loop, woken = asyncio.get_running_loop(), asyncio.Event()
-
-        def wake() -> None:
-            loop.call_soon_threadsafe(woken.set)
-
-        self._wake = wake
-        await asyncio.to_thread(self._queue.prepare)
-        await asyncio.to_thread(self._queue.prune)
-        end_listening = self._journal.backend.listen(self._wake)
         driven, running = 0, set[asyncio.Task[bool]]()
-        try:
-            while not self._draining:
-                woken.clear()  # before the claim: what is signalled during it wakes at once
-                free = self.concurrency - len(running)
-                claims = await self._claim(free) if free else []
-                running.update(asyncio.create_task(self._take_up(claim)) for claim in claims)
-                if until_idle and not running and not await self._will_be_ready():
-                    break
-                if len(claims) < free or len(running) >= self.concurrency:
-                    await self._wait(running, woken)
-                driven += _collected(running)
-            if running:
-                await asyncio.wait(running)
-            return driven + _collected(running)
-        finally:
-            self._draining = True  # whatever ends this: no run is left to itself
-            if running:
-                await asyncio.wait(running)
-            self._wake = _nothing
-            end_listening()
+        async with self._listening() as woken:
+            await asyncio.to_thread(self._queue.prune)
+            try:
+                while not self._draining:
+                    woken.clear()  # before the claim: what is signalled during it wakes at once
+                    free = self.concurrency - len(running)
+                    claims = await self._claim(free) if free else []
+                    running.update(asyncio.create_task(self._take_up(claim)) for claim in claims)
+                    if until_idle and not running and not await self._will_be_ready():
+                        break
+                    if len(claims) < free or len(running) >= self.concurrency:
+                        await self._wait(running, woken)
+                    driven += _collected(running)
+                if running:
+                    await asyncio.wait(running)
+                return driven + _collected(running)
+            finally:
+                self._draining = True  # whatever ends this: no run is left to itself
+                if running:
+                    await asyncio.wait(running)
 
     async def _wait(self, running: set[asyncio.Task[bool]], woken: asyncio.Event) -> None:
         """Wait until a run has ended, one may be ready, or it is time to look."""
@@ -235,7 +214,3 @@ def _collected(running: set[asyncio.Task[bool]]) -> int:
     ended = {task for task in running if task.done()}
     running -= ended
     return sum(task.result() for task in ended)
-
-
-def _nothing() -> None:
-    """Nobody is to be woken."""

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,16 +17,14 @@ from ....fsm.journal.queue.run_queue import Queued, RunQueue
 from ....fsm.lifecycle.arguments import ResumeOptions
 from ....fsm.results.events import Event, RunEnded, RunStarted
 from ....states.base.errors import UsageError
+from ....worker.base import BaseWorker
 from ....worker.driving import Options
-from ....worker.worker import Worker
+from ....worker.worker import ATTEMPTS, Worker
 from ...support.app import EngineOptions, engine_options
 from ...support.journals import find_run
 from ...support.options import QUIET, command, option
 from ...support.streams import OK, say_either, say_json, tell
 from ...support.text import Cell, Column, count, one_line, state_text, table
-
-if TYPE_CHECKING:
-    from ....temporal.worker import TemporalWorker
 
 LOGGERS = ("paor.worker", "paor.temporal", "temporalio")
 """Whose warnings are shown, a line each."""
@@ -43,10 +41,8 @@ LOGGERS = ("paor.worker", "paor.temporal", "temporalio")
 @option(
     "--attempts",
     "N",
-    "Times that a run is taken up without getting further before it is held back.",
+    f"Times that a run is taken up without getting further before it is held back.  [default: {ATTEMPTS}]",
     type=click.IntRange(1, 1000),
-    default=5,
-    show_default=True,
 )
 @click.option(
     "--accept-changes", is_flag=True, help="Continue although prompts, tools, policy or code have changed."
@@ -61,7 +57,7 @@ LOGGERS = ("paor.worker", "paor.temporal", "temporalio")
 @engine_options
 def worker(
     concurrency: int,
-    attempts: int,
+    attempts: int | None,
     accept_changes: bool,
     temporal: bool,
     until_idle: bool,
@@ -84,8 +80,11 @@ def worker(
     """
     if listing or release is not None:
         return _queue(options, release, as_json=as_json)
-    if temporal and until_idle:
-        raise UsageError("--until-idle is not for --temporal: what comes next, Temporal knows alone")
+    for name, is_given in (("--until-idle", until_idle), ("--attempts", attempts is not None)):
+        if temporal and is_given:
+            raise UsageError(
+                f"{name} is not for --temporal, which knows alone what comes next, and how often"
+            )
     with (
         options.tools() as tools,
         options.driving(tools, hooks=() if quiet else (_told,)) as engine,
@@ -96,7 +95,9 @@ def worker(
             if temporal:
                 name, driven = asyncio.run(_placed(engine, concurrency, lambda row: given, quiet=quiet))
             else:
-                drives = Worker(engine, concurrency=concurrency, attempts=attempts, options=lambda row: given)
+                drives = Worker(
+                    engine, concurrency=concurrency, attempts=attempts or ATTEMPTS, options=lambda row: given
+                )
                 name, driven = asyncio.run(_run(drives, drives.run(until_idle=until_idle), quiet=quiet))
         held = [row for row in RunQueue(engine.journal.store.backend).rows() if row.ready_at is None]
         if as_json:
@@ -116,9 +117,7 @@ async def _placed(engine: Engine, concurrency: int, given: Options, *, quiet: bo
     return await _run(drives, drives.run(), quiet=quiet)
 
 
-async def _run(
-    drives: Worker | TemporalWorker, work: Coroutine[Any, Any, int], *, quiet: bool
-) -> tuple[str, int]:
+async def _run(drives: BaseWorker, work: Coroutine[Any, Any, int], *, quiet: bool) -> tuple[str, int]:
     """Have a worker work until it is drained; return its name, and how many runs it has driven."""
     if not quiet:
         tell(
@@ -186,7 +185,7 @@ def _telling() -> Iterator[None]:
 
 
 @contextmanager
-def _draining(drives: Worker | TemporalWorker) -> Iterator[None]:
+def _draining(drives: BaseWorker) -> Iterator[None]:
     """Have a signal drain the worker; a second one ends the process at once."""
 
     def drain(number: int, frame: object) -> None:
