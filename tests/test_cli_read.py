@@ -288,6 +288,7 @@ def test_doctor_of_a_sound_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch
         "paor[openai]",
         "paor[otel]",
         "paor[postgres]",
+        "paor[temporal]",
         "paor[test]",
         "paor[web]",
         "paor[workflow]",
