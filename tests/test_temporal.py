@@ -31,6 +31,7 @@ if not temporal_missing():
     from temporalio.worker import Replayer
 
     from paor.temporal import DriveRun, TemporalWorker, workflow
+    from paor.temporal.worker import client_of_environment
 
 pytestmark = needs_temporal
 ASKED = Policy(approvals=("shop.pay",))
@@ -578,6 +579,27 @@ def test_what_is_submitted_while_temporal_is_away_is_placed_when_it_is_back(tmp_
         asyncio.run(asyncio.wait_for(work(), 120))
     finally:
         place.stack.close()
+        server.close()
+
+
+def test_a_worker_that_is_started_while_temporal_is_away_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As it would for its journal; a restart of both at once needs no order."""
+    server = TemporalServer()
+    monkeypatch.setenv("TEMPORAL_ADDRESS", server.address)
+
+    async def work() -> None:
+        server.kill()
+        connecting = asyncio.create_task(client_of_environment())
+        await asyncio.sleep(1)
+        assert not connecting.done()
+        await asyncio.to_thread(server.start)
+        assert (await connecting).namespace == "default"
+
+    try:
+        play(work())
+    finally:
         server.close()
 
 

@@ -39,6 +39,9 @@ TASK_QUEUE = "paor"
 LOOK_S = 1.0
 """Seconds between two looks: into the queue, where the database has told of nothing, and whether another driver has let go."""
 
+CONNECT_S, CONNECT_AGAIN_S = 10.0, 0.5
+"""Seconds for which a worker that is started while Temporal is away tries to reach it, and between two tries."""
+
 PLACED_AT_ONCE = 50
 """Runs that are claimed to be placed at a time."""
 
@@ -245,11 +248,18 @@ async def client_of_environment() -> Client:
     Return a client as Temporal's own tools find their server: ``TEMPORAL_ADDRESS``, ``TEMPORAL_NAMESPACE``, its TOML file.
 
     Raises:
-        UsageError: The settings cannot be read, or nobody answers there.
+        UsageError: The settings cannot be read, or nobody answers there for `CONNECT_S`.
     """
-    try:
-        given = ClientConfig.load_client_connect_config()
-        given.setdefault("target_host", "localhost:7233")
-        return await Client.connect(**given)
-    except (OSError, RuntimeError, ValueError, RPCError) as error:
-        raise UsageError(f"Temporal cannot be reached, see TEMPORAL_ADDRESS: {str(error)[:300]}") from None
+    loop = asyncio.get_running_loop()
+    end = loop.time() + CONNECT_S
+    while True:
+        try:
+            given = ClientConfig.load_client_connect_config()
+            given.setdefault("target_host", "localhost:7233")
+            return await Client.connect(**given)
+        except (OSError, RuntimeError, ValueError, RPCError) as error:
+            why, is_over = str(error)[:300], isinstance(error, ValueError) or loop.time() >= end
+        # also before giving up: a process that ends while a thread of the SDK still gives its answer back is aborted
+        await asyncio.sleep(CONNECT_AGAIN_S)
+        if is_over:
+            raise UsageError(f"Temporal cannot be reached, see TEMPORAL_ADDRESS: {why}")
