@@ -228,11 +228,12 @@ def suffer_with_temporal(folder: Path, server: PostgresServer, *, runs: int, cra
 
     async def look() -> None:
         client = await Client.connect(temporal.address)
+        async with asyncio.timeout(30):
+            while len(listed := [item async for item in client.list_workflows()]) < runs:
+                await asyncio.sleep(0.1)  # the list is written behind the workflows
         found = [
-            await client.get_workflow_handle(item.id, run_id=item.run_id).fetch_history()
-            async for item in client.list_workflows()
+            await client.get_workflow_handle(item.id, run_id=item.run_id).fetch_history() for item in listed
         ]
-        assert len(found) >= runs
         replayer = Replayer(workflows=[DriveRun])
         results = await replayer.replay_workflows(_each(found), raise_on_replay_failure=False)
         assert results.replay_failures == {}

@@ -28,6 +28,7 @@ from .temporal_server import TemporalServer, needs_temporal, temporal_missing
 
 if not temporal_missing():
     from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHistory
+    from temporalio.service import RPCError
     from temporalio.worker import Replayer
 
     from paor.temporal import DriveRun, TemporalWorker, workflow
@@ -99,11 +100,21 @@ class Place:
                 await handle.describe()
                 break
             await asyncio.sleep(0.05)
-        return await asyncio.wait_for(handle.result(), 60)
+        return await asyncio.wait_for(handle.result(), 30)
 
-    async def history(self, run_id: str) -> WorkflowHistory:
-        """Return the history of a run's workflow."""
-        return await (await self.client()).get_workflow_handle(f"paor-{run_id}").fetch_history()
+    async def waits(self, run_id: str) -> None:
+        """Wait until a run's first drive is over, so that nothing but its workflow can go on with it."""
+        async with asyncio.timeout(30):
+            while True:
+                with suppress(RPCError):  # it may not have been started yet
+                    if "ACTIVITY_TASK_COMPLETED" in kinds(await self.history(run_id)):
+                        return
+                await asyncio.sleep(0.05)
+
+    async def history(self, run_id: str, part: str | None = None) -> WorkflowHistory:
+        """Return the history of a run's workflow, by default of its last part."""
+        client = await self.client()
+        return await client.get_workflow_handle(f"paor-{run_id}", run_id=part).fetch_history()
 
 
 @pytest.fixture
@@ -337,7 +348,11 @@ def test_a_run_that_falls_back_keeps_its_workflow(place: Place) -> None:
         async with place.worker(Engine(Falls(), [look, pay], journal, builtins=False, policy=ASKED)):
             (other,) = await until(lambda: host.journal.runs(status="waiting"))
             assert other.run_id != result.run_id
+            await place.waits(result.run_id)
             await answered(host, other.run_id, {"approve": True})
+            await until(lambda: host.journal.run(other.run_id).state == "Done")
+            with pytest.raises(RPCError, match="not found"):
+                await place.history(other.run_id)
             stands = await place.ended(result.run_id)
         assert stands.run_id == other.run_id and host.result(other.run_id).state == "Done"
         await replayed(await place.history(result.run_id))
@@ -396,22 +411,19 @@ def test_a_workflow_begins_anew_before_its_history_is_long(
         limits = Limits(max_steps=9)
         host, other = (place.engine(*replies, policy=ASKED, limits=limits) for _ in range(2))
         run_id = host.submit("Pay").run_id
-        client = await place.client()
         async with place.worker(other):
             question = ""
             for _ in range(5):
                 question = await answered(host, run_id, {"approve": True}, after=question)
             await place.ended(run_id)
         assert host.result(run_id).state == "Done"
-        parts = [item async for item in client.list_workflows(f'WorkflowId = "paor-{run_id}"')]
-        histories = [
-            await client.get_workflow_handle(run_id_of.id, run_id=run_id_of.run_id).fetch_history()
-            for run_id_of in parts
-        ]
+        histories = [await place.history(run_id)]
+        while before := [*found(histories[-1].to_json_dict(), "continuedExecutionRunId")]:
+            histories.append(await place.history(run_id, before[0]))
         assert len(histories) >= 3
-        ends = [kinds(history)[-1] for history in histories]
-        assert ends.count("WORKFLOW_EXECUTION_COMPLETED") == 1
-        assert ends.count("WORKFLOW_EXECUTION_CONTINUED_AS_NEW") == len(ends) - 1
+        last, *others = (kinds(history)[-1] for history in histories)
+        assert last == "WORKFLOW_EXECUTION_COMPLETED"
+        assert set(others) == {"WORKFLOW_EXECUTION_CONTINUED_AS_NEW"}
         await replayed(*histories)
 
     play(work())
@@ -434,7 +446,7 @@ def test_a_request_to_cancel_ends_the_run(
         handle = (await place.client()).get_workflow_handle(f"paor-{run_id}")
         async with place.worker(other):
             if when == "it waits":
-                await until(lambda: host.result(run_id).waiting_for)
+                await place.waits(run_id)
             else:
                 await until(lambda: host.journal.run(run_id).state == "Executing")
             if how == "signal":
