@@ -36,7 +36,7 @@ if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and disk_usage(MEMO
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--whole`` and ``--quarter``."""
+    """Add ``--whole`` and ``--part``."""
     added_options(parser)
 
 

@@ -1,14 +1,14 @@
 """
-Which of the expensive tests run: a quarter that the commit chooses, and all that the change touches.
+Which of the expensive tests run: a tenth that the commit chooses, and all that the change touches.
 
-    pytest                   a quarter of the rotating tests, and everything else
+    pytest                   a tenth of the rotating tests, and everything else
     pytest --whole           every test
-    pytest --quarter 2       that quarter
+    pytest --part 2          that tenth
     pytest tests/test_x.py   every test of that file: what is named on the command line, by file, test or ``-k``, never rotates
 
 A test takes part by a marker, ``@pytest.mark.rotates``, or asks for the `rotation` fixture and runs `Choice.share` of its
-own cases. The quarter is the commit's hash modulo four, so that the same commit always runs the same tests; any four quarters
-with different numbers are everything.
+own cases. The part is the commit's hash modulo ten, so that the same commit always runs the same tests; the ten parts are
+everything.
 
 The change is what differs from the merge base with the main branch, on the main branch from the commit before, with all that
 is not committed. It touches a rotating test
@@ -20,7 +20,7 @@ is not committed. It touches a rotating test
 - when ``docs/guarantees.toml`` has an edit of a touched file which the test must see.
 
 Nothing here knows the name of a module. Coverage is not measured in tests that rotate, nor in properties, whose examples are
-drawn: the floors would depend on the quarter and on chance.
+drawn: the floors would depend on the part and on chance.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 GUARANTEES = ROOT / "docs" / "guarantees.toml"
-QUARTERS = 4
+PARTS = 10
 MAIN_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """Git's name of a tree without files: what the first commit is compared with."""
@@ -53,21 +53,21 @@ class Choice:
     What runs of the rotating tests.
 
     Attributes:
-        quarter: Its number from 0, None where everything runs.
-        reason: Why this quarter, or why everything.
+        part: Its number from 0, None where everything runs.
+        reason: Why this part, or why everything.
         compared: With what the change was compared, in words; empty where no change is known.
         touched: Files of the change, from the root.
         base: The commit or tree that the change was compared with.
     """
 
-    quarter: int | None
+    part: int | None
     reason: str
     compared: str = ""
     touched: frozenset[str] = frozenset()
     base: str = ""
 
     def share(self, cases: Sequence[Case], files: Callable[[Case], Iterable[str]]) -> list[Case]:
-        """Return the *cases* of this quarter and those that are about a touched file, in their order."""
+        """Return the *cases* of this part and those that are about a touched file, in their order."""
         return [
             case
             for place, case in enumerate(cases)
@@ -75,14 +75,14 @@ class Choice:
         ]
 
     def has(self, place: int) -> bool:
-        """Return whether the case at *place* belongs to this quarter."""
-        return self.quarter is None or place % QUARTERS == self.quarter
+        """Return whether the case at *place* belongs to this part."""
+        return self.part is None or place % PARTS == self.part
 
     def __str__(self) -> str:
-        if self.quarter is None:
+        if self.part is None:
             return f"all of them ({self.reason})"
         change = f"; the change since {self.compared} has {len(self.touched)} files" if self.compared else ""
-        return f"quarter {self.quarter} of 0 to {QUARTERS - 1} ({self.reason}){change}"
+        return f"part {self.part} of 0 to {PARTS - 1} ({self.reason}){change}"
 
 
 # -- the commit and the change ---------------------------------------------------------------------------------
@@ -98,27 +98,27 @@ def git(root: Path, *arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def chosen(root: Path = ROOT, quarter: int | None = None) -> Choice:
+def chosen(root: Path = ROOT, part: int | None = None) -> Choice:
     """
     Return the choice for the repository at *root*.
 
     Args:
-        quarter: Wanted instead of the commit's own.
+        part: Wanted instead of the commit's own.
 
     Returns:
-        Everything where there is no commit: then neither a quarter nor a change is known.
+        Everything where there is no commit: then neither a part nor a change is known.
     """
     commit = git(root, "rev-parse", "--verify", "HEAD")
     top = git(root, "rev-parse", "--show-toplevel")
     if not commit or top is None or Path(top).resolve() != root.resolve():
-        if quarter is not None:
-            return Choice(quarter, "as asked for; no commit is known here, and no change")
+        if part is not None:
+            return Choice(part, "as asked for; no commit is known here, and no change")
         return Choice(None, "no commit is known here")
-    reason = f"commit {commit[:9]}" if quarter is None else "as asked for"
-    quarter = int(commit, 16) % QUARTERS if quarter is None else quarter
+    reason = f"commit {commit[:9]}" if part is None else "as asked for"
+    part = int(commit, 16) % PARTS if part is None else part
     base, compared = base_of(root, commit)
     touched = changed(root, base)
-    return Choice(quarter, reason, compared, touched, base)
+    return Choice(part, reason, compared, touched, base)
 
 
 def base_of(root: Path, commit: str) -> tuple[str, str]:
@@ -217,12 +217,12 @@ class Rotation:
     The plugin: leaves out the rotating tests that do not run now, and says so.
 
     Attributes:
-        counts: Of the rotating tests: how many there are, and how many run for their quarter and for the change.
+        counts: Of the rotating tests: how many there are, and how many run for their part and for the change.
     """
 
     def __init__(self, choose: Callable[[], Choice]) -> None:
         self._choose = choose
-        self.counts = {"all": 0, "quarter": 0, "change": 0}
+        self.counts = {"all": 0, "part": 0, "change": 0}
 
     @cached_property
     def choice(self) -> Choice:
@@ -237,10 +237,10 @@ class Rotation:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """
-        Leave out what rotates and is of another quarter.
+        Leave out what rotates and is of another part.
 
         Places are counted within a family, the cases of one test function, from a number made of its name: families with
-        fewer cases than there are quarters do not all run in the first.
+        fewer cases than there are parts do not all run in the first.
         """
         named = _named(config)
         places: dict[str, int] = {}
@@ -252,7 +252,7 @@ class Rotation:
                 kept.append(item)
                 continue
             family = item.nodeid.split("[")[0]
-            places[family] = place = places.get(family, zlib.crc32(family.encode()) % QUARTERS - 1) + 1
+            places[family] = place = places.get(family, zlib.crc32(family.encode()) % PARTS - 1) + 1
             (kept if self._runs(item, marker, place) else left_out).append(item)
         if left_out:
             config.hook.pytest_deselected(items=left_out)
@@ -262,7 +262,7 @@ class Rotation:
         ours = self.choice.has(place)
         also = not ours and touching(item, marker, self.choice)
         self.counts["all"] += 1
-        self.counts["quarter"] += ours
+        self.counts["part"] += ours
         self.counts["change"] += also
         return ours or also
 
@@ -290,14 +290,14 @@ class Rotation:
         self.counts = getattr(node, "workeroutput", {}).get("rotation", self.counts)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say which quarter ran, and why."""
+        """Say which part ran, and why."""
         if not self.counts["all"]:
             return
         counts = self.counts
         terminalreporter.write_sep("-", "rotating tests")
         terminalreporter.write_line(f"rotation: {self.choice}")
         terminalreporter.write_line(
-            f"rotation: {counts['quarter']} of {counts['all']} tests for the quarter, {counts['change']} more "
+            f"rotation: {counts['part']} of {counts['all']} tests for the part, {counts['change']} more "
             "for the change; all of them: pytest --whole"
         )
 
@@ -313,9 +313,9 @@ def _named(config: pytest.Config) -> set[Path] | None:
 def added_options(parser: pytest.Parser) -> None:
     """Add the options of the command line."""
     group = parser.getgroup("rotation", "expensive tests that rotate")
-    group.addoption("--whole", action="store_true", help="run all rotating tests, not a quarter of them")
+    group.addoption("--whole", action="store_true", help="run all rotating tests, not a tenth of them")
     group.addoption(
-        "--quarter", type=int, choices=range(QUARTERS), help="the quarter instead of the commit's"
+        "--part", type=int, choices=range(PARTS), help="which tenth, from 0, instead of the commit's"
     )
 
 
@@ -327,4 +327,4 @@ def configured(config: pytest.Config) -> Rotation:
         return Rotation(lambda: choice)
     if config.getoption("whole"):
         return Rotation(lambda: Choice(None, "--whole"))
-    return Rotation(lambda: chosen(quarter=config.getoption("quarter")))
+    return Rotation(lambda: chosen(part=config.getoption("part")))

@@ -197,11 +197,11 @@ def test_caps_cut_only_what_is_larger() -> None:
 
 
 def test_check_tells_what_was_explored(shell: Shell) -> None:
-    said = shell("check", "--mode", "react")
+    said = shell("check", "--mode", "batch")
     assert said.code == 0 and "states" in said.out and "no loop without a bound" in said.out
-    told = shell("check", "--mode", "react", "--json")
+    told = shell("check", "--mode", "batch", "--json")
     assert told.json["ok"] and told.json["states"] == sum(item["states"] for item in told.json["worlds"])
-    assert told.out == shell("check", "--mode", "react", "--json").out
+    assert told.out == shell("check", "--mode", "batch", "--json").out
 
 
 def test_a_finding_on_the_command_line_comes_with_its_walk(

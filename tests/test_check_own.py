@@ -90,6 +90,7 @@ def codes(check: Check) -> set[str]:
 # -- sound machines ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rotates(data=["fsm/check/", "fsm/machine/", "fsm/decision/"])
 @pytest.mark.parametrize("name", SOUND)
 def test_nothing_is_wrong_with_a_sound_machine_of_small_limits(name: str) -> None:
     check = small(SOUND[name](), TWO_STEPS)
@@ -125,6 +126,7 @@ def test_there_are_thirty_defects_of_every_kind() -> None:
     assert {defect.code for defect in DEFECTS if defect.code} <= set(CODES)
 
 
+@pytest.mark.rotates(data=["fsm/check/", "fsm/machine/", "fsm/decision/"])
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: f"{defect.kind}: {defect.name}")
 def test_every_planted_defect_is_found(defect: OwnDefect, tmp_path: Path) -> None:
     """Before a run starts, by whom it should be, with a message that names the place."""

@@ -308,6 +308,7 @@ def test_a_function_whose_engine_has_its_own_journal_is_followed_in_every_comman
     assert [row["status"] for row in rows] == ["failed", "done"]
 
 
+@pytest.mark.rotates(data=["src/paor/cli/"])
 @pytest.mark.parametrize("command", ["run", "resume", "replay", "fork", "cancel", "recover"])
 def test_a_journal_that_is_named_beside_another_one_is_refused(shell: Shell, shop: str, command: str) -> None:
     """One line that names both; the environment gives way to the engine, as a default does."""

@@ -249,6 +249,7 @@ TABLES = st.lists(
 )
 
 
+@pytest.mark.rotates(data=["fsm/diagrams/"])
 @given(rows=TABLES, data=st.data())
 @settings(max_examples=50)
 def test_any_table_is_drawn_with_every_overlay(rows: list[Row], data: st.DataObject) -> None:

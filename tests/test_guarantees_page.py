@@ -91,7 +91,7 @@ def test_every_guarantee_has_tests_that_are_there_and_an_edit_that_breaks_it() -
 
 
 def test_every_edit_is_of_code_that_stands_there_exactly_once() -> None:
-    """Those of another quarter too: a change of the code must not leave a guarantee without what breaks it."""
+    """Those of another part too: a change of the code must not leave a guarantee without what breaks it."""
     for edit in EDITS:
         text = (ROOT / edit.file).read_text(encoding="utf-8")
         assert text.count(edit.old) == 1, f"{edit.file}: {edit.what}"

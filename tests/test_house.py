@@ -142,7 +142,7 @@ def source_of(module: str) -> list[str]:
 
 
 def test_every_module_can_be_the_first_that_is_imported(rotation: Choice) -> None:
-    """No module needs another to be imported before it, and none does anything when imported; a quarter each time."""
+    """No module needs another to be imported before it, and none does anything when imported; a part each time."""
     chosen = rotation.share(modules(), source_of)
     # `import paor.x` always loads `paor` first, so only what that leaves out has an order to get wrong
     program = f"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -169,8 +170,11 @@ def test_a_server_that_is_none_is_one_line(target: Any, words: str) -> None:
 
 def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
     """And its process is gone then."""
-    with pytest.raises(ToolError, match=r"did not answer within 0\.5 seconds"):
-        mcp_tools([sys.executable, "-c", "import time; time.sleep(60)"], connect_s=0.5)
+    code = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
+    with pytest.raises(ToolError, match="did not answer within 2 seconds"):
+        mcp_tools([sys.executable, "-c", code, str(tmp_path / "pid")], connect_s=2)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 def test_what_a_failing_server_says_holds_no_secret() -> None:

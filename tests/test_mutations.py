@@ -3,7 +3,7 @@ Three hundred single edits to what decides: every one of them is reported.
 
 By the replay of a corpus of journals, with the first row and field that differ, where some run of it visits the edited place;
 else by the fingerprint of the part, which then is told as changed. Edits that neither tells must stand in `EQUIVALENT` with
-the reason why they change nothing. Of the three hundred a quarter is judged, and those of every file that the change
+the reason why they change nothing. Of the three hundred a tenth is judged, and those of every file that the change
 touches (tests/rotation.py); ``pytest --whole`` judges them all, ``pytest -m large`` two thousand others.
 """
 
@@ -89,7 +89,7 @@ def test_every_single_edit_is_reported(tmp_path: Path, rotation: Choice) -> None
     """Guards, handlers, prompts, defaults, limits, tools: with the first row and field, or by name."""
     files = [edit.file for edit in edits(COUNT, SEED)]
     places = rotation.share(range(COUNT), lambda place: [files[place]])
-    # the shares are those of all three hundred; a kind has few mutants in a quarter, so that chance may miss some more
+    # the shares are those of all three hundred; a kind has few mutants in a tenth, so that chance may miss some more
     check(judged(tmp_path, COUNT, SEED, places), len(places), spared=0 if len(places) == COUNT else 3)
 
 

@@ -446,6 +446,7 @@ def shown(page: Any, selector: str) -> str:
     return str(page.locator(selector).first.evaluate("node => node.textContent"))
 
 
+@pytest.mark.rotates(data=["fsm/report/", "src/paor/inspect/"])
 @pytest.mark.parametrize("number", range(len(LONG)))
 def test_a_text_of_a_megabyte_is_bounded_until_it_is_asked_for(
     chromium: Any, tmp_path: Path, number: int
@@ -543,6 +544,7 @@ FRAMES = """async () => {
 }"""
 
 
+@pytest.mark.rotates(data=["fsm/report/", "src/paor/inspect/"])
 def test_fifty_thousand_rows_open_at_once_and_scroll(
     chromium: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -596,6 +598,7 @@ def test_a_long_run_is_at_most_a_page_of_elements(chromium: Any, tmp_path: Path)
 # -- for everybody -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rotates(data=["fsm/report/", "src/paor/inspect/"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
 def test_axe_finds_no_violation(

@@ -1,4 +1,4 @@
-"""Which of the expensive tests run: four quarters are everything, a change runs what it touches, the summary says why."""
+"""Which of the expensive tests run: ten parts are everything, a change runs what it touches, the summary says why."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from . import rotation
-from .rotation import QUARTERS, Choice, changed, chosen, guarded, imported
+from .rotation import PARTS, Choice, changed, chosen, guarded, imported
 
 pytest_plugins = ["pytester"]
 
@@ -20,7 +20,7 @@ CONFTEST = (
     "rotation.ROOT = Path(__file__).parent\n"
     "rotation.guarded = lambda: {'cases/test_lone.py::test_lone': frozenset({'src/guarded.py'})}\n"
     "choose = rotation.chosen\n"
-    "rotation.chosen = lambda quarter=None: choose(rotation.ROOT, quarter)\n"
+    "rotation.chosen = lambda part=None: choose(rotation.ROOT, part)\n"
     "pytest_addoption = rotation.added_options\n"
     "def pytest_configure(config):\n"
     "    config.addinivalue_line('markers', 'rotates(data, files): expensive')\n"
@@ -88,14 +88,14 @@ def ran(project: pytest.Pytester, *arguments: str) -> tuple[frozenset[int], bool
     return numbers, "test_lone PASSED" in text, text
 
 
-def test_four_quarters_are_everything_and_nothing_twice(project: pytest.Pytester) -> None:
-    """Whatever the commits are; a test without cases has a quarter, too."""
-    quarters = [ran(project, "--quarter", str(number)) for number in range(QUARTERS)]
-    assert frozenset().union(*(numbers for numbers, _, _ in quarters)) == TEN
-    assert sum(len(numbers) for numbers, _, _ in quarters) == len(TEN)
-    assert {len(numbers) for numbers, _, _ in quarters} == {2, 3}
-    assert [lone for _, lone, _ in quarters].count(True) == 1
-    assert all("test_plain PASSED" in text for _, _, text in quarters)
+def test_ten_parts_are_everything_and_nothing_twice(project: pytest.Pytester) -> None:
+    """Whatever the commits are; a test without cases has a part, too."""
+    parts = [ran(project, "--part", str(number)) for number in range(PARTS)]
+    assert frozenset().union(*(numbers for numbers, _, _ in parts)) == TEN
+    assert sum(len(numbers) for numbers, _, _ in parts) == len(TEN)
+    assert {len(numbers) for numbers, _, _ in parts} == {1}
+    assert [lone for _, lone, _ in parts].count(True) == 1
+    assert all("test_plain PASSED" in text for _, _, text in parts)
 
 
 def test_the_whole_and_what_is_named_do_not_rotate(project: pytest.Pytester) -> None:
@@ -108,15 +108,15 @@ def test_the_whole_and_what_is_named_do_not_rotate(project: pytest.Pytester) -> 
 
 
 def test_the_commit_chooses_and_the_summary_says_so(project: pytest.Pytester) -> None:
-    """The same commit chooses the same quarter, with several processes as with one."""
+    """The same commit chooses the same part, with several processes as with one."""
     commit = git(project.path, "rev-parse", "HEAD")
-    quarter = int(commit, 16) % QUARTERS
+    part = int(commit, 16) % PARTS
     numbers, lone, text = ran(project)
-    assert (numbers, lone) == ran(project, "--quarter", str(quarter))[:2]
-    assert f"quarter {quarter} of 0 to 3 (commit {commit[:9]})" in text
-    assert f"{len(numbers) + lone} of 11 tests for the quarter, 0 more for the change" in text
+    assert (numbers, lone) == ran(project, "--part", str(part))[:2]
+    assert f"part {part} of 0 to 9 (commit {commit[:9]})" in text
+    assert f"{len(numbers) + lone} of 11 tests for the part, 0 more for the change" in text
     spread = project.runpytest_subprocess("-n", "2")
-    spread.stdout.fnmatch_lines([f"*quarter {quarter} of 0 to 3*", "*of 11 tests for the quarter*"])
+    spread.stdout.fnmatch_lines([f"*part {part} of 0 to 9*", "*of 11 tests for the part*"])
     spread.assert_outcomes(passed=len(numbers) + lone + 1)
 
 
@@ -133,14 +133,14 @@ def test_the_commit_chooses_and_the_summary_says_so(project: pytest.Pytester) ->
 )
 def test_a_change_runs_what_it_touches(project: pytest.Pytester, file: str, also: set[int]) -> None:
     """Not committed, or committed: a test's file, what that imports, its table, the file that a case is about."""
-    before = {number: ran(project, "--quarter", str(number))[0] for number in range(2)}
+    before = {number: ran(project, "--part", str(number))[0] for number in range(2)}
     path = project.path / file
     path.parent.mkdir(exist_ok=True)
     path.write_text((path.read_text() if path.exists() else "") + "# changed\n")
     for number in range(2):
-        assert ran(project, "--quarter", str(number))[0] == before[number] | set(also)
+        assert ran(project, "--part", str(number))[0] == before[number] | set(also)
     committed(project.path)
-    numbers, _, text = ran(project, "--quarter", "0")
+    numbers, _, text = ran(project, "--part", "0")
     assert numbers == before[0] | set(also)
     assert "the commit before has 1 files" in text
 
@@ -153,15 +153,15 @@ def test_an_entry_that_is_new_or_changed_runs_its_case(project: pytest.Pytester)
     for name, content in (("cases/test_family.py", text), ("table.toml", table)):
         (project.path / name).write_text(content)
     committed(project.path)
-    before = ran(project, "--quarter", "0")[0]
+    before = ran(project, "--part", "0")[0]
     (project.path / "table.toml").write_text(table + "number = 8.\nnumber = 9.\n")
-    assert ran(project, "--quarter", "0")[0] == before | {8, 9}
+    assert ran(project, "--part", "0")[0] == before | {8, 9}
 
 
 def test_a_file_that_a_guarantee_names_runs_its_test(project: pytest.Pytester) -> None:
     """As docs/guarantees.toml pairs them."""
     (project.path / "src" / "guarded.py").write_text("a = 1\n")
-    assert all(ran(project, "--quarter", str(number))[1] for number in range(QUARTERS))
+    assert all(ran(project, "--part", str(number))[1] for number in range(PARTS))
 
 
 def test_coverage_is_kept_out_of_what_rotates_and_of_what_draws_its_examples(
@@ -201,7 +201,7 @@ def test_a_branch_is_compared_with_where_it_left_the_main_branch(tmp_path: Path)
     assert changed(tmp_path, "HEAD") == {"a.py", "ä b.py"}
 
 
-def test_a_clone_without_history_knows_its_quarter_and_no_change(tmp_path: Path) -> None:
+def test_a_clone_without_history_knows_its_part_and_no_change(tmp_path: Path) -> None:
     """It says so; a folder that is no repository, or only lies in one, runs everything."""
     origin, clone = tmp_path / "origin", tmp_path / "clone"
     origin.mkdir()
@@ -210,22 +210,22 @@ def test_a_clone_without_history_knows_its_quarter_and_no_change(tmp_path: Path)
     commit = committed(origin, b="")
     git(tmp_path, "clone", "-q", "--depth", "1", origin.as_uri(), str(clone))
     choice = chosen(clone)
-    assert (choice.quarter, choice.touched) == (int(commit, 16) % QUARTERS, frozenset())
+    assert (choice.part, choice.touched) == (int(commit, 16) % PARTS, frozenset())
     assert "no commit before it" in choice.compared
     (origin / "inner").mkdir()
     for folder in (tmp_path, origin / "inner"):
         assert chosen(folder) == Choice(None, "no commit is known here")
-        assert chosen(folder, 2).quarter == 2
+        assert chosen(folder, 2).part == 2
 
 
-def test_a_share_of_cases_has_the_quarter_and_what_is_touched() -> None:
+def test_a_share_of_cases_has_the_part_and_what_is_touched() -> None:
     """For a test that chooses among its own cases."""
     cases = list(range(20))
-    shares = [Choice(number, "").share(cases, lambda case: []) for number in range(QUARTERS)]
+    shares = [Choice(number, "").share(cases, lambda case: []) for number in range(PARTS)]
     assert sorted(case for share in shares for case in share) == cases
-    assert {len(share) for share in shares} == {5}
+    assert {len(share) for share in shares} == {2}
     touched = Choice(1, "", touched=frozenset({"7.py", "9.py"}))
-    assert touched.share(cases, lambda case: [f"{case}.py"]) == [1, 5, 7, 9, 13, 17]
+    assert touched.share(cases, lambda case: [f"{case}.py"]) == [1, 7, 9, 11]
     assert Choice(None, "").share(cases, lambda case: []) == cases
 
 

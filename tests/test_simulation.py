@@ -95,7 +95,7 @@ def test_arguments_that_cannot_be_used_end_with_2(arguments: tuple[str, str]) ->
 
 
 def test_every_edit_is_of_code_that_stands_there_exactly_once() -> None:
-    """Those of another quarter too."""
+    """Those of another part too."""
     for edit in (edit for bug in bugs() for edit in bug.edits):
         text = (ROOT / edit.file).read_text(encoding="utf-8")
         assert text.count(edit.old) == 1, f"{edit.file}: {edit.old}"

@@ -1,7 +1,7 @@
 """
 Tampering is seen: whatever is changed in a journal is found by paor and by the script, and named by its place.
 
-Each case is a seed (`tampering.Tamperer`), so ``check(journal, SEED)`` makes a failing one again. Of a thousand a quarter
+Each case is a seed (`tampering.Tamperer`), so ``check(journal, SEED)`` makes a failing one again. Of a thousand a tenth
 runs with every other test (tests/rotation.py), ten thousand more with ``pytest -m large``. What no verifier can see is listed in docs/journal-format.md and is not tried.
 """
 

@@ -102,6 +102,19 @@ class Place:
             await asyncio.sleep(0.05)
         return await asyncio.wait_for(handle.result(), 30)
 
+    async def failure(self, run_id: str, *, without: str = "") -> str:
+        """Wait until an attempt to drive a run has failed; return the error's class, once no word *without* is in it."""
+        handle = (await self.client()).get_workflow_handle(f"paor-{run_id}")
+        async with asyncio.timeout(30):
+            while True:
+                with suppress(RPCError):  # it may not have been started yet
+                    pending = (await handle.describe()).raw_description.pending_activities
+                    if pending and pending[0].HasField("last_failure"):
+                        break
+                await asyncio.sleep(0.05)
+        assert not without or without not in str(pending)
+        return str(pending[0].last_failure.application_failure_info.type)
+
     async def waits(self, run_id: str) -> None:
         """Wait until a run's first drive is over, so that nothing but its workflow can go on with it."""
         async with asyncio.timeout(30):
@@ -244,23 +257,14 @@ def test_an_error_leaves_by_its_name_alone(place: Place) -> None:
             raise RuntimeError("zebra")
 
         async with place.worker(place.engine(), options=options):
-            handle = (await place.client()).get_workflow_handle(f"paor-{result.run_id}")
-            async with asyncio.timeout(30):
-                while True:
-                    with suppress(Exception):
-                        pending = (await handle.describe()).raw_description.pending_activities
-                        if pending and pending[0].HasField("last_failure"):
-                            break
-                    await asyncio.sleep(0.05)
-            assert pending[0].last_failure.application_failure_info.type == "RuntimeError"
-            assert "zebra" not in str(pending)
-            await handle.terminate()
+            assert await place.failure(result.run_id, without="zebra") == "RuntimeError"
+            await (await place.client()).get_workflow_handle(f"paor-{result.run_id}").terminate()
 
     play(work())
 
 
-def test_a_run_whose_tools_have_changed_ends_its_workflow_and_goes_on_when_released(place: Place) -> None:
-    """RunChanged is for a person to look at; then the same run goes on."""
+def test_a_run_whose_tools_have_changed_waits_for_a_worker_that_has_them(place: Place) -> None:
+    """While a new version takes over from the old one, each run goes on with its own, in the same workflow."""
 
     @tool("shop.look", effect="idempotent")
     def changed(order: str) -> str:
@@ -271,9 +275,25 @@ def test_a_run_whose_tools_have_changed_ends_its_workflow_and_goes_on_when_relea
         host = place.engine()
         result = host.submit("Pay")
         async with place.worker(place.engine(tools=[changed, pay])):
+            assert await place.failure(result.run_id) == "RunChanged"
+        assert host.result(result.run_id).status == "running"
+        async with place.worker(place.engine()):
+            await place.ended(result.run_id)
+        assert host.result(result.run_id).state == "Done" and place.paid() == [result.run_id]
+
+    play(work())
+
+
+def test_what_no_other_try_can_change_ends_its_workflow_and_goes_on_when_released(place: Place) -> None:
+    """An answer to no question, say: for a person to look at; then the same run goes on."""
+
+    async def work() -> None:
+        host = place.engine()
+        result = host.submit("Pay")
+        async with place.worker(place.engine(), options=lambda row: {"answer": {"approve": True}}):
             with pytest.raises(WorkflowFailureError) as raised:
                 await place.ended(result.run_id)
-        assert "RunChanged" in repr(raised.value.cause.__cause__)
+        assert "InvalidAnswer" in repr(raised.value.cause.__cause__)
         assert host.result(result.run_id).status == "running"
         RunQueue(host.journal.store.backend).release(host.journal.run(result.run_id).run)
         async with place.worker(place.engine()):

@@ -324,17 +324,55 @@ def test_a_run_that_ends_by_other_hands_leaves_the_queue(opened: Callable[..., E
     assert work(host) == 0 and paid().count(two) == 1
 
 
-def test_a_run_that_was_changed_is_held_back_at_once(opened: Callable[..., Engine]) -> None:
-    """With the reason; a worker that accepts the change takes it up once it is released."""
-    host = opened()
+def begun(host: Engine) -> str:
+    """Return a run that was submitted and has four rows."""
     run_id = host.submit("Pay").run_id
     for event in host.resume_stream(run_id):
         if event.kind == "transition" and event.seq == 3:
             break
-    other = opened(policy=ASKED)
-    assert work(other) == 0
+    return run_id
+
+
+def test_while_two_versions_work_each_run_goes_on_with_its_own(
+    opened: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that a run does not fit gives it back for one that it fits, however often it claims it first."""
+    monkeypatch.setattr(worker, "BACK_OFF_S", (0.01,))
+    monkeypatch.setattr(worker, "LOOK_S", 0.05)
+    host = opened()
+    run_id, tried = begun(host), list[int]()
+
+    def options(row: Any) -> Any:
+        tried.append(row.run)
+        return {}
+
+    async def both() -> None:
+        newer = Worker(opened(policy=ASKED), options=options)
+        task = asyncio.create_task(newer.run())
+        while len(tried) < 2:
+            await asyncio.sleep(0.01)
+        newer.drain()
+        assert await task == 0
+        assert await Worker(opened()).run(until_idle=True) == 1
+
+    asyncio.run(asyncio.wait_for(both(), 30))
+    assert host.result(run_id).state == "Done" and paid() == [run_id]
+
+
+def test_a_run_that_fits_no_worker_is_held_back(
+    opened: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the reason; a worker that accepts the change takes it up once it is released."""
+    monkeypatch.setattr(worker, "BACK_OFF_S", (0.01,))
+    monkeypatch.setattr(worker, "LOOK_S", 0.05)
+    host, other = opened(), opened(policy=ASKED)
+    run_id = begun(host)
+    assert work(other, attempts=2) == 0
     (row,) = rows_of(host)
-    assert row.ready_at is None and row.reason == "RunChanged after row 3" and row.worker is not None
+    assert row.ready_at is None and row.worker is not None
+    assert row.reason == (
+        "given up: 2 times taken up after row 3 without getting further, at last: RunChanged after row 3"
+    )
     assert work(other) == 0, "nobody claims it"
     queue_of(host).release(1)
     accepting = Worker(other, options=lambda row: {"accept_changes": True})
@@ -367,6 +405,17 @@ def test_a_host_that_raises_is_tried_again_and_then_held_back(
         " first row"
     )
     assert host.result(good).state == "Done" and host.result(bad).state == "Planning"
+
+
+def test_what_no_other_try_can_change_is_held_back_at_once(opened: Callable[..., Engine]) -> None:
+    """An answer to no question, say; without it the run goes on once it is released."""
+    host = opened()
+    run_id = host.submit("Pay").run_id
+    assert work(host, options=lambda row: {"answer": {"approve": True}}) == 0
+    (row,) = rows_of(host)
+    assert row.ready_at is None and row.attempts == 1 and row.reason == "InvalidAnswer before its first row"
+    queue_of(host).release(1)
+    assert work(host) == 1 and host.result(run_id).state == "Done"
 
 
 @pytest.mark.parametrize(

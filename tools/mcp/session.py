@@ -106,6 +106,8 @@ class Session:
         self._closing.set()
         if self._task is None:
             return
+        if not self._opened.done():  # it waits for the server's first answer, and would see nothing else
+            self._task.cancel()
         done, _ = await asyncio.wait({self._task}, timeout=10)
         if not done:
             self._task.cancel()

@@ -28,7 +28,7 @@ from ..fsm.journal.rows import RunRow
 from ..fsm.results.result import Result
 from ..states.base.errors import JournalError, LeaseHeld, LeaseLost, PaorError, UsageError
 from ..worker.base import BaseWorker
-from ..worker.driving import UNCHANGING, Options, drive, standing
+from ..worker.driving import Options, drive, is_final, standing
 from .workflow import CANCEL, DRIVE, DRIVE_S, HEARTBEAT_S, Drive, DriveRun, Place
 
 LOGGER = logging.getLogger("paor.temporal")
@@ -127,7 +127,7 @@ class TemporalWorker(BaseWorker):
             await self._tell(claim)
         except (PaorError, RPCError) as error:  # what was not told comes up again by itself
             LOGGER.warning("worker %s: run number %d: %s", self.name, claim.run, error)
-            if isinstance(error, UNCHANGING):
+            if is_final(error):
                 await asyncio.to_thread(self._queue.hold_back, claim, type(error).__name__)
 
     async def _tell(self, claim: Claim) -> None:
@@ -239,8 +239,8 @@ class TemporalWorker(BaseWorker):
 
 def _without_words(error: Exception) -> ApplicationError:
     """Return what Temporal is told of an error."""
-    kind, is_final = type(error).__name__, isinstance(error, UNCHANGING)
-    return ApplicationError("the run could not go on", type=kind, non_retryable=is_final)
+    kind = type(error).__name__
+    return ApplicationError("the run could not go on", type=kind, non_retryable=is_final(error))
 
 
 async def client_of_environment() -> Client:

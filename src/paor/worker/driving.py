@@ -21,14 +21,11 @@ from ..fsm.lifecycle.runner import Runner
 from ..fsm.replay.restore import restore_run
 from ..fsm.results.events import TransitionTaken
 from ..fsm.results.result import Result
-from ..states.base.errors import Erased, RunChanged, UsageError
+from ..states.base.errors import JournalTooNew, MissingExtra, RunChanged, UsageError
 from ..states.run.phase_names import EXECUTING
 
 LOOK_AGAIN_S = 3600.0
 """Seconds after which a run that waits for a person is looked at again, should its answer have woken nobody."""
-
-UNCHANGING = (RunChanged, Erased, UsageError)
-"""Errors of a run that no other try can change."""
 
 State: TypeAlias = Literal["ended", "waits", "owed", "left"]
 
@@ -76,6 +73,12 @@ async def drive(
                     break
     result = await asyncio.to_thread(result_now, runner.journal.reader, row.run_id)
     return result, isinstance(found, Continuation)
+
+
+def is_final(error: Exception) -> bool:
+    """Return whether no other try can change an error, not even that of a worker of another version of the app."""
+    is_of_version = isinstance(error, (RunChanged, MissingExtra, JournalTooNew))
+    return isinstance(error, UsageError) and not is_of_version
 
 
 def standing(runner: Runner, result: Result) -> Standing:

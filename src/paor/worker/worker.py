@@ -16,7 +16,7 @@ from ..fsm.journal.rows import RunRow
 from ..fsm.results.result import Result
 from ..states.base.errors import JournalBusy, JournalError, LeaseHeld, LeaseLost, PaorError
 from .base import BaseWorker, check_count
-from .driving import LOOK_AGAIN_S, UNCHANGING, Options, drive, place_of, standing
+from .driving import LOOK_AGAIN_S, Options, drive, is_final, place_of, standing
 
 LOGGER = logging.getLogger("paor.worker")
 
@@ -193,7 +193,7 @@ class Worker(BaseWorker):
         """Note a run that could not go on; what no other try can change is held back at once."""
         # the name alone: what an error says may quote a run's texts, and the queue is not erased with them
         reason = f"{type(error).__name__} {place_of(row)}"
-        if isinstance(error, UNCHANGING):
+        if is_final(error):
             self._queue.hold_back(claim, reason)
             return
         wait_s = BACK_OFF_S[min(claim.attempts, len(BACK_OFF_S)) - 1]
