@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from ..prompts.model import Model
@@ -815,6 +816,49 @@ class Engine:
         runner, own = self._runner, task_options(options)
         new = new_workflow(runner, objective, success_criteria, documents, tasks, own)
         return typed(await aperformed(runner, begin(runner, new)), options)
+
+    def submit_workflow(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        *,
+        tasks: Sequence[Task] | None = None,
+        not_before: datetime | None = None,
+        **options: Unpack[TypedRunOptions],
+    ) -> Result:
+        """
+        Write a workflow and queue it; a worker takes it up and drives its tasks, one after the other.
+
+        Args:
+            objective, success_criteria, documents, tasks: See `run_workflow`.
+            not_before, **options: See `submit`.
+
+        Returns:
+            The run of the whole as it stands.
+
+        Raises:
+            UsageError, KeyConflict, JournalError: See `submit`.
+        """
+        runner, own = self._runner, task_options(options)
+        new = new_workflow(runner, objective, success_criteria, documents, tasks, own)
+        return typed(submit(runner, new, not_before), options)
+
+    async def asubmit_workflow(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        *,
+        tasks: Sequence[Task] | None = None,
+        not_before: datetime | None = None,
+        **options: Unpack[TypedRunOptions],
+    ) -> Result:
+        """Do the same as `submit_workflow` without holding up the running event loop."""
+        submitted = partial(
+            self.submit_workflow, objective, success_criteria, documents, tasks=tasks, not_before=not_before
+        )
+        return await asyncio.to_thread(submitted, **options)
 
     def follow_up(self, run_id: str, text: str, **options: Unpack[TypedRunOptions]) -> Result:
         """

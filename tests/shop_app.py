@@ -32,7 +32,7 @@ def pay(order: str) -> str:
 
 class Shop(ScriptedModel):
     """
-    Looks and pays in every run, or replies what it is given.
+    Looks and pays in every run and in every task of a workflow, or replies what it is given.
 
     Args:
         replies: Of each run, instead.
@@ -43,7 +43,13 @@ class Shop(ScriptedModel):
         self._given = replies
 
     def ask(self, request: Any) -> Any:
-        """Answer by the number of the request."""
+        """Answer by the number of the request; what a workflow is asked itself by its kind."""
+        if request.kind == "task_plan":
+            return json.dumps(
+                {"tasks": [{"id": name, "objective": f"Pay {name}"} for name in ("one", "two")]}
+            )
+        if request.kind == "review" and not self._given:
+            return json.dumps(review("success", answer="Paid."))
         script = self._given or (
             *call("shop.look", order=request.run_id),
             refine("continue"),

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Limits, Policy, replay, tool
+from paor import Engine, Journal, Limits, Policy, Task, replay, tool
 from paor.errors import LeaseHeld, MissingExtra, UsageError
 from paor.fsm.journal.queue.run_queue import RunQueue
 from paor.testing import call, plan, refine, review, step
@@ -160,11 +160,12 @@ async def replayed(*histories: WorkflowHistory) -> None:
 
 
 async def answered(host: Engine, run_id: str, answer: Any, *, after: str = "", **how: Any) -> str:
-    """Answer what a run asks after another question, once it does; return the question's id."""
+    """Answer what a run asks a person after another question, once it does; return the question's id."""
 
     def asked() -> Any:
         question = host.result(run_id).waiting_for
-        return question if question is not None and question.id != after else None
+        is_new = question is not None and question.kind == "approval" and question.id != after
+        return question if is_new else None
 
     waiting = await until(asked)
     while True:
@@ -376,6 +377,25 @@ def test_a_run_that_falls_back_keeps_its_workflow(place: Place) -> None:
             stands = await place.ended(result.run_id)
         assert stands.run_id == other.run_id and host.result(other.run_id).state == "Done"
         await replayed(await place.history(result.run_id))
+
+    play(work())
+
+
+def test_a_workflow_of_tasks_is_one_workflow_of_temporal(place: Place) -> None:
+    """Its tasks are driven within it; the answer to a task goes on with the whole, and its history holds ids alone."""
+
+    async def work() -> None:
+        host, other = place.engine(policy=ASKED), place.engine(policy=ASKED)
+        run_id = host.submit_workflow("zebra", tasks=[Task("zebra one"), Task("zebra two")]).run_id
+        async with place.worker(other):
+            question = await answered(host, run_id, {"approve": True})
+            await answered(host, run_id, {"approve": True}, after=question)
+            stands = await place.ended(run_id)
+        assert stands.run_id == run_id and host.result(run_id).state == "Done" and len(place.paid()) == 2
+        history = await place.history(run_id)
+        told = [base64.b64decode(data) for data in found(history.to_json_dict(), "data")]
+        assert told and not any(b"zebra" in data for data in told) and "zebra" not in history.to_json()
+        await replayed(history)
 
     play(work())
 

@@ -20,9 +20,10 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Limits, Policy, replay
+from paor import Engine, Journal, Limits, Policy, Task, replay
 from paor.errors import KeyConflict, UsageError
 from paor.fsm.journal.queue.run_queue import Queued, RunQueue
+from paor.fsm.journal.rows import RunRow
 from paor.worker import Worker, worker
 
 from .postgres_server import PostgresServer, server_missing
@@ -311,6 +312,138 @@ def test_a_question_that_is_overdue_is_declined(opened: Callable[..., Engine]) -
     assert host.result(run_id).status in ("done", "failed") and run_id not in paid()
 
 
+# -- workflows ---------------------------------------------------------------------------------------------------------
+
+TASKS = [Task("Pay the first"), Task("Pay the second")]
+
+
+def runs_by_task(host: Engine, run_id: str) -> dict[int, RunRow]:
+    """Return the runs of a workflow by their task, 0 the whole."""
+    return {row.task: row for row in host.journal.runs() if row.workflow_id == run_id}
+
+
+@pytest.mark.parametrize("tasks", [None, TASKS], ids=["planned", "given"])
+def test_a_submitted_workflow_is_driven_with_its_tasks(tasks: Any, opened: Callable[..., Engine]) -> None:
+    """As `run_workflow` would drive it; its key names one workflow."""
+    host, other = opened(), opened()
+    submitted = host.submit_workflow("Pay both", ["both are paid"], tasks=tasks, key="w-1")
+    assert (submitted.status, submitted.state) == ("running", "Planning")
+    assert host.submit_workflow("Pay both", ["both are paid"], tasks=tasks, key="w-1") == submitted
+    with pytest.raises(KeyConflict):
+        host.submit_workflow("Pay all", tasks=tasks, key="w-1")
+    with pytest.raises(UsageError, match="deps would be lost"):
+        host.submit_workflow("Pay both", tasks=tasks, deps=object())
+    assert work(other) == 1
+    runs = runs_by_task(host, submitted.run_id)
+    assert [runs[task].state for task in range(3)] == ["Done"] * 3 and rows_of(host) == []
+    assert paid() == [runs[1].run_id, runs[2].run_id]
+    assert host.journal.verify() == []
+    assert all(replay(host.journal, row.run_id).identical for row in runs.values())
+    direct = host.run_workflow("Pay both", ["both are paid"], tasks=tasks)
+    assert host.result(submitted.run_id).answer == direct.answer
+    assert [row.head_seq for row in runs_by_task(host, direct.run_id).values()] == [
+        row.head_seq for row in runs.values()
+    ]
+
+
+def test_a_workflow_may_be_submitted_from_an_event_loop_and_for_later(opened: Callable[..., Engine]) -> None:
+    host = opened()
+    later = datetime.now(UTC) + timedelta(seconds=0.5)
+    submitted = asyncio.run(host.asubmit_workflow("Pay both", tasks=TASKS, not_before=later))
+    assert queue_of(host).claim(1, "w", 1.0) == []
+    assert work(host) == 1 and host.result(submitted.run_id).state == "Done"
+
+
+@pytest.mark.parametrize("by", ["the whole", "the task", "a resume of the task"])
+def test_a_workflow_goes_on_with_the_answer_to_its_task(by: str, opened: Callable[..., Engine]) -> None:
+    """To whichever run it is given; the workflow is looked at rarely before, and at once after it."""
+    host = opened(policy=ASKED)
+    run_id = host.submit_workflow("Pay both", tasks=TASKS).run_id
+    for task in (1, 2):
+        assert work(host) == 1
+        (row,) = rows_of(host)
+        assert row.run_id == run_id and row.reason == "waits"
+        assert (row.ready_at or 0) > queue_of(host).now_us() + 3_000_000_000
+        waiting = host.result(run_id).waiting_for
+        assert waiting is not None and len(paid()) == task - 1
+        its_run = runs_by_task(host, run_id)[task].run_id
+        if by == "a resume of the task":
+            host.resume(its_run, question=waiting.id, answer={"approve": True})
+        else:
+            asked = run_id if by == "the whole" else its_run
+            host.answer(asked, question=waiting.id, answer={"approve": True})
+    assert work(host) == 1
+    runs = runs_by_task(host, run_id)
+    assert [runs[task].state for task in range(3)] == ["Done"] * 3
+    assert paid() == [runs[1].run_id, runs[2].run_id] and rows_of(host) == []
+
+
+def test_a_workflow_whose_task_asks_too_long_goes_on_by_itself(opened: Callable[..., Engine]) -> None:
+    """Its question counts as declined when the time of the task is over."""
+    host = opened(policy=ASKED)
+    limits = Limits(elicitation_timeout_s=0.3, max_steps=2)
+    run_id = host.submit_workflow("Pay one", tasks=TASKS[:1], limits=limits).run_id
+    assert work(host) >= 2
+    assert host.result(run_id).status in ("done", "failed") and paid() == []
+
+
+def test_a_workflow_that_is_cancelled_ends_with_its_tasks(opened: Callable[..., Engine]) -> None:
+    """While a task of it waits."""
+    host = opened(policy=ASKED)
+    run_id = host.submit_workflow("Pay both", tasks=TASKS).run_id
+    assert work(host) == 1
+    assert host.cancel(run_id).reason == "cancelled"
+    assert [row.state for row in runs_by_task(host, run_id).values()] == ["Failed", "Failed"]
+    assert work(host) == 0 and rows_of(host) == [] and paid() == []
+
+
+def test_a_worker_that_drains_leaves_a_workflow_within_its_task(opened: Callable[..., Engine]) -> None:
+    """After the current call of the task, so that nothing is in doubt; the lease of both is free, and another goes on at once."""
+    host = opened()
+    run_id = host.submit_workflow("Pay both", tasks=TASKS).run_id
+    drives = Worker(host)
+
+    def hook(event: Any) -> None:
+        if event.kind == "transition" and event.run_id != run_id and event.dest == "Executing":
+            drives.drain()
+
+    host.hooks = (hook,)
+    asyncio.run(asyncio.wait_for(drives.run(), 30))
+    host.hooks = ()
+    runs = runs_by_task(host, run_id)
+    assert runs[0].state == "Executing" and runs[1].state in ("Observing", "Reviewing")
+    assert not any(host.journal.store.leases.is_driven(row.run) for row in runs.values())
+    (row,) = rows_of(host)
+    assert row.reason == "left" and (row.ready_at or 0) <= queue_of(host).now_us()
+    assert work(host) == 1
+    runs = runs_by_task(host, run_id)
+    assert [runs[task].state for task in range(3)] == ["Done"] * 3
+    assert paid() == [runs[1].run_id, runs[2].run_id]
+
+
+def test_a_workflow_gets_further_with_the_rows_of_its_tasks(opened: Callable[..., Engine]) -> None:
+    """Else one with a long task would be held back as a run that kills its workers."""
+    host = opened()
+    run_id = host.submit_workflow("Pay both", tasks=TASKS).run_id
+    rows_of_whole = []
+    for _ in range(4):
+        drives = Worker(host, attempts=1)
+
+        def hook(event: Any, drives: Worker = drives) -> None:
+            if event.kind == "transition":
+                drives.drain()
+
+        host.hooks = (hook,)
+        asyncio.run(asyncio.wait_for(drives.run(until_idle=True), 30))
+        rows_of_whole.append(host.journal.run(run_id).head_seq)
+        host.journal.store.backend.execute("UPDATE queue SET attempts = 9", ())  # as if its worker had died
+        (row,) = rows_of(host)
+        assert row.reason == "left" and row.ready_at is not None
+    assert len(set(rows_of_whole)) < 4, "it was left within a task"
+    host.hooks = ()
+    assert work(host, attempts=1) == 1 and host.result(run_id).state == "Done"
+
+
 # -- what cannot go on -------------------------------------------------------------------------------------------------
 
 
@@ -448,7 +581,8 @@ def test_workers_that_are_killed_lose_and_double_nothing(
 ) -> None:
     """Three at a time, one killed again and again: every run ends once, every once tool was called once or is in doubt."""
     host = opened()
-    ids = [host.submit(f"Run {number}").run_id for number in range(24)]
+    ids = [host.submit(f"Run {number}").run_id for number in range(18)]
+    ids += [host.submit_workflow(f"Workflow {number}", tasks=TASKS).run_id for number in range(3)]
     workers = [start_worker(tmp_path, place, "--quiet", LOOK_S="0.05") for _ in range(3)]
     try:
         for turn in range(4):
@@ -457,12 +591,12 @@ def test_workers_that_are_killed_lose_and_double_nothing(
             workers[turn % 3].communicate()
             workers[turn % 3] = start_worker(tmp_path, place, "--quiet", LOOK_S="0.05")
         end = time.monotonic() + 120
-        while time.monotonic() < end and len(ended := _ended(host)) < len(ids):
+        while time.monotonic() < end and not (ended := _ended(host)).issuperset(ids):
             for row in rows_of(host):  # what a lost worker had claimed, before its lease runs out
                 if row.reason is None:
                     queue_of(host).release(host.journal.run(row.run_id).run)
             time.sleep(0.3)
-        assert len(ended) == len(ids), [host.result(run_id) for run_id in ids if run_id not in ended]
+        assert ended.issuperset(ids), [host.result(run_id) for run_id in ids if run_id not in ended]
     finally:
         for each in workers:
             each.terminate()
@@ -471,9 +605,11 @@ def test_workers_that_are_killed_lose_and_double_nothing(
     doubtful = {row.run_id for row in host.journal.runs(status="waiting")}
     found = paid()
     assert len(found) == len(set(found)), "paid twice"
-    assert set(found) >= set(ids) - doubtful and len(doubtful) <= 4
+    every = {row.run_id: row for row in host.journal.runs()}
+    assert set(found) >= {run_id for run_id, row in every.items() if row.task} - doubtful
+    assert len(doubtful) <= 8, "a call that was being made when its worker died, and the workflow around it"
     assert host.journal.verify() == []
-    assert all(replay(host.journal, run_id).identical for run_id in ids)
+    assert all(replay(host.journal, run_id).identical for run_id in every)
 
 
 def _ended(host: Engine) -> set[str]:

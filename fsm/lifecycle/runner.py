@@ -26,7 +26,7 @@ from ..journal.payloads import JSON, Stager
 from ..journal.queue.run_queue import RunQueue
 from ..journal.store import JournalStore
 from ..replay.restore import restore_run, stager_of
-from ..results.events import Event, RunEnded, RunStarted
+from ..results.events import Event, RunEnded, RunStarted, TransitionTaken
 from ..results.result import Result, result_of_run
 from ..runtime.drivers import aperform, perform
 from ..runtime.logs import LOGGER, log_start
@@ -44,11 +44,29 @@ from .subruns import TaskDriver, task_tool
 Acquisition = Callable[[], tuple[RunContext, Steps]]
 """Creates a run or takes its lease, and returns what to walk."""
 
+Leaves = Callable[[], bool]
+"""Whether a driver is to leave its run after the current call; asked after each transition."""
+
 Catalogs = dict[tuple[str, ...], Catalog]
 """Compiled selections of tools by the tools' names."""
 
 CATALOGS_MAX = 64
 """Compiled selections of tools that are kept."""
+
+
+class Left(BaseException):
+    """A driver has left its run where the journal ends, as it was told to; no error of any call that it is within."""
+
+
+def leaving(acquire: Acquisition, leaves: Leaves | None) -> Acquisition:
+    """Return what acquires a run for a driver that may be told to leave it; `Runner.adrive` raises `Left` then."""
+
+    def begin() -> tuple[RunContext, Steps]:
+        drive, walk = acquire()
+        drive.leaves = leaves
+        return drive, walk
+
+    return begin
 
 
 def compile_catalogs(settings: EngineSettings) -> Catalogs:
@@ -269,10 +287,15 @@ class Runner:
     async def adrive(
         self, acquire: Acquisition, *, resumed: bool, listening: bool = True
     ) -> AsyncGenerator[Event, None]:
-        """Do the same as `drive` on the running event loop; the order of its lines is that of `drive`."""
+        """
+        Do the same as `drive` on the running event loop; the order of its lines is that of `drive`.
+
+        Raises:
+            Left: The driver was told to leave the run (`leaving`).
+        """
         drive, walk = acquire()
         self.journal.leases.acting(drive.run.number, drive.fence)
-        drive.listening = listening
+        drive.listening = listening or drive.leaves is not None
         if drive.run.spec.task == 0:
             drive.tools[TASK_TOOL.name] = task_tool(self._tasks, drive, is_async=True)
         try:
@@ -280,12 +303,15 @@ class Runner:
             yield self._notify(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
             async for event in aperform(walk, self.journal):
                 yield self._notify(event)
+                if drive.leaves is not None and _is_between_calls(event) and drive.leaves():
+                    raise Left
         finally:
             walk.close()
             self.release(drive)
         result = result_of_run(drive.run, self.journal.reader)
         yield self._notify(RunEnded(result.run_id, result))
         if (again := self._fallback(drive)) is not None:
+            again = leaving(again, drive.leaves)
             async for event in self.adrive(again, resumed=False, listening=listening):
                 yield event
 
@@ -336,6 +362,19 @@ class Runner:
         if drive.run.memory.question is not None:
             self._signal(drive)
         tell(self.journal.reader, drive.run.number, drive.first)
+        try:
+            self._wake_workflow(drive.run)
+        except JournalError as error:
+            LOGGER.warning("run %s: its workflow could not be woken: %s", drive.run.run_id, error)
+
+    def _wake_workflow(self, run: Run) -> None:
+        """Have a worker look at the workflow of a task that went on by other hands than those of the workflow's driver."""
+        if run.spec.task == 0 or run.spec.workflow_id == run.run_id or not self.queue.is_there():
+            return
+        index = self.journal.reader.index
+        for workflow in index.of_workflow(run.spec.workflow_id, round=run.spec.round, task=0):
+            if not self.journal.leases.is_driven(workflow.run):
+                self.queue.release(workflow.run)
 
     def _signal(self, drive: RunContext) -> None:
         """Wake whoever waits for runs that ask; what it misses it sees with its next look."""
@@ -382,3 +421,8 @@ def _provided(drive: RunContext, answer: Answer) -> Steps:
     """Walk the one row in which a run takes the answer to its question."""
     payload = drive.stager.stage(answer.wire_json(), JSON)
     yield from transition(drive, {"kind": "none"}, Answered(answer, payload))
+
+
+def _is_between_calls(event: Event) -> bool:
+    """Whether a run can be left at an event: not between an intent and its call, since nobody could know that it was never begun."""
+    return isinstance(event, TransitionTaken) and event.dest != EXECUTING

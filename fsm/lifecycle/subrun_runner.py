@@ -23,8 +23,8 @@ from ..runtime.loop import Steps
 from ..runtime.run_context import RunContext
 from .arguments import DocumentLike, ResumeOptions, RunOptions
 from .position import WorkflowPosition
-from .resume import aresume, resume
-from .runner import Acquisition, Runner
+from .resume import Continuation, aperformed, continuation, resume
+from .runner import Acquisition, Runner, leaving
 from .start import NewRun, new_run
 from .subruns import (
     Task,
@@ -66,9 +66,13 @@ class SubrunDriver:
 
     async def adrive_task(self, workflow: RunContext, call: TaskCall) -> Result:
         """Do the same as `drive_task` on the running event loop."""
-        if call.known is not None:
-            return await aresume(self._runner, call.known, **_inherited_options(workflow))
-        return await self._runner.aresult(self._task_acquisition(workflow, call), resumed=False)
+        if call.known is None:
+            found: Continuation | Result = Continuation(self._task_acquisition(workflow, call), resumed=False)
+        else:
+            found = continuation(self._runner, call.known, **_inherited_options(workflow))
+        if isinstance(found, Continuation):
+            found = Continuation(leaving(found.acquire, workflow.leaves), found.resumed)
+        return await aperformed(self._runner, found)
 
     def _task_acquisition(self, workflow: RunContext, call: TaskCall) -> Acquisition:
         """Return what creates the run of a task; a workflow that is cancelled meanwhile cancels it, too."""

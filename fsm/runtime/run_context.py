@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +39,7 @@ class RunContext:
         accepting: Whether what the engine has changed since is accepted, for the tasks of a workflow too.
         first: Number of the first row that this driver may write.
         values: The port for values from the host; None for none.
+        leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
     """
 
     run: Run
@@ -60,6 +62,7 @@ class RunContext:
     first: int = 0
     deps: Any = None
     values: ValuesPort | None = None
+    leaves: Callable[[], bool] | None = None
     load: Loader = field(default=lambda first, count: [])
 
 

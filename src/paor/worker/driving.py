@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import suppress
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -17,15 +17,17 @@ from ..fsm.journal.rows import RunRow
 from ..fsm.lifecycle.arguments import ResumeOptions
 from ..fsm.lifecycle.fallback import is_owed, stand_in
 from ..fsm.lifecycle.resume import Continuation, continuation
-from ..fsm.lifecycle.runner import Runner
+from ..fsm.lifecycle.runner import Leaves, Left, Runner, leaving
+from ..fsm.lifecycle.subruns import runs_of, waiting_task
 from ..fsm.replay.restore import restore_run
-from ..fsm.results.events import TransitionTaken
 from ..fsm.results.result import Result
 from ..states.base.errors import JournalTooNew, MissingExtra, RunChanged, UsageError
-from ..states.run.phase_names import EXECUTING
 
 LOOK_AGAIN_S = 3600.0
 """Seconds after which a run that waits for a person is looked at again, should its answer have woken nobody."""
+
+TASK_AGAIN_S = 1.0
+"""Seconds after which a workflow whose task went on by other hands is looked at: perhaps somebody still drives that."""
 
 State: TypeAlias = Literal["ended", "waits", "owed", "left"]
 
@@ -48,9 +50,7 @@ class Standing(NamedTuple):
     wait_s: float = 0.0
 
 
-async def drive(
-    runner: Runner, row: RunRow, options: Options | None, leaves: Callable[[], bool]
-) -> tuple[Result, bool]:
+async def drive(runner: Runner, row: RunRow, options: Options | None, leaves: Leaves) -> tuple[Result, bool]:
     """
     Drive a run from where it stands.
 
@@ -58,7 +58,7 @@ async def drive(
         runner: That has the journal.
         row: The run.
         options: See `Worker`.
-        leaves: Whether it is to be left after its current call; asked after each transition.
+        leaves: Whether it is to be left after its current call.
 
     Returns:
         The run as it is then, and whether there was anything to do.
@@ -66,11 +66,8 @@ async def drive(
     given = options(row) if options is not None else ResumeOptions()
     found = await asyncio.to_thread(partial(continuation, runner, row.run_id, **given))
     if isinstance(found, Continuation):
-        async with aclosing(runner.adrive(found.acquire, resumed=found.resumed)) as events:
-            async for event in events:
-                # not between an intent and its call: whoever comes next could not know that it was never begun
-                if leaves() and isinstance(event, TransitionTaken) and event.dest != EXECUTING:
-                    break
+        with suppress(Left):
+            await runner.aresult(leaving(found.acquire, leaves), resumed=found.resumed)
     result = await asyncio.to_thread(result_now, runner.journal.reader, row.run_id)
     return result, isinstance(found, Continuation)
 
@@ -100,13 +97,26 @@ def standing(runner: Runner, result: Result) -> Standing:
 def _waits_s(runner: Runner, result: Result) -> float:
     """Return how long a run waits before it counts as declined or is looked at again; a doubt never counts as declined."""
     reader, question = runner.journal.reader, result.waiting_for
-    timeout_s = reader.spec(result.run_id).limits.elicitation_timeout_s
+    row = reader.run(result.run_id)
+    asks = waiting_task(reader, row) if row.task == 0 else row.run_id
+    if asks is None:
+        return TASK_AGAIN_S
+    timeout_s = reader.spec(asks).limits.elicitation_timeout_s
     if timeout_s is None or question is None or question.kind == "in_doubt":
         return LOOK_AGAIN_S
-    waited_us = runner.clock.now_us() - asked_at(reader, reader.run(result.run_id))
+    waited_us = runner.clock.now_us() - asked_at(reader, reader.run(asks))
     return min(
         LOOK_AGAIN_S, max(0.0, timeout_s - waited_us / 1e6) + 0.01
     )  # at the time itself it may not count yet
+
+
+def got_to(runner: Runner, row: RunRow) -> int:
+    """Return how far a run has got: the number of its newest row, of a workflow with the rows of its tasks."""
+    if row.task != 0:
+        return row.head_seq
+    reader = runner.journal.reader
+    runs = runs_of(reader, row.workflow_id, row.round)
+    return sum(reader.run(run).head_seq + 1 for run, _, _ in runs) - 1
 
 
 def place_of(row: RunRow) -> str:

@@ -16,7 +16,7 @@ from ..fsm.journal.rows import RunRow
 from ..fsm.results.result import Result
 from ..states.base.errors import JournalBusy, JournalError, LeaseHeld, LeaseLost, PaorError
 from .base import BaseWorker, check_count
-from .driving import LOOK_AGAIN_S, Options, drive, is_final, place_of, standing
+from .driving import LOOK_AGAIN_S, Options, drive, got_to, is_final, place_of, standing
 
 LOGGER = logging.getLogger("paor.worker")
 
@@ -135,9 +135,10 @@ class Worker(BaseWorker):
             return False
 
     async def _driven(self, claim: Claim, row: RunRow) -> bool:
-        if row.head_seq > claim.tried_seq:
-            await asyncio.to_thread(self._queue.got_further, claim, row.head_seq)
-            claim = claim._replace(attempts=1, tried_seq=row.head_seq)
+        here = await asyncio.to_thread(got_to, self._runner, row)
+        if here > claim.tried_seq:
+            await asyncio.to_thread(self._queue.got_further, claim, here)
+            claim = claim._replace(attempts=1, tried_seq=here)
         elif claim.attempts > self.attempts:
             await asyncio.to_thread(self._give_up, claim, row)
             return False
