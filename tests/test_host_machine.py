@@ -512,6 +512,22 @@ def test_arguments_come_from_code_and_a_once_effect_of_a_phase_is_in_doubt_after
     holds(other, run_id)
 
 
+def test_arguments_of_a_phases_call_may_be_fixed(tmp_path: Path) -> None:
+    """They need no code, so that a replay without the host's derives the call, too."""
+    world = World()
+    machine = (
+        Machine.standard()
+        .phase(Phase("Settling", tool="bank.pay", arguments={"amount": 9}))
+        .row("Reviewing", "settle", "Settling", when="review_success", before="finish")
+        .row("Settling", "finish", "Done", when="succeeded")
+        .row("Settling", "unsettled", "Failed")
+    )
+    of = engine(tmp_path / "runs.db", machine, patch_script("a"), world)
+    result = of.run("Do it")
+    assert (result.state, world.done) == ("Done", ["patch.write", "bank.pay 9"])
+    holds(of, result.run_id)
+
+
 def test_a_phases_function_that_raises_decides_nothing(tmp_path: Path) -> None:
     """The host's value is missing: the run stays at the phase and can go on."""
     of = engine(tmp_path / "runs.db", paying_at_the_end(), patch_script("a"))
@@ -807,6 +823,24 @@ def test_a_row_to_reviewing_without_an_observation_asks_for_the_completion_revie
     holds(of, result.run_id)
     of = engine(tmp_path / "other.db", machine, patch_script("a"))
     assert walk(of, of.run("2 + 2").run_id).startswith("begin select")
+
+
+def test_a_row_to_reviewing_after_an_observation_goes_on_where_reviewing_was(tmp_path: Path) -> None:
+    """The observation is refined as it would have been; no completion review comes before its time."""
+    machine = (
+        Machine.standard()
+        .phase(Phase("Checking", tool="tests.run"))
+        .row("Reviewing", "check", "Checking", before="conclude", at_most=1)
+        .row("Checking", "checked", "Reviewing")
+    )
+    world = World()
+    script = [*patch_script("a"), refine("stop", answer="checked and fixed")]
+    of = engine(tmp_path / "runs.db", machine, script, world)
+    result = of.run("Mend it")
+    assert (result.state, result.reason, result.answer) == ("Done", "model_stop", "checked and fixed")
+    assert world.done == ["patch.write", "tests.run"]
+    assert walk(of, result.run_id).endswith("checked conclude finish")
+    holds(of, result.run_id)
 
 
 def answered_already(context: GuardContext) -> bool:
