@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from ..prompts.model import Model
@@ -440,6 +439,17 @@ class Engine:
         settings, salt = self._runner.settings, self._runner.ids.salt
         return new_run(settings, salt, objective, success_criteria, documents, **options)
 
+    def _new_workflow(
+        self,
+        objective: str,
+        success_criteria: Sequence[str],
+        documents: Sequence[DocumentLike],
+        tasks: Sequence[Task] | None,
+        options: dict[str, Any],
+    ) -> NewRun:
+        """Check the arguments of a workflow and of its tasks, whose *options* are read; nothing of it is written yet."""
+        return new_workflow(self._runner, objective, success_criteria, documents, tasks, options)
+
     @overload
     def resume(self, run_id: str, *, output_type: type[T], **options: Unpack[ResumeOptions]) -> Result[T]: ...
 
@@ -799,9 +809,8 @@ class Engine:
         Raises:
             UsageError: A bad argument; nothing was started.
         """
-        runner, own = self._runner, task_options(options)
-        new = new_workflow(runner, objective, success_criteria, documents, tasks, own)
-        return typed(performed(runner, begin(runner, new)), options)
+        new = self._new_workflow(objective, success_criteria, documents, tasks, task_options(options))
+        return typed(performed(self._runner, begin(self._runner, new)), options)
 
     async def arun_workflow(
         self,
@@ -813,9 +822,8 @@ class Engine:
         **options: Unpack[TypedRunOptions],
     ) -> Result:
         """Do the same as `run_workflow` on the running event loop; its tasks run there, too."""
-        runner, own = self._runner, task_options(options)
-        new = new_workflow(runner, objective, success_criteria, documents, tasks, own)
-        return typed(await aperformed(runner, begin(runner, new)), options)
+        new = self._new_workflow(objective, success_criteria, documents, tasks, task_options(options))
+        return typed(await aperformed(self._runner, begin(self._runner, new)), options)
 
     def submit_workflow(
         self,
@@ -840,9 +848,8 @@ class Engine:
         Raises:
             UsageError, KeyConflict, JournalError: See `submit`.
         """
-        runner, own = self._runner, task_options(options)
-        new = new_workflow(runner, objective, success_criteria, documents, tasks, own)
-        return typed(submit(runner, new, not_before), options)
+        new = self._new_workflow(objective, success_criteria, documents, tasks, task_options(options))
+        return typed(submit(self._runner, new, not_before), options)
 
     async def asubmit_workflow(
         self,
@@ -855,10 +862,11 @@ class Engine:
         **options: Unpack[TypedRunOptions],
     ) -> Result:
         """Do the same as `submit_workflow` without holding up the running event loop."""
-        submitted = partial(
-            self.submit_workflow, objective, success_criteria, documents, tasks=tasks, not_before=not_before
+        return await asyncio.to_thread(
+            lambda: self.submit_workflow(
+                objective, success_criteria, documents, tasks=tasks, not_before=not_before, **options
+            )
         )
-        return await asyncio.to_thread(submitted, **options)
 
     def follow_up(self, run_id: str, text: str, **options: Unpack[TypedRunOptions]) -> Result:
         """

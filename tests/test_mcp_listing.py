@@ -169,10 +169,19 @@ def test_a_server_that_is_none_is_one_line(target: Any, words: str) -> None:
 
 
 def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
-    """And its process is gone then."""
-    code = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
+    """Its input is closed when its time is over, not when it would have answered at last; its process is gone then."""
+    (tmp_path / "silent.py").write_text(
+        "import os, pathlib, select\n"
+        "told = pathlib.Path(__file__).parent\n"
+        "(told / 'pid').write_text(str(os.getpid()))\n"
+        "is_open = True\n"
+        "while is_open and select.select([0], [], [], 7)[0]:\n"
+        "    is_open = os.read(0, 65536) != b''\n"
+        "(told / 'input').write_text('open' if is_open else 'closed')\n"
+    )
     with pytest.raises(ToolError, match="did not answer within 2 seconds"):
-        mcp_tools([sys.executable, "-c", code, str(tmp_path / "pid")], connect_s=2)
+        mcp_tools([sys.executable, str(tmp_path / "silent.py")], connect_s=2)
+    assert (tmp_path / "input").read_text() == "closed"
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 

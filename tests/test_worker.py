@@ -378,6 +378,26 @@ def test_a_workflow_goes_on_with_the_answer_to_its_task(by: str, opened: Callabl
     assert paid() == [runs[1].run_id, runs[2].run_id] and rows_of(host) == []
 
 
+def test_a_workflow_whose_task_somebody_else_drives_is_looked_at_soon(opened: Callable[..., Engine]) -> None:
+    """It has nothing to wait for but him; no hour passes."""
+    host, other = opened(policy=ASKED), opened(policy=ASKED)
+    run_id = host.submit_workflow("Pay one", tasks=TASKS[:1]).run_id
+    assert work(host) == 1
+    waiting = host.result(run_id).waiting_for
+    assert waiting is not None
+    its_run = runs_by_task(host, run_id)[1].run_id
+    driving = host.resume_stream(its_run, question=waiting.id, answer={"approve": True})
+    assert any(event.kind == "transition" for event in driving)  # and he holds it
+    queue_of(host).release(1)
+    (claim,) = queue_of(other).claim(1, "w", 60.0)
+    asyncio.run(Worker(other)._take_up(claim))
+    (row,) = rows_of(host)
+    assert row.reason == "waits" and (row.ready_at or 0) < queue_of(host).now_us() + 10_000_000
+    assert len(list(driving)) > 1
+    assert work(other) == 1
+    assert host.result(run_id).state == "Done" and paid() == [its_run]
+
+
 def test_a_workflow_whose_task_asks_too_long_goes_on_by_itself(opened: Callable[..., Engine]) -> None:
     """Its question counts as declined when the time of the task is over."""
     host = opened(policy=ASKED)
@@ -602,19 +622,20 @@ def test_workers_that_are_killed_lose_and_double_nothing(
             each.terminate()
         codes = [(each.communicate(timeout=60), each.returncode)[1] for each in workers]
     assert set(codes) <= {0, -signal.SIGTERM}, "one that had only just been started ends at once"
-    doubtful = {row.run_id for row in host.journal.runs(status="waiting")}
+    doubtful = {row.run_id for row in host.journal.runs(status="waiting") if row.task}
     found = paid()
     assert len(found) == len(set(found)), "paid twice"
     every = {row.run_id: row for row in host.journal.runs()}
     assert set(found) >= {run_id for run_id, row in every.items() if row.task} - doubtful
-    assert len(doubtful) <= 8, "a call that was being made when its worker died, and the workflow around it"
+    assert len(doubtful) <= 4
     assert host.journal.verify() == []
     assert all(replay(host.journal, run_id).identical for run_id in every)
 
 
 def _ended(host: Engine) -> set[str]:
     """Return the runs that have ended, or wait for a person to say what came of a call that nobody knows of."""
-    return {row.run_id for row in host.journal.runs() if row.status != "running"}
+    waiting = {result.run_id for result in host.waiting()}  # no workflow that goes on by itself
+    return waiting | {row.run_id for row in host.journal.runs() if row.status in ("done", "failed")}
 
 
 def test_a_worker_drains_on_sigterm(opened: Callable[..., Engine], place: str, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from ..runtime.drivers import aperform, perform
 from ..runtime.logs import LOGGER, log_start
 from ..runtime.loop import Steps, steps, transition
 from ..runtime.ports import Clock, Ids
-from ..runtime.run_context import RunContext
+from ..runtime.run_context import Leaves, RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .arguments import Hook, offered_tools
 from .fallback import fallback_spec, is_owed
@@ -43,9 +43,6 @@ from .subruns import TaskDriver, task_tool
 
 Acquisition = Callable[[], tuple[RunContext, Steps]]
 """Creates a run or takes its lease, and returns what to walk."""
-
-Leaves = Callable[[], bool]
-"""Whether a driver is to leave its run after the current call; asked after each transition."""
 
 Catalogs = dict[tuple[str, ...], Catalog]
 """Compiled selections of tools by the tools' names."""

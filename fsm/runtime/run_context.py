@@ -17,6 +17,9 @@ from .ports import Clock
 from .tool_context import Loader
 from .values import ValuesPort
 
+Leaves = Callable[[], bool]
+"""Whether a driver is to leave its run after the current call; asked after each transition."""
+
 
 @dataclass(slots=True)
 class RunContext:
@@ -62,7 +65,7 @@ class RunContext:
     first: int = 0
     deps: Any = None
     values: ValuesPort | None = None
-    leaves: Callable[[], bool] | None = None
+    leaves: Leaves | None = None
     load: Loader = field(default=lambda first, count: [])
 
 

@@ -17,10 +17,11 @@ from ..fsm.journal.rows import RunRow
 from ..fsm.lifecycle.arguments import ResumeOptions
 from ..fsm.lifecycle.fallback import is_owed, stand_in
 from ..fsm.lifecycle.resume import Continuation, continuation
-from ..fsm.lifecycle.runner import Leaves, Left, Runner, leaving
+from ..fsm.lifecycle.runner import Left, Runner, leaving
 from ..fsm.lifecycle.subruns import runs_of, waiting_task
 from ..fsm.replay.restore import restore_run
 from ..fsm.results.result import Result
+from ..fsm.runtime.run_context import Leaves
 from ..states.base.errors import JournalTooNew, MissingExtra, RunChanged, UsageError
 
 LOOK_AGAIN_S = 3600.0
