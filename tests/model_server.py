@@ -70,12 +70,17 @@ class Connection:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
         self._socket.close()
 
-    def hold(self) -> None:
-        """Keep the connection until the client gives up."""
-        with suppress(OSError):
-            self._socket.settimeout(30)
+    def hold(self) -> bool:
+        """Keep the connection until the client closes it; return false when it has not done so in 30 seconds."""
+        self._socket.settimeout(30)
+        try:
             while self._socket.recv(4096):
                 pass
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
+        return True
 
 
 class ModelServer:
@@ -184,7 +189,7 @@ def streamed(
     pieces: Iterable[bytes],
     *,
     end: bool = True,
-    then: Callable[[Connection], None] | None = None,
+    then: Callable[[Connection], object] | None = None,
     headers: Mapping[str, str] | None = None,
     kind: str = "text/event-stream",
 ) -> Behaviour:
