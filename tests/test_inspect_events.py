@@ -17,13 +17,13 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
-from paor import Journal
+from paor import Engine, Journal, ModelCall, Reply, ScriptedModel
 from paor.fsm.report.view import JournalView
 from paor.inspect import app
 from paor.inspect.views import Changes, Views
 from paor.testing import SeededIds
 
-from .inspect_kit import Browser, Events, bank, own_environment, served
+from .inspect_kit import Browser, Events, bank, own_environment, paying, payments, served
 from .pages import ROOT
 
 
@@ -54,6 +54,7 @@ def rows_seen(events: Events) -> list[int]:
         if name == "end":
             assert data["line"]["status"] == "done"
             break
+        assert name == "row", (name, number, data)
         assert int(number) == data["seq"] and data["line"]["id"]
         seen.append(data["seq"])
     return seen
@@ -201,6 +202,36 @@ def test_more_rows_than_are_kept_are_read_again(tmp_path: Path, monkeypatch: pyt
             seen = [first[2]["seq"], *rows_seen(events)]
         process.communicate(timeout=60)
         assert seen == list(range(journal.run(run_id).head_seq + 1))
+
+
+def test_a_run_that_has_no_row_yet_has_no_problem(tmp_path: Path) -> None:
+    """Who opens it while its model writes the first reply hears nothing before the first row."""
+    asked, answer = threading.Event(), threading.Event()
+
+    class Slow(ScriptedModel):
+        """Answers when it is told to."""
+
+        def ask(self, ask: ModelCall) -> Reply:
+            asked.set()
+            assert answer.wait(30)
+            return super().ask(ask)
+
+    model = Slow(payments(5))
+    with (
+        Engine(model, [paying([])], tmp_path / "runs.db") as engine,
+        served(app(engine.journal)) as browser,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        running = pool.submit(engine.run, "Pay")
+        try:
+            assert asked.wait(30)
+            with browser.events(f"events/{first_run(browser)}") as events:
+                assert events.answer.readline().startswith(b"retry")  # the stream has begun
+                answer.set()
+                seen = rows_seen(events)
+        finally:
+            answer.set()
+        assert seen == list(range(engine.journal.run(running.result(30).run_id).head_seq + 1))
 
 
 def test_the_index_tells_what_changed(tmp_path: Path) -> None:

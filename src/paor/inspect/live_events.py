@@ -191,8 +191,9 @@ class Hub:
             feed = self._index
             if row is not None:
                 own = Feed(row.head_seq, ended=row.status in ENDED)
-                at, message = self._problems.get(row.run_id, (-1, ""))
-                own.problem = (1, message) if at == row.head_seq else own.problem
+                known = self._problems.get(row.run_id)
+                if known is not None and known[0] == row.head_seq:
+                    own.problem = 1, known[1]
                 feed = self._feeds.setdefault(row.run_id, own)
             feed.listeners.add(listener)
             # what changed before may have been looked at already, and not for this feed
