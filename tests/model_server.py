@@ -78,8 +78,8 @@ class Connection:
                 pass
         except TimeoutError:
             return False
-        except OSError:
-            return True
+        except OSError:  # reset, which is closed as well
+            pass
         return True
 
 

@@ -204,8 +204,9 @@ def test_more_rows_than_are_kept_are_read_again(tmp_path: Path, monkeypatch: pyt
         assert seen == list(range(journal.run(run_id).head_seq + 1))
 
 
-def test_a_run_that_has_no_row_yet_has_no_problem(tmp_path: Path) -> None:
-    """Who opens it while its model writes the first reply hears nothing before the first row."""
+def test_a_run_that_has_no_row_yet_has_no_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who opens it while its model writes the first reply hears nothing but heartbeats before the first row."""
+    monkeypatch.setattr("paor.inspect.live_events.HEARTBEAT_S", 0.05)
     asked, answer = threading.Event(), threading.Event()
 
     class Slow(ScriptedModel):
@@ -226,7 +227,7 @@ def test_a_run_that_has_no_row_yet_has_no_problem(tmp_path: Path) -> None:
         try:
             assert asked.wait(30)
             with browser.events(f"events/{first_run(browser)}") as events:
-                assert events.answer.readline().startswith(b"retry")  # the stream has begun
+                assert [events.answer.readline() for _ in range(3)] == [b"retry: 1000\n", b"\n", b":\n"]
                 answer.set()
                 seen = rows_seen(events)
         finally:
