@@ -23,7 +23,6 @@ from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FLOORS = ("states", "prompts", "tools", "fsm")
 MODULES_MAX = 14
 DOUBLE_NAMES_MAX = 8
 
@@ -105,20 +104,20 @@ class House:
 
 
 def read_house(root: Path = ROOT) -> House:
-    """Return the package as its files are now; links are not followed."""
+    """Return the package as its files are now."""
     files: dict[str, Path] = {}
-    for base, prefix in ((root / "src" / "paor", ""), *((root / floor, floor) for floor in FLOORS)):
-        for path in _python_files(base):
-            parts = [*prefix.split("."), *path.relative_to(base).with_suffix("").parts]
-            if parts[-1] == "__init__":
-                parts.pop()
-            files[".".join(part for part in parts if part)] = path
+    base = root / "src" / "paor"
+    for path in _python_files(base):
+        parts = [*path.relative_to(base).with_suffix("").parts]
+        if parts[-1] == "__init__":
+            parts.pop()
+        files[".".join(parts)] = path
     return House({name: _read(name, path, files) for name, path in sorted(files.items())})
 
 
 def _python_files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
-        if path.is_dir() and not path.is_symlink() and path.name != "__pycache__":
+        if path.is_dir() and path.name != "__pycache__":
             yield from _python_files(path)
         elif path.suffix == ".py":
             yield path

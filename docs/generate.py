@@ -51,7 +51,7 @@ PAGES = (
 )
 PART = re.compile(r"(?ms)(^<!-- generated: (\w+) -->\n).*?(^<!-- end -->$)")
 HELP_COLUMNS = "98"
-FINGERPRINTS = DOCS.parent / "fsm" / "versioning" / "fingerprints.json"
+FINGERPRINTS = DOCS.parent / "src" / "paor" / "fsm" / "versioning" / "fingerprints.json"
 
 
 def main() -> None:
@@ -76,7 +76,7 @@ def main() -> None:
     kept = kept_text()
     if not FINGERPRINTS.exists() or FINGERPRINTS.read_text(encoding="utf-8") != kept:
         FINGERPRINTS.write_text(kept, encoding="utf-8")
-        print("wrote fsm/versioning/fingerprints.json")
+        print("wrote src/paor/fsm/versioning/fingerprints.json")
 
 
 def current(page: str) -> str:

@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).parent.parent
+PACKAGE = Path(__file__).parent.parent / "src" / "paor"
 
 SOURCES: dict[str, tuple[int, tuple[str, ...]]] = {
     "guard": (60, ("fsm/machine/guards.py",)),
@@ -166,7 +166,7 @@ _COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 def code_edits(kind: str, file: str) -> Iterator[Edit]:
     """Yield everything that can be edited in a file of code."""
-    source = (ROOT / file).read_text(encoding="utf-8")
+    source = (PACKAGE / file).read_text(encoding="utf-8")
     tree = ast.parse(source)
     for number, (node, place) in enumerate(_deciding(tree)):
         for name, _ in _edits(node):
@@ -311,7 +311,7 @@ def _dropped(node: ast.BoolOp, index: int) -> None:
 
 def template_edits() -> Iterator[Edit]:
     """Yield every word of the shipped templates, to be another one."""
-    for path in sorted((ROOT / "prompts").glob("*.md")):
+    for path in sorted((PACKAGE / "prompts").glob("*.md")):
         text = path.read_text(encoding="utf-8")
         for word in re.finditer(r"(?<![\w{:])[a-z]{4,}(?![\w}])", text):
             line = text.count("\n", 0, word.start()) + 1

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "paor"
 MARK = "\x1e"
 _FENCE = re.compile(r"(?ms)^```(\w*)\n(.*?)^```$")
 

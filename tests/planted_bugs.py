@@ -36,7 +36,7 @@ ROWS = {"desk": 12, "machine": 20}
 SEED = 2
 """Of the judge; the tests take others, too."""
 
-COPIED = ("fsm", "states", "prompts", "tools", "src", "pyproject.toml")
+COPIED = ("src", "pyproject.toml")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,18 @@ import re
 import symtable
 from collections.abc import Callable, Iterator
 
-from .pages import ROOT
+from .pages import PACKAGE
 
 Edits = dict[str, str]
 
 
 def deciding() -> Edits:
     """Return the files of all modules that decide, by path."""
-    read = json.loads((ROOT / "src/paor/fsm/versioning/fingerprints.json").read_text())["read"]
+    read = json.loads((PACKAGE / "fsm/versioning/fingerprints.json").read_text())["read"]
     return {
-        path: (ROOT / path).read_text(encoding="utf-8") for path in read if not path.endswith("__init__.py")
+        path: (PACKAGE / path).read_text(encoding="utf-8")
+        for path in read
+        if not path.endswith("__init__.py")
     }
 
 

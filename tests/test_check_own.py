@@ -90,7 +90,7 @@ def codes(check: Check) -> set[str]:
 # -- sound machines ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rotates(data=["fsm/check/", "fsm/machine/", "fsm/decision/"])
+@pytest.mark.rotates(data=["src/paor/fsm/check/", "src/paor/fsm/machine/", "src/paor/fsm/decision/"])
 @pytest.mark.parametrize("name", SOUND)
 def test_nothing_is_wrong_with_a_sound_machine_of_small_limits(name: str) -> None:
     check = small(SOUND[name](), TWO_STEPS)
@@ -126,7 +126,7 @@ def test_there_are_thirty_defects_of_every_kind() -> None:
     assert {defect.code for defect in DEFECTS if defect.code} <= set(CODES)
 
 
-@pytest.mark.rotates(data=["fsm/check/", "fsm/machine/", "fsm/decision/"])
+@pytest.mark.rotates(data=["src/paor/fsm/check/", "src/paor/fsm/machine/", "src/paor/fsm/decision/"])
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: f"{defect.kind}: {defect.name}")
 def test_every_planted_defect_is_found(defect: OwnDefect, tmp_path: Path) -> None:
     """Before a run starts, by whom it should be, with a message that names the place."""
@@ -289,7 +289,7 @@ def cut(run: Run, machine: str, name: str) -> Run:
     return replace(held, spec=spec, counters=replace(held.counters, **counters))
 
 
-@pytest.mark.rotates(data=["fsm/check/", "fsm/machine/"])
+@pytest.mark.rotates(data=["src/paor/fsm/check/", "src/paor/fsm/machine/"])
 @pytest.mark.parametrize(
     ("machine", "name"), [(item, "react") for item in SOUND] + [("verifying", "planner")]
 )

@@ -164,7 +164,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.rotates(data=["fsm/host/", "src/paor/cli/"])
+@pytest.mark.rotates(data=["src/paor/fsm/host/", "src/paor/cli/"])
 def test_commands_that_recover_at_once_share_the_runs_of_killed_processes(shell: Shell) -> None:
     """Real processes: six hosts are killed with SIGKILL, four commands recover, each run ends once."""
     shell.write("lost_host.py", KILLED)

@@ -16,7 +16,7 @@ from paor import Engine, Journal
 
 from .lean import EXTRAS, PROJECT, closure, core, names, paor_lean, plain, run_lean
 from .pages import ROOT, blocks_of
-from .test_house import FACE, FLOORS, modules
+from .test_house import FACE, modules
 
 CORE_MAX = 10
 """One of them, typing-extensions, comes with pydantic anyway."""
@@ -44,12 +44,12 @@ DEVELOPING = {"dev", "docs"}
 """Extras for those who develop paor; no module of paor imports what they bring."""
 
 USED_BY = {
-    "fsm/journal/postgres/": ("postgres",),
-    "fsm/workflow/": ("workflow",),
-    "prompts/clients/": ("openai", "anthropic"),
-    "prompts/clients/wire/chat_completions.py": ("openai",),
-    "prompts/clients/wire/messages.py": ("anthropic",),
-    "prompts/clients/wire/responses.py": ("openai",),
+    "src/paor/fsm/journal/postgres/": ("postgres",),
+    "src/paor/fsm/workflow/": ("workflow",),
+    "src/paor/prompts/clients/": ("openai", "anthropic"),
+    "src/paor/prompts/clients/wire/chat_completions.py": ("openai",),
+    "src/paor/prompts/clients/wire/messages.py": ("anthropic",),
+    "src/paor/prompts/clients/wire/responses.py": ("openai",),
     "src/paor/fuzz/": ("fuzz",),
     "src/paor/inspect/": ("inspect",),
     "src/paor/mcp_server/": ("mcp",),
@@ -57,9 +57,9 @@ USED_BY = {
     "src/paor/pytest_plugin.py": ("test",),
     "src/paor/temporal/": ("temporal",),
     "src/paor/testing/": ("test",),
-    "tools/documents/": ("documents",),
-    "tools/mcp/": ("mcp",),
-    "tools/web/": ("web",),
+    "src/paor/tools/documents/": ("documents",),
+    "src/paor/tools/mcp/": ("mcp",),
+    "src/paor/tools/web/": ("web",),
 }
 """Files, or folders of them, and the extras that use them, each without the others; all other files belong to the core."""
 
@@ -69,10 +69,7 @@ NOT_IMPORTED = {"lxml-html-clean"}
 
 def sources() -> list[Path]:
     """Return every module of the package, each once."""
-    folders = [ROOT / floor for floor in FLOORS]
-    links = {FACE / floor for floor in FLOORS}
-    own = [path for path in FACE.rglob("*.py") if not links.intersection(path.parents)]
-    return [*own, *(path for folder in folders for path in folder.rglob("*.py"))]
+    return [*FACE.rglob("*.py")]
 
 
 def imported(path: Path) -> Iterator[tuple[str, bool]]:

@@ -28,7 +28,7 @@ from paor.fsm.versioning.fingerprints import (
 )
 from paor.prompts.building.templates import NAMES
 
-from .pages import ROOT
+from .pages import PACKAGE
 from .worlds import READ, STOP, SUCCESS, engine
 
 
@@ -40,7 +40,7 @@ def plain() -> dict[str, str]:
 
 def changed(plain: dict[str, str], path: str, old: str, new: str) -> set[str]:
     """Return the parts that are others once *old* is *new* in a file."""
-    text = (ROOT / path).read_text(encoding="utf-8")
+    text = (PACKAGE / path).read_text(encoding="utf-8")
     assert text.count(old) == 1, (path, old)
     found = computed_code(package_files({path: text.replace(old, new).encode()}))
     assert found.keys() == plain.keys()
@@ -76,7 +76,7 @@ def test_a_spec_has_one_for_every_part(tmp_path: Path) -> None:
     assert all(re.fullmatch("[0-9a-f]{10}", digest) for digest in spec.fingerprints.values())
 
 
-@pytest.mark.rotates(data=["fsm/versioning/"])
+@pytest.mark.rotates(data=["src/paor/fsm/versioning/"])
 def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> None:
     """A helper belongs to every part that uses it, and to no other."""
     cases = (
@@ -109,7 +109,7 @@ def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> N
     for path, old, new, parts in cases:
         assert changed(plain, path, old, new) == parts, (path, old)
     path = "fsm/workflow/expressions/parser.py"
-    grammar = re.search(r"(?m)^\?conditional: either .*$", (ROOT / path).read_text(encoding="utf-8"))
+    grammar = re.search(r"(?m)^\?conditional: either .*$", (PACKAGE / path).read_text(encoding="utf-8"))
     assert grammar is not None
     assert changed(plain, path, grammar[0], f"{grammar[0]} ") == {"core.expressions"}
 
@@ -212,7 +212,7 @@ def test_guards_and_changes_that_somebody_replaced_are_seen(
     assert {part for part in found if found[part] != plain[part]} == {"guard.retries_left"}
 
 
-@pytest.mark.rotates(data=["fsm/versioning/"])
+@pytest.mark.rotates(data=["src/paor/fsm/versioning/"])
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
 def test_every_python_gives_the_same_ones(version: str, tmp_path: Path) -> None:
     """The module that digests needs nothing but the standard library, so any interpreter can be asked."""
@@ -236,7 +236,7 @@ def test_every_python_gives_the_same_ones(version: str, tmp_path: Path) -> None:
         "for place, digest in sorted(package.digests(roots).items()):\n"
         "    print(place, digest)\n"
     )
-    command = [str(program), str(ROOT), *DECIDING]
+    command = [str(program), str(PACKAGE), *DECIDING]
     here = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True).stdout
     there = subprocess.run([python, *command], capture_output=True, text=True, check=True).stdout
     assert here == there and here.count("\n") > 400

@@ -17,10 +17,6 @@ from .pages import ROOT
 from .preloaded import Preloaded
 
 COPIED = (
-    "fsm",
-    "states",
-    "prompts",
-    "tools",
     "src",
     "tests",
     "docs",

@@ -22,7 +22,7 @@ import pytest
 
 from .corpus import record
 from .mutants import LEFT_OUT, SOURCES, edits, mutants
-from .pages import ROOT
+from .pages import PACKAGE, ROOT
 from .rotation import Choice
 
 COUNT, SEED = 300, 20260101
@@ -101,7 +101,7 @@ def test_every_single_edit_is_reported_of_two_thousand(tmp_path: Path) -> None:
 
 def test_what_is_left_out_is_there() -> None:
     """A name that no mutated file defines any more would hide another function that is called so one day."""
-    files = [ROOT / file for _, paths in SOURCES.values() for file in paths]
+    files = [PACKAGE / file for _, paths in SOURCES.values() for file in paths]
     defined = {
         name for file in files for name in re.findall(r"def (\w+)\(", file.read_text(encoding="utf-8"))
     }

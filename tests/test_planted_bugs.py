@@ -80,7 +80,7 @@ def test_the_kit_finds_a_planted_bug(bug: Bug, copy: Copy) -> None:
     assert problems(bug, judged(copy, bug)) == []
 
 
-@pytest.mark.rotates(data=["src/paor/fuzz/", "fsm/machine/"])
+@pytest.mark.rotates(data=["src/paor/fuzz/", "src/paor/fsm/machine/"])
 @pytest.mark.parametrize("agent", ["desk", "machine"])
 def test_the_kit_finds_nothing_where_nothing_is_planted(agent: str, copy: Copy) -> None:
     """The same agents, the same search, no bug."""

@@ -25,12 +25,12 @@ def load_gate() -> ModuleType:
 PURITY = load_gate()
 
 
-def findings(text: str, name: str = "fsm/machine/table.py") -> list[tuple[int, str]]:
+def findings(text: str, name: str = "src/paor/fsm/machine/table.py") -> list[tuple[int, str]]:
     """Return line and subject of each violation of *text* as the file *name*."""
     return [(found.line, found.what) for found in PURITY.check_source(text, name)]
 
 
-def whats(text: str, name: str = "fsm/machine/table.py") -> list[str]:
+def whats(text: str, name: str = "src/paor/fsm/machine/table.py") -> list[str]:
     """Return only the subjects."""
     return [what for _, what in findings(text, name)]
 
@@ -157,22 +157,22 @@ EVERYWHERE = {
 def test_what_decides_may_not_know_the_outside(text: str) -> None:
     """Each ban of pure files is found, through whatever import it came."""
     assert sorted(whats(text)) == sorted(IMPURE[text])
-    assert findings(text, "fsm/engine.py") == []
+    assert findings(text, "src/paor/fsm/engine.py") == []
 
 
 @pytest.mark.parametrize("text", SET_LOOPS)
 def test_the_order_of_a_set_may_not_show(text: str) -> None:
     """String hashing differs between processes, so such a loop would write different journals."""
     assert whats(text) == ["iteration over a set"]
-    assert findings(text, "fsm/engine.py") == []
+    assert findings(text, "src/paor/fsm/engine.py") == []
 
 
 @pytest.mark.parametrize("text", EVERYWHERE)
 def test_some_things_no_file_may_do(text: str) -> None:
     """The short list of bans holds for edges, tests and scripts as well."""
-    for name in ("fsm/engine.py", "tests/test_x.py", "src/paor/cli/__init__.py", ".ci/gates.py"):
+    for name in ("src/paor/fsm/engine.py", "tests/test_x.py", "src/paor/cli/__init__.py", ".ci/gates.py"):
         assert sorted(whats(text, name)) == sorted(EVERYWHERE[text])
-    assert set(whats(text, "states/run/state.py")) >= set(EVERYWHERE[text])
+    assert set(whats(text, "src/paor/states/run/state.py")) >= set(EVERYWHERE[text])
 
 
 def test_every_ban_has_a_bad_snippet() -> None:
@@ -230,14 +230,17 @@ def test_pure_code_is_left_alone(text: str) -> None:
 )
 def test_the_folders_do_not_know_the_face(text: str, what: str) -> None:
     """Whatever the face's modules are called; import-linter knows only those that it lists."""
-    assert whats(text, "fsm/engine.py") == [what]
+    assert whats(text, "src/paor/fsm/engine.py") == [what]
     assert whats(text, "tests/test_x.py") == []
 
 
 def test_folders_import_each_other_relatively() -> None:
     """The order of the floors is import-linter's to check; a nested folder has one more step up."""
     assert (
-        findings("from .. import states\nfrom ..states import run\nfrom . import cli", "fsm/engine.py") == []
+        findings(
+            "from .. import states\nfrom ..states import run\nfrom . import cli", "src/paor/fsm/engine.py"
+        )
+        == []
     )
     assert findings("from .. import table\nfrom ...states import run", "fsm/deep/engine.py") == []
     assert whats("from ...cli import main", "fsm/deep/engine.py") == ["import ...cli"]
@@ -269,10 +272,10 @@ def test_an_exemption_in_a_string_is_text() -> None:
 def test_allowed_files_get_only_what_they_are_allowed() -> None:
     """The templates may read package resources; nothing more, and nobody a database."""
     resources = "from importlib import resources\nresources.files('x').joinpath('y').read_text()"
-    assert findings(resources, "prompts/building/templates.py") == []
-    assert len(findings(resources, "prompts/building/builder.py")) == 3
+    assert findings(resources, "src/paor/prompts/building/templates.py") == []
+    assert len(findings(resources, "src/paor/prompts/building/builder.py")) == 3
     memory = "import sqlite3\nsqlite3.connect(':memory:')"
-    for name in ("prompts/offline/corpus.py", "prompts/building/templates.py"):
+    for name in ("src/paor/prompts/offline/corpus.py", "src/paor/prompts/building/templates.py"):
         assert whats(memory, name) == ["import sqlite3", "sqlite3.connect"]
         assert whats("import time", name) == ["import time"]
 
@@ -280,19 +283,19 @@ def test_allowed_files_get_only_what_they_are_allowed() -> None:
 def test_which_files_must_be_pure() -> None:
     """Model clients and the driving half of `fsm` are edges; the vocabulary and what decides are not."""
     for name in (
-        "states/run/state.py",
-        "prompts/offline/model.py",
-        "tools/schema/parameters.py",
-        "fsm/machine/machine.py",
-        "fsm/machine/decide.py",
-        "fsm/replay/replay.py",
+        "src/paor/states/run/state.py",
+        "src/paor/prompts/offline/model.py",
+        "src/paor/tools/schema/parameters.py",
+        "src/paor/fsm/machine/machine.py",
+        "src/paor/fsm/machine/decide.py",
+        "src/paor/fsm/replay/replay.py",
     ):
         assert whats("import time", name) == ["import time"]
     for name in (
-        "prompts/clients/openai.py",
-        "prompts/clients/anthropic.py",
-        "tools/documents/convert/registry.py",
-        "fsm/runtime/ports.py",
+        "src/paor/prompts/clients/openai.py",
+        "src/paor/prompts/clients/anthropic.py",
+        "src/paor/tools/documents/convert/registry.py",
+        "src/paor/fsm/runtime/ports.py",
         "tests/test_x.py",
     ):
         assert whats("import time", name) == []
@@ -300,8 +303,8 @@ def test_which_files_must_be_pure() -> None:
 
 def test_a_finding_prints_as_place_what_and_why() -> None:
     """Editors and people find the place in it."""
-    (found,) = PURITY.check_source("x = 1\nopen('x')", "states/run/state.py")
-    assert str(found) == "states/run/state.py:2: open (I/O: leave it to a driver)"
+    (found,) = PURITY.check_source("x = 1\nopen('x')", "src/paor/states/run/state.py")
+    assert str(found) == "src/paor/states/run/state.py:2: open (I/O: leave it to a driver)"
 
 
 def test_a_file_that_does_not_parse_is_a_finding() -> None:
@@ -323,8 +326,8 @@ def test_the_whole_project_is_walked_once(tmp_path: Path) -> None:
     assert PURITY.check_project(tmp_path) == []
     (tmp_path / "src/paor/states").symlink_to("../../states")
     (tmp_path / "states/bad.py").write_text("import time\n", encoding="utf-8")
-    (tmp_path / "fsm/machine/module.py").unlink()
+    (tmp_path / "src/paor/fsm/machine/module.py").unlink()
     assert [str(found) for found in PURITY.check_project(tmp_path)] == [
         "states/bad.py:1: import time (a clock: take the time as a value)",
-        "fsm/machine:0: no such room or file (keep PURE in .ci/purity.py up to date)",
+        "src/paor/fsm/machine:0: no such room or file (keep PURE in .ci/purity.py up to date)",
     ]

@@ -25,7 +25,7 @@ from paor.fsm.versioning.fingerprints import computed_code, package_files, read_
 from paor.fsm.versioning.source_digests import Package
 
 from . import refactoring
-from .pages import ROOT
+from .pages import PACKAGE, ROOT
 from .refactoring import Edits, deciding, everywhere
 
 KEPT = {"_READERS", "_BY_PHASE"}
@@ -51,7 +51,7 @@ def edited(*edits: tuple[str, str, str]) -> Edits:
     """Return files after edits of a path, an old text that is there once, and a new one."""
     files: Edits = {}
     for path, old, new in edits:
-        text = files.get(path) or (ROOT / path).read_text(encoding="utf-8")
+        text = files.get(path) or (PACKAGE / path).read_text(encoding="utf-8")
         assert text.count(old) == 1, (path, old, text.count(old))
         files[path] = text.replace(old, new)
     return files
@@ -69,7 +69,7 @@ FORM: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.rotates(data=["fsm/versioning/"])
+@pytest.mark.rotates(data=["src/paor/fsm/versioning/"])
 @pytest.mark.parametrize("name", FORM)
 def test_the_form_of_all_deciding_modules_changes_nothing(name: str) -> None:
     """Every module at once, and each of them is another text than before."""
@@ -82,13 +82,7 @@ def test_the_form_of_all_deciding_modules_changes_nothing(name: str) -> None:
 def all_locals_renamed() -> tuple[Edits, int]:
     """Return all deciding modules with their local variables and parameters renamed."""
     files = deciding()
-    given = refactoring.keywords_in(
-        [
-            path.read_text(encoding="utf-8")
-            for folder in ("fsm", "states", "prompts", "tools", "src/paor")
-            for path in (ROOT / folder).rglob("*.py")
-        ]
-    )
+    given = refactoring.keywords_in([path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")])
     found = {path: refactoring.locals_renamed(text, given) for path, text in files.items()}
     return {path: text for path, (text, _) in found.items()}, sum(count for _, count in found.values())
 
@@ -133,7 +127,7 @@ RENAMINGS: dict[str, tuple[Callable[[], tuple[Edits, int]], int]] = {
 }
 
 
-@pytest.mark.rotates(data=["fsm/versioning/"])
+@pytest.mark.rotates(data=["src/paor/fsm/versioning/"])
 @pytest.mark.parametrize("name", RENAMINGS)
 def test_names_and_places_in_all_deciding_modules_change_nothing(name: str) -> None:
     """All of them at once; how many there are at least is beside it."""
@@ -226,7 +220,7 @@ MODULES: dict[str, Callable[[], Mapping[str, str | None]]] = {
 }
 
 
-@pytest.mark.rotates(data=["fsm/versioning/"])
+@pytest.mark.rotates(data=["src/paor/fsm/versioning/"])
 @pytest.mark.parametrize("name", MODULES)
 def test_modules_have_no_say(name: str) -> None:
     """What a module is called, which room it is in and what else it defines changes nothing."""
@@ -391,7 +385,7 @@ class _Denied(ast.NodeTransformer):
 @pytest.mark.parametrize("name", sorted(GUARDS))
 def test_a_guard_that_says_the_opposite_is_seen(name: str) -> None:
     """Every guard of the table."""
-    tree = _Denied(name).visit(ast.parse((ROOT / G).read_text(encoding="utf-8")))
+    tree = _Denied(name).visit(ast.parse((PACKAGE / G).read_text(encoding="utf-8")))
     text = ast.unparse(ast.fix_missing_locations(tree))
     assert digests_of(f"guard.{name}", {G: text}) != alone(f"guard.{name}")
 
@@ -572,7 +566,7 @@ MEANING: tuple[tuple[str, str, str, str], ...] = (
 )
 
 
-@pytest.mark.rotates(data=["fsm/versioning/"])
+@pytest.mark.rotates(data=["src/paor/fsm/versioning/"])
 @pytest.mark.parametrize("number", range(len(MEANING)))
 def test_a_change_of_meaning_is_seen_in_its_part(number: int) -> None:
     """Another comparison, constant, default, attribute, order, argument."""
@@ -637,7 +631,7 @@ def copied(folder: Path, edits: Mapping[str, str]) -> Path:
     """Return a copy of the package with *edits*."""
     package = folder / "paor"
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    shutil.copytree(ROOT / "src" / "paor", package, ignore=ignored)
+    shutil.copytree(PACKAGE, package, ignore=ignored)
     for path, text in edits.items():
         target = package / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -657,14 +651,14 @@ def ran(package: Path, journal: Path, what: str) -> str:
 def refactored() -> Edits:
     """Return all modules of the package with local variables and private helpers renamed, laid out anew, functions moved."""
     files = {
-        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+        path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8")
         for floor in ("fsm", "states", "prompts", "tools")
-        for path in (ROOT / floor).rglob("*.py")
+        for path in (PACKAGE / floor).rglob("*.py")
         if path.name != "__init__.py"
     }
     files, _ = refactoring.helpers_renamed(files, {"_COMPILED", "_current"})
     outside = [
-        *(ROOT / "src" / "paor").glob("[!fpst]*/**/*.py"),
+        *PACKAGE.glob("[!fpst]*/**/*.py"),
         ROOT / "tests" / "worlds.py",
         ROOT / "tests" / "planning.py",
     ]
@@ -684,7 +678,7 @@ def refactored() -> Edits:
     return edits
 
 
-@pytest.mark.rotates(data=["fsm/versioning/"])
+@pytest.mark.rotates(data=["src/paor/fsm/versioning/"])
 def test_a_waiting_run_resumes_after_a_refactoring_and_not_after_a_change(tmp_path: Path) -> None:
     """Recorded by the package as it is; each of the others is a copy of it, with files of its own, in a process of its own."""
     plain_copy = copied(tmp_path / "plain", {})

@@ -49,7 +49,7 @@ def test_every_row_is_there_once_and_every_module_exists(coverage: Any) -> None:
     ("change", "message"),
     [
         (("A002;", "A003;"), "ids"),
-        (("fsm/machine/table.py", "fsm/tables.py"), "A001 names fsm/tables.py"),
+        (("src/paor/fsm/machine/table.py", "fsm/tables.py"), "A001 names fsm/tables.py"),
         ((";000 001;", ";000 001;;"), "columns"),
     ],
 )

@@ -30,7 +30,7 @@ from .pages import ROOT
 from .test_machine import RUNS
 from .worlds import ANSWER, CONTINUE, JOURNAL, PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS, engine
 
-CALLS = ROOT / "fsm" / "runtime" / "tool_calls.py"
+CALLS = ROOT / "src" / "paor" / "fsm" / "runtime" / "tool_calls.py"
 
 
 def facts(found: Why) -> dict[str, str]:
