@@ -7,7 +7,7 @@ checkout and nothing else; only `wheel` uses the network, to install build and r
 
 The tests use all processors. The gates that use one each run before them, two at a time, and print when they are done.
 
-Of the expensive tests `tests` runs a tenth, and all that the change touches (tests/rotation.py). ``python .ci/gates.py
+Of the expensive tests `tests` runs a tenth, and all that the change touches (tests/support/rotation.py). ``python .ci/gates.py
 whole`` runs every test; it is no part of "all".
 """
 

@@ -3,7 +3,7 @@ Write the parts of the documentation that the code knows better: ``python docs/g
 
 A page holds a marked part for each of them: ``<!-- generated: NAME -->`` to ``<!-- end -->``. Nothing else of a page
 is touched. The pages under ``docs/reference`` are written as a whole, from docstrings (``reference_pages.py``).
-``tests/test_docs.py`` holds all of it to what would be written now.
+``tests/project/test_docs.py`` holds all of it to what would be written now.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 What paor promises, each promise beside the tests that hold it and an edit that breaks it: ``docs/guarantees.toml``.
 
-The tables of ``docs/guarantees.md`` are written from it, and ``tests/test_guarantees_page.py`` makes every one of the
+The tables of ``docs/guarantees.md`` are written from it, and ``tests/project/test_guarantees_page.py`` makes every one of the
 edits in a copy of the project and sees the named test fail: a guarantee whose test cannot fail is none.
 """
 

@@ -115,13 +115,17 @@ class Proof:
 def tests() -> dict[str, list[Proof]]:
     """Return the tests that carry an id, by id; read without importing them."""
     found: dict[str, list[Proof]] = {}
-    for path in sorted((ROOT / "tests").glob("test_*.py")):
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
         nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         imported = {name.name for node in nodes if isinstance(node, ast.ImportFrom) for name in node.names}
         for node in nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
                 for id in ids_of(node.name):
-                    proof = Proof(path.name, node.name, not DRIVING.isdisjoint(imported))
+                    proof = Proof(
+                        path.relative_to(ROOT / "tests").as_posix(),
+                        node.name,
+                        not DRIVING.isdisjoint(imported),
+                    )
                     found.setdefault(id, []).append(proof)
     return found
 

@@ -11,9 +11,9 @@ from shutil import disk_usage
 import pytest
 from hypothesis import settings
 
-from . import effort  # noqa: F401 - registers the profiles
-from .postgres_server import PostgresServer, server_missing
-from .rotation import Choice, Rotation, added_options, configured
+from .support import effort  # noqa: F401 - registers the profiles
+from .support.postgres_server import PostgresServer, server_missing
+from .support.rotation import Choice, Rotation, added_options, configured
 
 settings.load_profile("paor")
 

@@ -16,7 +16,7 @@ from paor import Engine, Journal, PaorError, Result
 from paor.errors import NotAJournal
 from paor.fsm.journal.rows import Transition
 
-from ..worlds import JOURNAL
+from ..support.worlds import JOURNAL
 from .facts import facts, problems
 from .outside import Outside
 from .points import Points, watching

@@ -14,7 +14,7 @@ from paor.events import TransitionTaken
 from paor.prompts.model import ModelCall
 from paor.tools.tool import Document
 
-from ..recording import sections, user_text
+from ..support.recording import sections, user_text
 
 CALL_US, EFFECT_US = 7_000, 11_000
 """How long a model takes, and a tool: the only way in which time passes."""

@@ -12,8 +12,8 @@ from paor import Engine, Journal, Limits, Policy, Result, Task
 from paor.fsm.journal.backend import Durability
 from paor.testing import SeededIds, call_tools, step
 
-from ..planning import END, PLAN, STEP
-from ..worlds import CONTINUE, JOURNAL, PARAMETERS, REFINE, REVIEW, SELECT, STOP
+from ..support.planning import END, PLAN, STEP
+from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, REFINE, REVIEW, SELECT, STOP
 from .outside import Outside, Speaker, WorkClock
 from .points import Points, WatchedModel
 

@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..mutants import Mutant
-from ..mutation_judge import Finder
-from ..planted_bugs import ROOT, Bug, patched, planted
+from ..fuzz.planted_bugs import ROOT, Bug, patched, planted
+from ..versioning.mutants import Mutant
+from ..versioning.mutation_judge import Finder
 
 SOURCE = Path(__file__).parent.parent / "simulated_bugs.toml"
 
@@ -52,7 +52,7 @@ def _search(name: str, seed: int, runs: int) -> dict[str, Any]:
     (bug,) = [bug for bug in bugs() if bug.name == name]
     for file, text in patched(bug).items():
         sys.meta_path.insert(0, Finder(Mutant("handler", file, 0, bug.what, "", text)))
-    from ..simulate import until, worlds
+    from .simulate import until, worlds
 
     had = 0
     for outcome in until(runs, worlds(seed, machines=bug.area == "machines")):

@@ -15,8 +15,8 @@ from typing import Any
 from paor import ModelCall, Reply, Tool, ToolContext, Usage, tool
 from paor.errors import AnswerNeeded, EffectUnknown, ModelUnavailable, NotStarted, ToolError
 
-from ..planning import END, PLAN, STEP
-from ..worlds import ANSWER, PARAMETERS, REFINE, REVIEW, SELECT
+from ..support.planning import END, PLAN, STEP
+from ..support.worlds import ANSWER, PARAMETERS, REFINE, REVIEW, SELECT
 from .processes import Process
 from .schedule import Schedule
 

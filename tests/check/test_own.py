@@ -1,0 +1,489 @@
+"""`paor.check` of a host's own machine: the sound ones are proven, and every planted defect is found before a run starts."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+import paor
+from paor import Engine, Journal, Limits, Machine, ModelCall, Phase, Reply
+from paor.audit import Check
+from paor.errors import UsageError
+from paor.fsm.check.bounded_specs import BOUNDS, BoundedSpec, worlds_of
+from paor.fsm.check.checker import OWN_STATES_MAX, prove
+from paor.fsm.check.counterexample import rerun
+from paor.fsm.check.findings import CODES
+from paor.fsm.check.free_machine import Oracle, branches
+from paor.fsm.check.host_functions import HostFunctions
+from paor.fsm.check.smallest import fitting_values
+from paor.fsm.check.state_key import State, state_of
+from paor.fsm.check.state_space import StateGraph, StateWalker, explore
+from paor.fsm.machine.host_rows import NO_HOST
+from paor.fsm.machine.soundness import defects_of
+from paor.machine import GuardContext
+from paor.states.run.budgets import tools_withheld
+from paor.states.run.state import Run, chosen_spec
+from paor.testing import refine, review, scripted
+
+from ..support.cli_support import Shell, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
+from ..support.effort import examples
+from ..support.own_machines import APPROVE, CHOICE, World, escalating, triage, two_reviewers, verifying
+from ..support.own_machines import engine as engine_of
+from . import planted_own_machines as planted
+from .planted_own_machines import DEFECTS, OwnDefect
+from .test_soundness import LARGE, OWN, cut_run
+
+SOUND: dict[str, Callable[[], Machine]] = {
+    "verifying": verifying,
+    "escalating": escalating,
+    "two_reviewers": two_reviewers,
+    "triage": triage,
+}
+LEAST = Limits(
+    max_steps=1,
+    max_plans=1,
+    selection_retries=0,
+    parameter_retries=1,
+    max_retries=1,
+    max_elicitations=1,
+    no_improvement_limit=1,
+    max_consecutive_errors=1,
+    max_consecutive_refused=1,
+    max_blocked_calls=1,
+)
+SMALL = [world for world in worlds_of({"react": LEAST, "batch": LEAST}) if not world.full]
+"""Worlds that are explored wholly in a moment: no limit is larger than what is explored."""
+
+PARTLY = {"row_never_taken", "unreachable_phase"}
+"""What such small limits alone can be the reason of."""
+
+
+def engine(machine: Machine, path: Path) -> Engine:
+    """Return an engine with the tools of the sound machines."""
+    return engine_of(path / "runs.db", machine, [])
+
+
+TWO = LEAST.model_copy(update={"max_steps": 2})
+TWO_STEPS = [world for world in worlds_of({"react": TWO, "batch": TWO, "native": TWO}) if not world.full]
+"""Larger ones, in which a call can be repeated."""
+
+
+def small(machine: Machine, worlds: Sequence[BoundedSpec] = SMALL) -> Check:
+    """Return what is found in small worlds."""
+    return prove(machine, worlds, tools=[tool.spec() for tool in World().tools()])
+
+
+def codes(check: Check) -> set[str]:
+    """Return the codes of its findings, but for what only the whole would show."""
+    return {item.code for item in check.findings} - PARTLY
+
+
+# -- sound machines ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.rotates(data=["src/paor/fsm/check/", "src/paor/fsm/machine/", "src/paor/fsm/decision/"])
+@pytest.mark.parametrize("name", SOUND)
+def test_nothing_is_wrong_with_a_sound_machine_of_small_limits(name: str) -> None:
+    check = small(SOUND[name](), TWO_STEPS)
+    assert codes(check) == set(), [str(item) for item in check.findings]
+    assert check.states > 1_000
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("name", SOUND)
+def test_nothing_is_wrong_with_a_sound_machine(name: str, tmp_path: Path) -> None:
+    """In all eight worlds: every run of it ends, whatever its guards say."""
+    with engine(SOUND[name](), tmp_path) as made:
+        check = paor.check(made)
+    assert check.findings == () and check.states > 46_000
+    assert all(item.states > 2_000 for item in check.worlds)
+
+
+def test_the_standard_machine_has_no_choice_of_a_host() -> None:
+    """So its proof is what it was: no move of it carries one."""
+    graph = explore(SMALL[0], Machine())
+    assert all("own" not in edge.move for edge in graph.edges)
+    assert Machine().host is NO_HOST
+
+
+# -- planted defects -----------------------------------------------------------------------------------------------
+
+
+def test_there_are_thirty_defects_of_every_kind() -> None:
+    kinds = Counter(defect.kind for defect in DEFECTS)
+    assert len({(item.kind, item.name) for item in DEFECTS}) == len(DEFECTS) >= 30
+    least = {"loop": 8, "dead end": 4, "shadowed": 4, "raises": 4, "impure": 6, "cover": 4}
+    assert all(kinds[kind] >= count for kind, count in least.items())
+    assert {defect.code for defect in DEFECTS if defect.code} <= set(CODES)
+
+
+@pytest.mark.rotates(data=["src/paor/fsm/check/", "src/paor/fsm/machine/", "src/paor/fsm/decision/"])
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: f"{defect.kind}: {defect.name}")
+def test_every_planted_defect_is_found(defect: OwnDefect, tmp_path: Path) -> None:
+    """Before a run starts, by whom it should be, with a message that names the place."""
+    if defect.by == "built":
+        with pytest.raises(UsageError) as refused:
+            defect.make()
+        assert defect.place in str(refused.value)
+        return
+    machine = defect.make()
+    if defect.by == "engine":
+        with pytest.raises(UsageError) as refused:
+            engine(machine, tmp_path)
+        assert f"{defect.place}" in str(refused.value)
+        if defect.code:  # and who only checks the machine finds it by its code
+            assert (defect.code, defect.place) in {
+                (item.code, item.place) for item in small(machine).findings
+            }
+        return
+    with engine(machine, tmp_path):  # nothing shows without exploring it
+        pass
+    found = small(machine).findings
+    assert (defect.code, defect.place) in {(item.code, item.place) for item in found}, found
+
+
+@pytest.mark.parametrize(
+    ("guard", "told"),
+    [
+        ("over_limit", "give it a default, context.values.get('limit', ...)"),
+        ("over_optional_limit", "give it a default, context.values.get('ceiling', ...)"),
+        ("last_failed", "raised IndexError: tuple index out of range (in Reviewing)"),
+        ("counts", "gave a int, not a bool"),
+    ],
+)
+def test_a_guard_that_raises_is_told_with_what_helps(guard: str, told: str) -> None:
+    function = getattr(planted, guard)
+    trigger = "finish" if guard == "last_failed" else "specify"
+    finding = next(
+        item for item in small(planted.required(function, trigger)).findings if item.code == "guard_raises"
+    )
+    assert told in finding.message and finding.place == f"guard {guard}"
+
+
+def test_all_defects_of_a_machine_are_told_at_once(tmp_path: Path) -> None:
+    machine = planted._ending(("finish", "Done", planted.often), ("stay", "Ending")).require(
+        "proceed", planted.is_staging
+    )
+    with pytest.raises(UsageError) as refused:
+        engine(machine, tmp_path)
+    told = str(refused.value)
+    assert "guard is_staging" in told and "Ending.stay" in told
+
+
+def test_a_loop_of_an_own_machine_has_a_walk_that_can_be_taken_again() -> None:
+    """With what its guards said on the way."""
+    machine = planted._answered()
+    found = [item for item in small(machine).findings if item.path is not None and item.path.loop is not None]
+    assert found and {item.code for item in found} == {"endless_loop"}
+    for finding in found:
+        assert finding.path is not None
+        told = [(step.phase, step.trigger, step.dest) for step in finding.path.steps]
+        assert rerun(finding.path, machine) == told
+        again = json.loads(json.dumps(finding.wire()))["path"]
+        assert any("own" in step["move"] for step in again["steps"])
+
+
+def test_a_function_that_fails_only_where_its_guards_did_not_lead_is_a_note() -> None:
+    """`what_failed` looks at the last action; there is one after two failures, which the guard waits for."""
+    check = small(escalating())
+    assert codes(check) == set()
+    assert [(item.code, item.place) for item in check.notes] == [("guard_raises", "Escalating.question")]
+
+
+@pytest.mark.parametrize("guard", [planted.notes_it, planted.counts_within, planted.every_other])
+def test_what_a_guard_changes_is_seen_when_it_is_called(guard: Callable[[GuardContext], bool]) -> None:
+    """Whatever its code tells: the functions are called, too."""
+    functions = HostFunctions()
+    explore(SMALL[0], planted.required(guard), functions=functions)
+    told = {item.message for item in functions.findings}
+    counts = guard is planted.every_other
+    assert told == {
+        "it gives False and then True for the same context" if counts else "it changes its context"
+    }
+
+
+def test_a_guard_is_called_for_the_tools_of_the_engine() -> None:
+    """A world's own tool has none of their arguments."""
+    called = set[str]()
+
+    def within(context: GuardContext) -> bool:
+        """The amount is small."""
+        assert context.call is not None
+        called.add(f"{context.call.tool} {dict(context.call.arguments)}")
+        return bool(context.call.arguments["amount"] < 10)
+
+    machine = Machine.standard().require("specify", within, tool="bank.*")
+    tools = [tool.spec() for tool in World().tools()]
+    assert codes(prove(machine, SMALL, tools=tools)) <= {"impure_guard"}
+    assert called == {"bank.pay {'amount': 1}"}
+
+
+# -- values that fit -----------------------------------------------------------------------------------------------
+
+
+def test_values_that_fit_are_few_and_one_of_each_choice() -> None:
+    assert fitting_values(None) == ({},)
+    assert fitting_values(APPROVE) == ({"approve": True}, {"approve": False})
+    assert {item["mode"] for item in fitting_values(CHOICE)} == {"react", "batch", "planner"}
+    assert fitting_values({"type": "object", "properties": {"a": {"type": "string", "pattern": "^q{3}$"}}, "required": ["a"]}) == ()  # fmt: skip
+    many = {"type": "object", "properties": {name: {"type": "boolean"} for name in "abcdefghij"}}
+    assert len(fitting_values(many)) == 8
+
+
+def test_every_choice_of_the_hosts_functions_is_taken_once() -> None:
+    oracle, taken = Oracle(), []
+
+    def take(move: dict[str, Any]) -> tuple[Any, ...]:
+        oracle.begin(move.get("own", {}))
+        first = oracle.say("first", (True, False))
+        second = oracle.say("second", (True, False)) if first else None
+        kind = oracle.say("kind", ("a", "b", "c"), "b") if second else None
+        return first, second, kind
+
+    for move, came in branches(oracle, take, {"move": "nothing"}):
+        oracle.begin(move["own"])
+        assert take(move) == came
+        taken.append(came)
+    expected = {(True, True, kind) for kind in "abc"} | {(True, False, None), (False, None, None)}
+    assert set(taken) == expected and len(taken) == len(expected)
+    assert taken[0] == (True, True, "b")
+
+
+# -- the graph holds every run with larger limits ----------------------------------------------------------------------
+
+CUT = {world.name: world for world in worlds_of({"react": OWN, "planner": OWN, "native": OWN})}
+
+
+@lru_cache(maxsize=2)
+def explored(machine: str, name: str) -> tuple[StateGraph, dict[State, int], set[tuple[int, str, str, int]]]:
+    """Return the graph of a cut world, its states by what they are, and its edges."""
+    graph = explore(CUT[name], SOUND[machine](), states_max=OWN_STATES_MAX)
+    numbers = {state_of(run): number for number, run in enumerate(graph.runs)}
+    edges = {(edge.source, edge.row.trigger, edge.row.dest, edge.dest) for edge in graph.edges}
+    return graph, numbers, edges
+
+
+def cut(run: Run, machine: str, name: str) -> Run:
+    """Return a run of a large world as the cut world holds it: of each counter the distance to its limit, or *far*."""
+    spec = chosen_spec(explored(machine, name)[0].runs[0].spec, run.memory.choice)
+    held = cut_run(run, CUT[name])
+    values = {
+        counter: max(
+            0,
+            getattr(run.counters, counter) - (getattr(run.spec.limits, limit) - getattr(spec.limits, limit)),
+        )
+        for counter, limit in BOUNDS.items()
+    }
+    if tools_withheld(run):
+        values["withheld"] = values["retries"] + 1
+    counters: dict[str, Any] = values
+    return replace(held, spec=spec, counters=replace(held.counters, **counters))
+
+
+@pytest.mark.rotates(data=["src/paor/fsm/check/", "src/paor/fsm/machine/"])
+@pytest.mark.parametrize(
+    ("machine", "name"), [(item, "react") for item in SOUND] + [("verifying", "planner")]
+)
+@settings(max_examples=examples(160), deadline=None)
+@given(data=st.data())
+def test_every_step_of_a_run_of_an_own_machine_is_an_edge(
+    machine: str, name: str, data: st.DataObject
+) -> None:
+    """Whatever its guards say, and however often a row of it may be taken."""
+    _, numbers, edges = explored(machine, name)
+    world = CUT[name]
+    large = BoundedSpec(name, world.mode, world.limits.model_copy(update=LARGE), world.full, step_retries=3)
+    walker = StateWalker(large, SOUND[machine]())
+    run = walker.start()
+    for _ in range(60):
+        if run.final:
+            break
+        moves = [move for move in walker.moves(run) if move["kind"] not in ("cancelled", "fault")]
+        move = moves[data.draw(st.integers(0, len(moves) - 1))]
+        ways = list(branches(walker.oracle, partial(walker.take, run), move))
+        chosen, _ = ways[data.draw(st.integers(0, len(ways) - 1))]
+        taken, _ = walker.take(run, chosen)
+        source, dest = (numbers.get(state_of(cut(item, machine, name))) for item in (run, taken.after))
+        assert source is not None and dest is not None, (chosen, run.state)
+        assert (source, taken.row.trigger, taken.row.dest, dest) in edges
+        run = taken.after
+
+
+# -- random machines -----------------------------------------------------------------------------------------------
+
+PROMPT = "Judge.\n=== user ===\n{{KEY:OBJECTIVE}}\n\n{{KEY:REPLY}}"
+ASKS: tuple[dict[str, Any], ...] = (
+    {},
+    {"tool": "tests.run"},
+    {"question": "Go on?", "answer": APPROVE},
+    {"prompt": PROMPT, "reply": APPROVE},
+)
+
+
+def tabled(name: str, table: tuple[bool, ...]) -> Callable[[GuardContext], bool]:
+    """Return a guard with a truth table: what it says for each step, error and number of rows."""
+
+    def guard(context: GuardContext) -> bool:
+        """It says what its table says."""
+        counters = context.counters
+        return table[(counters.step + 2 * counters.errors + context.run.seq) % len(table)]
+
+    guard.__name__ = name
+    return guard
+
+
+@st.composite
+def random_machines(draw: st.DrawFn) -> Machine | None:
+    """Draw a machine with phases, rows, bounds and guards of its own; None where it is refused while it is built."""
+    names = ("Alpha", "Beta", "Gamma")[: draw(st.integers(1, 3))]
+    tables = st.lists(st.booleans(), min_size=3, max_size=5).map(tuple)
+    guards = [tabled(f"guard_{number}", draw(tables)) for number in range(2)]
+    machine = Machine.standard()
+    for name in names:
+        machine = machine.phase(Phase(name, **draw(st.sampled_from(ASKS))))
+    bounds = st.sampled_from((None, 1, 2, 3))
+    named: list[str | Callable[[GuardContext], bool]] = [*guards, "succeeded"]
+    conditions = st.lists(st.sampled_from(named), max_size=2, unique=True)
+    try:
+        for number, name in enumerate(names):
+            source = draw(st.sampled_from(("Planning", "Specifying", "Reviewing", *names[:number])))
+            before = {"Planning": "answer", "Reviewing": draw(st.sampled_from(("finish", "proceed")))}.get(
+                source
+            )
+            machine = machine.row(
+                source, f"to_{name.lower()}", name, draw(conditions), before, at_most=draw(bounds)
+            )
+        dests = (*names, "Planning", "Reviewing", "Specifying", "Done", "Failed")
+        for number, name in enumerate(names):
+            for other in range(draw(st.integers(0, 2))):
+                dest = draw(st.sampled_from(dests))
+                machine = machine.row(
+                    name, f"go_{number}_{other}", dest, draw(conditions), at_most=draw(bounds)
+                )
+            machine = machine.row(name, f"end_{number}", draw(st.sampled_from(("Done", "Failed"))))
+        if draw(st.booleans()):
+            machine = machine.require("specify", guards[0])
+    except UsageError:
+        return None
+    return machine
+
+
+class RandomModel:
+    """Answers every request with something that could come, by a list of numbers."""
+
+    name = "random"
+
+    def __init__(self, numbers: list[int]) -> None:
+        self.numbers = numbers
+
+    def ask(self, call: ModelCall) -> Reply:
+        """Return the reply that the request's number chooses."""
+        number = self.numbers[call.number % len(self.numbers)]
+        chosen: dict[str, list[Any]] = {
+            "selection": [
+                scripted.select("db.query", {"sql": "string"}),
+                scripted.select("bank.pay", {"amount": "number"}),
+                scripted.answer("42"),
+                "no JSON",
+            ],
+            "parameters": [scripted.parameters(sql=f"q{call.number}"), scripted.parameters(amount=3)],
+            "refinement": [refine("continue"), refine("stop", answer="42"), refine("stop"), "no JSON"],
+            "review": [review("success", answer="42"), review("retry", "more"), review("failed"), "no JSON"],
+            "phase": [{"approve": True}, {"approve": False}, "no JSON"],
+        }
+        replies = chosen[call.kind]
+        reply = replies[number % len(replies)]
+        return Reply(reply if isinstance(reply, str) else json.dumps(reply))
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    machine=random_machines(),
+    numbers=st.lists(st.integers(0, 11), min_size=5, max_size=15),
+    answers=st.lists(st.sampled_from((True, False, None)), min_size=2, max_size=6),
+    failures=st.integers(0, 3),
+)
+@pytest.mark.rotates
+def test_a_sound_random_machine_always_ends_and_replays(
+    machine: Machine | None, numbers: list[int], answers: list[bool | None], failures: int
+) -> None:
+    """What the table and the proof call sound ends on the real engine, whatever comes back, within a bound."""
+    if machine is None or defects_of(machine):
+        return
+    check = small(machine)
+    assert codes(check) == set(), [str(item) for item in check.findings if item.code not in PARTLY]
+    world = World(failures)
+    with Engine(
+        RandomModel(numbers),
+        tools=world.tools(),
+        journal=Journal(":memory:"),
+        machine=machine,
+        limits=Limits(max_steps=4, max_elicitations=4, max_retries=1),
+    ) as made:
+        result = made.run("Do it")
+        for count in range(40):
+            if result.waiting_for is None:
+                break
+            given_now = answers[count % len(answers)]
+            said = (
+                {"answer": {"action": "decline"}} if given_now is None else {"answer": {"approve": given_now}}
+            )
+            result = made.resume(result.run_id, question=result.waiting_for.id, **said)
+        assert result.state in ("Done", "Failed"), result
+        rows = list(made.journal.transitions(result.run_id))
+        assert len(rows) < 400
+        again = paor.replay(made.journal, result.run_id, made)
+        assert again.identical, again.divergences
+
+
+# -- on the command line -------------------------------------------------------------------------------------------
+
+APP = '''
+from paor import Engine, Machine, Phase, tool
+from paor.machine import GuardContext
+
+def two_failures(context: GuardContext) -> bool:
+    """Two calls in a row have failed."""
+    return context.counters.errors >= {errors}
+
+def what_failed(context: GuardContext) -> str:
+    """It looks at the last action."""
+    return f"How to go on after {context.run.memory.history[-1].tool}?"
+
+machine = (
+    Machine.standard()
+    .phase(Phase("Escalating", question=what_failed))
+    .row("Reviewing", "escalate", "Escalating", when=two_failures, before="next_step", at_most=1)
+    .row("Escalating", "advise", "Planning", when="succeeded")
+    .row("Escalating", "give_up", "Failed")
+)
+engine = Engine("offline", machine=machine)
+'''
+
+
+@pytest.mark.rotates
+def test_the_command_names_the_phases_and_rows_of_an_own_machine(shell: Shell) -> None:
+    (shell.folder / "desk.py").write_text(APP.replace("{errors}", "2"))
+    said = shell("check", "--app", "desk:engine", "--mode", "batch")
+    assert said.code == 0
+    assert "own machine, proven for whatever its guards say:\n      phases: Escalating\n" in said.out
+    assert "Reviewing.escalate (at most 1), " in said.out and "guards: two_failures\n" in said.out
+    assert "note  Escalating.question: " in said.out and "every tool can be used" in said.out
+    told = shell("check", "--app", "desk:engine", "--mode", "batch", "--json").json
+    assert told["machine"]["phases"] == ["Escalating"] and "Escalating.advise" in told["machine"]["rows"]
+
+
+@pytest.mark.rotates
+def test_the_command_finds_a_guard_that_raises(shell: Shell) -> None:
+    (shell.folder / "wary_desk.py").write_text(APP.replace("{errors}", "context.values['patience']"))
+    said = shell("check", "--app", "wary_desk:engine", "--mode", "batch")
+    assert said.code == 2 and "guard two_failures: two_failures raised KeyError: 'patience'" in said.out

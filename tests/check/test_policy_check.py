@@ -1,0 +1,223 @@
+"""Rules that can never fire are found, each with its place; a policy without any has no finding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paor import ApprovalRule, Engine, Journal, Policy
+from paor.fsm.check.policy_lint import policy_findings
+from paor.states.run.spec import ToolSpec
+from paor.tools.approvals import approval_needed
+from paor.tools.policy import denial, matches
+
+from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
+    Shell,
+    make_shell,
+    make_shop,
+)
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "amount": {"type": "number"},
+        "share": {"type": "integer", "exclusiveMinimum": 0, "maximum": 100},
+        "to": {"type": "array", "items": {"type": "object", "properties": {"host": {"type": "string"}}}},
+        "more": {"type": "object", "properties": {}, "additionalProperties": True},
+        "kind": {"enum": ["part", "whole"]},
+        "flags": {"type": "array", "items": {"type": "boolean"}},
+        "any": {"$ref": "#/$defs/any"},
+    },
+}
+TOOLS = [ToolSpec(name=name, parameters=PARAMETERS) for name in ("crm.read", "crm.write", "web.search")]
+
+
+def found(**policy: Any) -> list[tuple[str, str]]:
+    findings = policy_findings(Policy(**policy), TOOLS)
+    assert all("\n" not in item.message and item.message.isascii() for item in findings)
+    return [(item.code, item.place) for item in findings]
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ({}, []),
+        ({"deny": ["crm.write"]}, [("never_allowed", "tools[crm.write]")]),
+        ({"deny": ["crm.writes"]}, [("matches_nothing", "policy.deny[0]")]),
+        (
+            {"deny": ["crm.*", "crm_write"]},
+            [
+                ("covered", "policy.deny[1]"),
+                ("never_allowed", "tools[crm.read]"),
+                ("never_allowed", "tools[crm.write]"),
+            ],
+        ),
+        (
+            {"deny": ["web.*"], "allow": ["web.search", "crm.*"]},
+            [("always_denied", "policy.allow[0]"), ("never_allowed", "tools[web.search]")],
+        ),
+        (
+            {"allow": ["crm.*"], "task_types": {"find": ["web.*", "crm.*"]}},
+            [("not_allowed", "policy.task_types['find'][0]"), ("never_allowed", "tools[web.search]")],
+        ),
+        ({"approvals": ["mail.*"]}, [("matches_nothing", "policy.approvals[0]")]),
+        (
+            {"approvals": ["web.*"], "deny": ["web.*"]},
+            [("always_denied", "policy.approvals[0]"), ("never_allowed", "tools[web.search]")],
+        ),
+        ({"approvals": ["crm.*", "crm.read"]}, [("covered", "policy.approvals[1]")]),
+        ({"approvals": ["crm.read", "crm.*"]}, []),
+        (
+            {"approvals": [ApprovalRule(tool="crm.read", arguments={"amount": "9*"}), "crm.*"]},
+            [("compares_digits", "policy.approvals[0]"), ("covered", "policy.approvals[0]")],
+        ),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"amuont": "9*"})]}, [("unknown_argument", "policy.approvals[0]")]),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"kind": "Whole"})]}, [("never_fits", "policy.approvals[0]")]),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"kind": "wh*"})]}, []),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"kind": "!whole"})]}, []),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"flags": "yes"})]}, [("never_fits", "policy.approvals[0]")]),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"flags": "true"})]}, []),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"to.host": "*"})]}, []),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"to.port": "*"})]}, [("unknown_argument", "policy.approvals[0]")]),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"more.x": "*"})]}, []),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"any.x": "*"})]}, []),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"amount.x": "*"})]}, []),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"amount": {"gt": 100}})]}, []),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"amount": {"eq": "100"}})]}, [("other_type", "policy.approvals[0]")]),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"amount": {"in": ["100", 5]}})]}, []),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"to.host": {"gt": 5}})]}, [("other_type", "policy.approvals[0]")]),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"kind": {"gt": 5}})]}, [("other_type", "policy.approvals[0]")]),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"kind": {"eq": "Whole"}})]}, [("never_fits", "policy.approvals[0]")]),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"kind": {"ne": "part"}})]}, []),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"flags": {"eq": 1}})]}, [("other_type", "policy.approvals[0]")]),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"share": {"gt": 100}})]}, [("never_fits", "policy.approvals[0]")]),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"share": {"ge": 100}})]}, []),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"share": {"lt": 0}})]}, [("never_fits", "policy.approvals[0]")]),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"share": {"le": 0}})]}, [("never_fits", "policy.approvals[0]")]),
+        ({"approvals": [ApprovalRule(tool="crm.*", arguments={"any": {"gt": 5}})]}, []),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_every_rule_that_cannot_fire_is_named_by_its_place(
+    policy: dict[str, Any], expected: list[tuple[str, str]]
+) -> None:
+    assert found(**policy) == expected
+
+
+PATTERNS = st.lists(
+    st.sampled_from(["*", "crm.*", "crm.read", "*.write", "web.search", "mail.*"]), max_size=3
+)
+
+
+@given(deny=PATTERNS, allow=PATTERNS, approvals=PATTERNS)
+def test_a_rule_without_a_finding_decides_something(
+    deny: list[str], allow: list[str], approvals: list[str]
+) -> None:
+    """Held against what the policy does: a rule that has a finding can be left out and nothing changes."""
+    policy = Policy(deny=tuple(deny), allow=tuple(allow), approvals=tuple(approvals))
+    findings = policy_findings(policy, TOOLS)
+    for name in ("deny", "approvals"):
+        rules = getattr(policy, name)
+        named = [item.place for item in findings if item.place.startswith(f"policy.{name}")]
+        for index in range(len(rules)):
+            without = policy.model_copy(update={name: rules[:index] + rules[index + 1 :]})
+            same = all(_verdict(policy, tool.name) == _verdict(without, tool.name) for tool in TOOLS)
+            assert not (f"policy.{name}[{index}]" in named and not same)
+            if not same:
+                assert f"policy.{name}[{index}]" not in named
+    usable = {tool.name for tool in TOOLS if denial(policy, None, tool.name) is None}
+    told = {item.place for item in findings if item.code == "never_allowed"}
+    assert told == {f"tools[{tool.name}]" for tool in TOOLS if tool.name not in usable}
+    for index, pattern in enumerate(deny):
+        if not any(matches(tool.name, (pattern,)) for tool in TOOLS):
+            assert ("matches_nothing", f"policy.deny[{index}]") in [
+                (item.code, item.place) for item in findings
+            ]
+
+
+def _verdict(policy: Policy, tool: str) -> tuple[bool, bool]:
+    refused = denial(policy, None, tool) is not None
+    return refused, not refused and approval_needed(policy, tool, {})
+
+
+@pytest.mark.rotates(data=["src/paor/fsm/check/", "src/paor/fsm/machine/"])
+def test_the_engine_of_the_command_line_has_no_finding(shell: Shell) -> None:
+    said = shell("check")
+    assert said.code == 0 and said.out.startswith("ok  policy and 3 tools")
+    told = shell("check", "--json").json
+    assert (told["findings"], told["ok"], told["tools"]) == ([], True, 3)
+
+
+@pytest.mark.rotates(data=["src/paor/fsm/check/", "src/paor/tools/policy.py", "src/paor/cli/"])
+def test_an_app_is_checked_and_each_finding_is_a_line(shell: Shell, shop: str, tmp_path: Any) -> None:
+    assert shell("check", "--app", f"{shop}:engine").code == 0
+    text = (
+        "from paor import Engine, Policy\n"
+        "def engine(journal):\n"
+        "    return Engine('offline', journal=journal, policy=Policy(deny=('shop.*',), approvals=('ai.*', 'ai.process')))\n"
+    )
+    (shell.folder / "wrong.py").write_text(text)
+    said = shell("check", "--app", "wrong:engine")
+    assert (
+        said.code == 2 and len(said.out.splitlines()) == 2 and "2 findings; " in said.err
+    )  # a policy has no walks
+    assert [item["code"] for item in shell("check", "--app", "wrong:engine", "--json").json["findings"]] == [
+        "matches_nothing",
+        "covered",
+    ]
+
+
+@pytest.mark.rotates
+def test_a_tool_that_is_denied_is_a_note_and_no_finding(shell: Shell) -> None:
+    """To deny is what a policy is for; a rule that fires passes, with the tools told that it shuts."""
+    text = (
+        "from paor import Engine, Policy\n"
+        "def engine(journal):\n"
+        "    return Engine('offline', journal=journal, policy=Policy(deny=('ai.*',)))\n"
+    )
+    (shell.folder / "strict.py").write_text(text)
+    said = shell("check", "--app", "strict:engine", "--mode", "react")
+    note, first = said.out.splitlines()[:2]
+    assert said.code == 0 and note.startswith("note  tools[ai.process]: ") and "policy.deny" in note
+    assert first == "ok  policy and 3 tools: every rule can fire, 2 tools of 3 can be used"
+    told = shell("check", "--app", "strict:engine", "--mode", "react", "--json").json
+    assert (told["ok"], told["findings"]) == (True, [])
+    assert [(item["code"], item["place"]) for item in told["notes"]] == [
+        ("never_allowed", "tools[ai.process]")
+    ]
+
+
+def test_a_check_opens_no_journal(tmp_path: Any) -> None:
+    """An engine in memory is enough."""
+    with Engine("offline", journal=Journal(":memory:")) as engine:
+        assert policy_findings(engine.policy, [tool.spec() for tool in engine.tools]) == ()
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (
+            Policy(approvals=("ai.proces",)),
+            "policy.approvals: 'ai.proces' is the name of no tool; is 'ai.process' meant?",
+        ),
+        (Policy(approvals=(ApprovalRule(tool="ai.procss"),)), "policy.approvals: 'ai.procss'"),
+        (Policy(deny=("document.extrct",)), "policy.deny: 'document.extrct'"),
+        (Policy(task_types={"mail": ("ai.prozess",)}), "policy.task_types['mail']: 'ai.prozess'"),
+    ],
+)
+def test_a_name_that_is_nearly_a_tools_is_warned_of(policy: Policy, told: str) -> None:
+    """What it was to forbid would be allowed, without a word; the warning points to who made the engine."""
+    with pytest.warns(UserWarning) as caught, Engine("offline", journal=Journal(":memory:"), policy=policy):
+        pass
+    assert told in str(caught[0].message) and caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("name", ["ai.process", "ai.*", "*.proces", "orders.refund", "ai.other"])
+def test_any_other_name_is_not_warned_of(name: str, recwarn: pytest.WarningsRecorder) -> None:
+    """A policy may be for more tools than one engine has."""
+    policy = Policy(deny=(name,), approvals=(name,), task_types={"mail": (name,)})
+    with Engine("offline", journal=Journal(":memory:"), policy=policy):
+        assert not recwarn.list

@@ -1,0 +1,401 @@
+"""
+What a person sees while a run is driven: the model and where it comes from, its text as it is written, every row, every wait.
+
+The terminal is a real one (a pseudo-terminal) and the model a real server on 127.0.0.1, which waits within a reply until the
+screen shows what it has sent so far.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import ioctl
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paor.cli.support.live_view import LINES_MAX, LiveView, readable
+from paor.fsm.results.events import ModelText, TransitionTaken
+
+from ..support.cli_support import DONE, Shell, environ, interruptible, make_shell  # noqa: F401 - a fixture
+from ..support.model_server import KEY, WIRES, Behaviour, Connection, ModelServer, Received, plain, streamed
+
+CHAT = WIRES[0]
+SELECT = {
+    "action": "shop.look",
+    "actionObjective": "look [bold]tea[/bold] up \x1b[31m\x07",
+    "parametersContext": "tea",
+}
+LOOK = {"parameters": {"word": f"tea {KEY}"}}
+STOP = {"decision": "stop", "reason": "it was found"}
+END = {"status": "success", "improvements": [], "answer": "Tea is there."}
+LOADING = plain(CHAT.error("Loading model", type="unavailable_error"), status=503)
+SHOP = '''
+from paor import Engine, OpenAIModel, tool
+
+
+@tool("shop.look", effect="read")
+def look(word: str) -> str:
+    """Look a word up."""
+    return "seen tea"
+
+
+def engine(journal):
+    return Engine(OpenAIModel("small", base_url="URL/v1"), tools=[look], journal=journal)
+'''
+
+
+def _at_the_terminal() -> None:
+    """Take the keys of the new terminal, Ctrl-C too."""
+    interruptible()
+    ioctl(0, termios.TIOCSCTTY, 0)
+
+
+class Screen:
+    """A pseudo-terminal of *columns* with a command in it; what it has shown so far, without what moves the cursor."""
+
+    def __init__(
+        self, shell: Shell, *arguments: str, columns: int = 100, piped: bool = False, **more: str
+    ) -> None:
+        self._own, other = pty.openpty()
+        ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self.before = termios.tcgetattr(other)
+        self.other = other
+        self.raw = b""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "paor", *arguments],
+            cwd=shell.folder,
+            stdin=other,
+            stdout=subprocess.PIPE if piped else other,
+            stderr=other,
+            env=environ({"TERM": "xterm-256color", "OPENAI_API_KEY": KEY, **more}),
+            start_new_session=True,
+            preexec_fn=_at_the_terminal,  # noqa: PLW1509 - one call, before anything else can run
+        )
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+
+    def _read(self) -> None:
+        while True:
+            ready, _, _ = select.select([self._own], [], [], 0.1)
+            if ready:
+                self.raw += os.read(self._own, 65_536)
+            elif self.process.poll() is not None:
+                return
+
+    @property
+    def text(self) -> str:
+        """Everything that was ever on the screen, line by line."""
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.raw.decode("utf-8", "replace")).replace("\r", "\n")
+
+    def wait_for(self, words: str) -> None:
+        """Return when *words* have been shown."""
+        deadline = time.monotonic() + 60
+        while words not in self.text:
+            assert time.monotonic() < deadline, self.text
+            assert self.process.poll() is None or words in self.text, self.text
+            time.sleep(0.02)
+
+    def type(self, keys: bytes) -> None:
+        """Press keys."""
+        os.write(self._own, keys)
+
+    def end(self) -> int:
+        """Wait for the command's end and return its exit code."""
+        code = self.process.wait(60)
+        self._reading.join(10)
+        return code
+
+    def close(self) -> None:
+        """Free the terminal."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._own)
+        os.close(self.other)
+
+
+@contextmanager
+def screen(shell: Shell, *arguments: str, **more: Any) -> Iterator[Screen]:
+    """Run a command in a terminal while the block runs."""
+    shown = Screen(shell, *arguments, **more)
+    try:
+        yield shown
+    finally:
+        shown.close()
+
+
+@pytest.fixture(name="server")
+def make_server(shell: Shell) -> Iterator[ModelServer]:
+    """Return a server, with an app ``live:engine`` that asks it."""
+    server = ModelServer()
+    shell.write("live.py", SHOP.replace("URL", server.url))
+    yield server
+    server.close()
+
+
+def said(reply: object) -> Behaviour:
+    """Stream a reply, in small pieces."""
+    return streamed(CHAT.events(json.dumps(reply), size=5))
+
+
+def held(reply: object, seen: threading.Event, after: str) -> Behaviour:
+    """Stream a reply up to the word *after*, and the rest when that was *seen*."""
+    events = CHAT.events(json.dumps(reply), size=5)
+    text = ""
+    at = 0
+    while after not in text:
+        found = re.search(rb'"content": ("(?:[^"\\]|\\.)*")', events[at])
+        text += json.loads(found[1]) if found else ""
+        at += 1
+
+    def behave(connection: Connection, received: Received) -> None:
+        def rest(connection: Connection) -> None:
+            seen.wait(60)
+            for item in events[at:]:
+                connection.chunk(item)
+            connection.send(b"0\r\n\r\n")
+
+        streamed(events[:at], then=rest)(connection, received)
+
+    return behave
+
+
+RUN = ("run", "Look", "--app", "live:engine")
+
+
+# -- while it is written -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_text_is_shown_while_it_is_written_and_every_row_stays(
+    shell: Shell, server: ModelServer, columns: int
+) -> None:
+    """The half reply is on the screen before its other half is sent; then rows, arguments, the tool's outcome, the answer."""
+    seen = threading.Event()
+    server.script(held(SELECT, seen, "look [bold]"), said(LOOK), said(STOP), said(END))
+    with screen(shell, *RUN, columns=columns) as shown:
+        shown.wait_for("│ actionObjective: look [bold]")
+        assert "model: openai:small (from --app live:engine)" in shown.text
+        assert "Planning: choosing the next action" in shown.text and "select " not in shown.text
+        seen.set()
+        assert shown.end() == 0
+        rows = [" ".join(line.split()) for line in shown.text.splitlines()]
+        way = "→ Specifying" if columns == 60 else "Planning → Specifying"
+        assert any(row.startswith(f"{way} select shop.look: look [bold]tea") for row in rows), rows
+        assert any('specify shop.look(word="tea' in row for row in rows), rows
+        assert any("observe ✓ shop.look: 1 document:" in row for row in rows), rows
+        assert any("Done finish success" in row for row in rows) and "Tea is there." in rows
+        assert "␛[31m" in shown.text and "[redacted]" in shown.text
+        assert KEY not in shown.text and b"\x07" not in shown.raw
+        settled = [line for line in shown.text.splitlines() if "select " in line or "specify " in line]
+        assert settled and max(map(len, settled)) <= columns
+
+
+def test_only_messages_are_on_the_terminal_when_output_is_piped(shell: Shell, server: ModelServer) -> None:
+    """Standard output has the JSON and nothing else."""
+    server.script(said(SELECT), said(LOOK), said(STOP), said(END))
+    with screen(shell, *RUN, "--json", piped=True) as shown:
+        out = shown.process.stdout
+        assert out is not None and json.loads(out.read())["answer"] == "Tea is there."
+        assert shown.end() == 0 and "Planning → Specifying" in shown.text and '"answer"' not in shown.text
+
+
+def test_quiet_shows_the_answer_and_the_end_only(shell: Shell, server: ModelServer) -> None:
+    """Neither the model nor rows nor attempts, on a terminal and elsewhere."""
+    server.script(LOADING, said(SELECT), said(LOOK), said(STOP), said(END))
+    for arguments in (RUN, ("fork", "last", "--at", "1", "--app", "live:engine")):
+        with screen(shell, *arguments, "--quiet") as shown:
+            assert shown.end() == 0, shown.text
+            lines = [line for line in shown.text.split("\n") if line]
+            assert lines[0] == "Tea is there." and "attempt" not in shown.text
+        server.script(LOADING, said(STOP), said(END))
+    assert shell.process("fork", "last", "--at", "1", "--no-run", "--app", "live:engine").code == 0
+    told = shell.process("resume", "last", "--app", "live:engine", "--quiet")
+    assert told.code == 0 and told.err.startswith("run ")
+
+
+def test_a_resumed_run_is_shown_alike(shell: Shell, server: ModelServer) -> None:
+    """Also with an engine of a host's own."""
+    server.script(said(SELECT), said(LOOK), said(STOP), said(END))
+    assert shell.process(*RUN, "--quiet").code == 0
+    assert shell.process("fork", "last", "--at", "0", "--no-run", "--app", "live:engine").code == 0
+    server.script(said(LOOK), said(STOP), said(END))
+    with screen(shell, "resume", "last", "--app", "live:engine") as shown:
+        assert shown.end() == 0
+        assert (
+            "Specifying → Executing" in shown.text
+            and "model: openai:small (from --app live:engine)" in shown.text
+        )
+
+
+def test_ctrl_c_leaves_the_terminal_as_it_was(shell: Shell, server: ModelServer) -> None:
+    """In the middle of a reply: exit code 130, the command to go on with, the cursor there, the modes as before."""
+    server.script(held(SELECT, threading.Event(), "look [bold]"))
+    with screen(shell, *RUN) as shown:
+        shown.wait_for("│ actionObjective: look [bold]")
+        shown.type(b"\x03")
+        assert shown.end() == 130
+        assert "go on with: paor resume" in shown.text and "Traceback" not in shown.text
+        assert shown.raw.rfind(b"\x1b[?25h") > shown.raw.rfind(b"\x1b[?25l")
+        assert termios.tcgetattr(shown.other) == shown.before
+
+
+# -- attempts --------------------------------------------------------------------------------------------------------
+
+
+def test_attempts_and_waits_are_told(shell: Shell, server: ModelServer) -> None:
+    """On a terminal with the wait that goes on; elsewhere one line for each."""
+    server.script(LOADING, LOADING, said(SELECT), said(LOOK), said(STOP), said(END))
+    with screen(shell, *RUN) as shown:
+        shown.wait_for("s for the model")
+        assert shown.end() == 0
+        assert (
+            len(set(re.findall(r"attempt (\d) failed: HTTP 503: Loading model; the next one in", shown.text)))
+            == 2
+        )
+    server.script(LOADING, said(SELECT), said(LOOK), said(STOP), said(END))
+    told = shell.process(*RUN).err.splitlines()
+    assert told[0] == "model: openai:small (from --app live:engine)"
+    assert re.fullmatch(
+        r"paor: attempt 1 failed: HTTP 503: Loading model; the next one in 0\.[45] s", told[1]
+    )
+    assert len(told) == 4 and told[2].startswith("run ")
+
+
+# -- the model ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given, environment, told",
+    [
+        ((), {}, "offline (no key found; choose another with --model)"),
+        (("--model", "auto"), {}, "offline (no key found; choose another with --model)"),
+        (("--model", "offline"), {"OPENAI_API_KEY": KEY}, "offline (from --model)"),
+        (("--input", '{"model": "offline"}'), {"OPENAI_API_KEY": KEY}, "offline (from --input)"),
+        (
+            (),
+            {"OPENAI_API_KEY": KEY},
+            "openai:gpt-6.1-sol (from OPENAI_API_KEY; choose another with --model)",
+        ),
+        (
+            ("--model", "auto"),
+            {"PAOR_MODEL": "openai:small"},
+            "openai:small (from PAOR_MODEL; choose another with --model)",
+        ),
+        (("--app", "live:engine"), {"PAOR_MODEL": "offline"}, "openai:small (from --app live:engine)"),
+    ],
+)
+def test_the_model_and_where_it_comes_from_stand_first(
+    shell: Shell,
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    given: Any,
+    environment: Any,
+    told: str,
+) -> None:
+    """Before the first request, and not only on a terminal; a key that decides is told by its name, never its value."""
+    server.script(plain(CHAT.error("no"), status=401))
+    for name in ("PAOR_MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    found = shell("run", "Look", *given)
+    assert found.err.splitlines()[0] == f"model: {told}"
+    assert "--quiet" in given or KEY not in found.err
+    assert "model:" not in shell("run", "Look", *given, "--quiet").err
+
+
+def test_whoever_goes_on_with_a_run_is_told_its_model(shell: Shell) -> None:
+    """The run's own, or another one, and then which one it had."""
+    assert shell("run", "Look", "--model", "offline").err.splitlines()[0] == "model: offline (from --model)"
+    assert shell("fork", "last", "--at", "0", "--no-run").code == 0
+    assert shell("resume", "last").err.splitlines()[0] == "model: offline (the run's own)"
+    assert "model: offline (the run's own)" in shell("fork", "last", "--at", "0").err.splitlines()
+    assert shell("fork", "last", "--at", "0", "--no-run").code == 0
+    told = shell("resume", "last", "--model", shell.script(STOP, END)).err.splitlines()
+    assert "had the model offline, it goes on with scripted" in told[0]
+    assert told[1] == "model: scripted (from --model)"
+
+
+def test_a_key_that_decides_for_a_model_whose_sdk_is_missing_is_named(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has a key for something else learns why, and what to write."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setattr("paor.prompts.clients.client.find_spec", lambda name: None)
+    shell("run", "Look").refused("needs the SDK", "OPENAI_API_KEY has chosen the model", "such as offline")
+
+
+# -- whatever a model says ---------------------------------------------------------------------------------------------
+
+
+@given(said=st.text(), cut_at=st.integers(0, 400))
+def test_anything_can_be_made_readable(said: str, cut_at: int) -> None:
+    """Half objects show the members that there are; everything else stays what it is."""
+    assert isinstance(readable(said), str)
+    whole = json.dumps({"action": said, "more": {"word": said}, "none": None})
+    shown = readable(whole[:cut_at])
+    assert shown == "" or not shown.startswith("{") or cut_at < 4 or said.startswith("{")
+
+
+@pytest.mark.parametrize("columns", [40, 60, 120])
+@given(
+    texts=st.lists(st.text(max_size=300), max_size=12),
+    detail=st.text(max_size=300),
+    value=st.text(max_size=300),
+)
+def test_nothing_that_a_model_says_leaves_its_place(
+    columns: int, texts: list[str], detail: str, value: str
+) -> None:
+    """No control character gets out, no line is wider than the terminal, and the region has its bound of lines."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(columns))
+        patch.setenv("TERM", "xterm")
+        view = LiveView()
+        console = view._console
+        with console.capture() as captured:
+            for text in texts:
+                view.take(ModelText("run", 0, "selection", text))
+            region = view._region()
+            call = TransitionTaken(
+                "run", 0, "specify", "Specifying", "Executing", 1, 5, 9, detail, {"word": value}
+            )
+            view.take(call)
+            view.note(value)
+    lines = region.plain.split("\n")
+    assert len(lines) <= 1 + LINES_MAX
+    shown = captured.get() + region.plain
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", re.sub(r"\x1b\[[0-9;]*m", "", shown))
+    from rich.cells import cell_len
+
+    assert all(cell_len(line) <= columns for line in re.sub(r"\x1b\[[0-9;]*m", "", shown).split("\n"))
+
+
+def test_keys_of_the_environment_are_left_out_whoever_says_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the text, in a row with its arguments, and in a note; a host's own model takes none out."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    view = LiveView()
+    with view._console.capture() as captured:
+        view.take(ModelText("run", 0, "selection", f'{{"word": "{KEY}'))
+        region = view._region().plain
+        view.take(
+            TransitionTaken("run", 0, "specify", "Specifying", "Executing", 1, 5, 9, "look", {"w": KEY})
+        )
+        view.note(f"refused {KEY}")
+    assert KEY not in region + captured.get()
+    assert (region + captured.get()).count("[redacted]") == 3

@@ -1,0 +1,175 @@
+"""`paor report`: files of one run, of two, of all; what it leaves out; and everything that it refuses."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paor import Journal, report
+from paor.errors import UnknownRun, UsageError
+from paor.fsm.transfer.export import line_bytes
+from paor.testing import call, refine, review
+
+from ..page.test_report_data import scripted_engine
+from ..support.cli_support import (  # noqa: F401 - the fixture `shell`
+    OUT_OF_STEPS,
+    Shell,
+    make_shell,
+)
+
+PART = re.compile(r'<script type="text/plain" data-part="([^"]*)">([^<]*)</script>')
+
+
+def parts_of(page: str) -> dict[str, Any]:
+    """Return the data of a page by the names of its parts, as a browser reads it."""
+    return {name: json.loads(gzip.decompress(base64.b64decode(text))) for name, text in PART.findall(page)}
+
+
+def test_one_run_is_a_file_with_the_same_bytes_each_time(shell: Shell) -> None:
+    shell.run()
+    said = shell("report", "--output", "run.html", "--json")
+    assert said.code == 0 and said.json["output"] == "run.html"
+    page = (shell.folder / "run.html").read_text(encoding="utf-8")
+    assert len(page.encode()) == said.json["bytes"]
+    parts = parts_of(page)
+    run_id = said.json["run_id"]
+    assert list(parts) == ["index", f"run/{run_id}", f"rows/{run_id}/0"]
+    assert parts["index"]["open"] == run_id and [item["id"] for item in parts["index"]["runs"]] == [run_id]
+    assert parts[f"run/{run_id}"]["replay"]["identical"]
+    again = shell("report", "last")
+    assert again.code == 0 and again.out == page
+    assert "http://" not in page and "https://" not in page and "//cdn" not in page
+
+
+def test_all_runs_have_a_list(shell: Shell) -> None:
+    shell.run()
+    shell.run("--max-steps", "1", replies=OUT_OF_STEPS)
+    assert shell("report", "--all", "--output", "all.html").code == 0
+    parts = parts_of((shell.folder / "all.html").read_text(encoding="utf-8"))
+    assert parts["index"]["open"] == "" and len(parts["index"]["runs"]) == 2
+    assert [item["status"] for item in parts["index"]["runs"]] == ["failed", "done"]
+    assert sum(name.startswith("run/") for name in parts) == 2
+
+
+def test_two_runs_are_compared(shell: Shell) -> None:
+    shell.run()
+    shell.run("--max-steps", "1", replies=OUT_OF_STEPS)
+    assert shell("report", "last~1", "--diff", "last", "--output", "two.html").code == 0
+    parts = parts_of((shell.folder / "two.html").read_text(encoding="utf-8"))
+    found = parts["diff"]
+    assert found["seq"] is not None and found["cause"] and found["left_text"] != found["right_text"]
+    assert parts["index"]["open"] == found["left"] and parts["index"]["compared"]
+    assert {f"run/{found['left']}", f"run/{found['right']}"} <= parts.keys()
+
+
+def test_what_an_export_leaves_out_is_not_in_the_page(shell: Shell) -> None:
+    secret = "ghp_0123456789abcdefghij0123"
+    shell.run("--context", f"token {secret}")
+    shell("report", "--output", "whole.html")
+    assert secret in json.dumps(parts_of((shell.folder / "whole.html").read_text(encoding="utf-8")))
+    assert shell("report", "--redact", "default", "--output", "less.html").code == 0
+    parts = parts_of((shell.folder / "less.html").read_text(encoding="utf-8"))
+    assert secret not in json.dumps(parts)
+    run = next(part for name, part in parts.items() if name.startswith("run/"))
+    assert (
+        run["erasures"][0]["by"] == "redaction"
+        and run["verify"] == {"defects": [], "count": 0}
+        and run["redacted"]
+    )
+    rows = next(part for name, part in parts.items() if name.startswith("rows/"))
+    assert [item["hash"] for item in rows["rows"]][-1] == run["chain"]["head"]
+    shell.write("rules.txt", "page: nothing-fits-this-0000")
+    assert shell("report", "--redact", "rules.txt", "--output", "own.html").code == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--all", "last"], "--all goes without"),
+        (["--all", "--diff", "last"], "--all goes without"),
+        (["nowhere"], "nowhere"),
+        (["last", "--diff", "nowhere"], "nowhere"),
+        (["last", "--redact", "missing.txt"], "missing.txt"),
+        (["last", "--output", "no/such/folder.html"], "folder.html"),
+        (["last", "--output", "paor.db"], "paor.db"),
+        (["last", "--journal", "none.db"], "none.db"),
+        (["last", "--json"], "--output"),
+    ],
+)
+def test_what_is_refused(given: list[str], told: str, shell: Shell) -> None:
+    shell.run()
+    said = shell("report", *given)
+    assert said.code == 2 and told in said.err and "Traceback" not in said.err
+    assert len([line for line in said.err.splitlines() if line.startswith("paor")]) <= 2
+
+
+def test_a_row_that_cannot_be_read_has_its_code(shell: Shell) -> None:
+    shell.run()
+    with closing(sqlite3.connect(shell.folder / "paor.db")) as file, file:
+        file.execute("UPDATE transitions SET request = 'no JSON' WHERE seq = 1")
+    said = shell("report", "last", "--output", "run.html")
+    assert said.code == 4 and "Traceback" not in said.err and not (shell.folder / "run.html").exists()
+
+
+def test_the_function_refuses_what_the_command_refuses(shell: Shell) -> None:
+    shell.run()
+    with Journal(shell.folder / "paor.db", read_only=True) as journal:
+        assert parts_of(report(journal))["index"]["runs"]
+        with pytest.raises(UsageError, match="second run"):
+            report(journal, diff="last")
+        with pytest.raises(UnknownRun):
+            report(journal, "0000")
+    with pytest.raises(UsageError, match="takes a Journal"):
+        report("paor.db")  # type: ignore[arg-type]
+    with Journal(":memory:") as empty, pytest.raises(UsageError, match="no run yet"):
+        report(empty)
+
+
+def test_a_page_is_much_smaller_than_the_exported_text(tmp_path: Path) -> None:
+    """Of a run of a thousand rows, with the page's own code: at most 1.3 times is asked, and it is a fifth."""
+    steps = 200
+    replies = [
+        reply
+        for step in range(steps)
+        for reply in (*call("desk.find", order=f"O-{step}"), refine("continue", reason="go on"))
+    ]
+    replies[-1] = refine("stop", reason="all found", answer="All found.")
+    engine = scripted_engine(tmp_path, *replies, review("success", answer="All found."))
+    run_id = engine.run(
+        "Find every order", limits={"max_steps": steps, "token_budget": None, "cost_budget": None}
+    ).run_id
+    assert len(engine.journal.transitions(run_id)) >= 1000
+    exported = sum(len(line_bytes(line)) for line in engine.journal.export(run_id))
+    assert len(report(engine.journal, run_id).encode()) < 0.3 * exported
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        ("counters", '{"bogus":1}'),
+        ("request", '{"kind":"selection","prompt":[5]}'),
+        ("request", '{"kind":"selection","prompt":[{"n":"x"}]}'),
+        ("request", '{"kind":"none","values":{}}'),
+        ("request", '{"kind":"none","spec":{}}'),
+        ("outcome", '{"kind":"result","texts":5}'),
+        ("outcome", '{"kind":"answer","answer":3}'),
+    ],
+)
+def test_a_row_of_another_shape_is_damage(column: str, text: str, shell: Shell) -> None:
+    """One line and the code of a damaged journal, whatever part of the page would have shown it."""
+    shell.run()
+    with closing(sqlite3.connect(shell.folder / "paor.db")) as file, file:
+        file.execute(
+            f"UPDATE transitions SET {column} = ? WHERE seq = (SELECT max(seq) FROM transitions)", (text,)
+        )
+    said = shell("report", "last", "--output", "run.html")
+    assert said.code == 4 and "Traceback" not in said.err and "verify" in said.err, said
+    assert not (shell.folder / "run.html").exists()

@@ -1,0 +1,335 @@
+"""`paor show`: rows, steps, documents, content, follow."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
+    APP,
+    CONTINUE,
+    DONE,
+    PARAMETERS,
+    SELECT,
+    STOP,
+    SUCCESS,
+    TEXT,
+    Shell,
+    given_run,
+    killed,
+    make_shell,
+    make_shop,
+    on_terminal,
+    until_looking,
+)
+
+# -- show --------------------------------------------------------------------------------------------------------
+
+
+def test_show_tells_what_a_run_did(shell: Shell) -> None:
+    given_run(shell, "--max-steps", "3", "--token-budget", "50000", "--time-budget", "90")
+    said = shell("show")
+    text = " ".join(said.out.split())
+    for words in (
+        "objective Write it",
+        "state Done (model_stop: the model decided to stop)",
+        "model scripted",
+        "used 1 of 3 steps, ",
+        " of 50,000 tokens, ",
+        " of 1 min 30 s",
+        "documents 1 given, 1 produced",
+        "criteria open: is done",
+        "answer It is **done**.",
+        "0 select Planning → Specifying 1 ",
+        "selection, ai.process",
+        "1 specify Specifying → Executing",
+        "parameters, ai.process",
+        "ai.process, 1 document",
+        "refinement, stop model_stop",
+        "review [review_success]",
+    ):
+        assert words in text, (words, said.out)
+    assert said.err == ""
+
+
+def test_show_on_a_narrow_terminal_names_the_next_phase_only(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_run(shell)
+    monkeypatch.setenv("COLUMNS", "80")
+    said = shell("show")
+    assert "→" not in said.out
+    assert re.search(r"0  select      Specifying  ", said.out)
+
+
+def test_show_names_what_was_wrong(shell: Shell) -> None:
+    replies = [
+        "no json at all",
+        SELECT,
+        {"parameters": {"processingMode": "wild"}},
+        {"parameters": {"processingMode": "wilder"}},
+        "neither",
+        CONTINUE,
+        SELECT,
+        PARAMETERS,
+        TEXT,
+        STOP,
+        {"status": "retry", "improvements": ["shorter"]},
+        {"action": None, "answer": "As it was."},
+        SUCCESS,
+    ]
+    said = shell.run(replies=replies)
+    text = " ".join(shell("show").out.split())
+    assert said.code == 0, (said, text)
+    for words in (
+        "[not selection_ok]",
+        "selection, ai.process, attempt 2",
+        "respecify Specifying → Specifying",
+        "refuse Specifying → Observing 1",
+        "parameters, ai.process, attempt 2",
+        "[not parameters_valid, not parameter_retries_left]",
+        "reassess Reviewing → Reviewing",
+        "refinement, attempt 2",
+        "review [review_retry]",
+        "used 2 of 5 steps, 1 of 2 retries",
+    ):
+        assert words in text, (words, text)
+    outcomes = [item["outcome"] for item in shell("show", "--steps", "--json").json]
+    assert outcomes == ["refused", "ok"]
+    assert "refused" in shell("show", "--steps").out
+
+
+def test_show_names_the_last_guard_of_a_failure(shell: Shell) -> None:
+    shell.run(replies=["no", "no again"])
+    assert "[not selection_valid, not selection_retries_left]" in " ".join(shell("show").out.split())
+    shell.run("--max-steps", "1", replies=[*DONE[:3], CONTINUE, {"status": "retry", "improvements": []}])
+    assert "review [not steps_left]" in " ".join(shell("show").out.split())
+    shell.run(replies=[*DONE[:4], "neither", "nor"])
+    assert "review, attempt 2, invalid" in " ".join(shell("show").out.split())
+    assert "[not review_retries_left]" in " ".join(shell("show").out.split())
+    shell.run(replies=[*DONE[:4], {"status": "failed", "improvements": []}])
+    assert "review [not review_success]" in " ".join(shell("show").out.split())
+    shell.run("--token-budget", "1")
+    assert "hard_stop" in " ".join(shell("show").out.split())
+
+
+def test_deciding_guards_of_a_row_that_no_table_has() -> None:
+    from paor.cli.support.row_text import deciding
+
+    assert deciding("Planning", "fly", "Done", {}) == []
+    assert deciding("Specifying", "refuse", "Observing", {"duplicate": True, "parameters_valid": True}) == [
+        "duplicate"
+    ]
+    assert deciding(
+        "Executing", "retry_step", "Executing", {"step_retries_left": True, "retryable": True}
+    ) == ["retryable"]
+
+
+def test_show_of_money(shell: Shell) -> None:
+    replies = {"replies": DONE}
+    shell.write("paid.py", PAID + f"DATA = {replies!r}\n")
+    said = shell("run", "x", "--app", "paid:engine")
+    assert re.search(r"tokens, 0\.2500 cost, ", said.err), said
+    assert "0.2500 cost" in shell("show").out
+    said = shell("run", "--input", '{"objective": "x", "limits": {"cost_budget": 9}}', "--app", "paid:engine")
+    assert "0.2500 of 9.00 cost" in shell("show").out
+
+
+PAID = """
+import json
+from paor import Engine, Reply, ScriptedModel, Usage
+
+def engine(journal):
+    replies = [Reply(item if isinstance(item, str) else json.dumps(item), Usage(1, 10, 10, 50_000)) for item in DATA["replies"]]
+    return Engine(model=ScriptedModel(replies), journal=journal)
+
+"""
+
+
+@pytest.mark.rotates(data=["src/paor/cli/"])
+def test_show_of_a_cancelled_run_and_of_an_effect_in_doubt(shell: Shell, shop: str) -> None:
+    shell.write("doubtful.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
+    killed(shell, "run", "Look", "--app", "doubtful:plain")
+    assert shell("resume", "last", "--app", "doubtful:plain").code == 5
+    assert "shop.look, in doubt" in shell("show").out
+    assert shell("cancel", "last").code == 0
+    shown = shell("show").out
+    assert "cancelled, effect in doubt" in shown and "[hard_stop]" in shown
+
+
+def test_show_prefers_one_view_at_a_time(shell: Shell) -> None:
+    given_run(shell)
+    shell("show", "--follow", "--content", "0").refused("exclude each other", lines=2)
+
+
+def test_show_of_a_run_without_rows_or_actions(shell: Shell, shop: str) -> None:
+    shell.run(replies=[])
+    assert "has taken no action" in shell("show", "--steps").err
+    assert "has no documents" in shell("show", "--documents").err
+    assert shell("show", "--steps", "--json").json == []
+    shell.sql("DELETE FROM transitions")
+    said = shell("show")
+    assert "state      Planning (nobody drives it)" in said.out
+    assert "seq" not in said.out
+    assert "used       0 of 5 steps, 0 tokens, 0 ms" in said.out
+    assert "Planning (nobody drives it)" in shell("runs").out
+
+
+def test_steps_is_one_line_for_each_action(shell: Shell) -> None:
+    given_run(shell)
+    head, line = shell("show", "--steps").out.splitlines()
+    assert head.split() == ["#", "tool", "outcome", "docs", "label", "summary"]
+    assert line.split()[:5] == ["1", "ai.process", "ok", "1", "round1_task1_action1_text"]
+    assert line.endswith(TEXT)
+    [action] = shell("show", "--steps", "--json").json
+    assert action["documents"] == ["docItem:round1_task1_action1_text#0 text.md"]
+    assert action["summary"] == f"1 document: {TEXT}"
+
+
+def test_documents_lists_references_that_content_takes(shell: Shell) -> None:
+    given_run(shell)
+    said = shell("show", "--documents")
+    assert "0  given     round1_task1_action0_input#0" in said.out
+    assert "1  produced  round1_task1_action1_text#0" in said.out
+    assert "print one: paor show " in said.err
+    for name in (
+        "1",
+        "round1_task1_action1_text#0",
+        "round1_task1_action1_text",
+        "docItem:round1_task1_action1_text#0",
+    ):
+        assert shell("show", "--content", name).out == TEXT
+    for name in ("7", "nope", "round1_task1_action1_text#7", "round1_task1_action1_text#", "-1"):
+        shell("show", f"--content={name}").refused("has no such document")
+
+
+def test_content_of_several_documents_under_one_label_needs_the_position(shell: Shell) -> None:
+    shell.write("a.txt", "A")
+    shell.write("b.bin.txt", "B")
+    shell.run("--document", "a.txt", "--document", "b.bin.txt")
+    shell("show", "--content", "round1_task1_action0_input").refused(
+        "there are 2 documents under it; add #0 to #1"
+    )
+    assert shell("show", "--content", "round1_task1_action0_input#1").out == "B"
+
+
+@pytest.mark.rotates(data=["src/paor/cli/"])
+def test_content_is_exact_in_a_pipe_and_harmless_on_a_terminal(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = b"%PDF-1.4 \x00\xff\x1b[2J"
+    shell.write("a.pdf", raw)
+    text = "red \x1b[31m\r\nline\n"
+    shell.write("b.txt", text)
+    shell.run("--document", "a.pdf", "--document", "b.txt")
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "paor", "show", "--content"]
+    done = subprocess.run([*command, "0"], capture_output=True, check=True, cwd=shell.folder)
+    assert done.stdout == raw
+    done = subprocess.run([*command, "1"], capture_output=True, check=True, cwd=shell.folder)
+    assert done.stdout == text.encode()
+    assert on_terminal(shell, monkeypatch, "show", "--content", "1")[0] == "red ␛[31m\nline\n\n"
+    out, err = on_terminal(shell, monkeypatch, "show", "--content", "0")
+    assert (out, err) == (
+        "",
+        "paor: a.pdf: is not text (application/pdf, 15 B); send it to a file with > FILE\n",
+    )
+    found = shell("show", "--content", "0", "--json").json
+    assert (found["mime"], found["base64"]) == ("application/pdf", "JVBERi0xLjQgAP8bWzJK")
+
+
+def test_what_was_erased_is_said_and_not_an_error(shell: Shell) -> None:
+    given_run(shell)
+    assert shell("erase", "last", "--all").code == 0
+    assert "objective  (erased)" in shell("show").out
+    assert "(erased)" in shell("runs").out
+    assert "(erased)" in shell("show", "--steps").out
+    shell("show", "--content", "0").refused("round1_task1_action0_input#0: has been erased")
+    assert shell("show", "--json").json["spec"] is None
+    assert shell("diagram", "last").code == 0
+    shell("resume", "last").refused("its spec has been erased; it can be verified, not resumed")
+    assert shell("replay").code == shell("verify").code == shell("export").code == 0
+
+
+def test_show_of_a_damaged_run_is_one_line(shell: Shell) -> None:
+    given_run(shell)
+    shell.sql("UPDATE payloads SET body = '{}' WHERE n = (SELECT spec_payload FROM specs)")
+    shell("show").refused("payload 1 was changed", "paor verify", code=4)
+    shell("runs").refused("its spec cannot be read", code=4)
+    assert shell("replay").code == 4
+    assert "not readable" in shell("replay").out
+    assert shell("replay", "last", "--json").json["error"] is not None
+    shell.sql("DELETE FROM payloads WHERE n > 2")
+    shell("show", "--steps").refused("paor verify", code=4)
+
+
+def test_show_of_a_row_whose_change_cannot_be_read(shell: Shell) -> None:
+    given_run(shell)
+    shell.sql("""UPDATE payloads SET body = '{"intent": 5}' WHERE n > 2""")
+    shell("show").refused("what it set cannot be read", code=4)
+
+
+def test_follow_prints_rows_as_they_come_and_ends_with_the_run(shell: Shell, shop: str) -> None:
+    process = shell.start("run", "Look", "--app", f"{shop}:plain", SHOP_SLEEP_S="1.5")
+    until_looking(shell, process)
+    said = shell("show", "--follow")
+    process.communicate(timeout=60)
+    assert said.code == 0
+    numbers = [int(line.split()[0]) for line in said.out.splitlines() if re.match(r"\s+\d", line)]
+    assert numbers == list(range(6)), said.out
+    assert said.out.splitlines()[-2].startswith("state  Done (model_stop")
+    rows = [json.loads(line) for line in shell("show", "--follow", "--json").out.splitlines()]
+    assert [row["seq"] for row in rows] == list(range(6))
+
+
+def test_follow_stops_at_a_question(shell: Shell, shop: str) -> None:
+    shell("run", "Buy", "--app", f"{shop}:engine")
+    said = shell("show", "--follow")
+    assert "waits for  approval: May shop.buy be called?" in said.out
+    assert "what it waits for: paor resume" in said.err
+
+
+@pytest.mark.parametrize("columns", [60, 70])
+def test_a_narrow_terminal_keeps_the_texts(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    """Numbers of single rows and dates go first, so that no name is broken and each row says what it was."""
+    given_run(shell)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = shell("show").out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert any(line.endswith("selection, ai.process") for line in lines)
+    head = next(line for line in lines if line.startswith("seq"))
+    assert head.split() == ["seq", "trigger", "to", "detail"]
+    assert shell("show", "--documents").out.splitlines()[0].split() == [
+        "#",
+        "reference",
+        "type",
+        "size",
+        "name",
+    ]
+    assert shell("runs").out.splitlines()[0].split() == ["run", "state", "rows", "objective"]
+
+
+def test_a_word_document_is_called_docx(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    given = {"objective": "Write it", "documents": [{"name": "a.docx", "content": "x", "mime": kind}]}
+    shell("run", "--input", json.dumps(given), "--model", shell.script(*DONE))
+    assert shell("show", "--documents").out.splitlines()[1].split()[3] == "docx"
+
+
+def test_an_answer_that_is_cut_comes_with_the_command_for_all_of_it(shell: Shell) -> None:
+    lines = [
+        f"The Supplier shall deliver part {n} by {n} May 2026, in full and in good order."
+        for n in range(1, 29)
+    ]
+    shell.write("plan.txt", "\n\n".join(lines).encode())
+    said = shell("run", "List every deadline", "--document", "plan.txt")
+    assert "The whole text stands in" in said.out
+    command = re.search(r"whole text: paor (show \S+ --content \d+)\n", said.err)
+    assert command is not None, said.err
+    assert "28 May 2026" in shell(*command[1].split()).out

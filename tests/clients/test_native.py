@@ -1,0 +1,600 @@
+"""The profile native: one turn a step, its calls executed in order, a plain answer ends; all the rest as in any run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paor import (
+    Engine,
+    Journal,
+    Limits,
+    ModelCall,
+    Policy,
+    Profile,
+    Reply,
+    ScriptedModel,
+    ToolContext,
+    Usage,
+    replay,
+    why,
+)
+from paor import tool as as_tool
+from paor.errors import EffectUnknown, UsageError
+from paor.prompts.building.conversation import NO_CALLS, wire_names
+from paor.prompts.parsing.replies import DirectAnswer, Invalid
+from paor.prompts.parsing.turns import CALLS_MAX, Calls, read_turn, turn_text
+from paor.states.settings.profile import NAMED
+from paor.testing import call_tools, review, scripted_tool, step, walk
+from paor.testing.regression import regression_test
+
+from ..support.worlds import fail, read, send
+
+DONE = review("success")
+
+
+class Heard(ScriptedModel):
+    """A scripted model that keeps what it was asked."""
+
+    def __init__(self, *replies: Any) -> None:
+        super().__init__(replies)
+        self.calls: list[ModelCall] = []
+
+    def ask(self, call: ModelCall) -> Reply:
+        """Answer as the script says."""
+        self.calls.append(call)
+        return super().ask(call)
+
+    @property
+    def turns(self) -> list[ModelCall]:
+        """The requests for a turn."""
+        return [call for call in self.calls if call.kind == "turn"]
+
+
+def run(*replies: Any, tools: Any = (read, send, fail), policy: Policy | None = None, **options: Any) -> Any:
+    """Run a script; return the result, what was asked and what was done. The journal verifies and replays."""
+    model = Heard(*replies)
+    with Engine(model, list(tools), Journal(":memory:"), policy=policy, builtins=False) as engine:
+        result = engine.run("Read page 1", profile="native", **options)
+        assert engine.journal.verify() == []
+        assert replay(engine.journal, result.run_id, engine).identical
+        return result, model, walk(engine.journal, result.run_id)
+
+
+def said(call: ModelCall) -> list[tuple[str, str]]:
+    """Return role and text of every message, of calls their names."""
+    return [
+        (message.role, message.text or ", ".join(made.name for made in message.calls))
+        for message in call.messages
+    ]
+
+
+# -- a run -------------------------------------------------------------------------------------------------------
+
+
+def test_one_call_takes_two_turns_and_the_same_seven_phases() -> None:
+    """Stage 2 is settled by the same reply, Reviewing and the completion review by guards: the answer is the model's own."""
+    result, model, seen = run(call_tools(step("notes.read", page=1)), "Within 10 days.")
+    assert (result.state, result.reason, result.answer) == ("Done", "model_stop", "Within 10 days.")
+    assert [asked.kind for asked in seen.asked] == ["turn", "turn"]
+    assert seen.triggers == ("select", "specify", "execute", "observe", "proceed", "answer", "finish")
+    system, task, call, came = model.turns[1].messages
+    assert system.role == "system" and task.text == "Read page 1"
+    assert (call.role, call.calls[0].name, call.calls[0].arguments) == (
+        "assistant",
+        "notes_read",
+        {"page": 1},
+    )
+    assert (came.role, came.call_id, came.text[:7]) == ("tool", call.calls[0].id, "Page 1:")
+
+
+def test_parallel_calls_are_steps_of_one_plan_in_the_order_given() -> None:
+    """No request between them, and every one of them counts as a step."""
+    calls = call_tools(step("notes.read", page=2), step("notes.read", page=1), text="Both pages.")
+    result, model, seen = run(calls, "Both are read.")
+    assert [call.arguments["page"] for call in seen.calls] == [2, 1]
+    assert seen.triggers.count("next_step") == 1 and (result.steps, result.usage.calls) == (2, 2)
+    roles = [role for role, _ in said(model.turns[1])]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "tool"]
+
+
+def test_a_once_call_behind_a_read_waits_until_its_model_has_seen_what_was_read() -> None:
+    """Small models fill such a call with a guess. Two of them in a row need nothing of each other."""
+    guessed = call_tools(step("notes.read", page=1), step("notes.send", text="a guess"))
+    seeing = call_tools(step("notes.send", text="10 days"), step("notes.send", text="soon"))
+    result, _, seen = run(guessed, seeing, "Sent.")
+    assert result.state == "Done"
+    assert [call.arguments.get("text") for call in seen.calls] == [None, "10 days", "soon"]
+    with Engine(
+        ScriptedModel([guessed, "Read."]), [read, send], Journal(":memory:"), builtins=False
+    ) as engine:
+        told = engine.journal.transitions(engine.run("Read page 1", profile="native").run_id)[0]
+        assert (told.trigger, told.outcome["dropped"]) == ("select", 1), "the row says how many calls wait"
+
+
+def test_a_once_call_behind_a_known_result_is_made() -> None:
+    """A model that writes both calls once more has seen what the first one brought: the first is not made again, the second is."""
+    both = call_tools(step("notes.read", page=1), step("notes.send", text="10 days"))
+    result, _, seen = run(both, both, "Sent.")
+    assert (result.state, result.answer) == ("Done", "Sent.")
+    assert [call.tool for call in seen.calls] == ["notes.read", "notes.send"]
+    other = call_tools(step("notes.read", page=2), step("notes.send", text="20 days"))
+    _, _, seen = run(both, other, other, "Sent.")
+    assert [call.arguments for call in seen.calls] == [{"page": 1}, {"page": 2}, {"text": "20 days"}]
+    failing = call_tools(step("notes.fail", page=1), step("notes.send", text="It is torn."))
+    _, _, seen = run(failing, failing, "Torn.")
+    assert "notes.send" not in [call.tool for call in seen.calls], "an error is no result"
+
+
+def test_a_model_is_told_what_the_policy_denies() -> None:
+    """It is not offered, so that nothing but these words can tell a user why."""
+    _, model, _ = run("It is not permitted.", policy=Policy(deny=("notes.fail",)))
+    _, free, _ = run("Known.")
+    assert "permit" in said(model.turns[0])[0][1] and "notes.fail" in said(model.turns[0])[0][1]
+    assert "permit" not in said(free.turns[0])[0][1]
+
+
+def test_tools_are_offered_with_schema_and_under_a_name_that_every_provider_takes() -> None:
+    """Without those that are denied. Only a turn offers them, and only a turn is held to no schema."""
+    reviewed = Limits(completion_review="model")
+    _, model, _ = run("Known.", DONE, policy=Policy(deny=("notes.fail",)), limits=reviewed)
+    offered = model.turns[0].tools
+    assert [tool.name for tool in offered] == ["notes_read", "notes_send"]
+    assert offered[0].description == "Read one page of the notes."
+    assert offered[0].schema["required"] == ["page"] and offered[0].schema["type"] == "object"
+    assert model.turns[0].schema is None
+    assert model.calls[-1].kind == "review" and model.calls[-1].tools == () and model.calls[-1].schema
+
+
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [
+        (
+            call_tools(step("notes.reed", page=1)),
+            "there is no tool 'notes.reed'; choose from: notes_read, notes_send",
+        ),
+        (call_tools(step("notes.fail", page=1)), "denied"),
+        ({"text": "", "calls": [{"id": "1", "name": "notes_read", "arguments": "[1]"}]}, "cannot be read"),
+        (call_tools(step("notes.read", page="x")), "page"),
+        ({"text": "", "calls": [{"id": "1", "name": None, "arguments": {}}]}, "names no tool"),
+    ],
+    ids=["unknown", "denied", "no object", "schema", "no name"],
+)
+def test_a_call_that_cannot_be_made_is_an_error_row_that_the_model_reads(calls: Any, told: str) -> None:
+    """It is the result of that call, not a lost reply; the calls beside it are made."""
+    calls = calls | {"calls": [*calls["calls"], {"id": "2", "name": "notes_read", "arguments": {"page": 3}}]}
+    result, model, seen = run(calls, "Page 3 says it.", DONE, policy=Policy(deny=("notes.fail",)))
+    assert result.state == "Done" and "refuse" in seen.triggers and "reselect" not in seen.triggers
+    first, second = (text for role, text in said(model.turns[1]) if role == "tool")
+    assert first.startswith("Error: ") and told in first
+    assert second.startswith("Page 3:")
+
+
+def test_a_failed_call_is_told_as_text() -> None:
+    """In the tool's own words."""
+    _, model, _ = run(call_tools(step("notes.fail", page=1)), "It is torn.", DONE)
+    assert said(model.turns[1])[-1] == ("tool", "Error: page 1 is torn out")
+
+
+def test_what_stands_in_arguments_is_no_placeholder() -> None:
+    """Unlike in a plan that a planner writes."""
+    calls = call_tools(step("notes.send", text="Page 1"), step("notes.send", text="$step[0].output"))
+    _, _, seen = run(calls, "Sent.", DONE)
+    assert seen.calls[1].arguments == {"text": "$step[0].output"}
+
+
+def test_after_the_last_step_the_model_answers_without_tools() -> None:
+    """Calls beyond the last step are not made; one that comes all the same is refused, and then the run ends."""
+    calls = call_tools(*(step("notes.read", page=page) for page in (1, 2, 3)))
+    limits = Limits(max_steps=2)
+    result, model, seen = run(calls, "Two pages.", DONE, limits=limits)
+    assert (result.state, result.steps, len(seen.calls)) == ("Done", 2, 2)
+    assert [turn.may_call for turn in model.turns] == [True, False]
+    assert said(model.turns[1])[-1] == ("user", NO_CALLS)
+    result, model, _ = run(calls, calls, calls, limits=limits)
+    assert (result.state, result.reason, len(model.turns)) == ("Failed", "max_steps", 3)
+    assert "no tool can be called" in said(model.turns[2])[-2][1]
+
+
+def test_a_reply_that_is_none_is_asked_again_with_the_reason() -> None:
+    """As often as a selection."""
+    result, model, seen = run("", "Known.", DONE)
+    assert result.state == "Done" and seen.triggers[0] == "reselect"
+    assert "empty reply" in said(model.turns[1])[-1][1]
+    assert run("", "")[0].reason == "selection_invalid"
+
+
+def test_improvements_of_a_review_stay_until_the_next_one() -> None:
+    """An error of a call is told where the call stands, and nowhere else."""
+    failed = call_tools(step("notes.fail", page=1))
+    reviewed = Limits(completion_review="model")
+    _, model, _ = run("Known.", review("retry", "read page 1"), failed, "Torn.", DONE, limits=reviewed)
+    assert all("- read page 1" in said(turn)[1][1] for turn in model.turns[1:])
+    assert "torn" not in said(model.turns[2])[1][1]
+
+
+def test_an_approval_a_decline_and_a_tools_question_as_in_any_run() -> None:
+    """The call waits; declined it is an error that the model reads."""
+    policy = Policy(approvals=("notes.send",))
+    for approve, state in ((True, ["execute"]), (False, ["refuse"])):
+        model = Heard(call_tools(step("notes.send", text="hi")), "Ready.", DONE)
+        with Engine(model, [send], Journal(":memory:"), policy=policy, builtins=False) as engine:
+            waiting = engine.run("Send hi", profile="native")
+            assert waiting.state == "Specifying" and waiting.waiting_for is not None
+            result = engine.resume(waiting.run_id, answer={"approve": approve})
+            assert result.state == "Done" and replay(engine.journal, result.run_id, engine).identical
+            assert set(state) <= set(walk(engine.journal, result.run_id).triggers)
+            if not approve:
+                assert "not approved" in said(model.turns[1])[-1][1]
+
+
+@pytest.mark.parametrize("reason", ["cancelled", "token_budget"])
+def test_a_cancel_and_a_budget_hold_between_the_calls_of_one_reply(reason: str) -> None:
+    """What was done stays done; the calls behind it are not made, and the model is asked nothing more."""
+    both = call_tools(*(step("notes.read", page=page) for page in (1, 2)))
+    reply = Reply(json.dumps(both), Usage(1, 60, 60))
+    limits = Limits(token_budget=100 if reason == "token_budget" else None)
+    model = Heard(reply, "Both are read.")
+
+    @as_tool("notes.read", effect="read")
+    def watched(page: int, context: ToolContext) -> str:
+        """Read one page of the notes."""
+        if reason == "cancelled":
+            engine.cancel(context.run_id)
+        return f"Page {page}"
+
+    with Engine(model, [watched], Journal(":memory:"), limits=limits, builtins=False) as engine:
+        result = engine.run("Read both pages", profile="native")
+        assert (result.state, result.reason) == ("Failed", reason)
+        made = [call.arguments for call in walk(engine.journal, result.run_id).calls]
+        assert made == ([{"page": 1}] if reason == "cancelled" else []), (
+            "the reply itself has used up the budget"
+        )
+        assert len(model.calls) == 1 and replay(engine.journal, result.run_id, engine).identical
+
+
+def test_doubts_are_settled_one_by_one_between_the_calls_of_one_reply() -> None:
+    """In doubt, each of them: a person settles the one, and the one behind it is made."""
+
+    @as_tool("notes.sign", effect="once")
+    def sign(page: int, context: ToolContext) -> str:
+        """Sign a page."""
+        raise EffectUnknown("the line was cut")
+
+    both = call_tools(step("notes.sign", page=1), step("notes.sign", page=2))
+    with Engine(Heard(both, "Both are signed."), [sign], Journal(":memory:"), builtins=False) as engine:
+        run_id = engine.run("Sign both pages", profile="native").run_id
+        for page in (1, 2):
+            assert engine.journal.run(run_id).state == "Executing", f"page {page} is in doubt"
+            waiting = engine.resume(run_id).waiting_for
+            assert waiting is not None
+            result = engine.resume(run_id, question=waiting.id, outcome="done", result="signed")
+        assert (result.state, result.answer) == ("Done", "Both are signed.")
+        assert len(walk(engine.journal, run_id).calls) == 2
+        assert replay(engine.journal, run_id, engine).identical
+
+
+def test_repeated_calls_are_blocked_and_told() -> None:
+    """What has just succeeded is not called again: blocked within a turn, and where it ends one the next has to answer."""
+    once, twice = step("notes.read", page=1), step("notes.read", page=2)
+    result, model, _ = run(call_tools(once, once, twice), "Pages 1 and 2.")
+    assert result.state == "Done"
+    told = [text for role, text in said(model.turns[1]) if role == "tool"]
+    assert [text.startswith("Error: duplicate_call_blocked") for text in told] == [False, True, False]
+    assert "the same call was made in step 1 (repeated_success rule)" in told[1]
+    look = scripted_tool("notes.look", ["Page 1."], effect="read")
+    again = call_tools(step("notes.look", page=1))
+    result, model, seen = run(again, again, "It is page 1.", tools=[look])
+    assert (result.state, result.answer, len(seen.calls)) == ("Done", "It is page 1.", 1)
+    assert [turn.may_call for turn in model.turns] == [True, True, False]
+    assert said(model.turns[2])[-1] == ("user", NO_CALLS)
+
+
+def test_a_call_that_returned_nothing_is_not_made_again() -> None:
+    """That it succeeded is its result: the answer is asked for as after any other."""
+
+    @as_tool("orders.ship", effect="once")
+    def ship(order: str) -> None:
+        """Ship an order."""
+
+    again = call_tools(step("orders.ship", order="o7"))
+    result, _, seen = run(again, again, "It is shipped.", tools=[ship])
+    assert (result.answer, len(seen.calls), seen.triggers.count("withhold")) == ("It is shipped.", 1, 1)
+
+
+def test_why_tells_that_no_step_is_left_for_the_other_calls() -> None:
+    """The row after the last step names the limit, not the calls that are left."""
+    calls = call_tools(step("notes.read", page=1), step("notes.read", page=2))
+    with Engine(ScriptedModel([calls, "Page 1."]), [read], Journal(":memory:", "off")) as engine:
+        result = engine.run("Read", profile="native", limits=Limits(max_steps=1))
+        (row,) = [
+            row
+            for row in engine.journal.transitions(result.run_id)
+            if row.trigger in ("proceed", "next_step")
+        ]
+        told = json.dumps(why(engine.journal, result.run_id, row.seq).wire())
+    assert row.trigger == "proceed" and "step 1 of max_steps 1" in told
+
+
+# -- documents -----------------------------------------------------------------------------------------------------
+
+
+@as_tool("files.count", effect="read")
+def count(documentList: list[str], connectionReference: str = "") -> str:
+    """Count documents."""
+    return f"{len(documentList)} documents at {connectionReference or 'home'}"
+
+
+def test_documents_and_connections_are_parameters_with_the_run_s_own_choices() -> None:
+    """A tool that needs documents is offered once there are some."""
+    options: dict[str, Any] = {"documents": [("a.txt", "A"), ("b.txt", "B")], "connections": {"mail": 1}}
+    label = "round1_task1_action0_input"
+    _, model, _ = run("Known.", DONE, tools=[count], **options)
+    schema = model.turns[0].tools[0].schema["properties"]
+    choices = [f"docList:{label}", f"docItem:{label}#0", f"docItem:{label}#1"]
+    assert schema["documentList"] == {"type": "array", "items": {"type": "string", "enum": choices}}
+    assert schema["connectionReference"] == {"type": "string", "enum": ["mail"]}
+    assert f"docItem:{label}#1 b.txt" in said(model.turns[0])[1][1]
+    _, model, _ = run("Known.", DONE, tools=[count, read])
+    assert [tool.name for tool in model.turns[0].tools] == ["notes_read"]
+
+
+def test_one_document_is_meant_and_what_does_not_exist_is_an_error() -> None:
+    """A single reference may stand for a list."""
+    one = [("a.txt", "A")]
+    label = "docItem:round1_task1_action0_input#0"
+    for arguments in ({}, {"documentList": label}, {"documentList": [label]}):
+        _, _, seen = run(
+            call_tools(step("files.count", **arguments)), "1.", DONE, tools=[count], documents=one
+        )
+        assert seen.calls[0].arguments["documentList"] == [label]
+    for wrong in ({"documentList": ["docList:b"]}, {"connectionReference": "mail"}):
+        _, model, seen = run(
+            call_tools(step("files.count", **wrong)), "0.", DONE, tools=[count], documents=one
+        )
+        assert seen.calls == () and "Error: " in said(model.turns[1])[-1][1]
+    _, model, _ = run(call_tools(step("files.count")), "1.", DONE, tools=[count], documents=one)
+    assert said(model.turns[1])[-1][1].endswith("Documents: docList:round1_task1_action1_result")
+
+
+@as_tool("mail.post", effect="read")
+def post(connectionReference: str) -> str:
+    """Send."""
+    return f"sent by {connectionReference}"
+
+
+def test_a_tool_that_needs_a_connection_is_called_with_one_that_there_is() -> None:
+    """It is not offered without; the only one is meant; of several the model is told."""
+    one: dict[str, Any] = {"tools": [post], "connections": {"mail": 1}}
+    for arguments in ({}, {"connectionReference": "mail"}, {"connectionReference": "fax"}):
+        _, _, seen = run(call_tools(step("mail.post", **arguments)), "Sent.", DONE, **one)
+        assert seen.calls[0].arguments == {"connectionReference": "mail"}
+    for labels, told in (((), "has no connection"), (("mail", "crm"), "connectionReference: mail, crm")):
+        given: dict[str, Any] = {"tools": [post], "connections": dict.fromkeys(labels, 1)}
+        _, model, seen = run(call_tools(step("mail.post")), "No.", DONE, **given)
+        assert [tool.name for tool in model.turns[0].tools] == ["mail_post"] * bool(labels)
+        assert seen.calls == () and told in said(model.turns[1])[-1][1]
+
+
+# -- the conversation ------------------------------------------------------------------------------------------------
+
+
+def test_results_are_bounded_the_newest_whole_the_older_as_summaries() -> None:
+    """The oldest are left out; one that alone is too long is cut."""
+    tool = scripted_tool("big.read", ["x" * 900, "y" * 900, "z" * 2000])
+    calls = [call_tools(step("big.read", page=page)) for page in (1, 2, 3)]
+    _, model, _ = run(*calls, "Read.", DONE, tools=[tool], limits=Limits(history_chars=1500))
+    texts = [text for role, text in said(model.turns[2]) if role == "tool"]
+    assert [len(text) for text in texts] == [400, 900] and texts[1] == "y" * 900
+    texts = [text for role, text in said(model.turns[3]) if role == "tool"]
+    assert len(texts) == 1 and len(texts[0]) <= 1520 and texts[0].startswith("zzz")
+
+
+def test_names_are_mapped_without_two_being_the_same() -> None:
+    """Shortened with a digest beyond what providers take."""
+    long = "orders." + "x" * 90
+    names = wire_names(["orders.lookup", "orders-a.lookup", long, long + "y"])
+    assert names["orders.lookup"] == "orders_lookup" and len(set(names.values())) == 4
+    assert all(len(name) <= 64 for name in names.values())
+    tool = scripted_tool(long, ["found"])
+    _, _, seen = run(call_tools(step(wire_names([long])[long])), "Found.", DONE, tools=[tool])
+    assert seen.calls[0].tool == long and seen.calls[0].ok
+
+
+def test_a_template_rules_language_and_criteria_of_ones_own() -> None:
+    """The template is recorded; the five shipped rules are for the two-stage forms."""
+    model = Heard("Bekannt.", DONE)
+    with Engine(
+        model, [read], builtins=False, prompts={"turn": "Sei kurz.\n=== user ===\n{{KEY:OBJECTIVE}}"}
+    ) as own:
+        run_id = own.run("Lies", profile="native").run_id
+        assert own.journal.spec(run_id).templates["turn"].startswith("Sei kurz.")
+        assert said(model.turns[0]) == [("system", "Sei kurz."), ("user", "Lies")]
+    model = Heard("Bekannt.", DONE)
+    with Engine(model, [read], builtins=False, rules=["Be kind."]) as own:
+        own.run("Lies", ["it is read"], profile="native", language="de", context="at home")
+        system, task = (text for _, text in said(model.turns[0]))
+        assert "de" in system and "- Be kind." in system and "exactly one action" not in system
+        assert "- [open] it is read" in task and "at home" in task
+
+
+def test_what_was_said_before_is_part_of_the_conversation() -> None:
+    """A host's transcript stands before the task."""
+    before = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
+    _, model, _ = run("Known.", DONE, transcript=before)
+    assert said(model.turns[0])[1:] == [("user", "Hello"), ("assistant", "Hi"), ("user", "Read page 1")]
+
+
+# -- starting ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["batch", "planner"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_native_is_a_form_of_react_alone(mode: Any) -> None:
+    """One line says so."""
+    with Engine(Heard(), builtins=False) as engine, pytest.raises(UsageError, match=f"react, not {mode}"):
+        engine.run("Read", profile="native", mode=mode)
+
+
+def test_the_profile_has_a_name_and_is_recorded() -> None:
+    """A profile without the stage is what it was."""
+    assert Profile(**NAMED["native"]) == Profile(stage="native") and Profile().stage == "two_stage"
+
+
+# -- how a turn is read ----------------------------------------------------------------------------------------------
+
+
+CALL = {"name": "notes_read", "arguments": {"page": 1}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"text": "", "calls": [{"id": "a"} | CALL]}),
+        json.dumps(CALL),
+        f"```json\n{json.dumps(CALL)}\n```",
+        f"<tool_call>\n{json.dumps(CALL)}\n</tool_call>",
+        f"<think>Which page?</think>\n<tool_call>{json.dumps(CALL)}</tool_call>\n",
+    ],
+)
+def test_a_call_is_read_in_the_one_form_and_as_the_text_that_a_model_wrote(text: str) -> None:
+    """If it is the whole reply."""
+    read = read_turn(text, chars_max=10_000)
+    assert isinstance(read, Calls)
+    assert [(one.name, one.args) for one in read.steps] == [("notes_read", {"page": 1})] and read.steps[0].id
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is on page 1.",
+        f"One would call {json.dumps(CALL)} for that.",
+        f"Use <tool_call>{json.dumps(CALL)}</tool_call> to read it.",
+        '{"order": "O-1", "place": "Leeds"}',
+        '{"calls": [{"name": "Bob", "number": 7}]}',
+        "[1, 2]",
+    ],
+)
+def test_prose_and_data_are_answers(text: str) -> None:
+    """Also if they mention a call."""
+    assert read_turn(text, chars_max=10_000) == DirectAnswer(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "code"),
+    [
+        ("", "stop", "empty"),
+        ('{"text": "", "calls": []}', "stop", "empty"),
+        ('{"text": "", "calls": [{"id": "1", "na', "stop", "truncated"),
+        ("The answer begins", "length", "length"),
+        ("No.", "refusal", "refusal"),
+        ("x" * 1001, "stop", "too_large"),
+        (json.dumps({"text": "", "calls": [CALL] * (CALLS_MAX + 1)}), "stop", "too_many_calls"),
+    ],
+)
+def test_what_is_neither_is_invalid(text: str, finish: str, code: str) -> None:
+    """It is asked again, with the reason."""
+    read = read_turn(text, chars_max=1000, finish=finish)
+    assert isinstance(read, Invalid) and read.code == code
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+_CALLS = st.fixed_dictionaries(
+    {
+        "text": st.text(max_size=10),
+        "calls": st.lists(
+            st.dictionaries(
+                st.sampled_from(["id", "name", "arguments", "fault"]),
+                _JSON | st.sampled_from(["notes_read", "notes.send", '{"page": 2}', "{"]),
+                max_size=4,
+            )
+            | st.just({"name": "notes_read", "arguments": {"page": 1}}),
+            max_size=4,
+        ),
+    }
+)
+_TURNS = st.one_of(
+    _CALLS.map(json.dumps),
+    _JSON.map(json.dumps),
+    st.text(max_size=40),
+    st.text('{}[]<>`"tool_call/:,\\', max_size=30),
+    st.text(max_size=10).map(lambda text: f"<tool_call>{text}</tool_call>"),
+)
+
+
+@given(replies=st.lists(_TURNS, min_size=1, max_size=3))
+def test_whatever_a_model_says_no_turn_raises_and_the_run_replays(replies: list[str]) -> None:
+    """A run ends with a reason, its journal verifies and replays identically."""
+    result, _, seen = run(*replies, *["Known."] * 2, *[DONE] * 2, limits=Limits(selection_retries=3))
+    assert result.state in ("Done", "Failed") and result.reason != "internal_error"
+    assert all(call.tool in ("notes.read", "notes.send", "notes.fail") for call in seen.calls)
+
+
+@given(_CALLS)
+def test_a_recorded_turn_is_read_as_it_was_written(data: dict[str, Any]) -> None:
+    """What a client writes down is what replay reads; what is no provider's message stays as it is."""
+    text = json.dumps(data)
+    assert turn_text(text) == text
+    assert read_turn(text, chars_max=10_000) == read_turn(text, chars_max=10_000)
+
+
+# -- processes --------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_is_lost_between_two_calls_goes_on_in_another_process(tmp_path: Path) -> None:
+    """A once effect is not repeated: the plan, its place in it and the conversation are in the journal."""
+    calls = call_tools(step("notes.send", text="a"), step("notes.send", text="b"))
+    sent: list[str] = []
+
+    @as_tool("notes.send", effect="once")
+    def note(text: str) -> str:
+        """Send."""
+        sent.append(text)
+        if sent == ["a", "b"]:
+            raise KeyboardInterrupt
+        return f"sent {text}"
+
+    model = Heard(calls, "Both.", DONE)
+    with (
+        Engine(model, [note], tmp_path / "runs.db", builtins=False) as engine,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        engine.run("Send a and b", profile="native")
+    with Engine(model, [note], tmp_path / "runs.db", builtins=False) as engine:
+        run_id = engine.journal.runs()[0].run_id
+        waiting = engine.resume(run_id)
+        assert waiting.waiting_for is not None and waiting.waiting_for.kind == "in_doubt"
+        result = engine.resume(run_id, outcome="done", result="sent b")
+        assert result.state == "Done" and sent == ["a", "b"]
+        assert [text for role, text in said(model.turns[-1]) if role == "tool"] == ["sent a", "sent b"]
+        assert replay(engine.journal, run_id, engine).identical and engine.journal.verify() == []
+
+
+def test_a_run_is_exported_as_a_test_that_passes_and_forked_from_between_its_calls(tmp_path: Path) -> None:
+    """The exported test names the profile; the fork has the conversation up to where it begins."""
+    calls = call_tools(step("notes.read", page=1), step("notes.read", page=2))
+    model = Heard(calls, "Both.", DONE)
+    with Engine(model, [read], Journal(":memory:"), builtins=False) as engine:
+        run_id = engine.run("Read both", profile="native").run_id
+        source = regression_test(engine.journal, run_id)
+        between = next(row.seq for row in engine.journal.transitions(run_id) if row.trigger == "next_step")
+        result = engine.fork(run_id, between, policy=Policy(deny=("notes.*",)))
+        texts = [text for role, text in said(model.turns[-1]) if role == "tool"]
+        assert texts[0].startswith("Page 1") and "denied by policy" in texts[1]
+        assert engine.journal.verify() == [] and replay(engine.journal, result.run_id).identical
+    assert "native" in source
+    (tmp_path / "test_exported.py").write_text(source, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,502 @@
+"""Own machines as pictures and as data: nothing is missing, nothing on anything else, and the library's own tools read them."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import transitions
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transitions.extensions import GraphMachine
+from transitions.extensions.markup import MarkupMachine, rep
+
+from paor import Engine, Machine, Phase, ScriptedModel, coverage, diagram, tool
+from paor.errors import JournalDamaged, UsageError
+from paor.fsm.diagrams.layout import layout_of
+from paor.fsm.diagrams.overlays import joined
+from paor.fsm.diagrams.render import Covered, Format, Overlay, Parted, RunWalk, graph_of
+from paor.fsm.diagrams.render import diagram as picture
+from paor.fsm.diagrams.style import OWN_CSS
+from paor.fsm.machine.machine import DECIDE, MACHINE
+from paor.fsm.machine.table import ROWS, Row
+from paor.testing import call, refine
+
+from .drawn_machines import MACHINES, machines, office_hours, verifying
+from .test_diagram import FORMATS, SVG, assert_dot, assert_mermaid, parsed, walked
+from .test_overlays import text_rects
+from .test_words import colour, contrast
+
+NAMES = [*MACHINES]
+
+
+def sheet(*, dark: bool) -> str:
+    """Return the style sheet that is in force on a page."""
+    light, night = OWN_CSS.split("@media(prefers-color-scheme:dark)")
+    return light + (night.strip("{}") + "}" if dark else "")
+
+
+def drawn(form: Format, machine: Machine, overlay: Overlay | None = None) -> str:
+    return picture(form, overlay, rows=machine.rows, host=machine.host)
+
+
+def steps_of(machine: Machine) -> tuple[tuple[str, str, str], ...]:
+    return tuple(dict.fromkeys((row.source, row.trigger, row.dest) for row in machine.rows))
+
+
+def everything(machine: Machine, count: int = 1) -> RunWalk:
+    steps = steps_of(machine)
+    return RunWalk("all", dict.fromkeys(steps, count), steps, "Reviewing", "running", None)
+
+
+def overlays(machine: Machine) -> list[Overlay | None]:
+    """Every kind of overlay, with few and with many steps."""
+    steps = steps_of(machine)
+    own = next((row for row in machine.rows if row.host), machine.rows[0])
+    few = walked((own.source, own.trigger, own.dest), state=own.dest)
+    other = walked(*steps[::2], state="Done", status="done")
+    taken = coverage((), rows=machine.rows)
+    return [
+        None,
+        few,
+        everything(machine),
+        Parted("T", few, other, 0, own.source, "c", "d", 0),
+        Covered("C", taken),
+    ]
+
+
+# -- pictures ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_row_is_in_every_form_with_its_guards(name: str, form: Format) -> None:
+    machine = MACHINES[name]()
+    text = drawn(form, machine)
+    for row in machine.rows:
+        guards = f" [{', '.join(row.guards)}" if row.guards else ""
+        if form == "svg":
+            assert re.search(
+                rf"{row.source} → {row.dest}\n(?:.*\n)*?{row.trigger}{re.escape(guards)}", hovers(text)
+            )
+        else:
+            alias = dict(re.findall(r'state "(\w+)" as (\w+)', text))
+            ends = (
+                f'"{row.source}" -> "{row.dest}"'
+                if form == "dot"
+                else f"{alias.get(row.source, row.source)} --> {alias.get(row.dest, row.dest)}"
+            )
+            lines = [line for line in text.splitlines() if ends in line]
+            assert any(row.trigger in line and ", ".join(row.guards) in line for line in lines), row
+    for phase in machine.states:
+        assert phase in text
+
+
+def hovers(text: str) -> str:
+    return "\n".join(title.text or "" for title in parsed(text).iter(f"{SVG}title"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_own_machine_has_the_fixed_layout_and_nothing_lies_on_anything(name: str) -> None:
+    machine = MACHINES[name]()
+    for overlay in overlays(machine):
+        graph = graph_of(machine.rows, overlay, machine.host)
+        layout = layout_of(graph)
+        assert layout.columns is None and not layout.clashes
+        assert {route.edge for route in layout.routes} == set(graph.edges)
+        assert not any(one.meets(two) for one, two in combinations(layout.boxes.values(), 2))
+        for route in layout.routes:
+            assert len(route.marks) >= len(route.edge.labels)
+            for piece in route.pieces:
+                for box in layout.boxes.values():
+                    inside = piece.x + 1 < box.right - 2 and box.x + 2 < piece.right - 1
+                    assert not (inside and piece.y + 1 < box.low - 2 and box.y + 2 < piece.low - 1), (
+                        route.edge
+                    )
+        root = parsed(drawn("svg", machine, overlay))
+        width, height = float(root.get("width", "0")), float(root.get("height", "0"))
+        found = list(text_rects(root))
+        for text, rect in found:
+            assert rect.x >= 0 and rect.right <= width and rect.low <= height, text
+        for (one, rect), (two, other) in combinations(found, 2):
+            assert not rect.meets(other), (one, two)
+
+
+@given(machine=machines(), data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_any_own_machine_is_drawn_in_every_form_and_under_every_overlay(
+    machine: Machine, data: st.DataObject
+) -> None:
+    """With the ladder where the fixed layout has no room."""
+    overlay = data.draw(st.sampled_from(overlays(machine)))
+    layout = layout_of(graph_of(machine.rows, overlay, machine.host))
+    rects = [mark.rect for route in layout.routes for mark in route.marks]
+    assert not any(one.meets(two) for one, two in combinations(rects, 2))
+    parsed(drawn("svg", machine, overlay))
+    assert_mermaid(drawn("mermaid", machine, overlay))
+    assert_dot(drawn("dot", machine, overlay))
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_the_hosts_own_stands_out(name: str, dark: bool) -> None:
+    """Its lines are of another colour than any of paor's own; that its words can be read, `test_diagram_contrast` tests."""
+    machine, css = MACHINES[name](), sheet(dark=dark)
+    root = parsed(drawn("svg", machine))
+    paper = colour(css, "fill", root, next(item for item in root if item.get("class") == "card"))
+    usual = {
+        colour(css, "stroke", root, *line_of(root, kind)) for kind in ("flow", "skip", "back", "loop", "fail")
+    }
+    own = [item for item in root.iter(f"{SVG}g") if item.get("class") == "edge own"]
+    ends = {(row.source, row.dest) for row in machine.rows if row.host}
+    assert len(own) >= len({one for one in ends if set(one) & machine.host.phases.keys()})
+    for group in own:
+        for part in group:
+            if part.get("class") == "line":
+                assert colour(css, "stroke", root, group, part) not in usual
+                assert contrast(colour(css, "stroke", root, group, part), paper) >= 3
+    for group in root.iter(f"{SVG}g"):
+        if group.get("class") == "phase own":
+            rim = next(group.iter(f"{SVG}rect"))
+            assert contrast(colour(css, "stroke", root, group, rim), paper) >= 3
+            assert float(rim.get("rx", "0")) > 20  # its form tells it, too
+    texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+    assert texts.count("your own") == 1
+    for guard in machine.host.guards.values():
+        assert guard.name in texts and str(guard.__doc__) in " ".join(texts)
+
+
+def line_of(root: ET.Element, kind: str) -> tuple[ET.Element, ET.Element]:
+    group = next(item for item in root.iter(f"{SVG}g") if kind in item.get("class", "").split())
+    return group, next(item for item in group if item.get("class") == "line")
+
+
+def test_the_standard_machine_has_nothing_of_a_hosts_own() -> None:
+    text = diagram(form="svg")
+    assert "your own" not in text and OWN_CSS not in text and text == picture("svg")
+    assert diagram(Machine.standard(), form="svg") == text == picture("svg", rows=ROWS)
+    assert "own" not in diagram().split() and "---" not in diagram()
+
+
+@tool("tests.run", effect="read")
+def run_tests() -> str:
+    """Run the tests."""
+    return "all passed"
+
+
+def walk_once(path: Path) -> Engine:
+    engine = Engine(
+        ScriptedModel([*call("tests.run"), refine("stop", answer="ok")]),
+        tools=[run_tests],
+        journal=path,
+        machine=verifying(),
+    )
+    result = engine.run("Mend the bug")
+    assert result.state == "Done", result
+    return engine
+
+
+def test_a_run_is_drawn_on_the_machine_that_it_has(tmp_path: Path) -> None:
+    """Also by somebody who has the journal alone; the engine's own machine without a run."""
+    with walk_once(tmp_path / "own.db") as engine:
+        run_id = engine.journal.runs()[0].run_id
+        assert diagram(engine) == diagram(engine.machine) == drawn("mermaid", verifying())
+        for form in FORMATS:
+            text = diagram(engine, run_id, form=form)
+            assert text == diagram(engine.journal, run_id, form=form)
+            assert "Verifying" in text and "Mend the bug" in text
+        assert "verify ×1 (#" in diagram(engine, run_id) and "rework" in diagram(engine, run_id)
+        assert layout_of(graph_of(engine.machine.rows, None, engine.machine.host)).columns is None
+
+
+def test_two_runs_are_drawn_on_the_rows_of_both(tmp_path: Path) -> None:
+    with (
+        walk_once(tmp_path / "own.db") as engine,
+        Engine(
+            ScriptedModel([*call("tests.run"), refine("stop", answer="ok")]),
+            tools=[run_tests],
+            journal=tmp_path / "std.db",
+        ) as other,
+    ):
+        there = other.run("Mend the bug").run_id
+        text = diagram(
+            engine.journal, engine.journal.runs()[0].run_id, diff=there, other=other.journal, form="svg"
+        )
+        assert "only A" in text and "Verifying" in text
+        back = diagram(
+            other.journal, there, diff=engine.journal.runs()[0].run_id, other=engine.journal, form="svg"
+        )
+        assert "Verifying" in back
+    both = joined(verifying(), MACHINES["escalating"]())
+    assert set(both.rows) == {*verifying().rows, *MACHINES["escalating"]().rows}
+    assert joined(MACHINE, MACHINE) is MACHINE
+
+
+def test_a_damaged_machine_of_a_run_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from paor.fsm.diagrams import overlays as reading
+
+    with walk_once(tmp_path / "own.db") as engine:
+        row = engine.journal.runs()[0]
+        for text in ("{", "{}", "[]", 5, '{"states": []}'):
+            monkeypatch.setattr(
+                reading, "_recorded", lambda *_, text=text: {"objective": "o", "host_machine": text}
+            )
+            with pytest.raises(JournalDamaged, match="its machine cannot be read"):
+                diagram(engine.journal, row.run_id)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"journal": Machine.standard(), "run": "last"}, "takes a Journal"),
+        ({"journal": Machine.standard(), "diff": "last"}, "second run"),
+    ],
+)
+def test_a_machine_has_no_runs(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        diagram(**given)
+
+
+# -- the library's own tools ---------------------------------------------------------------------------------------
+
+
+def expected_labels(machine: Machine) -> dict[tuple[str, str], Counter[str]]:
+    """What the library's pictures must show: an edge for each pair of phases, on it each row with its conditions."""
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for row in machine.rows:
+        conditions = " & ".join([*row.conditions, *(f"!{name}" for name in row.unless)])
+        label = f"{row.trigger} [{conditions}]" if conditions else row.trigger
+        found.setdefault((row.source, row.dest), Counter())[label] += 1
+    return found
+
+
+WALKED = [("standard", Machine.standard), *MACHINES.items()]
+
+
+@pytest.mark.parametrize("made", [made for _, made in WALKED], ids=[name for name, _ in WALKED])
+def test_the_librarys_graph_machine_draws_every_row_with_its_conditions(made: Any) -> None:
+    machine = made()
+    graph = GraphMachine(graph_engine="mermaid", show_conditions=True, **machine.graph_data())
+    source: str = graph.get_graph().source
+    found = {
+        (one, two): Counter(labels.split(" | "))
+        for one, two, labels in re.findall(r"^ *(\w+) --> (\w+): (.*)$", source, re.MULTILINE)
+    }
+    assert found == expected_labels(machine)
+    assert f"[*] --> {machine.host.initial}" in source
+
+
+@pytest.mark.skipif(importlib.util.find_spec("graphviz") is None, reason="needs the package graphviz")
+@pytest.mark.parametrize("made", [made for _, made in WALKED], ids=[name for name, _ in WALKED])
+def test_the_librarys_graphviz_draws_the_same(made: Any) -> None:
+    machine = made()
+    graph = GraphMachine(graph_engine="graphviz", show_conditions=True, **machine.graph_data())
+    found = {
+        (one, two): Counter(labels.split(" | "))
+        for one, two, labels in re.findall(
+            r'^\t(\w+) -> (\w+) \[label="?(.*?)"?\]$', graph.get_graph().source, re.MULTILINE
+        )
+    }
+    assert found == expected_labels(machine)
+
+
+@pytest.mark.parametrize("made", [made for _, made in WALKED], ids=[name for name, _ in WALKED])
+def test_the_librarys_markup_gives_the_same_transitions_back(made: Any) -> None:
+    data = made().graph_data()
+    markup: Any = MarkupMachine(model=None, **copy.deepcopy(data)).markup
+
+    def told(items: list[dict[str, Any]]) -> Counter[str]:
+        return Counter(json.dumps(item, sort_keys=True) for item in items)
+
+    assert told(markup["transitions"]) == told(data["transitions"])
+    assert [state["name"] for state in markup["states"]] == [state["name"] for state in data["states"]]
+    assert [state["name"] for state in markup["states"] if state.get("final")] == ["Done", "Failed"]
+    assert markup["initial"] == data["initial"] and markup["name"] == "paor"
+    again = MarkupMachine(model=None, markup=copy.deepcopy(markup))
+    assert told(again.markup["transitions"]) == told(data["transitions"])
+
+
+@pytest.mark.parametrize("made", [made for _, made in WALKED], ids=[name for name, _ in WALKED])
+def test_the_machine_itself_answers_the_librarys_questions(made: Any) -> None:
+    """Names of phases, rows in the order in which they are tried, conditions by their names."""
+    machine = made()
+    assert list(machine.events) == [DECIDE] == machine.get_triggers("Planning")
+    for phase in machine.states:
+        taken = machine.get_transitions(DECIDE, source=phase)
+        rows = [row for row in machine.rows if row.source == phase]
+        assert [(item.label, item.source, item.dest) for item in taken] == [
+            (row.trigger, row.source, row.dest) for row in rows
+        ]
+        for item, row in zip(taken, rows, strict=True):
+            named = [rep(one.func, MarkupMachine.format_references) for one in item.conditions]
+            assert named == [*row.conditions, *row.unless]
+            assert [one.target for one in item.conditions] == [True] * len(row.conditions) + [False] * len(
+                row.unless
+            )
+        assert machine.get_state(phase).name == phase
+        assert machine.get_state(phase).final == (phase in ("Done", "Failed"))
+    assert machine.get_transitions() == machine.get_transitions(DECIDE)
+    assert machine.initial == machine.host.initial
+
+
+class Walks:
+    """A model whose methods are the guards: what they say is set by the test."""
+
+    state: str
+
+    def __init__(self, held: set[str]) -> None:
+        self.held = held
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("trigger", "may_trigger", "state"):
+            raise AttributeError(name)
+        return lambda event: name in self.held
+
+
+@pytest.mark.parametrize("made", [made for _, made in WALKED], ids=[name for name, _ in WALKED])
+def test_the_librarys_machine_walks_a_model_of_ones_own_the_same_way(made: Any) -> None:
+    """Each row is taken when its conditions hold and no row of its trigger before it fits."""
+    machine = made()
+    for row in machine.rows:
+        model = Walks(set(row.conditions))
+        transitions.Machine(model, **machine.graph_data())
+        model.state = row.source
+        same = [other for other in machine.rows if (other.source, other.trigger) == (row.source, row.trigger)]
+        first = next(
+            other
+            for other in same
+            if model.held.issuperset(other.conditions) and not model.held.intersection(other.unless)
+        )
+        assert model.trigger(row.trigger)
+        assert model.state == first.dest
+
+
+# -- as data -------------------------------------------------------------------------------------------------------
+
+
+def told_phases(machine: Machine) -> Any:
+    return machine.to_dict()["states"]
+
+
+@given(machine=machines())
+@settings(max_examples=60, deadline=None)
+def test_a_machine_comes_back_from_its_data(machine: Machine) -> None:
+    data = machine.to_dict()
+    for form in (data, orjson.loads(orjson.dumps(data)), json.loads(json.dumps(data))):
+        again = Machine.from_dict(form)
+        assert again.table == machine.table and again.waiting == machine.waiting
+        assert told_phases(again) == told_phases(machine) and again.host.initial == machine.host.initial
+        assert list(again.host.guards) == list(machine.host.guards)
+        for name, guard in machine.host.guards.items():
+            assert (again.host.guards[name].__doc__, again.host.guards[name].tools) == (
+                guard.__doc__,
+                guard.tools,
+            )
+        assert again.guards.keys() == machine.guards.keys() and again.changes.keys() == machine.changes.keys()
+        assert again.host.fresh == machine.host.fresh and again.to_dict() == data
+        bound = Machine.from_dict(form, machine)
+        assert [guard.function for guard in bound.host.guards.values()] == [
+            guard.function for guard in machine.host.guards.values()
+        ]
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 9)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=6)
+    | st.sampled_from(["Planning", "Done", "Verifying", "hard_stop", "not x", "not ", "select"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def nodes(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [path] if path else []
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        found += nodes(inner, (*path, key))
+    return found
+
+
+@pytest.mark.rotates(data=["src/paor/fsm/machine/", "src/paor/fsm/diagrams/"])
+@given(name=st.sampled_from(NAMES), data=st.data())
+@settings(max_examples=300, deadline=None)
+def test_damaged_data_is_one_clear_line_or_a_machine(name: str, data: st.DataObject) -> None:
+    """Never another exception; what is taken can be told, drawn and read again."""
+    told = copy.deepcopy(MACHINES[name]().to_dict())
+    for _ in range(data.draw(st.integers(1, 3))):
+        places = nodes(told)
+        *above, last = data.draw(st.sampled_from(places))
+        holder = told
+        for key in above:
+            holder = holder[key]
+        if data.draw(st.booleans()):
+            holder[last] = data.draw(JSON)
+        else:
+            del holder[last]
+        if not nodes(told):
+            break
+    try:
+        machine = Machine.from_dict(told)
+    except UsageError as error:
+        assert type(error) is UsageError and str(error).count("\n") == 0
+        return
+    assert Machine.from_dict(machine.to_dict()).rows == machine.rows
+    parsed(drawn("svg", machine))
+    GraphMachine(model=None, graph_engine="mermaid", **machine.graph_data())
+
+
+@given(data=JSON)
+@settings(max_examples=60)
+def test_foreign_data_is_refused(data: Any) -> None:
+    with pytest.raises(UsageError, match="this is no machine's data"):
+        Machine.from_dict(data)
+
+
+def test_the_markup_of_another_machine_is_refused() -> None:
+    markup = MarkupMachine(states=["A", "B"], initial="A", transitions=[["go", "A", "B"]]).markup
+    with pytest.raises(UsageError, match="the seven phases"):
+        Machine.from_dict(markup)
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    data = verifying().to_dict()
+    data["states"][-1]["asks"] = {"tool": "x", "arguments": {"values": {"deep": deep}}}
+    with pytest.raises(UsageError):
+        Machine.from_dict(data)
+
+
+@pytest.mark.parametrize(
+    ("asks", "message"),
+    [
+        ({"tool": "t", "arguments": {"x": object()}}, "arguments is no JSON data"),
+        ({"tool": "t", "arguments": {1: 2}}, "arguments is no JSON data"),
+        ({"question": "q", "answer": 5}, "answer is a mapping"),
+        ({"question": "q", "answer": {"enum": {1, 2}}}, "answer is no JSON data"),
+    ],
+)
+def test_a_phase_that_no_journal_could_record_is_refused(asks: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Machine.standard().phase(Phase("A", **asks))
+
+
+def test_the_order_of_guards_is_kept() -> None:
+    row = Row("Planning", "way", "Reviewing", ("not duplicate", "steps_left"), "", host=True)
+    machine = Machine.standard().row("Planning", "way", "Reviewing", when=row.guards)
+    assert (
+        next(item for item in Machine.from_dict(machine.to_dict()).rows if item.trigger == "way").guards
+        == row.guards
+    )
+    assert "guards" not in machine.graph_data()["transitions"][0]
+    assert str(office_hours.__doc__) in str(MACHINES["guarded"]().to_dict())

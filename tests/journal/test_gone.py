@@ -1,0 +1,135 @@
+"""A journal that is deleted, moved or replaced under an open engine: nothing more is done, nobody would find it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from paor import Engine, Journal, ScriptedModel, Tool, replay, tool
+from paor.errors import JournalError
+
+from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
+
+SCRIPT = [
+    *(SELECT("bank.pay", {"amount": "number"}), PARAMETERS(amount=1), CONTINUE),
+    *(SELECT("bank.pay", {"amount": "number"}), PARAMETERS(amount=2), STOP, SUCCESS),
+]
+
+
+def moved(path: Path) -> None:
+    path.rename(path.with_name("moved.db"))
+
+
+def replaced(path: Path) -> None:
+    """By a copy of the same bytes, as a restore from a backup does."""
+    shutil.copy(path, path.with_name("copy.db"))
+    os.replace(path.with_name("copy.db"), path)
+
+
+def replaced_by_a_new_one(path: Path) -> None:
+    path.unlink()
+    path.touch()
+
+
+def emptied(path: Path) -> None:
+    """As a tool does that rotates logs by copying them."""
+    os.truncate(path, 0)
+
+
+def without_its_log(path: Path) -> None:
+    """As another program does that closes the file last, by its own count."""
+    path.with_name(f"{path.name}-wal").unlink()
+
+
+def another_log(path: Path) -> None:
+    log = path.with_name(f"{path.name}-wal")
+    shutil.copy(log, path.with_name("copy"))
+    os.replace(path.with_name("copy"), log)
+
+
+LOSSES = [Path.unlink, moved, replaced, replaced_by_a_new_one, emptied, without_its_log, another_log]
+
+
+def paying(paid: list[int], loss: Callable[[], Any] | None = None) -> Tool:
+    @tool("bank.pay", effect="once")
+    def pay(amount: int) -> str:
+        """Pay."""
+        if loss is not None and not paid:
+            loss()
+        paid.append(amount)
+        return "paid"
+
+    return pay
+
+
+@pytest.mark.parametrize("driver", ["sync", "async"])
+@pytest.mark.parametrize("lose", LOSSES)
+def test_a_run_stops_before_its_next_effect(lose: Callable[[Path], Any], driver: str, tmp_path: Path) -> None:
+    """The file goes while the first payment is made: the second is not begun, no model is asked any more."""
+    path, paid = tmp_path / "runs.db", list[int]()
+    model = ScriptedModel(SCRIPT)
+    with Engine(model, tools=[paying(paid, lambda: lose(path))], journal=path) as engine:
+        with pytest.raises(JournalError, match="was deleted, moved or replaced") as told:
+            asyncio.run(engine.arun("pay")) if driver == "async" else engine.run("pay")
+        assert "\n" not in str(told.value) and paid == [1]
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_nothing_is_begun_or_changed_in_a_file_that_is_gone(
+    lose: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    """No new run, no resume, no cancel and no erasure, which would be told as done."""
+    path, paid = tmp_path / "runs.db", list[int]()
+    with Engine(ScriptedModel(SCRIPT), tools=[paying(paid)], journal=path) as engine:
+        with closing(cast("Any", engine.stream("wait"))) as stream:
+            next(stream)
+            next(stream)
+        run_id = engine.journal.runs()[0].run_id
+        lose(path)
+        for begin in (
+            lambda: engine.run("pay"),
+            lambda: engine.resume(run_id),
+            lambda: engine.cancel(run_id),
+            lambda: engine.journal.erase(run_id),
+        ):
+            with pytest.raises(JournalError, match="was deleted, moved or replaced"):
+                begin()
+    assert paid == []
+
+
+def test_a_file_that_is_put_back_goes_on(tmp_path: Path) -> None:
+    """With the log that still stands beside its place nothing is lost."""
+    path, paid = tmp_path / "runs.db", list[int]()
+    engine = Engine(ScriptedModel(SCRIPT), tools=[paying(paid, lambda: moved(path))], journal=path)
+    with engine, pytest.raises(JournalError):
+        engine.run("pay")
+    path.with_name("moved.db").rename(path)
+    with Engine(ScriptedModel(SCRIPT), tools=[paying(paid)], journal=path) as engine:
+        run_id = engine.journal.runs()[0].run_id
+        asked = engine.resume(run_id)
+        assert asked.waiting_for is not None and asked.waiting_for.kind == "in_doubt" and paid == [1]
+        assert engine.resume(run_id, outcome="done", result="paid").state == "Done" and paid == [1, 2]
+        assert engine.journal.verify() == [] and replay(engine.journal, run_id).identical
+
+
+def test_other_names_of_the_same_file_and_another_folder_are_no_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second hard link, a link to it that goes, a change of the working folder: the file is where it was."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "link.db").symlink_to(tmp_path / "runs.db")
+    with Engine(ScriptedModel(SCRIPT), tools=[paying([])], journal=Journal("link.db")) as engine:
+        os.link("runs.db", "second.db")
+        os.unlink("link.db")
+        monkeypatch.chdir(tmp_path / "other")
+        assert engine.run("pay").state == "Done"
+    with Engine(ScriptedModel(SCRIPT), tools=[paying([])], journal=Journal(":memory:")) as engine:
+        assert engine.run("pay").state == "Done"

@@ -1,0 +1,1913 @@
+"""
+The react loop, row by row: what the source documents require, each proven on a real engine.
+
+The id of a row of docs/spec-coverage.md is in the name of its test, so ``pytest -k A058`` runs it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paor import (
+    Document,
+    Event,
+    Limits,
+    Policy,
+    Profile,
+    Reply,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    Usage,
+    replay,
+    tool,
+)
+from paor.errors import InvalidAnswer, NotStarted, ToolError, UsageError
+from paor.events import RunEnded, RunStarted, StepCompleted, TransitionTaken
+from paor.states.records.actions import ActionParameters, ActionSelection
+from paor.states.records.observations import Observation
+from paor.states.records.reviews import Refinement
+from paor.tools.catalog import Catalog
+from paor.tools.documents.builtin import builtin_tools
+from paor.web import WebFact
+
+from ..support.cases import short
+from ..support.journey import answered
+from ..support.recording import World, feedback, observation, sections, text_of, user_text
+from ..support.worlds import (
+    ANSWER,
+    CONTINUE,
+    MET,
+    PARAMETERS,
+    READ,
+    REFINE,
+    REVIEW,
+    SELECT,
+    STOP,
+    SUCCESS,
+    TOOLS,
+    engine,
+    read,
+)
+
+ONE_STEP = [*READ(1), STOP, SUCCESS]
+TWO_STEPS = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
+CRITERIA = ["names the day", "names the place"]
+
+
+def returning(value: Any, **options: Any) -> Tool:
+    """Return a tool ``notes.read`` that returns *value*."""
+    options.setdefault("effect", "read")
+    options.setdefault("label", "page")
+
+    @tool("notes.read", **options)
+    def give(page: int) -> Any:
+        """Give."""
+        return value
+
+    return give
+
+
+def keeping(calls: list[dict[str, Any]], name: str = "notes.keep", **options: Any) -> Tool:
+    """Return a tool with many parameters that keeps its arguments in *calls*."""
+
+    @tool(name, effect="read", **options)
+    def keep(
+        text: str,
+        documentList: list[str] | None = None,
+        connectionReference: str | None = None,
+        language: str | None = None,
+        depth: int = 2,
+    ) -> str:
+        """Keep."""
+        calls.append(
+            {
+                "text": text,
+                "documentList": documentList,
+                "connectionReference": connectionReference,
+                "language": language,
+                "depth": depth,
+            }
+        )
+        return "kept"
+
+    return keep
+
+
+KEEP = {"text": "string"}
+KEEP_FIELD = {"fields": [{"name": "text", "type": "string"}]}
+
+
+# -- A1: plan, act, observe, refine --------------------------------------------------------------------------------
+
+
+def test_A001_one_action_is_selected_executed_and_observed_before_the_next(tmp_path: Path) -> None:
+    """The journal walks Planning, Specifying, Executing, Observing, Reviewing, again and again."""
+    with World(tmp_path, TWO_STEPS) as world:
+        world.run()
+        round_trip = ["Planning", "Specifying", "Executing", "Observing", "Reviewing"]
+        assert [row.source for row in world.rows] == [*round_trip, *round_trip, "Reviewing"]
+        assert world.rows[-1].dest == "Done"
+
+
+def test_A002_a_failing_action_does_not_stop_the_next_one(tmp_path: Path) -> None:
+    """Recovery: the error is fed back, and another action is selected."""
+    script = [SELECT("notes.fail"), PARAMETERS(page=1), CONTINUE, *READ(2), STOP, SUCCESS]
+    with World(tmp_path, script) as world:
+        result = world.run()
+        assert (result.state, result.steps, len(result.documents)) == ("Done", 2, 1)
+        history = sections(world.model.of("selection")[1])["History, newest first"]
+        assert "notes.fail [failed]" in history and "page 1 is torn out" in history
+
+
+def test_A002_prompts_do_not_grow_with_what_was_read(tmp_path: Path) -> None:
+    """Fewer tokens: a result of a megabyte adds a few hundred characters to the next prompts."""
+    sizes = []
+    for body in ("short", "long " * 200_000):
+        with World(tmp_path / str(len(body)), TWO_STEPS, [returning(body)]) as world:
+            world.run()
+            sizes.append(sum(len(text_of(call)) for call in world.model.calls))
+    assert sizes[1] - sizes[0] < 8 * 700
+
+
+def test_A003_the_selection_prompt_has_its_five_parts_and_no_document_text(tmp_path: Path) -> None:
+    """Objective, criteria, tiny catalog, documents and connections, short rules; never a body."""
+    body = "The secret body of the contract."
+    with World(tmp_path, ONE_STEP) as world:
+        world.run(
+            "Find the day",
+            CRITERIA,
+            documents=[Document("contract.txt", body)],
+            connections={"mail": object()},
+        )
+        call = world.model.of("selection")[0]
+        found = sections(call)
+        assert found["Objective"] == "Find the day"
+        assert found["Success criteria"] == "- [open] names the day\n- [open] names the place"
+        assert found["Documents"].splitlines() == [
+            "- docList:round1_task1_action0_input (1)",
+            "  - docItem:round1_task1_action0_input#0 contract.txt (text/plain, 32 bytes)",
+        ]
+        assert found["Connections"] == "- mail"
+        system = text_of(call).partition("=== user ===")[0]
+        assert (
+            "## Rules" in system and "## Actions\n- notes.read(page): Read one page of the notes.\n" in system
+        )
+        for each in world.model.calls:
+            assert body not in text_of(each)
+
+
+@pytest.mark.parametrize("form", [{"method": "notes", "name": "read"}, "notes.read"], ids=["002", "003"])
+def test_A004_both_forms_of_a_selection_choose_the_same_action(tmp_path: Path, form: Any) -> None:
+    """Document 002's object and 003's string; one validator after both (D1)."""
+    with World(tmp_path, [SELECT(form), PARAMETERS(page=1), STOP, SUCCESS]) as world:
+        assert world.run().documents[0].label == "round1_task1_action1_page"
+
+
+TWO_ACTIONS = {
+    "a list of actions": json.dumps(SELECT() | {"action": ["notes.read", "notes.send"]}),
+    "a list of objects": json.dumps(SELECT() | {"action": [{"method": "notes", "name": "read"}] * 2}),
+    "a list of selections": json.dumps([SELECT(), SELECT("notes.send")]),
+    "two objects": json.dumps(SELECT()) + "\n" + json.dumps(SELECT("notes.send")),
+    "two keys": json.dumps(SELECT())[:-1] + ', "action": "notes.send"}',
+    "actions": json.dumps({"actions": ["notes.read", "notes.send"], "actionObjective": "both"}),
+}
+
+
+@pytest.mark.parametrize("case", TWO_ACTIONS)
+def test_A005_A028_a_reply_with_two_actions_is_invalid_and_runs_nothing(tmp_path: Path, case: str) -> None:
+    """Exactly one action per iteration; which of two was meant is not guessed."""
+    with World(tmp_path, [TWO_ACTIONS[case]] * 2) as world:
+        result = world.run()
+        assert (result.state, result.reason, result.steps) == ("Failed", "selection_invalid", 0)
+        assert world.triggers == ["reselect", "fail"]
+
+
+def test_A006_A067_stage_2_is_about_the_selected_action_only(tmp_path: Path) -> None:
+    """The parameter prompt names exactly that action; no other tool's name occurs."""
+    for schema in ({"fields": [{"name": "page", "type": "number"}]}, None):
+        script = [SELECT(parametersSchema=schema), PARAMETERS(page=1), STOP, SUCCESS]
+        with World(tmp_path / str(schema is None), script) as world:
+            world.run()
+            (call,) = world.model.of("parameters")
+            assert sections(call)["Selected action"] == "notes.read"
+            assert not [other for other in ("notes.send", "notes.fail") if other in text_of(call)]
+
+
+def test_A007_parameters_without_their_wrapper_are_rejected_and_journaled(tmp_path: Path) -> None:
+    """Asked again once; the row says what was wrong, and the reply itself is kept."""
+    with World(tmp_path, [SELECT(), {"page": 1}, PARAMETERS(page=1), STOP, SUCCESS]) as world:
+        assert world.run().state == "Done"
+        row = next(row for row in world.rows if row.trigger == "respecify")
+        assert row.outcome["invalid"] == "no_wrapper"
+        kept = world.journal.payload(row.run, row.outcome["reply"]["n"]).body
+        assert kept == '{"page": 1}'
+
+
+def test_A008_A060_validated_then_filled_then_executed(tmp_path: Path) -> None:
+    """The intent row holds the merged parameters before the handler gets exactly them."""
+    calls: list[dict[str, Any]] = []
+    with World(
+        tmp_path, [SELECT("notes.keep", KEEP), PARAMETERS(text="x"), STOP, SUCCESS], [keeping(calls)]
+    ) as world:
+        world.run(language="de")
+        assert world.triggers[:3] == ["select", "specify", "execute"]
+        specify = world.rows[1]
+        change = json.loads(str(world.journal.payload(specify.run, specify.change["n"]).body))
+        merged = {
+            "text": "x",
+            "documentList": None,
+            "connectionReference": None,
+            "language": "de",
+            "depth": 2,
+        }
+        assert calls == [merged]
+        assert {
+            **dict.fromkeys(("documentList", "connectionReference")),
+            **change["intent"]["arguments"],
+        } == merged
+
+
+def test_A009_A039_a_megabyte_stays_out_of_every_prompt(tmp_path: Path) -> None:
+    """The observation's JSON keeps under its cap; neither the tail nor the middle of the payload is shown."""
+    body = "HEAD " + "x" * 500_000 + " MIDDLE " + "y" * 500_000 + " TAIL"
+    with World(tmp_path, TWO_STEPS, [returning(body)]) as world:
+        world.run()
+        call = world.model.of("refinement")[0]
+        observed = call.messages[-1].text.removeprefix("Result of notes.read: ")
+        assert len(observed) <= Limits().observation_chars
+        assert "HEAD" in observed
+        for each in world.model.calls:
+            assert "TAIL" not in text_of(each) and "MIDDLE" not in text_of(each)
+            assert len(text_of(each)) < 20_000
+        assert world.result is not None and world.result.documents[0].read() == body
+
+
+@pytest.mark.parametrize(("action", "success"), [("notes.read", True), ("notes.fail", False)])
+def test_A010_success_says_how_the_handler_ended(tmp_path: Path, action: str, success: bool) -> None:
+    """True when it returned, false when it raised."""
+    with World(tmp_path, [SELECT(action), PARAMETERS(page=1), STOP, SUCCESS]) as world:
+        world.run()
+        assert observation(world.model.of("refinement")[0])["success"] is success
+
+
+def test_A011_A038_labels_are_deterministic_and_unique(tmp_path: Path) -> None:
+    """``round{r}_task{t}_action{a}_{label}``; the same script gives the same labels again."""
+    labels = []
+    for folder in ("one", "other"):
+        with World(
+            tmp_path / folder, [*READ(1), CONTINUE, *READ(2), CONTINUE, *READ(3), STOP, SUCCESS]
+        ) as world:
+            result = world.run()
+            labels.append([document.label for document in result.documents])
+            seen = [observation(call)["resultLabel"] for call in world.model.of("refinement")]
+            assert seen == labels[-1]
+    assert labels[0] == labels[1] == [f"round1_task1_action{action}_page" for action in (1, 2, 3)]
+
+
+def test_A012_A013_the_count_is_the_true_total_and_previews_are_few(tmp_path: Path) -> None:
+    """12 documents, 5 previews of exactly name, mime and snippet."""
+    documents = [Document(f"page-{n}.md", f"text {n}", "text/markdown") for n in range(12)]
+    with World(tmp_path, ONE_STEP, [returning(documents)]) as world:
+        assert len(world.run().documents) == 12
+        seen = observation(world.model.of("refinement")[0])
+        assert seen["documentsCount"] == 12
+        assert seen["previews"] == [
+            {"name": f"page-{n}.md", "mime": "text/markdown", "snippet": f"text {n}"} for n in range(5)
+        ]
+        assert "7 more documents without preview" in seen["notes"]
+
+
+def test_A014_notes_are_short_facts(tmp_path: Path) -> None:
+    """Strings, each under the note cap, on one line."""
+    notes: list[Any] = ["3 pages", "x" * 5000, "two\nlines", 7]
+    with World(
+        tmp_path, ONE_STEP, [returning(ToolOutput(notes=notes))], limits=Limits(note_chars=50)
+    ) as world:
+        world.run()
+        seen = observation(world.model.of("refinement")[0])["notes"]
+        assert seen[0] == "3 pages" and seen[1] == "x" * 49 + "…" and seen[2:] == ["two lines", "7"]
+        assert all(isinstance(note, str) and len(note) <= 50 for note in seen)
+
+
+def test_A016_stop_ends_and_continue_plans_again(tmp_path: Path) -> None:
+    """The model decides: a final answer, or the next single action."""
+    script = [*READ(1), CONTINUE, *READ(2), REFINE("stop", answer="10 days."), REVIEW("success")]
+    with World(tmp_path, script) as world:
+        result = world.run()
+        assert world.triggers.count("proceed") == 1
+        assert (result.state, result.answer) == ("Done", "10 days.")
+
+
+def test_A017_all_criteria_met_ends_without_another_plan(tmp_path: Path) -> None:
+    """Although the model would go on (C29): criteria win over its decision."""
+    go_on = REFINE("continue", criteria=[MET("names the day"), MET("Names  the PLACE.")])
+    with World(tmp_path, [*READ(1), go_on, SUCCESS]) as world:
+        result = world.run("Read", CRITERIA)
+        assert (result.state, result.reason) == ("Done", "criteria_met")
+        assert all(item.met for item in result.criteria)
+        assert world.model.kinds.count("selection") == 1
+
+
+def test_C29_a_stop_stands_while_criteria_are_open_and_the_review_decides(tmp_path: Path) -> None:
+    """The completion review sees which ones are open, and may send the run back."""
+    script = [
+        *READ(1),
+        STOP,
+        REVIEW("retry", "the place"),
+        *READ(2),
+        STOP,
+        REVIEW("failed", answer="No place."),
+    ]
+    with World(tmp_path, script) as world:
+        result = world.run("Read", CRITERIA)
+        assert (result.state, result.reason, result.answer) == ("Failed", "review_failed", "No place.")
+        assert "[open] names the day" in sections(world.model.of("review")[0])["Success criteria"]
+
+
+def test_C29_without_criteria_only_the_models_stop_decides(tmp_path: Path) -> None:
+    """Nothing is met by there being nothing."""
+    with World(tmp_path, TWO_STEPS) as world:
+        assert world.run().reason == "model_stop"
+
+
+# -- A2: catalog, rules, defaults ------------------------------------------------------------------------------------
+
+
+def test_A020_A070_the_catalog_holds_names_or_a_line_each(tmp_path: Path) -> None:
+    """One line a tool: names with ``names``, else as long as there are few a sentence; never a type or a JSON schema."""
+    names = "- notes.read(page)\n- notes.send(text)\n- notes.fail(page)"
+    forms: dict[Any, bool] = {"names": False, "described": True, "auto": True}
+    for form, told in forms.items():
+        with World(tmp_path / str(form), ONE_STEP) as world:
+            world.run(profile=Profile(catalog=form))
+            text = text_of(world.model.of("selection")[0])
+            block = text.partition("## Actions\n")[2].partition("\n\n")[0]
+            assert "\n".join(line.partition(":")[0] for line in block.splitlines()) == names
+            assert ("notes.read(page): Read one page of the notes." in block) is told
+            assert ("Read one page" in text) is told
+            for word in ("integer", "properties"):
+                assert word not in text
+
+
+def test_A024_A025_A026_lines_of_the_builtin_tools() -> None:
+    """Exactly the documents' signatures, names and order."""
+    lines = Catalog([tool.spec() for tool in builtin_tools()]).lines()
+    for line in (
+        "ai.process(documentList,aiPrompt,processingMode,includeMetadata,customInstructions,expectedDocumentFormats)",
+        "document.extract(documentList,aiPrompt)",
+        "document.generateReport(documentList,title)",
+    ):
+        assert line in lines
+
+
+def rules_of(world: World) -> list[str]:
+    """Return the rules in a selection prompt."""
+    text = text_of(world.model.of("selection")[0])
+    return text.partition("## Rules\n")[2].partition("\n\n")[0].splitlines()
+
+
+def test_A027_A071_five_rules_without_provider_specifics(tmp_path: Path) -> None:
+    """Five lines, one rule each, in no more words than a prompt can spare."""
+    with World(tmp_path, ONE_STEP) as world:
+        world.run()
+        rules = rules_of(world)
+        assert len(rules) == 5
+        assert all(rule.startswith("- ") and len(rule) < 130 for rule in rules)
+        for name in ("openai", "anthropic", "tavily", "google", "bing", "gpt", "claude"):
+            assert name not in " ".join(rules).lower()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("exactly one action per step", "only its parameters"),
+        ("objective and criteria", "user's language", "recency only if freshness is implied"),
+        ("machine-readable formats only when explicitly required", "Markdown"),
+        ("parameters minimal", "connector-specific", "chain outputs"),
+        ("Stop when the criteria are met", "new single action"),
+    ],
+    ids=["A028", "A029", "A030", "A031", "A032"],
+)
+def test_A028_A030_A031_A032_each_business_rule_is_in_the_prompt(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Document 000's five bullets, each in one line."""
+    with World(tmp_path, ONE_STEP) as world:
+        world.run()
+        assert [rule for rule in rules_of(world) if all(word in rule for word in words)]
+
+
+def test_A031_an_unknown_parameter_never_reaches_a_handler(tmp_path: Path) -> None:
+    """Connector knobs that no schema names are dropped, and the row says so; the strict profile asks again."""
+    script = [SELECT(), PARAMETERS(page=1, apiVersion="v3"), PARAMETERS(page=1), STOP, SUCCESS]
+    with World(tmp_path / "strict", script) as world:
+        assert world.run(profile="strict").state == "Done"
+        assert world.count("respecify") == 1
+        assert "apiVersion" in sections(world.model.of("parameters")[1])["Your last reply could not be used"]
+    with World(tmp_path / "lenient", [*script[:2], STOP, SUCCESS]) as world:
+        assert world.run().state == "Done"
+        assert (world.rows[1].trigger, world.rows[1].outcome["dropped"]) == ("specify", 1)
+
+
+def test_A031_the_next_step_can_consume_a_result_by_its_label(tmp_path: Path) -> None:
+    """Step 2 names step 1's label as its documents and gets them."""
+    got: list[list[tuple[str, Any]]] = []
+
+    @tool("notes.join", effect="read")
+    def join(context: ToolContext, documentList: list[str]) -> str:
+        """Join."""
+        got.append([(item.name, item.data) for item in context.documents(documentList)])
+        return "joined"
+
+    chained = SELECT("notes.join", {}, requiredInputDocuments=["docList:round1_task1_action1_page"])
+    with World(tmp_path, [*READ(1), CONTINUE, chained, STOP, SUCCESS], [read, join]) as world:
+        assert world.run().state == "Done"
+    assert got == [[("result.txt", "Page 1: the supplier delivers within 10 days of the order.")]]
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "language"),
+    [
+        ({}, {}, "en"),
+        ({"user_language": "de"}, {}, "de"),
+        ({"language": "de", "user_language": "en"}, {}, "de"),
+        ({"user_language": "de"}, {"language": "fr"}, "fr"),
+    ],
+    ids=["nothing", "profile", "workflow over profile", "explicit"],
+)
+def test_A033_A075_the_language_is_filled_by_code(
+    tmp_path: Path, options: dict[str, Any], given: dict[str, Any], language: str
+) -> None:
+    """Workflow over user over English; what the model sets stays."""
+    calls: list[dict[str, Any]] = []
+    fields = KEEP | ({"language": "string"} if given else {})
+    script = [SELECT("notes.keep", fields), PARAMETERS(text="x", **given), STOP, SUCCESS]
+    with World(tmp_path, script, [keeping(calls)]) as world:
+        world.run(**options)
+    assert [call["language"] for call in calls] == [language]
+
+
+@pytest.mark.parametrize(
+    ("formats", "expected"),
+    [(None, ["md"]), (["json"], ["json"]), (["csv"], ["csv"]), (["md", "csv"], ["md", "csv"])],
+    ids=short,
+)
+def test_A036_A076_ai_process_writes_markdown_unless_asked(
+    tmp_path: Path, formats: list[str] | None, expected: list[str]
+) -> None:
+    """Missing: one Markdown document; explicit formats stay as they are."""
+    values = {"aiPrompt": "list it"} | ({"expectedDocumentFormats": formats} if formats else {})
+    texts = ["{}" if form == "json" else "text" for form in expected]
+    script = [SELECT("ai.process", parametersSchema=None), PARAMETERS(**values), *texts, STOP, SUCCESS]
+    with World(tmp_path, script, [], builtins=True) as world:
+        result = world.run()
+        assert [document.name for document in result.documents] == [f"text.{form}" for form in expected]
+        assert [sections(call)["Format"] for call in world.model.of("text")] == expected
+
+
+# -- A3: state, failure, limits, final output ------------------------------------------------------------------------
+
+
+def test_A037_A063_counters_survive_a_restart(tmp_path: Path) -> None:
+    """Round, task, action and step are the journal's; another process goes on with them."""
+    script = [*READ(1), CONTINUE, *READ(2), CONTINUE, *READ(3), STOP, SUCCESS]
+    with engine(tmp_path, script) as first:
+        events = first.stream("Read")
+        for event in events:
+            if isinstance(event, TransitionTaken) and (event.trigger, event.step) == ("specify", 3):
+                break
+        events.close()  # type: ignore[attr-defined]
+        run_id = event.run_id
+    with engine(tmp_path, script) as second:
+        result = second.resume(run_id)
+        assert (result.steps, result.documents[-1].label) == (3, "round1_task1_action3_page")
+
+
+def test_A063_the_step_is_the_number_of_started_iterations(tmp_path: Path) -> None:
+    """Counted when an action is selected, also for one that is refused afterwards."""
+    script = [SELECT(), PARAMETERS(), PARAMETERS(), CONTINUE, *READ(2), STOP, SUCCESS]
+    with World(tmp_path, script) as world:
+        assert world.run().steps == 2
+        assert [row.step for row in world.rows if row.trigger == "select"] == [1, 2]
+        assert max(row.action for row in world.rows) == 2
+
+
+def test_A040_A064_every_iteration_has_a_review_by_code_and_a_progress_row(tmp_path: Path) -> None:
+    """Success or retry with the error as improvement; the criteria stand in the row of each iteration."""
+    script = [
+        SELECT("notes.fail"),
+        PARAMETERS(page=1),
+        CONTINUE,
+        *READ(2),
+        REFINE("stop", criteria=[MET("names the day")]),
+    ]
+    with World(tmp_path, [*script, SUCCESS]) as world:
+        world.run("Read", CRITERIA)
+        checks = []
+        for row in world.rows:
+            if row.trigger == "observe":
+                checks.append(json.loads(str(world.journal.payload(row.run, row.change["n"]).body))["check"])
+        assert [check["status"] for check in checks] == ["retry", "success"]
+        assert checks[0]["improvements"] == ["tool_error: page 1 is torn out"]
+        progress = [row.counters["criteria"] for row in world.rows if row.trigger in ("proceed", "conclude")]
+        assert progress == ["00", "10"]
+
+
+def test_A040_an_error_is_an_improvement_in_the_next_selection(tmp_path: Path) -> None:
+    """And only in the next one: after a success it is gone."""
+    script = [SELECT("notes.fail"), PARAMETERS(page=1), CONTINUE, *READ(2), CONTINUE, *READ(3), STOP, SUCCESS]
+    with World(tmp_path, script) as world:
+        world.run()
+        first, second, third = world.model.of("selection")
+        assert "Improvements asked for" not in sections(first)
+        assert sections(second)["Improvements asked for"] == "- tool_error: page 1 is torn out"
+        assert "Improvements asked for" not in sections(third)
+
+
+def test_A042_a_criterion_once_met_stays_met(tmp_path: Path) -> None:
+    """Across iterations and attempts, also when a later judgement says otherwise."""
+    script = [
+        *[*READ(1), REFINE("stop", criteria=[MET("names the day")]), REVIEW("retry", "the place")],
+        *[*READ(2), REFINE("stop", criteria=[MET("names the day", met=False)])],
+        REVIEW("success", criteria=[MET("names the place")]),
+    ]
+    with World(tmp_path, script) as world:
+        result = world.run("Read", CRITERIA)
+        assert [item.met for item in result.criteria] == [True, True]
+        assert "[met] names the day" in sections(world.model.of("selection")[1])["Success criteria"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "task_type", "allowed"),
+    [
+        (Policy(), None, True),
+        (Policy(task_types={"lookup": ("notes.read",)}), None, True),
+        (Policy(task_types={"lookup": ("notes.read",)}), "lookup", False),
+        (Policy(), "report", True),
+        (Policy(task_types={"lookup": ("notes.*",)}), "lookup", True),
+        (Policy(task_types={"lookup": ("notes.*",)}, deny=("notes.send",)), "lookup", False),
+        (Policy(deny=("*_send",)), None, False),
+        (Policy(allow=("notes.read",)), None, False),
+        (Policy(allow=("notes.send",), task_types={"lookup": ("notes.read",)}), "lookup", False),
+    ],
+    ids=short,
+)
+def test_A043_A044_A091_policy_decides_what_may_be_selected(
+    tmp_path: Path, policy: Policy, task_type: str | None, allowed: bool
+) -> None:
+    """Deny wins over the task type, which wins over the rest; what is not allowed is an invalid selection."""
+    sent: list[str] = []
+
+    @tool("notes.send")
+    def watch(text: str) -> str:
+        """Send."""
+        sent.append(text)
+        return "sent"
+
+    chosen = SELECT("notes.send", KEEP)
+    script = [chosen, PARAMETERS(text="x"), STOP, SUCCESS] if allowed else [chosen, *READ(1), STOP, SUCCESS]
+    if policy.allow and "notes.read" not in policy.allow:
+        script = [chosen, chosen]
+    with World(tmp_path, script, [read, watch], policy=policy) as world:
+        world.run(task_type=task_type)
+        assert sent == (["x"] if allowed else [])
+        assert (world.triggers[0] == "select") is allowed
+        if not allowed and len(script) > 2:
+            assert (
+                "notes.send" in sections(world.model.of("selection")[1])["Your last reply could not be used"]
+            )
+
+
+def test_A047_observations_are_cut_between_characters(tmp_path: Path) -> None:
+    """Multibyte text is cut on a character boundary, with a marker."""
+    body = "日本語のテキスト🙂" * 200
+    limits = Limits(snippet_chars=100)
+    with World(tmp_path, ONE_STEP, [returning(body)], limits=limits) as world:
+        world.run()
+        snippet = observation(world.model.of("refinement")[0])["previews"][0]["snippet"]
+        assert len(snippet) == 100 and snippet.endswith("…") and body.startswith(snippet[:-1])
+
+
+ENDS: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "model_stop": (ONE_STEP, {}),
+    "criteria_met": (
+        [*READ(1), REFINE("continue", criteria=[MET("c")]), SUCCESS],
+        {"success_criteria": ["c"]},
+    ),
+    "max_steps": ([*READ(1), CONTINUE, SUCCESS], {"limits": Limits(max_steps=1)}),
+    "no_improvement": (
+        [*READ(1), CONTINUE | {"score": 1}, *READ(2), CONTINUE | {"score": 1}, REVIEW("retry")],
+        {"limits": Limits(no_improvement_limit=1)},
+    ),
+    "token_budget": (ONE_STEP, {"limits": Limits(token_budget=1)}),
+    "selection_invalid": (["?", "?"], {}),
+    "review_failed": ([*READ(1), STOP, REVIEW("failed")], {}),
+    "retries_exhausted": ([*READ(1), STOP, REVIEW("retry")], {"limits": Limits(max_retries=0)}),
+    "model_error": ([*READ(1)], {}),
+    "stuck": ([SELECT(), PARAMETERS(), PARAMETERS()], {"limits": Limits(max_consecutive_refused=1)}),
+    "consecutive_errors": (
+        [SELECT("notes.fail"), PARAMETERS(page=1)],
+        {"limits": Limits(max_consecutive_errors=1)},
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", ENDS)
+def test_A048_every_end_has_a_final_message(tmp_path: Path, reason: str) -> None:
+    """By the model where it gave one, else by code, in the record of the end as well as in the result."""
+    script, options = ENDS[reason]
+    with World(tmp_path, script) as world:
+        result = world.run(**options)
+        assert result.reason == reason
+        assert result.answer.strip()
+        last = world.rows[-1]
+        change = json.loads(str(world.journal.payload(last.run, last.change["n"]).body))
+        assert change["answer"] == result.answer
+
+
+def test_A048_the_message_is_the_reviews_else_the_refinements_else_codes(tmp_path: Path) -> None:
+    """Composed by code it tells what happened, why it ended and what there is to use."""
+    stop = REFINE("stop", answer="From the refinement.")
+    for review, expected in (
+        (REVIEW("success", answer=" From the review. "), "From the review."),
+        (REVIEW("success"), "From the refinement."),
+    ):
+        with World(
+            tmp_path / expected, [*READ(1), stop, review], limits=Limits(completion_review="model")
+        ) as world:
+            assert world.run().answer == expected
+    with World(tmp_path / "auto", [*READ(1), stop]) as world:
+        assert world.run().answer == "From the refinement."
+    with World(tmp_path / "code", [*READ(1), STOP, REVIEW("success", answer="  ")]) as world:
+        answer = world.run().answer
+        assert answer.splitlines()[0] == "Done: the model decided to stop."
+        assert "notes.read: 1 document: Page 1: the supplier delivers" in answer
+
+
+def test_A049_one_formatting_action_runs_before_the_end(tmp_path: Path) -> None:
+    """Exactly one more execution, of the report, after a successful review; not counted as a step."""
+    with World(tmp_path, ONE_STEP, limits=Limits(max_steps=1)) as world:
+        result = world.run("Read page 1", final_format="md")
+        assert (result.state, result.steps) == ("Done", 1)
+        assert world.count("format") == 1 and world.count("execute") == 2
+        report = result.documents[-1]
+        assert report.label == "round1_task1_action2_final_format"
+        assert str(report.read()).startswith("# Read page 1\n\nPage 1: the supplier delivers")
+        assert result.answer == "All is read."
+        assert "formats its result as md" in text_of(world.model.of("selection")[0])
+
+
+def test_A049_a_direct_answer_is_formatted_as_well(tmp_path: Path) -> None:
+    """Without any document the answer is what the report holds."""
+    with World(tmp_path, [ANSWER("It is the 3rd."), REVIEW("success")]) as world:
+        result = world.run("Which day?", final_format="markdown")
+        assert str(result.documents[0].read()) == "# Which day?\n\nIt is the 3rd.\n"
+
+
+def test_A049_a_formatting_that_fails_leaves_the_answer(tmp_path: Path) -> None:
+    """The run ends Done all the same, with a note; it never loops."""
+    binary = Document("scan.png", b"\x89PNG\r\n\x1a\n" + b"\0" * 64, "image/png")
+    with World(tmp_path, ONE_STEP, [returning([binary])]) as world:
+        result = world.run(final_format="md")
+        assert (result.state, len(result.documents)) == ("Done", 1)
+        assert result.answer.startswith("All is read.") and "formatting failed" in result.answer
+        assert world.triggers[-5:] == ["format", "specify", "execute", "observe", "finish"]
+
+
+def test_A049_no_formatting_after_a_failure(tmp_path: Path) -> None:
+    """Only after a successful review."""
+    with World(tmp_path, [*READ(1), STOP, REVIEW("failed")]) as world:
+        assert world.run(final_format="md").state == "Failed"
+        assert world.count("format") == 0
+
+
+def test_A044_deny_wins_over_the_final_formatting(tmp_path: Path) -> None:
+    """A denied tool is never executed, whatever else allows it; the run ends Done with a note."""
+    policy = Policy(deny=("document.*",))
+    with World(tmp_path, ONE_STEP, policy=policy) as world:
+        result = world.run(final_format="md")
+        assert (result.state, world.count("execute")) == ("Done", 1)
+        assert "formatting failed" in result.answer
+
+
+@pytest.mark.parametrize("approve", [True, False])
+def test_A049_the_final_formatting_can_need_an_approval(tmp_path: Path, approve: bool) -> None:
+    """Asked like any other call; declined, the run still ends Done with its answer and a note."""
+    with World(tmp_path, ONE_STEP, policy=Policy(approvals=("document.*",))) as world:
+        waiting = world.run(final_format="md")
+        assert (waiting.state, waiting.status) == ("Specifying", "waiting")
+        result = world.engine.resume(waiting.run_id, answer={"approve": approve})
+        assert (result.state, len(result.documents)) == ("Done", 2 if approve else 1)
+        assert ("formatting failed" in result.answer) is not approve
+
+
+def test_A049_the_final_formatting_can_be_cancelled(tmp_path: Path) -> None:
+    """After a successful review only finish or a cancellation is left."""
+    with World(tmp_path, ONE_STEP, policy=Policy(approvals=("document.*",))) as world:
+        result = world.engine.cancel(world.run(final_format="md").run_id)
+        assert (result.state, result.reason, result.answer) == ("Failed", "cancelled", "All is read.")
+
+
+def test_A049_the_final_formatting_is_beyond_steps_and_budgets(tmp_path: Path) -> None:
+    """The review has succeeded; what it cost stops nothing any more."""
+    limits = Limits(max_steps=1, token_budget=100_000, max_blocked_calls=1, consecutive_limit=2)
+    script = [*READ(1), STOP, Reply(json.dumps(SUCCESS), Usage(1, 100_000, 0))]
+    with World(tmp_path, script, limits=limits) as world:
+        result = world.run(final_format="md")
+        assert (result.state, world.count("execute")) == ("Done", 2)
+
+
+@pytest.mark.parametrize("how", ["run", "run_workflow", "follow_up"])
+def test_A043_an_unknown_task_type_starts_nothing(tmp_path: Path, how: str) -> None:
+    """A misspelt one would be a type without rules, and allow every tool."""
+    policy = Policy(task_types={"lookup": ("notes.read",)})
+    with World(tmp_path, [*READ(1), STOP, SUCCESS], policy=policy) as world:
+        first = world.run(task_type="lookup")
+        begin: Any = getattr(world.engine, how)
+        arguments = (first.run_id, "again") if how == "follow_up" else ("Read",)
+        with pytest.raises(UsageError, match=r"'lookpu' is not in Policy\.task_types; there are: lookup"):
+            begin(*arguments, task_type="lookpu")
+        assert [row.run_id for row in world.journal.runs()] == [first.run_id]
+
+
+def test_A043_a_task_types_list_is_not_for_the_final_formatting(tmp_path: Path) -> None:
+    """The caller asked for it; lists of what a model may choose do not forbid what code was told to do."""
+    policy = Policy(allow=("notes.*",), task_types={"lookup": ("notes.read",)})
+    with World(tmp_path, ONE_STEP, policy=policy) as world:
+        assert len(world.run(final_format="txt", task_type="lookup").documents) == 2
+
+
+# -- A4: the implementation specification ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value", [{"method": 1, "name": "x"}, {"method": "x"}, {"method": "x", "name": None}, [], "x"]
+)
+def test_A050_a_selection_is_two_strings(value: Any) -> None:
+    """Anything else is a validation error."""
+    with pytest.raises(ValueError, match="validation error"):
+        ActionSelection.model_validate(value)
+    assert ActionSelection(method="web", name="scrape").tool == "web.scrape"
+
+
+@pytest.mark.parametrize("value", [{"parameters": []}, {"parameters": "x"}, {"parameters": None}, {}])
+def test_A051_parameters_are_an_object(value: Any) -> None:
+    """A list is a validation error."""
+    with pytest.raises(ValueError, match="validation error"):
+        ActionParameters.model_validate(value)
+
+
+def test_A052_A015_an_observation_round_trips_through_json() -> None:
+    """Wire names on both sides; what a tool does not know is absent, not null."""
+    data: dict[str, Any] = {
+        "success": True,
+        "resultLabel": "round1_task2_action3_results",
+        "documentsCount": 3,
+        "previews": [{"name": "a", "mime": "application/json", "snippet": "{}"}],
+        "notes": ["one"],
+    }
+    assert Observation.of(data).wire() == data
+    assert json.loads(Observation.of(data).wire_json()) == data
+    web = {"url": "https://example.org", "relevance_score": 0.5, "key_points": ["a"], "entities": ["b"]}
+    assert Observation.of(data | {"web": [web]}).wire() == data | {"web": [web]}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"documentsCount": -1}, {"success": "yes"}, {"notes": "one"}, {"previews": [{"name": "a"}]}],
+    ids=short,
+)
+def test_A052_an_observation_is_strict(wrong: dict[str, Any]) -> None:
+    """A count is not negative, a string is no boolean, a preview has all its keys."""
+    data: dict[str, Any] = {"success": True, "resultLabel": "x", "documentsCount": 0}
+    assert Observation.of(data).notes == ()
+    with pytest.raises(ValueError, match=r"Expected|missing required field"):
+        Observation.of(data | wrong)
+
+
+def test_A094_the_appendix_examples_parse() -> None:
+    """Document 002's four literals; notes default to none."""
+    selection = json.loads('{"action":{"method":"web","name":"scrape"}}')
+    assert ActionSelection.model_validate(selection["action"]).tool == "web.scrape"
+    parameters = json.loads('{"parameters":{"query":"...","maxResults":10,"language":"de"}}')
+    assert ActionParameters.model_validate(parameters).parameters["maxResults"] == 10
+    text = (
+        '{"success":true,"resultLabel":"round1_task1_action1_results","documentsCount":3,'
+        '"previews":[{"name":"...","mime":"application/json","snippet":"..."}]}'
+    )
+    assert Observation.read(text).notes == ()
+    refinement = Refinement.model_validate_json(
+        '{"decision":"continue","reason":"Need more sources on Q3 2024"}'
+    )
+    assert (refinement.decision, refinement.hint) == ("continue", None)
+
+
+def test_A056_no_batch_plan_is_asked_for_in_react_mode(tmp_path: Path) -> None:
+    """One selection an iteration; kinds of another mode never occur."""
+    with World(tmp_path, TWO_STEPS) as world:
+        world.run()
+        assert not {"plan", "task_plan"} & set(world.model.kinds)
+
+
+def test_A057_A059_A061_the_requests_of_an_iteration_in_their_order(tmp_path: Path) -> None:
+    """Selection, parameters, refinement, and once the review; the kind is in every row that asked."""
+    with World(tmp_path, TWO_STEPS) as world:
+        world.run()
+        one = ["selection", "parameters", "refinement"]
+        assert world.model.kinds == [*one, *one, "review"]
+        kinds = [row.request["kind"] for row in world.rows]
+        assert [kind for kind in kinds if kind not in ("none", "tool", "recall")] == world.model.kinds
+        assert kinds[2] == "tool"
+
+
+@pytest.mark.parametrize(
+    "bad", [SELECT("notes.shred"), SELECT("notes.read", actionObjective=""), "I would read."], ids=short
+)
+def test_A058_invalid_selection_is_asked_again_once(tmp_path: Path, bad: Any) -> None:
+    """bad, good runs good; bad, bad is Failed(selection_invalid) with two selection calls and no execution."""
+    with World(tmp_path / "good", [bad, *ONE_STEP]) as world:
+        assert world.run().state == "Done"
+        assert sections(world.model.of("selection")[1])["Your last reply could not be used"]
+    with World(tmp_path / "bad", [bad, bad, *ONE_STEP]) as world:
+        result = world.run()
+        assert (result.state, result.reason) == ("Failed", "selection_invalid")
+        assert world.model.kinds == ["selection", "selection"]
+        assert (world.count("execute"), result.steps) == (0, 0)
+
+
+def test_A059_parameters_are_asked_once_per_accepted_selection(tmp_path: Path) -> None:
+    """Not for one that was rejected."""
+    with World(tmp_path, [SELECT("notes.shred"), *TWO_STEPS]) as world:
+        world.run()
+        assert world.model.kinds.count("parameters") == 2
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"page": "one"}, {"page": True}, {"page": None}, {"page": [1], "pages": 2}], ids=short
+)
+def test_A060_invalid_parameters_never_reach_the_handler(tmp_path: Path, values: dict[str, Any]) -> None:
+    """Asked again once, then the call is refused and observed."""
+    called: list[Any] = []
+
+    @tool("notes.read", effect="read")
+    def watch(page: int) -> str:
+        """Read."""
+        called.append(page)
+        return "x"
+
+    script = [SELECT(parametersSchema=None), PARAMETERS(**values), PARAMETERS(**values), STOP, SUCCESS]
+    with World(tmp_path, script, [watch]) as world:
+        world.run()
+        assert called == []
+        assert world.triggers[1:3] == ["respecify", "refuse"]
+
+
+def test_A061_the_refinement_sees_the_observation(tmp_path: Path) -> None:
+    """As one JSON object, behind the action that was done with its arguments."""
+    with World(tmp_path, ONE_STEP) as world:
+        world.run()
+        (call,) = world.model.of("refinement")
+        assert [message.role for message in call.messages] == ["system", "user", "assistant", "user"]
+        assert json.loads(call.messages[2].text) == {"action": "notes.read", "parameters": {"page": 1}}
+        lead, _, observed = call.messages[3].text.partition(": ")
+        assert lead == "Result of notes.read"
+        assert json.loads(observed)["resultLabel"] == "round1_task1_action1_page"
+
+
+def test_a_refinement_template_can_tell_the_observation_itself(tmp_path: Path) -> None:
+    """Then no conversation follows it."""
+    template = "{{KEY:LAST_ACTION}}\n\n{{KEY:EARLIER_STEPS}}\n\n{{KEY:OBSERVATION}}\n\n{{KEY:STEPS}}"
+    with World(tmp_path, TWO_STEPS, prompts={"refinement": template}) as world:
+        world.run()
+        (message,) = world.model.of("refinement")[1].messages
+        action, step, observed, steps = message.text.split("\n\n")
+        assert action == 'notes.read: use notes.read\nArguments: {"page":2}'
+        assert step.startswith("- Step 1: notes.read [ok]")
+        assert json.loads(observed)["resultLabel"] == "round1_task1_action2_page"
+        assert steps == "2 of at most 5"
+
+
+def test_A062_messages_at_iteration_granularity(tmp_path: Path) -> None:
+    """Two iterations: one start, two steps, one complete, in this order; both labels can be resolved."""
+    events: list[Event] = []
+    with World(tmp_path, TWO_STEPS, hooks=[events.append]) as world:
+        result = world.run()
+        told = [event for event in events if not isinstance(event, TransitionTaken)]
+        assert [event.kind for event in told] == ["start", "step", "step", "complete"]
+        started, *done, ended = told
+        assert isinstance(started, RunStarted) and isinstance(ended, RunEnded)
+        labels = [event.label for event in done if isinstance(event, StepCompleted)]
+        assert labels == [document.label for document in result.documents]
+        assert all(document.read() for document in result.documents)
+        assert ended.result == result
+
+
+@pytest.mark.parametrize(
+    ("refinement", "criteria", "limits", "goes_on"),
+    [
+        (CONTINUE, [], {}, True),
+        (CONTINUE, ["c"], {}, True),
+        (STOP, [], {}, False),
+        (REFINE("continue", criteria=[MET("c")]), ["c"], {}, False),
+        (REFINE("continue", criteria=[MET("c")]), ["c", "d"], {}, True),
+        (CONTINUE, [], {"max_steps": 1}, False),
+        (CONTINUE, [], {"token_budget": 10}, False),
+        (CONTINUE | {"score": 0.1}, [], {"no_improvement_limit": 1}, True),
+        ("?", [], {"review_retries": 0}, False),
+    ],
+    ids=[
+        "go on",
+        "criteria open",
+        "stop",
+        "criteria met",
+        "one open",
+        "steps",
+        "budget",
+        "a score",
+        "unreadable",
+    ],
+)
+def test_A065_should_continue(
+    tmp_path: Path, refinement: Any, criteria: list[str], limits: dict[str, Any], goes_on: bool
+) -> None:
+    """Stop decision, all criteria, max steps, budget, a reply that cannot be read: no; everything else: yes."""
+    with World(tmp_path, [*READ(1), refinement], limits=Limits(**limits)) as world:
+        world.run("Read", criteria)
+        assert ("proceed" in world.triggers) is goes_on
+        for row in world.rows:
+            if "should_continue" in row.guards:
+                assert row.guards["should_continue"] is (row.trigger == "proceed")
+
+
+def test_A066_the_selection_prompt_asks_for_no_parameters(tmp_path: Path) -> None:
+    """One selection only; parameters are named to be forbidden."""
+    with World(tmp_path, ONE_STEP) as world:
+        world.run()
+        text = text_of(world.model.of("selection")[0])
+        assert "Never write `parameters`." in text
+        assert '"parameters":' not in text
+
+
+def test_A068_a_hint_is_advice_for_the_next_selection(tmp_path: Path) -> None:
+    """It is in the next selection prompt, only there, and an action named in it is not executed (D5)."""
+    script = [
+        *READ(1),
+        REFINE("continue", hint="use notes.send now"),
+        *READ(2),
+        REFINE("continue"),
+        *READ(3),
+        STOP,
+        SUCCESS,
+    ]
+    with World(tmp_path, script) as world:
+        result = world.run()
+        first, second, third = world.model.of("selection")
+        assert "Hint for the next step" not in sections(first) and "Hint for the next step" not in sections(
+            third
+        )
+        assert sections(second)["Hint for the next step"] == "use notes.send now"
+        assert {document.label for document in result.documents} == {
+            f"round1_task1_action{n}_page" for n in (1, 2, 3)
+        }
+
+
+@pytest.mark.parametrize(
+    "bad", [REFINE("maybe"), {"decision": "continue"}, REFINE("continue", reason=""), "go on"], ids=short
+)
+def test_A068_another_decision_is_asked_again_once_then_stops_safely(tmp_path: Path, bad: Any) -> None:
+    """After the one retry the run stops as if the model had, and the completion review decides."""
+    with World(tmp_path / "good", [*READ(1), bad, CONTINUE, *READ(2), STOP, SUCCESS]) as world:
+        assert world.run().steps == 2
+        assert feedback(world.model.of("refinement")[1])
+    with World(tmp_path / "bad", [*READ(1), bad, bad, SUCCESS]) as world:
+        result = world.run()
+        assert (result.state, result.reason, result.steps) == ("Done", "model_stop", 1)
+        assert world.model.kinds.count("refinement") == 2
+
+
+def test_A073_the_completion_review_is_asked_once_per_end(tmp_path: Path) -> None:
+    """Not while the run goes on; a review that could not be read is Failed(review_failed) after its one retry."""
+    with World(tmp_path / "good", TWO_STEPS) as world:
+        world.run()
+        assert world.model.kinds.count("review") == 1
+        assert world.count("conclude") == 1
+    with World(tmp_path / "bad", [*READ(1), STOP, "done!", "really"]) as world:
+        result = world.run()
+        assert (result.state, result.reason) == ("Failed", "review_failed")
+
+
+def test_A077_every_missing_parameter_is_listed_and_optional_ones_are_filled(tmp_path: Path) -> None:
+    """Rejected with all names at once; defaults of optional ones come from code."""
+
+    @tool("notes.write", effect="read")
+    def write(title: str, body: str, tone: str = "plain") -> str:
+        """Write."""
+        return f"{title}/{body}/{tone}"
+
+    script = [
+        SELECT("notes.write", parametersSchema=None),
+        PARAMETERS(),
+        PARAMETERS(title="a", body="b"),
+        STOP,
+        SUCCESS,
+    ]
+    with World(tmp_path, script, [write]) as world:
+        result = world.run()
+        feedback = sections(world.model.of("parameters")[1])["Your last reply could not be used"]
+        assert "title" in feedback and "body" in feedback and "tone" not in feedback
+        assert result.documents[0].read() == "a/b/plain"
+
+
+def test_A077_a_required_parameter_is_rejected_even_with_a_default(tmp_path: Path) -> None:
+    """A schema that requires what it has a default for: the model has to say it."""
+    schema = {
+        "type": "object",
+        "properties": {"page": {"type": "integer", "default": 7}},
+        "required": ["page"],
+    }
+    pages: list[int] = []
+    strict = Tool(name="notes.read", parameters=schema, run=lambda page: pages.append(page), effect="read")
+    script = [SELECT(parametersSchema=None), PARAMETERS(), PARAMETERS(page=1), STOP, SUCCESS]
+    with World(tmp_path, script, [strict]) as world:
+        world.run()
+        assert (world.count("respecify"), pages) == (1, [1])
+
+
+def test_A080_tokens_and_time_stand_in_the_row_of_every_request(tmp_path: Path) -> None:
+    """Cumulative in columns, this request's own in the outcome."""
+    with World(tmp_path, TWO_STEPS) as world:
+        world.run()
+        tokens = time_us = 0
+        for row in world.rows:
+            tokens += row.outcome.get("tokens_in", 0) + row.outcome.get("tokens_out", 0)
+            assert row.tokens_in + row.tokens_out == tokens
+            assert row.time_us > time_us
+            time_us = row.time_us
+            if row.request["kind"] in ("selection", "parameters", "refinement", "review"):
+                assert row.outcome["tokens_in"] > 0 < row.outcome["tokens_out"]
+
+
+def test_A082_events_tell_step_and_reason(tmp_path: Path) -> None:
+    """Step n of max, and why: of the choice, of the decision, of the end."""
+    events: list[Event] = []
+    with World(tmp_path, TWO_STEPS, hooks=[events.append]) as world:
+        world.run()
+        taken = [event for event in events if isinstance(event, TransitionTaken)]
+        assert [event.trigger for event in taken] == world.triggers
+        assert {(event.step, event.max_steps) for event in taken} == {(1, 5), (2, 5)}
+        details = {event.trigger: event.detail for event in taken}
+        assert details["proceed"] == "the script says continue"
+        assert details["conclude"] == "the script says stop"
+        assert "use notes.read" in details["select"]
+        assert all(event.detail for event in taken)
+        assert taken[-1].tokens == world.rows[-1].tokens_in + world.rows[-1].tokens_out
+
+
+def test_A089_a_research_task_end_to_end(tmp_path: Path) -> None:
+    """Two sources are read, a text is written from both, the report is made: iterations, labels, final output."""
+    process = SELECT(
+        "ai.process",
+        {"aiPrompt": "string"},
+        requiredInputDocuments=["docList:round1_task1_action1_page", "docItem:round1_task1_action2_page#0"],
+    )
+    script = [
+        *[*READ(1), CONTINUE],
+        *[*READ(2), CONTINUE],
+        *[process, PARAMETERS(aiPrompt="compare"), "Page 1 says 10 days, page 2 says 20."],
+        REFINE("stop", criteria=[MET("names the day"), MET("names the place")]),
+        REVIEW("success", answer="10 or 20 days."),
+    ]
+    with World(tmp_path, script, builtins=True) as world:
+        result = world.run("How long does delivery take?", CRITERIA, final_format="md")
+        assert (result.state, result.reason, result.steps) == ("Done", "criteria_met", 3)
+        assert [document.label for document in result.documents] == [
+            "round1_task1_action1_page",
+            "round1_task1_action2_page",
+            "round1_task1_action3_text",
+            "round1_task1_action4_final_format",
+        ]
+        asked = user_text(world.model.of("text")[0])
+        assert "Page 1: the supplier" in asked and "Page 2: the supplier" in asked
+        assert result.answer == "10 or 20 days."
+        assert str(result.documents[-1].read()).startswith("# How long does delivery take?\n")
+        world.model.assert_all_used()
+        assert world.journal.verify() == [] and replay(world.journal, world.run_id).identical
+
+
+UNSAFE = {
+    "a file URL": "file:///etc/passwd",
+    "a script": "javascript:alert(1)",
+    "a private host": "http://192.168.1.1/admin",
+    "the metadata service": "http://169.254.169.254/latest/meta-data/",
+    "a climbing path": "../../etc/passwd",
+}
+
+
+@pytest.mark.parametrize("case", UNSAFE)
+def test_A092_unsafe_values_are_refused_with_a_reason(tmp_path: Path, case: str) -> None:
+    """Asked again once, then refused; the handler never sees them and the observation says why."""
+    seen: list[Any] = []
+
+    @tool("notes.fetch", effect="read")
+    def fetch(path: str) -> str:
+        """Fetch."""
+        seen.append(path)
+        return "x"
+
+    bad = PARAMETERS(path=UNSAFE[case])
+    with World(
+        tmp_path, [SELECT("notes.fetch", {"path": "string"}), bad, bad, STOP, SUCCESS], [fetch]
+    ) as world:
+        world.run()
+        assert seen == []
+        note = observation(world.model.of("refinement")[0])["notes"][0]
+        assert note.startswith("unsafe_parameters: argument path: ")
+
+
+# -- A5: two-stage prompting -------------------------------------------------------------------------------------
+
+FULL = {
+    "action": "notes.join",
+    "actionObjective": "join what was read",
+    "learnings": ["page 1 is short", "page 2 is long"],
+    "requiredInputDocuments": ["docList:round1_task1_action1_page"],
+    "requiredConnection": "mail",
+    "parametersContext": "Join with a semicolon.",
+    "parametersSchema": {
+        "fields": [{"name": "glue", "type": "string", "required": True, "description": "between the parts"}]
+    },
+}
+
+
+def joining(got: list[dict[str, Any]]) -> Tool:
+    """Return a tool that takes documents, a connection and one business parameter."""
+
+    @tool("notes.join", effect="read", label="joined")
+    def join(
+        context: ToolContext, documentList: list[str], glue: str, connectionReference: str | None = None
+    ) -> str:
+        """Join."""
+        documents = [document.data for document in context.documents(documentList)]
+        got.append(
+            {
+                "documentList": documentList,
+                "glue": glue,
+                "connectionReference": connectionReference,
+                "connection": context.connection,
+                "documents": documents,
+            }
+        )
+        return glue.join(map(str, documents))
+
+    return join
+
+
+def joined(tmp_path: Path, got: list[dict[str, Any]], values: Any = None, **changes: Any) -> World:
+    """Return a world that reads page 1, joins (with *values* as Stage 2's reply), and stops."""
+    values = PARAMETERS(glue="; ") if values is None else values
+    script = [*READ(1), CONTINUE, FULL | changes, values, STOP, SUCCESS]
+    return World(tmp_path, script, [read, joining(got)])
+
+
+def test_A095_A126_stage_1_declares_objective_learnings_documents_and_connection(tmp_path: Path) -> None:
+    """All of it reaches the next step, the handler and later history; no parameters among it."""
+    got: list[dict[str, Any]] = []
+    with joined(tmp_path, got) as world:
+        assert world.run(connections={"mail": "the mailbox"}).state == "Done"
+        assert got == [
+            {
+                "documentList": ["docList:round1_task1_action1_page"],
+                "glue": "; ",
+                "connectionReference": "mail",
+                "connection": "the mailbox",
+                "documents": ["Page 1: the supplier delivers within 10 days of the order."],
+            }
+        ]
+        history = sections(world.model.of("review")[0])["Results, newest first"]
+        assert "notes.join [ok] join what was read" in history
+        assert "Learnings: page 1 is short; page 2 is long" in history
+
+
+@pytest.mark.parametrize("value", [{}, None, {"page": 1}, "x"], ids=short)
+def test_A096_A128_a_parameters_key_in_stage_1_is_rejected(tmp_path: Path, value: Any) -> None:
+    """Even empty or null; it uses the one retry (D11)."""
+    with World(tmp_path, [SELECT(parameters=value), *ONE_STEP]) as world:
+        assert world.run().state == "Done"
+        assert world.rows[0].trigger == "reselect"
+        assert world.rows[0].outcome["invalid"] == "has_parameters"
+
+
+def test_A097_A112_A120_A121_A127_stage_2_sees_four_sections_and_nothing_else(tmp_path: Path) -> None:
+    """Objective, action, context, the tool's parameters; the same in a run that has no documents, history or criteria."""
+    prompts = []
+    full: dict[str, Any] = {"success_criteria": CRITERIA, "context": "c", "connections": {"mail": 1}}
+    histories: list[tuple[list[Any], dict[str, Any]]] = [([], {}), ([*READ(1), CONTINUE], full)]
+    for number, (first, options) in enumerate(histories):
+        chosen = SELECT(parametersContext="Read page 7, as the objective says.", learnings=["short"])
+        script = [*first, chosen, PARAMETERS(page=7), STOP, SUCCESS]
+        with World(tmp_path / str(number), script) as world:
+            world.run(documents=[("a.txt", "secret body")] if first else [], **options)
+            prompts.append(text_of(world.model.of("parameters")[-1]))
+            found = sections(world.model.of("parameters")[-1])
+    assert prompts[0] == prompts[1]
+    assert list(found) == [
+        *("Action objective", "Selected action", "Parameters context", "Parameters schema", "Reply")
+    ]
+    assert found["Action objective"] == "The user asked: Read the notes\nuse notes.read"
+    assert found["Parameters context"] == "Read page 7, as the objective says."
+    assert found["Parameters schema"] == "- page (integer; required): page"
+    assert found["Reply"] == '{"schema": "parameters_v1", "parameters": {"NAME": "value"}}'
+    for word in (
+        "History",
+        "Documents",
+        "Connections",
+        "Learnings",
+        "Improvements",
+        "Success criteria",
+        "{{",
+    ):
+        assert word not in prompts[0]
+
+
+@pytest.mark.parametrize("action", ["notes.read", "notes.fail"])
+def test_A099_A125_A128_every_action_leaves_a_summary(tmp_path: Path, action: str) -> None:
+    """Success or failure; it is in later history."""
+    events: list[Event] = []
+    script = [SELECT(action), PARAMETERS(page=1), CONTINUE, *READ(2), STOP, SUCCESS]
+    with World(tmp_path, script, hooks=[events.append]) as world:
+        world.run()
+        summaries = [event.summary for event in events if isinstance(event, StepCompleted)]
+        assert all(summaries) and len(summaries) == 2
+        assert f"Summary: {summaries[0]}" in sections(world.model.of("selection")[1])["History, newest first"]
+
+
+def test_A125_observation_and_notes_each_give_a_summary(tmp_path: Path) -> None:
+    """From what the documents say, else from the first note, else from the error."""
+    values: list[Any] = [
+        "Delivery takes\n\n10 days.",
+        None,
+        b"\0\1",
+        [Document("a", "x"), Document("b", "y")],
+        {},
+    ]
+    expected = [
+        "1 document: Delivery takes 10 days.",
+        "no documents: the tool returned nothing",
+        "1 document: result.bin: application/octet-stream, 2 bytes, not text",
+        "2 documents: x",
+        "1 document: {}",
+    ]
+    for number, (value, summary) in enumerate(zip(values, expected, strict=True)):
+        events: list[Event] = []
+        with World(tmp_path / str(number), ONE_STEP, [returning(value)], hooks=[events.append]) as world:
+            world.run()
+            assert [event.summary for event in events if isinstance(event, StepCompleted)] == [summary]
+
+
+def test_A100_stage_1_gets_prompt_methods_documents_and_history(tmp_path: Path) -> None:
+    """Four sections, the index of documents growing with what was produced."""
+    with World(tmp_path, TWO_STEPS) as world:
+        world.run("Read both", documents=[("a.txt", "A"), ("b.txt", "B")])
+        call = world.model.of("selection")[1]
+        found = sections(call)
+        assert found["Objective"] == "Read both" and "## Actions" in text_of(call)
+        assert "docList:round1_task1_action0_input (2)" in found["Documents"]
+        assert "docList:round1_task1_action1_page (1 from notes.read)" in found["Documents"]
+        assert found["History, newest first"].startswith("- Step 1: notes.read [ok]")
+
+
+def test_A101_A128_history_is_newest_first(tmp_path: Path) -> None:
+    """The latest action is on top."""
+    with World(tmp_path, [*READ(1), CONTINUE, *READ(2), CONTINUE, *READ(3), STOP, SUCCESS]) as world:
+        world.run()
+        history = sections(world.model.of("review")[0])["Results, newest first"]
+        steps = [line.split(":")[0] for line in history.splitlines() if line.startswith("- Step")]
+        assert steps == ["- Step 3", "- Step 2", "- Step 1"]
+
+
+def test_A102_history_shows_what_there_is_and_no_empty_headings(tmp_path: Path) -> None:
+    """References, arguments, notes, summary, learnings; a message without them has no line for them."""
+    noted = returning(ToolOutput([Document("a.txt", "text")], notes=["one fact"]))
+    nothing = Tool(name="notes.none", run=lambda: None, effect="read")
+    script = [
+        SELECT(learnings=["it is short"]),
+        PARAMETERS(page=1),
+        CONTINUE,
+        SELECT("notes.none", {}),
+        STOP,
+        SUCCESS,
+    ]
+    with World(tmp_path, script, [noted, nothing]) as world:
+        world.run()
+        second, first = sections(world.model.of("review")[0])["Results, newest first"].split("- Step 1")
+        assert first.splitlines() == [
+            ": notes.read [ok] use notes.read",
+            "  Documents: docList:round1_task1_action1_page (1)",
+            "    docItem:round1_task1_action1_page#0 a.txt",
+            '  Arguments: {"page":1}',
+            "  Summary: 1 document: text",
+            "  Notes: one fact",
+            "  Learnings: it is short",
+        ]
+        assert second.splitlines() == [
+            "- Step 2: notes.none [ok] use notes.none",
+            "  Summary: no documents: the tool returned nothing",
+            "  Notes: the tool returned nothing",
+        ]
+
+
+STAGE_1_FAULTS: dict[str, tuple[Any, str]] = {
+    "A103 a number": (SELECT() | {"action": 7}, "action_name"),
+    "A103 a name without method": (SELECT("read"), "action_name"),
+    "A103 a boolean": (SELECT() | {"action": True}, "action_name"),
+    "A104 no objective": ({"action": "notes.read"}, "objective"),
+    "A104 an empty objective": (SELECT(actionObjective=""), "objective"),
+    "A104 a number as objective": (SELECT(actionObjective=3), "objective"),
+    "A105 learnings that are no list": (SELECT(learnings="short"), "wrong_type"),
+    "A105 learnings that are no texts": (SELECT(learnings=[1]), "wrong_type"),
+    "A107 a number as connection": (SELECT(requiredConnection=1), "wrong_type"),
+    "A109 another type": (
+        SELECT(parametersSchema={"fields": [{"name": "d", "type": "date"}]}),
+        "schema_fields",
+    ),
+    "A109 fields that are no list": (SELECT(parametersSchema={"fields": {}}), "schema_fields"),
+    "A109 a field without name": (SELECT(parametersSchema={"fields": [{"type": "string"}]}), "schema_fields"),
+    "A109 no schema object": (SELECT(parametersSchema=[]), "schema_fields"),
+    **{
+        f"A110 {name}": (
+            SELECT(parametersSchema={"fields": [{"name": name, "type": "string"}]}),
+            "forbidden_field",
+        )
+        for name in (
+            "documentList",
+            "connectionReference",
+            "history",
+            "documents",
+            "connections",
+            "DOCUMENTLIST",
+        )
+    },
+    "A112 a context that is no text": (SELECT(parametersContext=["x"]), "wrong_type"),
+}
+
+
+WRONG_REFERENCES: dict[str, tuple[dict[str, Any], str, str | None]] = {
+    "A106 a reference without prefix": (
+        {"requiredInputDocuments": ["round1_task1_action0_input"]},
+        "reference",
+        "docList:round1_task1_action0_input",
+    ),
+    "A106 an unknown label": ({"requiredInputDocuments": ["docList:nowhere"]}, "reference", None),
+    "A106 an item that is not there": (
+        {"requiredInputDocuments": ["docItem:round1_task1_action0_input#2"]},
+        "reference",
+        None,
+    ),
+    "A106 an item without number": (
+        {"requiredInputDocuments": ["docItem:round1_task1_action0_input"]},
+        "reference",
+        "docList:round1_task1_action0_input",
+    ),
+    "A106 a list with number": (
+        {"requiredInputDocuments": ["docList:round1_task1_action0_input#0"]},
+        "reference",
+        "docItem:round1_task1_action0_input#0",
+    ),
+    "A107 an unknown connection": ({"requiredConnection": "fax"}, "connection", None),
+}
+"""What Stage 1 says of inputs, the code with which the strict profile refuses it, and what else it is taken to mean."""
+
+
+@pytest.mark.parametrize("case", STAGE_1_FAULTS)
+def test_A103_A104_A105_A107_A109_A110_stage_1_is_validated(tmp_path: Path, case: str) -> None:
+    """Each fault is rejected, named in the row and to the model, and uses the one retry."""
+    reply, code = STAGE_1_FAULTS[case]
+    with World(tmp_path, [reply, *ONE_STEP]) as world:
+        result = world.run(documents=[("a.txt", "A")], connections={"mail": None})
+        assert result.state == "Done"
+        assert (world.rows[0].trigger, world.rows[0].outcome["invalid"]) == ("reselect", code)
+        assert sections(world.model.of("selection")[1])["Your last reply could not be used"]
+
+
+@pytest.mark.parametrize("case", WRONG_REFERENCES)
+def test_A106_A107_the_strict_profile_refuses_what_names_nothing(tmp_path: Path, case: str) -> None:
+    """As it stands, also where what was meant could be guessed; the model is told which reference."""
+    keys, code, _ = WRONG_REFERENCES[case]
+    with World(tmp_path, [SELECT(**keys), *ONE_STEP]) as world:
+        result = world.run(
+            documents=[("a.txt", "A"), ("b.txt", "B")], connections={"mail": None}, profile="strict"
+        )
+        assert result.state == "Done"
+        assert (world.rows[0].trigger, world.rows[0].outcome["invalid"]) == ("reselect", code)
+        told = sections(world.model.of("selection")[1])["Your last reply could not be used"]
+        assert all(reference in told for reference in keys.get("requiredInputDocuments", ["fax"]))
+
+
+@pytest.mark.parametrize("case", WRONG_REFERENCES)
+def test_A106_A107_as_amended_what_names_nothing_is_left_out(tmp_path: Path, case: str) -> None:
+    """The right prefix is put before a label that exists; the rest is dropped, and the row counts it."""
+    keys, _, meant = WRONG_REFERENCES[case]
+    got: list[dict[str, Any]] = []
+    good = "docList:round1_task1_action0_input"
+    named = {"requiredInputDocuments": [good, *keys.get("requiredInputDocuments", [])]}
+    chosen = FULL | {"requiredConnection": None} | keys | named
+    with World(tmp_path, [chosen, PARAMETERS(glue=";"), STOP, SUCCESS], [joining(got)]) as world:
+        result = world.run(documents=[("a.txt", "A"), ("b.txt", "B")], connections={"mail": None})
+        assert result.state == "Done"
+        expected = dict.fromkeys([good, *([meant] if meant else [])])
+        assert (got[0]["documentList"], got[0]["connectionReference"]) == (list(expected), None)
+        assert world.rows[0].trigger == "select"
+        assert world.rows[0].outcome.get("dropped", 0) == (0 if meant else 1)
+
+
+@pytest.mark.parametrize("kind", ["string", "number", "boolean", "enum", "object", "array"])
+def test_A109_the_field_types_of_the_document_are_accepted(tmp_path: Path, kind: str) -> None:
+    """003's five, and arrays and enum values as an extension (D9); only their descriptions are of use, as hints."""
+    fields = [{"name": "page", "type": kind, "required": True, "description": "d", "values": ["a", 1]}]
+    chosen = SELECT(parametersSchema={"fields": fields})
+    with World(tmp_path, [chosen, PARAMETERS(page=1), STOP, SUCCESS]) as world:
+        world.run()
+        assert (
+            sections(world.model.of("parameters")[0])["Parameters schema"] == "- page (integer; required): d"
+        )
+
+
+def test_A107_null_and_a_known_label_are_accepted(tmp_path: Path) -> None:
+    """The handler gets the value behind the label, the journal only the label."""
+    got: list[dict[str, Any]] = []
+    with joined(tmp_path, got, requiredConnection=None) as world:
+        world.run(connections={"mail": "secret token"})
+        assert (got[0]["connectionReference"], got[0]["connection"]) == (None, None)
+    assert b"secret token" not in world.path.read_bytes()
+
+
+def test_A108_a_context_that_is_too_long_is_cut_and_marked(tmp_path: Path) -> None:
+    """Stage 2 sees the beginning, and that something was cut."""
+    chosen = SELECT(parametersContext="c" * 5000)
+    with World(
+        tmp_path, [chosen, PARAMETERS(page=1), STOP, SUCCESS], limits=Limits(context_chars=100)
+    ) as world:
+        world.run()
+        assert sections(world.model.of("parameters")[0])["Parameters context"] == "c" * 99 + "…"
+
+
+def test_A111_A118_references_come_from_stage_1_only(tmp_path: Path) -> None:
+    """What Stage 2 says of documents and connections is dropped, journaled, and never executed."""
+    got: list[dict[str, Any]] = []
+    values = PARAMETERS(glue="; ", documentList=["docList:other"], Documents=1, connectionReference="fax")
+    with joined(tmp_path, got, values=values) as world:
+        assert world.run(connections={"mail": 1}).state == "Done"
+        assert got[0]["documentList"] == ["docList:round1_task1_action1_page"]
+        assert got[0]["connectionReference"] == "mail"
+        row = [row for row in world.rows if row.trigger == "specify"][1]
+        assert row.outcome["dropped"] == 3
+
+
+def test_A113_A115_the_template_asks_for_the_whole_object_without_parameters(tmp_path: Path) -> None:
+    """Every key of document 003 that the run has a use for, and a schema of parameters only in the strict profile."""
+    for profile in ("lenient", "strict"):
+        with World(tmp_path / profile, TWO_STEPS) as world:
+            world.run(connections={"mail": 1}, profile=profile)
+            first, later = (sections(call)["Reply"] for call in world.model.of("selection"))
+            assert {key for key in FULL if f'"{key}"' not in later} == (
+                set() if profile == "strict" else {"parametersSchema"}
+            )
+            assert '"learnings"' not in first and '"requiredInputDocuments"' not in first
+            assert "Never write `parameters`." in text_of(world.model.of("selection")[0])
+
+
+def test_A114_A124_index_labels_are_those_that_resolve(tmp_path: Path) -> None:
+    """Every reference that a prompt shows can be used in the next selection."""
+    got: list[dict[str, Any]] = []
+    with World(tmp_path, TWO_STEPS) as world:
+        world.run(documents=[("a.txt", "A"), ("b.txt", "B")])
+        shown = text_of(world.model.of("selection")[1])
+    words = shown.replace("(", " ").split()
+    references = {word for word in words if word.startswith(("docList:round", "docItem:round"))}
+    assert len(references) == 5
+    for number, reference in enumerate(sorted(references)):
+        chosen = FULL | {"requiredInputDocuments": [reference], "requiredConnection": None}
+        script = [*READ(1), CONTINUE, chosen, PARAMETERS(glue=";"), STOP, SUCCESS]
+        with World(tmp_path / str(number), script, [read, joining(got)]) as world:
+            assert world.run(documents=[("a.txt", "A"), ("b.txt", "B")]).state == "Done"
+            assert got[-1]["documents"]
+
+
+def test_A116_an_unknown_key_survives_in_the_journal(tmp_path: Path) -> None:
+    """It is carried, not understood, and no failure."""
+    with World(tmp_path, [SELECT(userMessage="I read page 1 now"), *ONE_STEP[1:]]) as world:
+        assert world.run().state == "Done"
+        reply = world.journal.payload(world.rows[0].run, world.rows[0].outcome["reply"]["n"]).body
+        assert json.loads(str(reply))["userMessage"] == "I read page 1 now"
+
+
+STAGE_2_FAULTS: dict[str, tuple[Any, str]] = {
+    "A117 another schema": ({"schema": "parameters_v2", "parameters": {"page": 1}}, "schema_name"),
+    "A117 a number as schema": ({"schema": 1, "parameters": {"page": 1}}, "wrong_type"),
+    "A051 a list": ({"parameters": [1]}, "wrong_type"),
+    "A007 no wrapper": ({"page": 1}, "no_wrapper"),
+    "prose": ("page one", "no_json"),
+}
+
+
+@pytest.mark.parametrize("case", STAGE_2_FAULTS)
+def test_A117_stage_2_is_validated(tmp_path: Path, case: str) -> None:
+    """Each fault is asked again once and named."""
+    reply, code = STAGE_2_FAULTS[case]
+    with World(tmp_path, [SELECT(), reply, PARAMETERS(page=1), STOP, SUCCESS]) as world:
+        assert world.run().state == "Done"
+        assert (world.rows[1].trigger, world.rows[1].outcome["invalid"]) == ("respecify", code)
+
+
+def test_A119_an_extra_name_is_dropped_and_a_missing_one_is_asked_again(tmp_path: Path) -> None:
+    """As amended: what can be known without asking is; the strict profile asks for both."""
+    extra = PARAMETERS(page=1, mode="x")
+    with World(tmp_path / "extra", [SELECT(), extra, STOP, SUCCESS]) as world:
+        assert world.run().state == "Done"
+        assert (world.rows[1].trigger, world.rows[1].outcome["dropped"]) == ("specify", 1)
+    with World(tmp_path / "strict", [SELECT(), extra, *ONE_STEP[1:]]) as world:
+        assert world.run(profile="strict").state == "Done"
+        assert (world.rows[1].trigger, world.rows[1].outcome["invalid"]) == ("respecify", "unknown_parameter")
+    for profile in ("lenient", "strict"):
+        script = [SELECT(), PARAMETERS(), *ONE_STEP[1:]]
+        with World(tmp_path / f"missing {profile}", script) as world:
+            assert world.run(profile=profile).state == "Done"
+            assert world.rows[1].trigger == "respecify"
+            told = sections(world.model.of("parameters")[1])["Your last reply could not be used"]
+            assert "page is required but missing" in told
+
+
+def test_A117_a_missing_schema_name_is_tolerated(tmp_path: Path) -> None:
+    """Lenient packaging is the default."""
+    with World(tmp_path, [SELECT(), {"parameters": {"page": 1}}, STOP, SUCCESS]) as world:
+        assert world.run().state == "Done"
+        assert world.count("respecify") == 0
+
+
+def test_A122_after_a_bare_choice_stage_2_gets_the_fuller_prompt(tmp_path: Path) -> None:
+    """Objective, criteria, language, documents, the tool's own parameters and history; not after one with a purpose."""
+    got: list[dict[str, Any]] = []
+    with joined(tmp_path / "told", got, parametersSchema=None) as world:
+        world.run("Join them", CRITERIA, connections={"mail": 1}, language="de")
+        assert "Objective" not in sections(world.model.of("parameters")[1])
+    bare = {"action": {"method": "notes", "name": "join"}, "actionObjective": None, "parametersSchema": None}
+    with joined(tmp_path / "bare", got, **bare) as world:
+        world.run("Join them", CRITERIA, connections={"mail": 1}, language="de")
+        found = sections(world.model.of("parameters")[1])
+        assert list(found) == [
+            *("Objective", "Success criteria", "Language", "Selected action", "Input documents"),
+            *("Parameters context", "Parameters schema", "History, newest first", "Reply"),
+        ]
+        assert found["Input documents"] == "- docList:round1_task1_action1_page"
+        assert "- glue (text; required)" in found["Parameters schema"]
+        assert "documentList" not in found["Parameters schema"], (
+            "Stage 2 must not be shown what it may not set"
+        )
+
+
+def test_A123_A128_smuggled_values_do_not_replace_stage_2(tmp_path: Path) -> None:
+    """Whatever Stage 1 hides in other keys, Stage 2 is asked, once, and its values count."""
+    seen: list[int] = []
+
+    @tool("notes.read", effect="read")
+    def watch(page: int) -> str:
+        """Read."""
+        seen.append(page)
+        return "x"
+
+    smuggled = SELECT(
+        arguments={"page": 9}, values={"page": 9}, origin="format", params={"page": 9}, tool="notes.x"
+    )
+    with World(tmp_path, [smuggled, PARAMETERS(page=1), STOP, SUCCESS], [watch]) as world:
+        world.run()
+        assert seen == [1]
+        assert world.model.kinds.count("parameters") == 1
+
+
+def test_D10_an_action_without_parameters_has_no_stage_2(tmp_path: Path) -> None:
+    """As amended: the tool's schema says whether there is anything to ask for, whatever Stage 1 says of fields."""
+    nothing = Tool(name="notes.none", run=lambda: "done", effect="read")
+    hints: dict[str, Any] = {"an empty list": {"fields": []}, "no schema": None, "a field": KEEP_FIELD}
+    for name, fields in hints.items():
+        chosen = SELECT("notes.none", parametersSchema=fields)
+        with World(tmp_path / name, [chosen, STOP, SUCCESS], [nothing]) as world:
+            assert world.run().state == "Done"
+            assert "parameters" not in world.model.kinds
+            assert (world.rows[1].trigger, world.rows[1].request) == ("specify", {"kind": "none"})
+    with World(tmp_path / "page", [SELECT("notes.read", {}), *ONE_STEP[1:]]) as world:
+        assert world.run().state == "Done"
+        assert world.model.kinds.count("parameters") == 1, "an empty list does not settle a parameter"
+    named = {"properties": {"page": {"type": "integer"}}, "required": ["page"]}
+    others: dict[str, Any] = {"choice": {"anyOf": [named]}, "pattern": {"patternProperties": {"^p": {}}}}
+    for name, schema in others.items():
+        got: list[Any] = []
+        take = Tool(
+            name="notes.take", parameters=schema, run=lambda got=got, **keys: got.append(keys), effect="read"
+        )
+        with World(tmp_path / name, [SELECT("notes.take", {}), *ONE_STEP[1:]], [take]) as world:
+            assert world.run().state == "Done"
+        assert got == [{"page": 1}], "parameters that only a choice or a pattern names are asked for, too"
+
+
+@pytest.mark.parametrize(
+    ("action", "runs"),
+    [
+        ({"method": "notes.read", "name": "read"}, True),
+        ({"method": "notes", "name": "notes.read"}, True),
+        ({"method": "notes.read", "name": "page"}, False),
+        ({"method": "web", "name": "notes.read"}, False),
+        ({"method": "", "name": "notes.read"}, False),
+    ],
+    ids=short,
+)
+def test_C28_a_merged_method_is_normalised_once_or_rejected(tmp_path: Path, action: Any, runs: bool) -> None:
+    """Where only one action can be meant it runs; what could be read in two ways is asked again."""
+    with World(tmp_path, [SELECT(action), *(ONE_STEP[1:] if runs else ONE_STEP)]) as world:
+        assert world.run().state == "Done"
+        assert world.count("reselect") == (0 if runs else 1)
+
+
+def test_C31_documents_of_a_failed_or_empty_action_cannot_be_referred_to(tmp_path: Path) -> None:
+    """In the strict profile an explicit error before Stage 2, naming the reference."""
+    nothing = Tool(name="notes.none", run=lambda: None, effect="read", label="nil")
+    failed = SELECT(requiredInputDocuments=["docList:round1_task1_action1_result"])
+    empty = SELECT(requiredInputDocuments=["docList:round1_task1_action2_nil"])
+    script = [
+        SELECT("notes.fail"),
+        PARAMETERS(page=1),
+        CONTINUE,
+        SELECT("notes.none", {}),
+        CONTINUE,
+        failed,
+        empty,
+    ]
+    with World(tmp_path, script, [*TOOLS, nothing]) as world:
+        assert world.run(profile="strict").reason == "selection_invalid"
+        feedback = sections(world.model.calls[-1])["Your last reply could not be used"]
+        assert "docList:round1_task1_action1_result' names no document" in feedback
+        last = world.rows[-2]
+        assert last.outcome["invalid"] == "reference"
+
+
+def test_C31_a_tool_that_needs_documents_is_not_specified_without(tmp_path: Path) -> None:
+    """Asked again before Stage 2, since Stage 2 may not name any."""
+    got: list[dict[str, Any]] = []
+    with World(tmp_path, [FULL | {"requiredInputDocuments": []}] * 2, [read, joining(got)]) as world:
+        assert world.run(connections={"mail": 1}).reason == "selection_invalid"
+        assert (
+            "needs at least one of requiredInputDocuments"
+            in sections(world.model.calls[-1])["Your last reply could not be used"]
+        )
+
+
+# -- effects and errors of tools -----------------------------------------------------------------------------------
+
+
+def test_a_tools_own_retries_belong_to_one_step(tmp_path: Path) -> None:
+    """A read tool that raises is tried again within its step; one observation comes of it."""
+    left = [2]
+
+    @tool("notes.read", effect="read", retries=2)
+    def shaky(page: int) -> str:
+        """Read."""
+        left[0] -= 1
+        if left[0] >= 0:
+            raise ValueError("not yet")
+        return "at last"
+
+    with World(tmp_path, ONE_STEP, [shaky]) as world:
+        result = world.run()
+        assert (result.state, result.steps, len(result.documents)) == ("Done", 1, 1)
+        assert world.triggers[2:5] == ["retry_step", "retry_step", "execute"]
+
+
+@pytest.mark.parametrize(
+    ("error", "attempts"), [(NotStarted("busy"), 3), (ToolError("gone"), 1), (OSError("?"), 1)]
+)
+def test_a_once_effect_is_tried_again_only_if_it_certainly_did_not_begin(
+    tmp_path: Path, error: Exception, attempts: int
+) -> None:
+    """NotStarted says so; any other error of a once tool is its outcome."""
+    tried: list[str] = []
+
+    @tool("notes.send", retries=2)
+    def post(text: str) -> str:
+        """Send."""
+        tried.append(text)
+        raise error
+
+    with World(tmp_path, [SELECT("notes.send", KEEP), PARAMETERS(text="x"), STOP, SUCCESS], [post]) as world:
+        world.run()
+        assert len(tried) == attempts
+        assert observation(world.model.of("refinement")[0])["success"] is False
+
+
+def test_the_idempotency_key_is_one_per_action(tmp_path: Path) -> None:
+    """The same for every attempt of an action, another one for the next action."""
+    keys: list[str] = []
+
+    @tool("notes.read", effect="idempotent", retries=1)
+    def keyed(context: ToolContext, page: int) -> str:
+        """Read."""
+        keys.append(context.idempotency_key)
+        if len(keys) == 1:
+            raise OSError("again")
+        return "x"
+
+    with World(tmp_path, TWO_STEPS, [keyed]) as world:
+        world.run()
+        assert keys[0] == keys[1] != keys[2]
+        assert world.run_id in keys[0]
+
+
+def test_a_model_that_cannot_be_reached_fails_the_run_without_an_exception(tmp_path: Path) -> None:
+    """With what it used, and the partial results kept."""
+    with World(tmp_path, READ(1)) as world:
+        result = world.run()
+        assert (result.state, result.reason, len(result.documents)) == ("Failed", "model_error", 1)
+        assert world.rows[-1].outcome["code"] == "script_exhausted"
+        assert "notes.read" in result.answer
+
+
+def test_web_facts_stand_in_the_observation_and_are_absent_otherwise(tmp_path: Path) -> None:
+    """A015: per URL relevance, key points and entities, from a tool that returns them."""
+    facts = [
+        WebFact(url=f"https://example.org/{n}", relevance_score=1 - n / 10, key_points=("k",))
+        for n in range(9)
+    ]
+    with World(tmp_path, ONE_STEP, [returning(ToolOutput([Document("a", "x")], web=facts))]) as world:
+        world.run()
+        web = observation(world.model.of("refinement")[0])["web"]
+        assert len(web) == 5
+        assert web[0] == {
+            "url": "https://example.org/0",
+            "relevance_score": 1.0,
+            "key_points": ["k"],
+        }
+
+
+# -- approvals -----------------------------------------------------------------------------------------------------
+
+APPROVALS = Policy(approvals=("notes.send",))
+SEND = [SELECT("notes.send", KEEP), PARAMETERS(text="hello"), STOP, SUCCESS]
+
+
+def sending(sent: list[str]) -> Tool:
+    """Return a once tool that keeps what it sent."""
+
+    @tool("notes.send")
+    def post(text: str) -> str:
+        """Send."""
+        sent.append(text)
+        return "sent"
+
+    return post
+
+
+def test_an_approval_is_waited_for_before_the_intent(tmp_path: Path) -> None:
+    """The run waits in Specifying; no action number is given and nothing was executed."""
+    sent: list[str] = []
+    with World(tmp_path, SEND, [sending(sent)], policy=APPROVALS) as world:
+        result = world.run()
+        assert (result.state, result.status, result.reason, result.answer) == (
+            "Specifying",
+            "waiting",
+            None,
+            "",
+        )
+        assert result.waiting_for is not None
+        assert (result.waiting_for.kind, result.waiting_for.tool) == ("approval", "notes.send")
+        assert "approve" in result.waiting_for.schema["properties"]
+        assert (sent, world.rows[-1].action) == ([], 0)
+
+
+@pytest.mark.parametrize("content", [{"approve": "yes"}, {"approve": 1}, {}, None, "garbage"], ids=short)
+def test_what_is_neither_yes_nor_no_is_refused_and_the_run_waits_on(tmp_path: Path, content: Any) -> None:
+    """An accepted answer is held to the approval's schema; nothing is sent and nothing is written."""
+    sent: list[str] = []
+    with World(tmp_path, SEND, [sending(sent)], policy=APPROVALS) as world:
+        waiting = world.run()
+        rows = len(world.rows)
+        with pytest.raises(InvalidAnswer, match=r"approve|object"):
+            world.engine.resume(waiting.run_id, answer={"action": "accept", "content": content})
+        assert (sent, len(world.rows)) == ([], rows)
+        assert world.engine.resume(waiting.run_id, answer={"approve": True}).state == "Done"
+    assert sent == ["hello"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "runs"),
+    [
+        ({"approve": True}, True),
+        ({"approve": False}, False),
+        ({"action": "accept", "content": {"approve": True}}, True),
+        ({"action": "decline"}, False),
+        ({"action": "decline", "content": {"approve": True}}, False),
+    ],
+    ids=short,
+)
+def test_only_a_clear_yes_approves(tmp_path: Path, answer: Any, runs: bool) -> None:
+    """Everything else denies this call; the model learns that it was not approved and the run goes on."""
+    sent: list[str] = []
+    with World(tmp_path, SEND, [sending(sent)], policy=APPROVALS) as world:
+        waiting = world.run()
+        result = world.engine.resume(waiting.run_id, answer=answer)
+        assert result.state == "Done"
+        assert sent == (["hello"] if runs else [])
+        assert world.model.kinds.count("parameters") == 1, "what was approved is what runs"
+        seen = observation(world.model.of("refinement")[0])
+        assert seen["success"] is runs
+        if not runs:
+            assert seen["notes"] == ["denied: the call was not approved"]
+        assert replay(world.journal, result.run_id).identical
+
+
+@pytest.mark.parametrize(
+    "answer", ["yes", True, {}, {"approve": 1}, {"approve": "true"}, ["approve"]], ids=short
+)
+def test_an_answer_that_is_none_is_refused_and_the_run_goes_on_waiting(tmp_path: Path, answer: Any) -> None:
+    """InvalidAnswer; nothing is appended, and a right answer afterwards is taken."""
+    sent: list[str] = []
+    with World(tmp_path, SEND, [sending(sent)], policy=APPROVALS) as world:
+        waiting = world.run()
+        before = len(world.rows)
+        with pytest.raises(InvalidAnswer):
+            world.engine.resume(waiting.run_id, answer=answer)
+        assert (len(world.rows), sent) == (before, [])
+        assert world.engine.resume(waiting.run_id, answer={"approve": True}).state == "Done"
+
+
+def test_an_approval_that_is_cancelled_ends_the_run(tmp_path: Path) -> None:
+    """Failed(cancelled); the call is not made."""
+    sent: list[str] = []
+    with World(tmp_path, SEND, [sending(sent)], policy=APPROVALS) as world:
+        waiting = world.run()
+        result = world.engine.resume(waiting.run_id, answer={"action": "cancel"})
+        assert (result.state, result.reason, sent) == ("Failed", "cancelled", [])
+        assert result.answer
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2])
+def test_beyond_the_limit_of_questions_a_run_is_stuck_and_nothing_runs_unapproved(
+    tmp_path: Path, limit: int
+) -> None:
+    """The call that could not be asked for is not made: Failed(stuck)."""
+    sent: list[str] = []
+    script: list[Any] = []
+    for n in range(4):
+        script += [SELECT("notes.send", KEEP), PARAMETERS(text=f"note {n}"), CONTINUE]
+    limits = Limits(max_elicitations=limit)
+    with World(tmp_path, script, [sending(sent)], policy=APPROVALS, limits=limits) as world:
+        result = world.run()
+        for _ in range(limit):
+            result = answered(world.engine, result.run_id, answer={"approve": True})
+        assert (result.state, result.reason) == ("Failed", "stuck")
+        assert sent == [f"note {n}" for n in range(limit)]
+
+
+def test_a_call_that_is_refused_anyway_is_not_asked_about(tmp_path: Path) -> None:
+    """Nobody approves what is unsafe or a duplicate."""
+    sent: list[str] = []
+    bad = PARAMETERS(text="http://127.0.0.1/")
+    script = [SELECT("notes.send", KEEP), bad, bad, STOP, SUCCESS]
+    with World(tmp_path, script, [sending(sent)], policy=APPROVALS) as world:
+        assert (world.run().state, sent, world.count("wait")) == ("Done", [], 0)
+
+
+# -- logs ----------------------------------------------------------------------------------------------------------
+
+
+def test_C2_25_nothing_of_a_run_goes_to_stdout_or_logs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """No secret, argument or result is printed by the engine."""
+    caplog.set_level(logging.DEBUG)
+    with World(tmp_path, TWO_STEPS) as world:
+        world.run()
+    out, err = capfd.readouterr()
+    assert (out, err) == ("", "")
+    assert "supplier" not in caplog.text and "Read the notes" not in caplog.text
+
+
+def test_what_a_refinement_has_learnt_stands_in_the_next_selections_history(tmp_path: Path) -> None:
+    """Kept with the row, bounded; anything that is no list of texts is none, and makes no reply invalid."""
+    first = {
+        "decision": "continue",
+        "reason": "more",
+        "learnings": ["page 1 names O-1004", 7, " ", "x" * 999, "c", "d", "e", "too many"],
+    }
+    second = {"decision": "continue", "reason": "more", "learnings": "a text"}
+    script = [*READ(1), first, *READ(2), second, *READ(3), STOP, SUCCESS]
+    with World(tmp_path, script, [read]) as world:
+        assert world.run().state == "Done"
+        shown = [sections(call).get("History, newest first", "") for call in world.model.of("selection")]
+    assert shown[1].startswith(
+        "- Learnt from these: page 1 names O-1004; " + "x" * 200 + "; c; d; e\n- Step 1"
+    )
+    assert "Learnt" not in shown[0] + shown[2]

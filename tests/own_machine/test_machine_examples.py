@@ -1,0 +1,536 @@
+"""The examples of own machines: what each prints, killed in every phase, given wrong inputs, checked, drawn, and how long they are."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from paor import Engine, Journal, Result, check, replay
+from paor.errors import AlreadyAnswered, HostFunctionError, InvalidAnswer, UsageError
+from paor.machine import defects_of
+
+from ..lifecycle.test_resume import in_child
+from ..support.pages import ROOT, environment
+
+MACHINES = ROOT / "examples" / "machines"
+ACTED = "select specify execute observe "
+VERIFIED = "conclude verify call specify execute observe "
+REVIEWED = "select look wait provide pass_on wait provide back "
+CALL = "May bank.pay be called with {'to': 'Dee', 'amount': 250}?"
+PRINTED: dict[str, list[tuple[str, str, list[str]]]] = {
+    "verifying": [
+        (
+            "The first patch fails a test, the second passes.",
+            f"{ACTED}{VERIFIED}rework {ACTED}{VERIFIED}finish",
+            [
+                "Done (model_stop): Patch 2 is in price.py.",
+                "replay: identical; without this code: 0 differences, 2 values taken as they are recorded",
+                "the second plan was told - Verifying: FAIL: test_ten_pieces_are_cheaper",
+            ],
+        ),
+        (
+            "Four patches, and none passes: three times back to Planning, then the run fails.",
+            f"{ACTED}{VERIFIED}rework " * 3 + f"{ACTED}{VERIFIED}give_up",
+            [
+                "Failed (own_row): Patch 4 is in price.py.",
+                "replay: identical; without this code: 0 differences, 4 values taken as they are recorded",
+            ],
+        ),
+    ],
+    "escalating": [
+        (
+            "A person advises, and the third query works.",
+            f"{ACTED}proceed {ACTED}escalate wait provide advise {ACTED}conclude finish",
+            [
+                "not taken: the answer does not fit: answer.advice is required but missing; answer.hint is not a known parameter",
+                "asked: Two calls failed, the last one: tool_error: no such table in: select count(*) from sales. How to go on?",
+                "ann: {'advice': 'the table is called orders'}",
+                "Done (model_stop): There are 42 orders.",
+                "replay: identical; without this code: 0 differences, 3 values taken as they are recorded",
+            ],
+        ),
+        (
+            "A person declines: the run ends.",
+            f"{ACTED}proceed {ACTED}escalate wait provide give_up",
+            [
+                "asked: Two calls failed, the last one: tool_error: no such table in: select count(*) from sales. How to go on?",
+                "ann: {'action': 'decline'}",
+                "Failed (own_row): Not finished: the host's own machine ended the run.",
+                "replay: identical; without this code: 0 differences, 3 values taken as they are recorded",
+            ],
+        ),
+    ],
+    "two_reviewers": [
+        (
+            "Two people agree: it is paid.",
+            f"{REVIEWED}specify execute observe conclude finish",
+            [
+                f"asked: {CALL}",
+                "ann: {'approve': True}",
+                f"asked: {CALL}",
+                "bob: {'approve': True}",
+                "Done (model_stop): I have done what I may.",
+                "replay: identical; without this code: 0 differences, 6 values taken as they are recorded",
+                "paid: ['Dee 250']",
+            ],
+        ),
+        (
+            "One person says yes twice: it is not paid, and the model reads why.",
+            f"{REVIEWED}refuse observe conclude finish",
+            [
+                f"asked: {CALL}",
+                "ann: {'approve': True}",
+                f"asked: {CALL}",
+                "ann: {'approve': True}",
+                "Done (model_stop): I have done what I may.",
+                "replay: identical; without this code: 0 differences, 6 values taken as they are recorded",
+                "refused: Two different people must agree to this very call.",
+                "paid: nothing",
+            ],
+        ),
+        (
+            "The first says no: the second is not asked.",
+            "select look wait provide back refuse observe conclude finish",
+            [
+                f"asked: {CALL}",
+                "ann: {'approve': False}",
+                "Done (model_stop): I have done what I may.",
+                "replay: identical; without this code: 0 differences, 5 values taken as they are recorded",
+                "refused: Two different people must agree to this very call.",
+                "paid: nothing",
+            ],
+        ),
+        (
+            "An equal call needs two new yeses, and gets one.",
+            f"{REVIEWED}specify execute observe proceed {REVIEWED}refuse observe conclude finish",
+            [
+                *(f"asked: {CALL}", "ann: {'approve': True}", f"asked: {CALL}", "bob: {'approve': True}"),
+                *(f"asked: {CALL}", "ann: {'approve': True}", f"asked: {CALL}", "bob: {'approve': False}"),
+                "Done (model_stop): I have done what I may.",
+                "replay: identical; without this code: 0 differences, 12 values taken as they are recorded",
+                "refused: Two different people must agree to this very call.",
+                "paid: ['Dee 250']",
+            ],
+        ),
+        (
+            "A machine that asks nobody pays nothing.",
+            "select refuse observe conclude finish",
+            [
+                "Done (model_stop): I have done what I may.",
+                "replay: identical; without this code: 0 differences, 1 values taken as they are recorded",
+                "refused: Two different people must agree to this very call.",
+                "paid: nothing",
+            ],
+        ),
+    ],
+    "triage": [
+        (
+            "One question: one step, though the dear model would go on.",
+            f"begin {ACTED}conclude finish",
+            [
+                "Done (max_steps): 42 orders in May.",
+                "replay: identical; without this code: 0 differences, 0 values taken as they are recorded",
+                "asked: cheap for phase, dear for selection, dear for parameters, dear for refinement, dear for review",
+            ],
+        ),
+        (
+            "All calls are known: one plan. The first choice was none, and was asked for again.",
+            "reask begin select specify execute observe next_step specify execute observe conclude finish",
+            [
+                "Done (model_stop): 42 orders in May, 17 in June.",
+                "replay: identical; without this code: 0 differences, 0 values taken as they are recorded",
+                "asked: cheap for phase, cheap for phase, dear for plan, dear for review",
+            ],
+        ),
+        (
+            "A choice of a thousand steps leaves the two that the host allows.",
+            f"begin {ACTED}proceed {ACTED}conclude finish",
+            [
+                "Done (max_steps): 42 orders in May, 17 in June.",
+                "replay: identical; without this code: 0 differences, 0 values taken as they are recorded",
+                "asked: cheap for phase, dear for selection, dear for parameters, dear for refinement, dear for selection",
+            ],
+        ),
+    ],
+    "office_hours": [
+        (
+            "Monday at noon, and the bank is open.",
+            f"{ACTED}conclude finish",
+            [
+                "Done (model_stop): I have done what I may.",
+                "replay: identical; without this code: 0 differences, 2 values taken as they are recorded",
+                "specify: office_hours True, bank_open True",
+                "bank.pay ok: 1 document: 250 paid to Dee",
+                "paid: ['Dee 250']",
+            ],
+        ),
+        (
+            "Sunday at noon.",
+            "select refuse observe conclude finish",
+            [
+                "Done (model_stop): I have done what I may.",
+                "replay: identical; without this code: 0 differences, 1 values taken as they are recorded",
+                "refuse: office_hours False",
+                "bank.pay refused: denied: the host's own rules refuse it: Money moves from Monday to Friday",
+                "paid: nothing",
+            ],
+        ),
+        (
+            "Monday at noon, and the bank is shut.",
+            "select refuse observe conclude finish",
+            [
+                "Done (model_stop): I have done what I may.",
+                "replay: identical; without this code: 0 differences, 2 values taken as they are recorded",
+                "refuse: office_hours True, bank_open False",
+                "bank.pay refused: denied: the host's own rules refuse it: The bank must be open.",
+                "paid: nothing",
+            ],
+        ),
+    ],
+}
+"""Of each example its acts: title, triggers of the rows, what else it prints."""
+
+NAMES = sorted(PRINTED)
+
+
+@pytest.fixture(autouse=True)
+def examples(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The examples can be imported, here and in the processes of their tools."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(str(MACHINES))
+    yield
+    for name in {*sys.modules} - before:
+        if Path(getattr(sys.modules[name], "__file__", None) or "").parent == MACHINES:
+            del sys.modules[name]
+
+
+def command(*line: str, folder: Path) -> tuple[int, str]:
+    """Return what a command comes to, and what it says."""
+    done = subprocess.run(
+        [sys.executable, *line],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=300,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def acts_of(printed: str) -> list[tuple[str, str, list[str]]]:
+    """Return what an example has printed, by its acts."""
+    found: list[tuple[str, str, list[str]]] = []
+    for line in printed.splitlines():
+        words = line.split()
+        if not line.startswith(" "):
+            found.append((line, "", []))
+            continue
+        title, triggers, told = found.pop()
+        if words[0].isdigit() and "->" in words:
+            triggers = f"{triggers} {words[1]}".strip()
+        else:
+            told.append(line.strip())
+        found.append((title, triggers, told))
+    return found
+
+
+def test_every_example_is_run_here() -> None:
+    """A new file needs its lines above."""
+    helpers = {"shown", "patch_tools"}
+    assert {path.stem for path in MACHINES.glob("*.py")} == {*NAMES, *helpers}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_prints_what_it_promises(name: str, tmp_path: Path) -> None:
+    """As a process in another folder, where it leaves nothing; no key, no network."""
+    code, printed = command(str(MACHINES / f"{name}.py"), folder=tmp_path)
+    assert (code, list(tmp_path.iterdir())) == (0, []), printed
+    acts = acts_of(printed)
+    assert [(title, triggers) for title, triggers, _ in acts] == [
+        (title, triggers.strip()) for title, triggers, _ in PRINTED[name]
+    ]
+    for (_, _, told), (title, _, expected) in zip(acts, PRINTED[name], strict=True):
+        assert len(told) == len(expected), told
+        for line, start in zip(told, expected, strict=True):
+            assert line.startswith(start), title
+
+
+# -- killed anywhere -----------------------------------------------------------------------------------------------
+
+WORLDS: dict[str, tuple[tuple[Any, ...], list[dict[str, Any]]]] = {
+    "verifying": ((), []),
+    "escalating": ((), [{"answer": {"advice": "the table is called orders"}, "actor": "ann"}]),
+    "two_reviewers": ((), [{"answer": {"approve": True}, "actor": who} for who in ("ann", "bob")]),
+    "triage": ((), []),
+    "office_hours": ((), []),
+}
+"""Of each example what its engine takes beside the folder, and the answers that its run wants."""
+
+
+@contextmanager
+def engine_of(name: str, folder: Path, deps: Any = None) -> Iterator[Engine]:
+    """Yield an example's engine on the journal of *folder*, as every process of it makes it."""
+    example = importlib.import_module(name)
+    given = () if name in ("escalating", "triage") else (deps or folder,)
+    with Journal(folder / "runs.db", lease_s=1) as journal, example.engine(journal, *given) as made:
+        yield made
+
+
+def through(engine: Engine, folder: Path, answers: list[dict[str, Any]]) -> Result:
+    """Begin or take up the one run of a journal, and give each answer that is still due."""
+    runs = engine.journal.runs()
+    result = engine.resume(runs[0].run_id) if runs else engine.run("Do it", values={"folder": str(folder)})
+    while result.waiting_for is not None:
+        question = result.waiting_for
+        if question.kind == "in_doubt":  # somebody has looked at the ledger
+            paid = (folder / "ledger.txt").exists()
+            given: dict[str, Any] = {"outcome": "done", "result": "paid"} if paid else {"outcome": "retry"}
+        else:
+            rows = engine.journal.transitions(result.run_id)
+            given = answers[sum(row.trigger == "provide" and row.source != "Executing" for row in rows)]
+        result = engine.resume(result.run_id, question=question.id, **given)
+    return result
+
+
+def dying(name: str, folder: Path, row: int) -> Callable[[], object]:
+    """Return what drives an example's run and is killed as soon as the row of that number is durable."""
+
+    def drive() -> object:
+        with engine_of(name, folder) as engine:
+            engine.hooks = (*engine.hooks, die)
+            return through(engine, folder, WORLDS[name][1])
+
+    def die(event: Any) -> None:
+        if event.kind == "transition" and event.seq == row:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return drive
+
+
+@pytest.mark.rotates(files=lambda name: [f"examples/machines/{name}.py"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_that_is_killed_after_any_row_goes_on(name: str, tmp_path: Path) -> None:
+    """With SIGKILL, in every phase: another engine comes to the same rows, and what may happen once has happened once."""
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    with engine_of(name, whole) as engine:
+        result = through(engine, whole, WORLDS[name][1])
+        rows = engine.journal.transitions(result.run_id)
+        assert result.state == "Done"
+    walk = [row.trigger for row in rows]
+    seen = {row.dest for row in rows}
+    assert seen >= {"Planning", "Specifying", "Executing", "Observing", "Reviewing", "Done"} - (
+        {"Planning"} if name in ("two_reviewers", "office_hours") else set()
+    )
+    for row in rows[:-1]:
+        folder = tmp_path / str(row.seq)
+        folder.mkdir()
+        assert in_child(dying(name, folder, row.seq)) == signal.SIGKILL, row
+        with engine_of(name, folder) as engine:
+            result = through(engine, folder, WORLDS[name][1])
+            again = [item.trigger for item in engine.journal.transitions(result.run_id)]
+            doubted = row.dest == "Executing" and name in ("two_reviewers", "office_hours")
+            assert [item for item in again if not doubted or item not in ("wait", "provide")] == [
+                item for item in walk if not doubted or item not in ("wait", "provide")
+            ], row
+            assert replay(engine.journal, result.run_id, engine).identical
+            assert result.state == "Done"
+        for ledger in folder.glob("ledger.txt"):
+            assert ledger.read_text().splitlines() == ["Dee 250"]
+
+
+class DeadlyFolder:
+    """A folder in which a driver dies right after it has written to a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __truediv__(self, name: str) -> DeadlyFolder:
+        return DeadlyFolder(self.folder / name)
+
+    @contextmanager
+    def open(self, mode: str, encoding: str) -> Iterator[IO[str]]:
+        """Yield the file; once it is closed the process is killed."""
+        with self.folder.open(mode, encoding=encoding) as file:
+            yield file
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("name", ["two_reviewers", "office_hours"])
+def test_a_payment_that_is_killed_in_the_middle_is_in_doubt_and_not_made_again(
+    name: str, tmp_path: Path
+) -> None:
+    """The people who agreed are not asked again; one looks at the ledger."""
+
+    def drive() -> None:
+        with engine_of(name, tmp_path, DeadlyFolder(tmp_path)) as engine:
+            through(engine, tmp_path, WORLDS[name][1])
+
+    assert in_child(drive) == signal.SIGKILL
+    with engine_of(name, tmp_path) as engine:
+        result = through(engine, tmp_path, [])
+        assert (result.state, (tmp_path / "ledger.txt").read_text()) == ("Done", "Dee 250\n")
+        rows = [row.trigger for row in engine.journal.transitions(result.run_id)]
+        assert rows[rows.index("specify") :][:3] == ["specify", "wait", "provide"]
+
+
+def test_a_driver_that_is_killed_by_the_tests_of_a_patch_goes_on(tmp_path: Path) -> None:
+    """The patch under test kills the process that drives the run; the next one runs the tests again, and they say no."""
+    verifying: Any = importlib.import_module("verifying")
+    deadly = (
+        "import os\nimport pathlib\n\n"
+        "os.kill(int(pathlib.Path('driver').read_text()), 9)\n\n" + verifying.RABATE
+    )
+
+    def drive() -> Result:
+        patches = (deadly, verifying.RABATE)
+        with (
+            Journal(tmp_path / "runs.db", lease_s=1) as journal,
+            verifying.engine(journal, tmp_path, patches) as engine,
+        ):
+            return through(engine, tmp_path, [])
+
+    def first() -> Result:
+        (tmp_path / "driver").write_text(str(os.getpid()))
+        return drive()
+
+    assert in_child(first) == signal.SIGKILL
+    result = drive()
+    assert (result.state, (tmp_path / "price.py").read_text()) == ("Done", verifying.RABATE)
+    with Journal(tmp_path / "runs.db") as journal:
+        assert [row.trigger for row in journal.transitions(result.run_id)].count("rework") == 1
+
+
+# -- wrong inputs --------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_that_does_not_fit_or_comes_twice_changes_nothing(tmp_path: Path) -> None:
+    """The person is told what the question takes; the second answer is refused, though the run asks the next person by then."""
+    with engine_of("escalating", tmp_path) as engine:
+        result = engine.run("How many?")
+        for wrong in ({}, {"advice": ""}, {"advice": 3}, {"hint": "x"}, "go on"):
+            with pytest.raises(InvalidAnswer, match="does not fit"):
+                engine.resume(result.run_id, answer=wrong)
+        assert result.waiting_for is not None
+        engine.resume(result.run_id, answer={"advice": "orders"}, question=result.waiting_for.id)
+        with pytest.raises(AlreadyAnswered):
+            engine.resume(result.run_id, answer={"advice": "sales"}, question=result.waiting_for.id)
+    folder = tmp_path / "bank"
+    folder.mkdir()
+    with engine_of("two_reviewers", folder) as engine:
+        first = engine.run("Pay").waiting_for
+        assert first is not None
+        second = engine.resume(
+            first.run_id, answer={"approve": True}, actor="ann", question=first.id
+        ).waiting_for
+        assert second is not None and second.id != first.id
+        with pytest.raises(
+            AlreadyAnswered
+        ):  # ann's message, delivered again, is no answer of a second person
+            engine.resume(first.run_id, answer={"approve": True}, actor="bob", question=first.id)
+        assert not (folder / "ledger.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [("ann", True), ("ann", True)],
+        [("ann", True), ("bob", False)],
+        [("ann", True), (None, True)],
+        [(None, True), (None, True)],
+    ],
+)
+def test_two_yeses_of_two_named_people_are_needed(
+    said: list[tuple[str | None, bool]], tmp_path: Path
+) -> None:
+    """One person twice, a no, somebody without a name: nothing is paid."""
+    with engine_of("two_reviewers", tmp_path) as engine:
+        result = engine.run("Pay")
+        for who, yes in said:
+            assert result.waiting_for is not None
+            assert result.waiting_for.arguments == {"to": "Dee", "amount": 250}
+            asked = result.waiting_for.id
+            result = engine.resume(result.run_id, answer={"approve": yes}, actor=who, question=asked)
+        assert (result.state, (tmp_path / "ledger.txt").exists()) == ("Done", False)
+        assert [call.outcome for call in engine.journal.calls(result.run_id)] == ["refused"]
+
+
+def test_a_verification_without_its_folder_fails_and_says_so(tmp_path: Path) -> None:
+    """The next plan is told what the host has forgotten; nothing is written anywhere."""
+    verifying: Any = importlib.import_module("verifying")
+    with Journal(tmp_path / "runs.db") as journal, verifying.engine(journal, tmp_path) as engine:
+        result = engine.run("Mend it")
+        assert result.state == "Failed"
+        told = journal.calls(result.run_id)[1]
+    assert told.tool == "tests.run" and "values={'folder': PATH}" in told.result
+
+
+def test_a_port_that_fails_pays_nothing_and_loses_nothing(tmp_path: Path) -> None:
+    """The run stays where it is; it goes on once the bank can be asked again."""
+    hours: Any = importlib.import_module("office_hours")
+    with Journal(tmp_path / "runs.db") as journal:
+        model = hours.engine(journal, tmp_path).model
+        port: Any = lambda run_id, phase: []
+        engine = Engine(
+            model, [hours.pay], journal, machine=hours.MACHINE, values=port, deps=tmp_path, builtins=False
+        )
+        with pytest.raises(HostFunctionError, match="must be a mapping"):
+            engine.run("Pay Dee")
+    with engine_of("office_hours", tmp_path) as engine:
+        assert through(engine, tmp_path, []).state == "Done"
+        with pytest.raises(UsageError, match="values"):
+            engine.run("Pay Dee", values=[1])  # type: ignore[call-overload]
+
+
+# -- checked, drawn, counted ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.rotates(files=lambda name: [f"examples/machines/{name}.py"])
+@pytest.mark.parametrize("name", NAMES)
+def test_paor_check_finds_nothing(name: str, tmp_path: Path) -> None:
+    """Nothing in the policy, nothing in the machine."""
+    with engine_of(name, tmp_path) as engine:
+        assert [str(item) for item in check(engine, modes=("react",)).findings] == []
+        machine = engine._runner.settings.machine
+        assert machine is not None and [str(item) for item in defects_of(machine)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_diagram_is_the_one_of_the_documentation(name: str, tmp_path: Path) -> None:
+    """`paor diagram --app`, as its first lines say, in its folder."""
+    for path in MACHINES.glob("*.py"):
+        shutil.copy(path, tmp_path)
+    line = ("-m", "paor", "diagram", "--app", f"{name}:engine", "--format", "svg")
+    code, drawn = command(*line, folder=tmp_path)
+    kept = ROOT / "docs" / f"machine-{name.replace('_', '-')}.svg"
+    assert (code, drawn) == (0, kept.read_text(encoding="utf-8"))
+    own = {"office_hours": "office_hours", "two_reviewers": "FirstReview"}
+    assert own.get(name, name.capitalize()) in drawn
+
+
+def test_a_guard_takes_five_lines_and_a_phase_fifteen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted in the examples, without the schema and the prompt of what is asked."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    counted: Any = importlib.import_module("machine_parts")
+    lines = {what: lines for what, (_, lines) in counted.machine_lines().items()}
+    assert {what for what, number in lines.items() if number <= 5} == {
+        "a new guard",
+        "a new guard with a value from outside",
+    }
+    assert {what for what, number in lines.items() if 5 < number <= 15} == {
+        "a new phase with a tool",
+        "a new phase with a person",
+        "a new phase with a model",
+    }
+    assert len(lines) == 5

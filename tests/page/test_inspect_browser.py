@@ -1,0 +1,361 @@
+"""`paor inspect` in Debian's Chromium: what a person does with it, how fast a row is on the screen, and what a page of others can do."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="needs paor[inspect]")
+
+from paor import Journal
+from paor.errors import UsageError
+from paor.inspect import app
+
+from ..support.pages import ROOT
+from .inspect_kit import Browser, bank, own_environment, rows_of, running
+from .report_browser import chromium  # noqa: F401 - the fixture
+from .test_inspect_answers import ended
+
+
+@contextmanager
+def window(chromium: Any) -> Iterator[tuple[Any, list[str]]]:  # noqa: F811 - the fixture's value
+    """Give a page in a context of its own, and what it complained of."""
+    context = chromium.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+    context.set_default_timeout(20_000)
+    page, errors = context.new_page(), []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    try:
+        yield page, errors
+    finally:
+        context.close()
+
+
+def until(page: Any, expression: str, wanted: object = True) -> None:
+    """Wait until an expression has a value; the page's policy forbids playwright to wait within it."""
+    found = None
+    for _ in range(400):
+        found = page.evaluate(expression)
+        if found == wanted:
+            return
+        page.wait_for_timeout(25)
+    raise AssertionError(f"{expression} is {found!r}, not {wanted!r}")
+
+
+def test_a_person_approves_and_sees_the_run_go_on(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+    """From the printed address to the end of the run, without a reload; the token is in the address no more."""
+    paid: list[int] = []
+    with (
+        bank(tmp_path / "runs.db", paid, 5) as engine,
+        running(app(engine)) as address,
+        window(chromium) as (page, errors),
+    ):
+        run_id = engine.run("Pay five").run_id
+        page.goto(address)
+        page.get_by_role("link", name="answer").click()
+        assert "token" not in page.url and page.url.endswith("#inbox")
+        card = page.locator("article.ask")
+        assert "bank.pay" in card.inner_text() and "amount" in card.inner_text()
+        card.get_by_label("Who answers").fill("ann")
+        card.get_by_label("Reason").fill("seen the invoice")
+        card.get_by_role("button", name="Approve").click()
+        ended(engine.journal, run_id)
+        until(page, "document.querySelector('article.ask')?.innerText.includes('approved by ann')")
+        (decided,) = engine.journal.calls(run_id)[0].decided
+        assert (decided.actor, decided.reason, paid) == ("ann", "seen the invoice", [5])
+        page.goto(f"{address.partition('?')[0]}#run/{run_id}")
+        until(page, "document.body.innerText.includes('All is paid.')")
+        assert errors == []
+
+
+def test_one_who_is_late_is_told_who_was_first(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+    """Both had the question open; the second answer is refused with the name of the first."""
+    with (
+        bank(tmp_path / "runs.db", [], 5) as engine,
+        running(app(engine.journal)) as address,
+        window(chromium) as (page, _),
+    ):
+        run_id = engine.run("Pay five").run_id
+        page.goto(address)
+        page.get_by_role("link", name="answer").click()
+        page.route("**/events*", lambda route: route.abort())  # it does not hear of what happens
+        page.reload()
+        button = page.locator("article.ask").get_by_role("button", name="Deny")
+        button.wait_for()
+        other = Browser(address)
+        (wait,) = other.get("data/index").json["waits"]
+        body = {"name": wait["name"], "answer": {"approve": True}, "actor": "bob"}
+        assert other.post(f"answer/{run_id}", body).status == 200
+        button.click()
+        until(page, "document.body.innerText.includes('bob was first (approved)')")
+        rows = [row.trigger for row in engine.journal.transitions(run_id)]
+        assert rows.count("provide") == 1
+
+
+def test_a_row_is_on_the_screen_soon_after_its_commit(
+    tmp_path: Path,
+    chromium: Any,  # noqa: F811
+    record_property: Any,
+) -> None:
+    """Each row of a run that another process drives; how long it took is printed, for the record."""
+    path = tmp_path / "runs.db"
+    Journal(path).close()
+    command = [sys.executable, "-m", "tests.page.inspect_writer", str(path), "10", "0.1"]
+    pipe = subprocess.PIPE
+    with (
+        subprocess.Popen(
+            command, cwd=ROOT, env=own_environment(), stdin=pipe, stdout=pipe, text=True
+        ) as process,
+        Journal(path, read_only=True) as journal,
+        running(app(journal)) as address,
+        window(chromium) as (page, errors),
+    ):
+        page.goto(address)
+        until(page, "document.querySelector('.status')?.textContent", "live")
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+        until(page, "document.body.innerText.includes('Read all pages')")  # in the list of runs
+        run_id = journal.runs()[0].run_id
+        page.evaluate(SEEN)
+        page.goto(f"{address.partition('?')[0]}#run/{run_id}")
+        out, _ = process.communicate(timeout=60)
+        committed = {int(seq): float(at) * 1000 for seq, at in map(str.split, out.splitlines())}
+        until(page, f"window.seen?.at(-1)?.[0] >= {max(committed)}")
+        seen = {row: at for row, at in page.evaluate("window.seen")}
+        late = sorted(at - committed[row] for row, at in seen.items() if row > 5)
+        assert len(late) > 10
+        words = f"commit to screen: median {statistics.median(late):.0f} ms, most {late[-1]:.0f} ms, {len(late)} rows"
+        record_property("latency", words)
+        print(words)
+        assert errors == []
+
+
+def test_the_page_misses_nothing_between_its_index_and_its_events(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+    """A run changes, and another page is told of it, while the first request for events is on its way; the newest of the list tell nothing of it."""
+    with (
+        bank(tmp_path / "runs.db", [], 5) as engine,
+        running(app(engine.journal)) as address,
+        window(chromium) as (page, errors),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr("paor.inspect.live_events.NEWEST", 1)
+        old, *_ = [engine.run(f"Pay {number}").run_id for number in range(3)]
+        held: list[Any] = []
+        page.route("**/events?*", lambda route: held.append(route))
+        page.goto(f"{address}#runs")
+        until(page, "document.body.innerText.includes('Pay 0')")
+        assert "cancelled" not in page.inner_text("body")
+        while not held:
+            page.wait_for_timeout(25)
+        with Browser(address).events("events") as others:
+            next(others)
+            engine.cancel(old)
+            assert [line["id"] for line in next(others)[2]["runs"]] == [old]
+            held[0].continue_()
+            until(page, "document.body.innerText.includes('cancelled')")
+        assert errors == []
+
+
+HIDE = """hidden => {
+  Object.defineProperty(document, "hidden", {configurable: true, get: () => hidden});
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+"""Has a page believe that it is seen or not, as when another tab is chosen."""
+
+
+def test_a_page_that_nobody_sees_listens_to_nothing_and_misses_nothing(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+    """So any number of pages can be open, although a browser has six connections to one server."""
+    with (
+        bank(tmp_path / "runs.db", [], 5) as engine,
+        running(app(engine.journal)) as address,
+        window(chromium) as (page, errors),
+    ):
+        result = engine.run("Pay five")
+        assert result.waiting_for is not None
+        page.goto(address)
+        pages = [page, *(page.context.new_page() for _ in range(7))]
+        for number, other in enumerate(pages):
+            for hidden in pages[:number]:
+                hidden.evaluate(HIDE, True)
+            other.goto(f"{address.partition('?')[0]}#run/{result.run_id}")
+            until(other, "document.querySelector('.status')?.textContent", "live")
+        engine.resume(result.run_id, answer={"approve": True}, question=result.waiting_for.id)
+        until(pages[-1], "document.body.innerText.includes('All is paid.')")
+        assert "All is paid." not in page.inner_text("body")
+        pages[-1].evaluate(HIDE, True)
+        page.evaluate(HIDE, False)
+        until(page, "document.body.innerText.includes('All is paid.')")
+        until(page, "document.querySelector('.status')?.textContent", "ended")
+        assert errors == []
+
+
+def test_the_page_says_who_goes_on_and_what_could_not(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+    """Without an engine a command; with one that cannot go on, why."""
+    with (
+        bank(tmp_path / "runs.db", [], 5) as engine,
+        running(app(engine.journal)) as address,
+        window(chromium) as (page, _),
+    ):
+        run_id = engine.run("Pay five").run_id
+        page.goto(f"{address}#inbox")
+        assert "nobody drives runs here" in page.locator("article.ask").inner_text()
+        page.get_by_role("button", name="Approve").click()
+        until(page, f"document.body.innerText.includes('paor resume {run_id}')")
+
+    def options(_row: Any) -> Any:
+        raise UsageError("no connection to the bank")
+
+    with (
+        bank(tmp_path / "other.db", [], 5) as engine,
+        running(app(engine, options=options)) as address,
+        window(chromium) as (page, _),
+    ):
+        run_id = engine.run("Pay five").run_id
+        page.goto(address)
+        until(page, "document.querySelector('.status')?.textContent", "live")
+        other = Browser(address)
+        (wait,) = other.get("data/index").json["waits"]
+        assert (
+            other.post(f"answer/{run_id}", {"name": wait["name"], "answer": {"approve": True}}).status == 200
+        )
+        until(page, "document.body.innerText.includes('no connection to the bank')")
+
+
+SEEN = """() => {
+  window.seen = [];
+  const look = () => {
+    const last = /row [\\d,]+ of ([\\d,]+)/.exec(document.body.innerText)?.[1].replaceAll(",", "");
+    if (last !== undefined && seen.at(-1)?.[0] !== Number(last)) seen.push([Number(last), Date.now()]);
+    requestAnimationFrame(look);
+  };
+  look();
+}"""
+"""Notes with each frame which row is the last one on the screen, and when it first was."""
+
+
+# -- a page of others ----------------------------------------------------------------------------------------------
+
+EVIL = """<!doctype html><title>evil</title><body><script>
+window.found = {};
+const base = "BASE", note = (name, value) => { found[name] = String(value).slice(0, 400); };
+const body = JSON.stringify({name: "QUESTION", answer: {approve: true}});
+const tried = [
+  fetch(base + "data/index", {credentials: "include"}).then(answer => answer.text()).then(text => note("read", text)).catch(() => 0),
+  fetch(base + "data/index", {credentials: "include", mode: "no-cors"}).then(answer => note("opaque read", answer.type)).catch(() => 0),
+  fetch(base, {credentials: "include"}).then(answer => answer.text()).then(text => note("page", text)).catch(() => 0),
+  ...["answer", "cancel", "fork"].flatMap(action => ["text/plain", "application/json", "application/x-www-form-urlencoded"].flatMap(type =>
+    ["cors", "no-cors"].map(mode => fetch(base + action + "/RUN", {method: "POST", mode, credentials: "include", body, headers: {"Content-Type": type}})
+      .then(answer => answer.type === "opaque" ? 0 : note(action + type + mode, answer.status)).catch(() => 0)))),
+  fetch(base + "answer/RUN", {method: "POST", credentials: "include", body, headers: {"Content-Type": "application/json", "X-Paor-Token": "x"}})
+    .then(answer => note("preflighted", answer.status)).catch(() => 0),
+  new Promise(done => { const source = new EventSource(base + "events", {withCredentials: true}); source.onmessage = event => note("events", event.data);
+    source.addEventListener("runs", event => note("events", event.data)); source.onerror = () => { source.close(); done(); }; }),
+  new Promise(done => { try { const socket = new WebSocket(base.replace("http", "ws") + "events"); socket.onopen = () => { note("socket", "open"); done(); };
+    socket.onerror = done; } catch { done(); } }),
+  new Promise(done => { const script = document.createElement("script"); script.src = base + "data/index"; script.onload = () => { note("script", "loaded"); done(); };
+    script.onerror = done; document.body.append(script); }),
+  new Promise(done => { const image = new Image(); image.src = base + "cancel/RUN"; image.onload = () => { note("image", "loaded"); done(); }; image.onerror = done; }),
+];
+navigator.sendBeacon(base + "answer/RUN", new Blob([body], {type: "text/plain"}));
+for (const action of ["answer", "cancel", "fork"]) for (const enctype of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
+  const frame = document.createElement("iframe"), form = document.createElement("form"), input = document.createElement("input");
+  frame.name = action + enctype;
+  Object.assign(form, {method: "POST", enctype, action: base + action + "/RUN", target: frame.name});
+  Object.assign(input, {name: body.slice(0, -1) + ',"x":"', value: '"}'});
+  form.append(input);
+  document.body.append(frame, form);
+  form.submit();
+}
+for (const target of ["", "data/index", "?token=TOKEN"]) {
+  const frame = document.createElement("iframe");
+  frame.src = base + target;
+  frame.onload = () => { try { if (frame.contentDocument?.body?.innerText) note("frame " + target, frame.contentDocument.body.innerText); } catch {} };
+  document.body.append(frame);
+}
+Promise.all(tried).then(() => setTimeout(() => { window.over = true; }, 800));
+</script></body>"""
+
+
+@contextmanager
+def other_site(words: dict[str, str]) -> Iterator[int]:
+    """Serve a page of somebody else's, at another port of this machine."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            """Give the page."""
+            text = EVIL
+            for name, value in words.items():
+                text = text.replace(name, value)
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+def test_a_page_of_others_reads_and_writes_nothing(name: str, tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+    """In the browser that has the cookie: of another site, and of the same one at another port, which gets the cookie along."""
+    path = tmp_path / "runs.db"
+    with bank(path, [], 5) as engine, running(app(engine)) as address, window(chromium) as (page, _):
+        result = engine.run("Pay five")
+        assert result.waiting_for is not None
+        page.goto(address)
+        until(page, "document.querySelector('.status')?.textContent", "live")
+        base, _, token = address.partition("?token=")
+        words = {"BASE": base, "RUN": result.run_id, "QUESTION": result.waiting_for.id, "TOKEN": token}
+        before = rows_of(path)
+        with other_site(words) as port:
+            evil = page.context.new_page()
+            frames: list[str] = []
+            evil.on("framenavigated", lambda frame: frames.append(frame.url))
+            evil.goto(f"http://{name}:{port}/")
+            until(evil, "window.over")
+            found = evil.evaluate("window.found")
+            shown = [
+                frame.evaluate("document.body?.innerText ?? ''")
+                for frame in evil.frames[1:]
+                if frame.url.startswith("http")
+            ]
+        assert {key: value for key, value in found.items() if key != "opaque read"} == {}, found
+        assert not [text for text in shown if "Pay five" in text or "Waits" in text], shown
+        assert rows_of(path) == before
+        assert (
+            page.evaluate("document.querySelector('.status').textContent") == "live"
+        )  # its own page goes on
+
+
+def test_a_link_to_the_page_from_elsewhere_shows_nothing_of_it(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+    """The browser sends no cookie along with it, and a window that was opened so cannot be reached."""
+    with (
+        bank(tmp_path / "runs.db", [], 5) as engine,
+        running(app(engine)) as address,
+        window(chromium) as (page, _),
+    ):
+        engine.run("Pay five")
+        page.goto(address)
+        with other_site({"BASE": "http://127.0.0.1:1/"}) as port:
+            evil = page.context.new_page()
+            evil.goto(f"http://localhost:{port}/")
+            with page.context.expect_page() as opened:
+                evil.evaluate(f"window.other = window.open('{address.partition('?')[0]}')")
+            opened.value.wait_for_load_state()
+            assert "open the address with its token" in opened.value.inner_text("body")
+            until(evil, "window.other.closed")  # cut off by Cross-Origin-Opener-Policy

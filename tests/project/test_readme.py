@@ -1,0 +1,151 @@
+"""The README is true: its code runs, its sessions look as they do, its command lines work in a fresh clone."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from paor.testing import call, refine
+
+from ..support.model_server import KEY, WIRES, model_server, streamed
+from ..support.pages import (
+    KEYS,
+    ROOT,
+    blocks_of,
+    commands_of,
+    environment,
+    matches,
+    page,
+    reader_folder,
+    run_line,
+    run_python,
+    run_sessions,
+)
+
+CHAT = WIRES[0]
+README = "README.md"
+INSTALLS = ("python -m pip ", "python3 -m venv ")
+"""How command lines begin that need a fresh clone; the other ones run where paor is installed."""
+
+SESSIONS = [
+    block
+    for block in blocks_of(README)
+    if block.language == "console" and not block.text.startswith(tuple(f"$ {start}" for start in INSTALLS))
+]
+INSTALL_LINES = [
+    command.line
+    for block in blocks_of(README)
+    if block.language == "console" and block not in SESSIONS
+    for command in commands_of(block)
+]
+INLINE = sorted(set(re.findall(r"`((?:python|paor) [^`]+)`", page(README))))
+"""Command lines within the text, such as those that show a guarantee."""
+
+
+def test_its_length_and_its_first_screen() -> None:
+    """A reader decides within one screen: an example with its output, the same without a key, why, and how to install."""
+    lines = page(README).splitlines()
+    assert 80 <= len(lines) <= 190
+    first, *_ = blocks_of(README)
+    assert first.language == "python" and first.line <= 12 and first.prints is not None
+    assert "pip install" in "\n".join(lines[: first.line])
+    assert 8 <= len([line for line in first.text.splitlines() if line.strip()]) <= 10
+    assert lines.index("## Install") <= 65
+
+
+def test_its_python_runs_and_prints_what_it_shows(tmp_path: Path) -> None:
+    """Copied from the page, it works: the first block with a real client, at a server that plays the model."""
+    replies = [*call("orders.late"), refine("stop", answer="O-1004 and O-1007 are late.")]
+    with model_server() as server:
+        server.script(*(streamed(CHAT.events(json.dumps(reply))) for reply in replies))
+        variables = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": KEY}
+        done = run_python(README, tmp_path, **variables)
+        assert len(server.requests) == len(replies)
+    for block, output in done:
+        assert output.strip() == (block.prints or "").strip(), f"{README}:{block.line}"
+
+
+def test_its_sessions_run_and_look_as_shown(tmp_path: Path) -> None:
+    """In order, in one folder; compared without ids, times and sizes."""
+    seen = 0
+    for command, output in run_sessions(SESSIONS, reader_folder(tmp_path)):
+        assert matches(command.expected, output), f"{command.line}:\n{output}"
+        seen += 1
+    assert seen == sum(len(list(commands_of(block))) for block in SESSIONS) >= 7
+    assert (tmp_path / "report.md").read_text(encoding="utf-8").startswith("# Summarise the obligations")
+    assert (tmp_path / "walk.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+@pytest.mark.rotates(data=["README.md", "benchmarks/", "examples/"])
+def test_commands_within_its_text_work(tmp_path: Path) -> None:
+    """What is named as the proof of a guarantee proves it; the benchmarks run in part, they take minutes."""
+    reader_folder(tmp_path)
+    first = SESSIONS[0].text.splitlines()[0][2:]
+    assert run_line(first, tmp_path).returncode == 0
+    assert {"paor verify", "paor replay", "python benchmarks/run.py", "python examples/host_app.py"} <= {
+        *INLINE
+    }
+    for line in INLINE:
+        line = f"{line} --quick verifying" if line == "python benchmarks/run.py" else line
+        if ".ci/" in line:
+            assert line in page(".ci/run"), f"{line}: continuous integration runs something else"
+            continue
+        done = run_line(line, tmp_path)
+        assert done.returncode == 0, f"{line}: {done.stdout}"
+
+
+def test_the_test_command_is_the_one_that_continuous_integration_runs() -> None:
+    """In a fresh environment, with the same two steps; running it here would run this test again."""
+    install, test = INSTALL_LINES[-1].split(" && ")[-2:]
+    assert install == "pip install -e '.[dev]'"
+    assert "-m pip install -q -e '.[dev]'" in page(".ci/run")
+    assert test in page(".ci/run").splitlines()
+
+
+@pytest.mark.rotates(data=["README.md", "pyproject.toml"])
+@pytest.mark.download
+@pytest.mark.slow
+def test_the_install_lines_work_in_a_fresh_clone(tmp_path: Path) -> None:
+    """With nothing but Python, in a clone: install, first job."""
+    repository = _repository(tmp_path / "origin")
+    plain_install, install = INSTALL_LINES[:2]
+    assert (
+        plain_install == 'python -m pip install ".[openai,documents]"'
+    )  # the second line without a virtual environment
+    lines = f"set -e\ngit clone '{repository}' paor\ncd paor\n{install}\n"
+    env = {name: value for name, value in (environment() | KEYS).items() if name != "VIRTUAL_ENV"}
+    done = subprocess.run(
+        ["sh"], check=False, input=lines, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900
+    )
+    if done.returncode and "pip" in done.stderr and "No matching distribution" in done.stderr:
+        pytest.skip(f"no package registry: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    assert "Obligations" in done.stdout
+    assert "Deadlines" in (tmp_path / "paor" / "report.md").read_text(encoding="utf-8")
+
+
+def _repository(folder: Path) -> Path:
+    """Return a repository with the files of this tree as they are now, committed or not."""
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("needs git and a clone")
+
+    def run(*command: str, cwd: Path) -> str:
+        done = subprocess.run([git, *command], cwd=cwd, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    for name in run("ls-files", "-co", "--exclude-standard", "-z", cwd=ROOT).split("\0"):
+        source, target = ROOT / name, folder / name
+        if name and (source.is_symlink() or source.is_file()):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target, follow_symlinks=False)
+    run("init", "-q", cwd=folder)
+    run("add", "-A", cwd=folder)
+    who = ("-c", "user.name=paor", "-c", "user.email=paor@localhost")
+    run(*who, "commit", "-q", "--no-verify", "-m", "a clone", cwd=folder)
+    return folder

@@ -1,0 +1,324 @@
+"""Who judges a run that would end: the model, or code by what the model has said last; and when its ``failed`` is overruled."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paor import Limits, tool
+from paor.fsm.explain.why import why
+from paor.states.records.observations import Observation, StepCheck
+from paor.states.records.reviews import Refinement, Review
+from paor.states.run.completion import decided_by_rules, draft_of, draft_stands, review_by_rules
+from paor.states.run.phase_names import REVIEWING
+from paor.states.run.reasons import REASONS
+from paor.states.run.spec import Spec
+from paor.states.run.state import Run
+
+from ..support.cases import run_in, spec
+from ..support.planning import END, NOTHING, PLAN, STEP, World, check
+from ..support.recording import sections
+from ..support.worlds import (
+    ANSWER,
+    CONTINUE,
+    MET,
+    PARAMETERS,
+    READ,
+    REFINE,
+    REVIEW,
+    SELECT,
+    STOP,
+    SUCCESS,
+    TOOLS,
+)
+
+ANSWERED = REFINE("stop", answer="The 3rd.")
+LOOK = [SELECT("notes.look"), PARAMETERS(page=1)]
+FAILS = [SELECT("notes.fail"), PARAMETERS(page=1)]
+CHOICES = ("auto", "model", "rules")
+STOPS = ("model_stop", "criteria_met", "max_steps", "no_improvement", "max_plans")
+"""Reasons with which a run concludes."""
+
+
+def concluded(stop: str, choice: str = "auto", *, criteria: tuple[str, ...] = (), **memory: Any) -> Run:
+    """Return a run that has concluded for the reason *stop*."""
+    of = spec(limits={"completion_review": choice}, success_criteria=criteria)
+    return run_in(REVIEWING, of, counters={"concluded": 1, "stop": stop}, **memory)
+
+
+def refined(decision: Any, answer: str | None) -> Refinement:
+    """Return the last refinement."""
+    return Refinement(decision=decision, reason="r", answer=answer)
+
+
+# -- who decides -----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_of_an_earlier_version_is_judged_by_the_model_as_it_was() -> None:
+    """Its limits do not have the setting; a new run's limits write it down."""
+    written = spec().model_dump(mode="json", by_alias=True)
+    assert Spec.model_validate(written).limits.completion_review == "auto"
+    del written["limits"]["completion_review"]
+    assert Spec.model_validate(written).limits.completion_review == "model"
+
+
+@pytest.mark.parametrize(
+    ("memory", "draft"),
+    [
+        ({}, ""),
+        ({"answer": "a"}, "a"),
+        ({"answer": " a\n"}, "a"),
+        ({"answer": "  "}, ""),
+        ({"refinement": refined("stop", " b ")}, "b"),
+        ({"refinement": refined("stop", None)}, ""),
+        ({"refinement": refined("continue", "b")}, ""),
+        ({"answer": "a", "refinement": refined("stop", "b")}, "a"),
+    ],
+)
+def test_a_draft_is_what_the_model_answered_when_it_stopped(memory: dict[str, Any], draft: str) -> None:
+    """In Planning, or in a refinement that says stop; not what it noted on the way."""
+    assert draft_of(concluded("model_stop", **memory)) == draft
+
+
+@pytest.mark.parametrize(
+    ("choice", "stop", "criteria", "answer"),
+    list(itertools.product(CHOICES, STOPS, ((), ("c",)), (None, "The 3rd."))),
+)
+def test_the_setting_says_who_decides(
+    choice: str, stop: str, criteria: tuple[str, ...], answer: str | None
+) -> None:
+    """``auto``: code, exactly where the model itself stopped with an answer and there is nothing else to judge it by."""
+    by_code = stop == "model_stop" and not criteria and answer is not None
+    expected = {"auto": by_code, "model": False, "rules": True}[choice]
+    assert decided_by_rules(concluded(stop, choice, criteria=criteria, answer=answer)) is expected
+
+
+@pytest.mark.parametrize(
+    "stop", [reason for reason in REASONS if reason not in ("model_stop", "criteria_met")]
+)
+def test_a_limit_that_stopped_the_run_is_no_success_by_rules(stop: str) -> None:
+    """Whatever the model had drafted: nobody has said that it is done."""
+    assert review_by_rules(concluded(stop, "rules", answer="a", check=StepCheck("success"))) is None
+
+
+@pytest.mark.parametrize(
+    ("stop", "memory", "status"),
+    [
+        ("criteria_met", {}, "success"),
+        ("criteria_met", {"check": StepCheck("retry", ("torn",))}, "success"),
+        ("model_stop", {"check": StepCheck("success")}, "success"),
+        ("model_stop", {"answer": "a"}, "success"),
+        ("model_stop", {"answer": "a", "check": StepCheck("retry", ("torn",))}, "success"),
+        ("model_stop", {"refinement": refined("stop", "b"), "check": StepCheck("retry")}, "success"),
+        ("model_stop", {"refinement": refined("continue", "b"), "check": StepCheck("retry")}, "failed"),
+        ("model_stop", {"check": StepCheck("retry", ("torn",))}, "failed"),
+        ("model_stop", {}, "failed"),
+    ],
+)
+def test_by_rules_a_run_succeeds_with_its_criteria_an_answer_or_its_last_action(
+    stop: str, memory: dict[str, Any], status: str
+) -> None:
+    """Else it fails, with what was wrong with the last action."""
+    review = review_by_rules(concluded(stop, "rules", **memory))
+    assert review is not None and review.status == status
+    assert review.improvements == (memory["check"].improvements if status == "failed" and memory else ())
+    assert review.answer is None
+
+
+ENDS: dict[str, tuple[str, list[Any], dict[str, Any], tuple[str, ...]]] = {
+    "react, a stop with an answer": ("react", [*READ(1), ANSWERED], {}, ("Done", "model", "Done")),
+    "react, a direct answer": ("react", [ANSWER("The 3rd.")], {}, ("Done", "model", "Done")),
+    "react, a stop without an answer": ("react", [*READ(1), STOP], {}, ("model", "model", "Done")),
+    "react, a stop after a failure": ("react", [*FAILS, STOP], {}, ("model", "model", "review_failed")),
+    "react, an answer after a failure": ("react", [*FAILS, ANSWERED], {}, ("Done", "model", "Done")),
+    "react, an answer and a criterion": (
+        "react",
+        [*READ(1), ANSWERED],
+        {"success_criteria": ["c"]},
+        ("model", "model", "Done"),
+    ),
+    "react, every criterion met": (
+        "react",
+        [*READ(1), REFINE("continue", criteria=[MET("c")])],
+        {"success_criteria": ["c"]},
+        ("model", "model", "Done"),
+    ),
+    "react, no step left": ("react", [*READ(1), CONTINUE], {"max_steps": 1}, ("model", "model", "max_steps")),
+    "react, nothing improves": (
+        "react",
+        [*READ(1), CONTINUE | {"score": 0}, *READ(2), CONTINUE | {"score": 0}],
+        {"no_improvement_limit": 1},
+        ("model", "model", "no_improvement"),
+    ),
+    "react, no refinement to be read": ("react", [*READ(1), "?", "?"], {}, ("model", "model", "Done")),
+    "planner, an answer": ("planner", [PLAN(STEP(page=1)), END("The 3rd.")], {}, ("Done", "model", "Done")),
+    "planner, nothing left": ("planner", [PLAN(STEP(page=1)), NOTHING], {}, ("model", "model", "Done")),
+    "planner, no plan left": (
+        "planner",
+        [PLAN(STEP(page=1))],
+        {"max_plans": 1},
+        ("model", "model", "max_plans"),
+    ),
+    "batch, the plan is done": ("batch", [PLAN(STEP(page=1))], {}, ("model", "model", "Done")),
+    "batch, its last step failed": (
+        "batch",
+        [PLAN(STEP("notes.fail", page=1))],
+        {},
+        ("model", "model", "review_failed"),
+    ),
+}
+"""Mode, script up to the stop, options, and what comes of it with each setting: ``model`` where the model is asked."""
+
+
+def apart(options: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
+    """Return the criteria and the numbers of a run's options."""
+    return options.get("success_criteria", []), {
+        key: options[key] for key in options if key != "success_criteria"
+    }
+
+
+@pytest.mark.filterwarnings("ignore:mode='batch':DeprecationWarning")
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("case", ENDS)
+def test_every_end_is_judged_as_the_setting_says(tmp_path: Path, case: str, choice: Any) -> None:
+    """In each mode, for each reason to stop: asked or not, how it ends, and a replay that agrees."""
+    mode, script, options, expected = ENDS[case]
+    criteria, numbers = apart(options)
+    limits = Limits(completion_review=choice, **numbers)
+    end = expected[CHOICES.index(choice)]
+    with World(tmp_path, [*script, SUCCESS], limits=limits) as world:
+        result = world.run("Read", criteria, mode=mode)
+        check(world)
+    assert ("review" in world.model.kinds) is (end == "model")
+    assert len(world.model.kinds) == len(script) + (end == "model")
+    assert (result.state == "Done") is (end in ("Done", "model"))
+    assert result.state == "Done" or result.reason == end
+    if end == "Done":
+        assert (world.rows[-1].trigger, world.rows[-1].request) == ("finish", {"kind": "none"})
+        assert result.answer.startswith(
+            "The 3rd." if "answer" in case and "without" not in case else "Done: "
+        )
+
+
+def test_an_answer_in_planning_is_newer_than_any_refinements(tmp_path: Path) -> None:
+    """What was noted on the way, or said in an attempt that was sent back, is not the end's message."""
+    on_the_way = [*READ(1), REFINE("continue", answer="partial"), ANSWER("full")]
+    with World(tmp_path / "way", on_the_way) as world:
+        assert world.run().answer == "full"
+    sent_back = [
+        *READ(1),
+        REFINE("stop", answer="first"),
+        REVIEW("retry", "more"),
+        ANSWER("second"),
+        REVIEW("success"),
+    ]
+    with World(tmp_path / "back", sent_back, limits=Limits(completion_review="model")) as world:
+        assert world.run().answer == "second"
+        assert "second" in sections(world.model.of("review")[1])["Draft answer"]
+        check(world)
+
+
+# -- a completion review that is overruled ----------------------------------------------------------------------------
+
+
+def seen(*, success: bool) -> Observation:
+    """Return the observation of the last action."""
+    return Observation(success=success, result_label="", documents_count=0)
+
+
+@pytest.mark.parametrize(
+    ("status", "draft", "criteria", "last", "stands"),
+    [
+        ("failed", "a", "", None, False),
+        ("failed", "a", "", True, True),
+        ("failed", "a", "11", True, True),
+        ("failed", "a", "10", True, False),
+        ("failed", "a", "", False, False),
+        ("failed", None, "", True, False),
+        ("failed", " ", "", True, False),
+        ("retry", "a", "", True, False),
+        ("success", "a", "", True, False),
+    ],
+)
+def test_failed_needs_something_that_is_missing(
+    status: Any, draft: str | None, criteria: str, last: bool | None, stands: bool
+) -> None:
+    """An open criterion, a last action that failed, or none at all; otherwise an answer is not thrown away."""
+    run = concluded("model_stop", answer=draft, observation=None if last is None else seen(success=last))
+    assert draft_stands(run, Review(status=status), criteria) is stands
+
+
+def test_an_answer_without_tools_is_drawn_from_the_call_that_was_repeated() -> None:
+    """Its observation is gone with the choice to call it again; an attempt later nothing stands for it any more."""
+    for retries, stands in ((0, True), (1, False)):
+        of = spec(limits={"completion_review": "model"})
+        counters = {"concluded": 1, "stop": "model_stop", "withheld": 1, "retries": retries}
+        run = run_in(REVIEWING, of, counters=counters, answer="a")
+        assert draft_stands(run, Review(status="failed"), "") is stands
+
+
+@tool("notes.look", effect="read")
+def look(page: int) -> str:
+    """Look at a page."""
+    return f"page {page}"
+
+
+OVERRULED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
+    "nothing is missing": ([*READ(1), ANSWERED, REVIEW("failed", answer="Bad.")], {}, "Done"),
+    "the tools were withheld": (
+        [*LOOK, CONTINUE, *LOOK, {"answer": "The 3rd."}, REVIEW("failed")],
+        {},
+        "Done",
+    ),
+    "the tools were withheld in an attempt that was sent back": (
+        [
+            *LOOK,
+            CONTINUE,
+            *LOOK,
+            {"answer": "No."},
+            REVIEW("retry", "more"),
+            ANSWER("The 3rd."),
+            REVIEW("failed"),
+        ],
+        {},
+        "Failed",
+    ),
+    "no action was taken": ([ANSWER("The 3rd."), REVIEW("failed")], {}, "Failed"),
+    "every criterion is met": (
+        [*READ(1), ANSWERED, REVIEW("failed", criteria=[MET("c")])],
+        {"success_criteria": ["c"]},
+        "Done",
+    ),
+    "a criterion is open": ([*READ(1), ANSWERED, REVIEW("failed")], {"success_criteria": ["c"]}, "Failed"),
+    "the last action failed": ([*FAILS, ANSWERED, REVIEW("failed")], {}, "Failed"),
+    "there is no answer": ([*READ(1), STOP, REVIEW("failed")], {}, "Failed"),
+    "it was only noted on the way": (
+        [*READ(1), REFINE("continue", answer="The 3rd."), REVIEW("failed")],
+        {"max_steps": 1},
+        "Failed",
+    ),
+    "it was said in an attempt that was sent back": (
+        [*READ(1), ANSWERED, REVIEW("retry", "more"), *READ(2), STOP, REVIEW("failed")],
+        {},
+        "Failed",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OVERRULED)
+def test_a_failed_review_does_not_throw_a_right_answer_away(tmp_path: Path, case: str) -> None:
+    """It is the run's answer then, the row says why, and the replay agrees; where something is missing the run fails."""
+    script, options, state = OVERRULED[case]
+    criteria, numbers = apart(options)
+    limits = Limits(completion_review="model", **numbers)
+    with World(tmp_path, script, [*TOOLS, look], limits=limits) as world:
+        result = world.run("Read", criteria)
+        check(world)
+        told = why(world.journal, world.run_id, world.rows[-1].seq)
+    assert (result.state, result.reason) == (state, "model_stop" if state == "Done" else "review_failed")
+    assert ("so the draft answer stands" in str(told.wire())) is (state == "Done")
+    if state == "Done":
+        assert result.answer == "The 3rd."

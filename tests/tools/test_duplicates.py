@@ -1,0 +1,487 @@
+"""Which repeated call is one too many, the same live, after a restart and by an oracle of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from paor import Limits, ScriptedModel, Tool, replay, tool
+from paor.errors import ToolError
+from paor.fsm.decision.duplicate_calls import duplicate_key, extend_window, rule_broken, window_length
+
+from ..support.cases import Walk, short, spec
+from ..support.effort import examples
+from ..support.recording import World, observation, sections
+from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS, engine, flaky
+
+SEQUENCES = {
+    "AAAA": ([3, 4], "consecutive"),
+    "AAABAAA": ([3, 7], "consecutive"),
+    "XXXXYXXXX": ([3, 4, 8, 9], "consecutive"),
+    "AABAABA": ([7], "frequency"),
+    "ABABABA": ([], ""),
+    "ABABABAB": ([8], "alternation"),
+    "ABABABABAB": ([8, 9, 10], ""),
+    "ABABABABCA": ([8, 10], ""),
+    "ABABABABCDA": ([8], "alternation"),
+    "AbAcAdAeA": ([9], "frequency"),
+    "ABCABCABCABC": ([], ""),
+    "acXaXbXXdX12345XX6X7X8X": ([10, 23], ""),
+}
+"""The numbers of the blocked calls, from 1, and the rule where it names one."""
+
+WIDE: dict[str, Any] = {"max_steps": 1000, "max_blocked_calls": 10_000}
+LIMITS = st.builds(
+    Limits,
+    consecutive_limit=st.integers(2, 6),
+    window_size=st.integers(1, 12),
+    window_freq_limit=st.integers(1, 6),
+)
+
+
+def naive(executed: str, proposal: str, limits: Limits) -> str | None:
+    """The rule of C1 in words, over the whole list of executed calls."""
+    trailing = len(executed) - len(executed.rstrip(proposal))
+    if trailing + 1 >= limits.consecutive_limit:
+        return "consecutive"
+    if executed[-limits.window_size :].count(proposal) >= limits.window_freq_limit:
+        return "frequency"
+    last = executed[-7:] + proposal
+    if len(last) == 8 and len(set(last)) == 2 and all(last[i] == last[i - 2] for i in range(2, 8)):
+        return "alternation"
+    return None
+
+
+def blocked(
+    sequence: str, limits: Limits, rule: Callable[[str, str, Limits], str | None] = naive
+) -> list[tuple[int, str]]:
+    """Return number and rule of each blocked call of *sequence*; blocked calls are not executed."""
+    executed, found = "", []
+    for number, key in enumerate(sequence, 1):
+        broken = rule(executed, key, limits)
+        if broken is None:
+            executed += key
+        else:
+            found.append((number, broken))
+    return found
+
+
+class Guard:
+    """The guard as a run keeps it: a bounded window and one counter."""
+
+    def __init__(self) -> None:
+        self.window: tuple[str, ...] = ()
+        self.same = 0
+        self.executed = ""
+
+    def __call__(self, executed: str, key: str, limits: Limits) -> str | None:
+        """Return the rule that *key* breaks after *executed*, of which only the last call is new."""
+        if len(executed) > len(self.executed):
+            last = executed[-1]
+            self.same = self.same + 1 if self.window and self.window[-1] == last else 1
+            self.window = extend_window(self.window, limits, last)
+            self.executed = executed
+        assert len(self.window) <= window_length(limits), "memory stays bounded"
+        return rule_broken(key, self.window, self.same, limits)
+
+
+# -- C1, the table -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_A152_A153_A154_the_table_of_sequences(sequence: str) -> None:
+    """Every line of C1 under the default limits, for the rule and for its oracle."""
+    numbers, rule = SEQUENCES[sequence]
+    found = blocked(sequence, Limits(), Guard())
+    assert [number for number, _ in found] == numbers
+    assert not rule or {name for _, name in found} == {rule}
+    assert found == blocked(sequence, Limits())
+
+
+@settings(max_examples=examples(500))
+@given(sequence=st.text(alphabet="ABC", max_size=40), limits=LIMITS)
+@example(sequence="ABABABAB" * 3, limits=Limits())
+def test_the_rule_with_a_window_is_the_rule_over_everything(sequence: str, limits: Limits) -> None:
+    """A bounded memory decides like the whole list, for any limits."""
+    assert blocked(sequence, limits, Guard()) == blocked(sequence, limits)
+
+
+@given(
+    prefix=st.text(alphabet="ABC", max_size=20),
+    pair=st.sampled_from(["AB", "BA", "AC"]),
+    times=st.integers(3, 6),
+    suffix=st.text(alphabet="ABC", max_size=4),
+    window_size=st.integers(1, 12),
+)
+@example(prefix="C", pair="AB", times=4, suffix="", window_size=8)
+def test_A154_an_alternation_is_seen_wherever_it_stands(
+    prefix: str, pair: str, times: int, suffix: str, window_size: int
+) -> None:
+    """Behind any calls, also when the window of the other rule is longer or shorter than the pattern."""
+    limits = Limits(consecutive_limit=99, window_freq_limit=99, window_size=window_size)
+    sequence = prefix + pair * times + suffix
+    assert blocked(sequence, limits, Guard()) == blocked(sequence, limits)
+    if times >= 4:
+        assert "alternation" in {name for _, name in blocked(sequence, limits)}
+
+
+@given(sequence=st.text(alphabet="ABCDEFGHIJ", max_size=60))
+def test_calls_that_all_differ_are_never_blocked(sequence: str) -> None:
+    """No false positive for a first call, however long the run."""
+    first_calls = "".join(dict.fromkeys(sequence))
+    assert blocked(first_calls, Limits(), Guard()) == []
+
+
+@given(sequence=st.text(alphabet="AB", max_size=40), limits=LIMITS)
+def test_any_long_repetition_of_two_calls_is_blocked_at_last(sequence: str, limits: Limits) -> None:
+    """Nothing made of two calls only goes on for ever under the default limits."""
+    found = blocked(sequence, Limits(), Guard())
+    assert len(sequence) - len(found) <= 8 + 3 * len(found)
+
+
+def keys(sequence: str) -> Iterator[list[Any]]:
+    """Yield the replies of one iteration for each key of *sequence*: selection, parameters, refinement."""
+    for key in sequence:
+        yield [SELECT(), PARAMETERS(page=ord(key)), CONTINUE]
+
+
+def played(sequence: str) -> list[Any]:
+    """Return a script that proposes *sequence* and then stops."""
+    replies = [reply for iteration in keys(sequence) for reply in iteration]
+    return [*replies[:-1], STOP, SUCCESS]
+
+
+def told_of(sequence: str, number: int, rule: str) -> str:
+    """Return what the model is told of the blocked call *number* of *sequence*: which step it repeats."""
+    stopped = [found for found, _ in blocked(sequence, Limits())]
+    made = [
+        step
+        for step in range(1, number)
+        if step not in stopped and sequence[step - 1] == sequence[number - 1]
+    ]
+    return (
+        f"duplicate_call_blocked: the same call was made in step {made[-1]} ({rule} rule);"
+        " change the arguments or choose another action"
+    )
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_the_table_of_sequences_holds_in_a_real_run(tmp_path: Path, sequence: str) -> None:
+    """Calls, observations and counters of an engine say the same as the rule."""
+    calls: list[int] = []
+
+    @tool("notes.read", effect="idempotent", label="page")
+    def counting(page: int) -> str:
+        """Count."""
+        calls.append(page)
+        return f"page {page}"
+
+    with World(tmp_path, played(sequence), [counting], limits=Limits(**WIDE)) as world:
+        result = world.run()
+        assert (result.state, result.steps) == ("Done", len(sequence))
+        numbers = [
+            number
+            for number, call in enumerate(world.model.of("refinement"), 1)
+            if not observation(call)["success"]
+        ]
+        assert numbers == SEQUENCES[sequence][0]
+        told = [observation(world.model.of("refinement")[number - 1])["notes"][0] for number in numbers]
+        assert told == [told_of(sequence, number, rule) for number, rule in blocked(sequence, Limits())]
+        assert calls == [ord(key) for number, key in enumerate(sequence, 1) if number not in numbers]
+        assert world.last_counters().get("blocked", 0) == len(numbers)
+        assert world.count("refuse") == len(numbers)
+        assert replay(world.journal, world.run_id).identical
+
+
+@settings(max_examples=60)
+@given(sequence=st.text(alphabet="AB", max_size=14), limits=LIMITS)
+def test_a_run_blocks_what_the_oracle_blocks(sequence: str, limits: Limits) -> None:
+    """The counters that a run keeps feed the rule rightly, through refusals and repeats."""
+    values = limits.model_dump(include={"consecutive_limit", "window_size", "window_freq_limit"})
+    walk, found = Walk(spec(limits=values | WIDE)), []
+    for number, key in enumerate(sequence, 1):
+        walk.take(SELECT())
+        decision = walk.take(PARAMETERS(page=ord(key)))
+        if decision.row.trigger == "refuse":
+            found.append((number, decision.facts["duplicate"]))
+            walk.take_nothing()
+        else:
+            walk.end()
+            walk.take_nothing()
+        walk.take(CONTINUE)
+    assert found == blocked(sequence, limits)
+
+
+# -- limits, restart, memory -------------------------------------------------------------------------------------
+
+
+def test_A157_the_defaults_are_3_8_4_and_options_change_them(tmp_path: Path) -> None:
+    """No configuration is needed; each number can be set and then decides otherwise."""
+    assert [number for number, _ in blocked("AAAA", Limits(), Guard())] == [3, 4]
+    assert [number for number, _ in blocked("AAAA", Limits(consecutive_limit=2), Guard())] == [2, 3, 4]
+    assert blocked("AAAA", Limits(consecutive_limit=5, window_freq_limit=9), Guard()) == []
+    assert [number for number, _ in blocked("AbAcA", Limits(window_freq_limit=2), Guard())] == [5]
+    assert blocked("AbAcA", Limits(window_freq_limit=2, window_size=2), Guard()) == []
+    with World(tmp_path, played("AAA"), limits=Limits(consecutive_limit=4)) as world:
+        world.run()
+        assert world.count("refuse") == 0
+
+
+@pytest.mark.parametrize("cut", range(1, 21))
+def test_C2_1_the_guard_survives_a_restart_anywhere(tmp_path: Path, cut: int) -> None:
+    """Three identical calls in three steps, the process lost after any row: the third is blocked all the same."""
+    with engine(tmp_path, played("AAA")) as first:
+        events = first.stream("Read the notes")
+        for _ in range(cut):
+            next(events, None)
+        events.close()  # type: ignore[attr-defined]
+        run_id = first.journal.runs()[0].run_id
+    with engine(tmp_path, played("AAA")) as second:
+        result = second.resume(run_id)
+        rows = second.journal.transitions(run_id)
+        assert [row.step for row in rows if row.trigger == "refuse"] == [3]
+        assert (result.state, result.steps) == ("Done", 3)
+        assert replay(second.journal, run_id).identical
+
+
+def test_C2_8_the_retries_of_a_step_count_as_one_call(tmp_path: Path) -> None:
+    """A call that is tried three times within its step is one call to the guard."""
+    page = PARAMETERS(page=1)
+    select = SELECT("notes.flaky")
+    script = [select, page, CONTINUE, select, page, CONTINUE, select, page, STOP, SUCCESS]
+    with World(tmp_path, script, [flaky(2, retries=2)]) as world:
+        world.run()
+        assert [row.step for row in world.rows if row.trigger == "retry_step"] == [1, 1]
+        assert [row.step for row in world.rows if row.trigger == "refuse"] == [3]
+
+
+def test_failed_calls_count_like_successful_ones(tmp_path: Path) -> None:
+    """The rule asks how often a call was executed, not how it ended."""
+    script = [reply for _ in range(3) for reply in (SELECT("notes.fail"), PARAMETERS(page=1), CONTINUE)]
+    with World(tmp_path, [*script[:-1], STOP, SUCCESS]) as world:
+        world.run()
+        assert [row.step for row in world.rows if row.trigger == "refuse"] == [3]
+
+
+# -- keys ----------------------------------------------------------------------------------------------------------
+
+SAME: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "order of keys": ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+    "order of keys, deep": ({"a": [{"x": 1, "y": 2}]}, {"a": [{"y": 2, "x": 1}]}),
+    "a whole float": ({"a": 1}, {"a": 1.0}),
+    "a transient id": ({"a": 1, "call_id": "c-1"}, {"a": 1, "call_id": "c-2"}),
+}
+DIFFERENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "order of a list": ({"a": [1, 2]}, {"a": [2, 1]}),
+    "text and number": ({"a": "1"}, {"a": 1}),
+    "true and one": ({"a": True}, {"a": 1}),
+    "null and absent": ({"a": None}, {}),
+    "null and empty": ({"a": None}, {"a": ""}),
+    "upper and lower case": ({"a": "x"}, {"a": "X"}),
+    "composed and decomposed": ({"a": "é"}, {"a": "e\u0301"}),
+    "a nested transient id": ({"a": {"call_id": 1}}, {"a": {"call_id": 2}}),
+}
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_C2_4_the_same_call_has_one_key(case: str) -> None:
+    """Spelling differences that JSON does not know do not make another call."""
+    one, other = SAME[case]
+    assert duplicate_key("salt", "a.b", one) == duplicate_key("salt", "a.b", other)
+
+
+@pytest.mark.parametrize("case", DIFFERENT)
+def test_C2_4_different_calls_have_different_keys(case: str) -> None:
+    """What a tool could tell apart is another call."""
+    one, other = DIFFERENT[case]
+    assert duplicate_key("salt", "a.b", one) != duplicate_key("salt", "a.b", other)
+
+
+def test_a_key_says_nothing_and_belongs_to_one_run() -> None:
+    """A fixed length, hex, another one for another run's salt and for another tool."""
+    key = duplicate_key("salt", "a.b", {"a": "secret"})
+    assert re.fullmatch(r"[0-9a-f]{32}", key)
+    assert key != duplicate_key("pepper", "a.b", {"a": "secret"})
+    assert key != duplicate_key("salt", "a.c", {"a": "secret"})
+    assert duplicate_key("s", "ab.c", {}) != duplicate_key("sa", "b.c", {})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "\ud800", {1: 2}, object()])
+def test_what_is_not_json_has_no_key(value: Any) -> None:
+    """It could not be told apart safely; arguments never get that far."""
+    with pytest.raises(ValueError, match="not JSON"):
+        duplicate_key("salt", "a.b", {"a": value})
+
+
+def counts(name: str, calls: list[Any], **options: Any) -> Tool:
+    """Return a tool with an optional parameter that notes its calls in *calls*."""
+
+    @tool(name, effect="idempotent", **options)
+    def look(page: int, mode: str = "short") -> str:
+        """Look."""
+        calls.append((page, mode))
+        return f"page {page}, {mode}"
+
+    return look
+
+
+LOOK = {"page": "number", "mode": "string"}
+
+
+def looked(*calls: dict[str, Any], action: str = "notes.look") -> list[Any]:
+    """Return a script of calls to a tool of `counts`, then a stop."""
+    fields = [
+        {"name": name, "type": kind, "required": name == "page", "description": name}
+        for name, kind in LOOK.items()
+    ]
+    replies: list[Any] = []
+    for values in calls:
+        replies += [SELECT(action, parametersSchema={"fields": fields}), PARAMETERS(**values), CONTINUE]
+    return [*replies[:-1], STOP, SUCCESS]
+
+
+def test_C2_3_the_key_is_taken_after_defaults(tmp_path: Path) -> None:
+    """A default that is written out is the same call as one that is left out."""
+    calls: list[Any] = []
+    script = looked({"page": 1}, {"mode": "short", "page": 1.0}, {"page": 1})
+    with World(tmp_path, script, [counts("notes.look", calls)]) as world:
+        world.run()
+        assert calls == [(1, "short")] * 2
+        assert [row.step for row in world.rows if row.trigger == "refuse"] == [3]
+
+
+ALIASES = [
+    "notes.look",
+    "notes_look",
+    "notes:look",
+    "notes/look",
+    "notes-look",
+    "Notes.Look",
+    {"method": "notes", "name": "look"},
+    {"method": "notes", "name": "notes.look"},
+    {"method": "notes.look", "name": "look"},
+]
+
+
+@pytest.mark.parametrize("alias", ALIASES, ids=short)
+def test_A166_C2_5_aliases_share_one_tool_and_one_key(tmp_path: Path, alias: Any) -> None:
+    """``notes_look`` and ``notes.look`` hit one tool; the third call in a row is blocked whatever it is called."""
+    calls: list[Any] = []
+    script = [
+        reply
+        for action in ("notes.look", alias, "notes.look")
+        for reply in (SELECT(action), PARAMETERS(page=1), CONTINUE)
+    ]
+    with World(tmp_path, [*script[:-1], STOP, SUCCESS], [counts("notes.look", calls)]) as world:
+        world.run()
+        assert calls == [(1, "short")] * 2
+        assert [row.step for row in world.rows if row.trigger == "refuse"] == [3]
+
+
+def test_C2_8_a_polling_tool_is_exempt(tmp_path: Path) -> None:
+    """A tool that declares it may be repeated is never blocked, and its calls do not stop the run."""
+    calls: list[Any] = []
+    script = looked(*[{"page": 1}] * 12)
+    look = counts("notes.look", calls, repeat_allowed=True)
+    with World(tmp_path, script, [look], limits=Limits(max_steps=20)) as world:
+        assert world.run().state == "Done"
+        assert len(calls) == 12
+        assert world.count("refuse") == 0
+
+
+# -- what a blocked call looks like ----------------------------------------------------------------------------
+
+
+def test_A155_A156_a_blocked_call_is_observed_with_marker_and_last_output(tmp_path: Path) -> None:
+    """The handler is not called; the model sees the marker and what the same call brought the last time."""
+    calls: list[int] = []
+
+    @tool("notes.read", effect="idempotent", label="page")
+    def counting(page: int) -> str:
+        """Count."""
+        calls.append(page)
+        return f"page {page}, read {len(calls)} times"
+
+    with World(tmp_path, played("AAA"), [counting]) as world:
+        world.run()
+        assert len(calls) == 2
+        seen = observation(world.model.of("refinement")[2])
+        assert seen["success"] is False
+        assert seen["notes"][0].startswith("duplicate_call_blocked: ")
+        assert seen["previews"] == [
+            {"name": "last output", "mime": "text/plain", "snippet": "page 65, read 2 times"}
+        ]
+        assert (seen["documentsCount"], seen["resultLabel"]) == (0, "round1_task1_action3_refused")
+        assert '"action": "notes.read"' in world.model.of("refinement")[2].messages[-2].text
+        assert "duplicate_call_blocked" in sections(world.model.of("review")[0])["Results, newest first"]
+
+
+def test_C2_6_without_an_earlier_success_there_is_nothing_to_echo(tmp_path: Path) -> None:
+    """The error is the marker still, and no failed text is passed off as a result."""
+    script = [reply for _ in range(3) for reply in (SELECT("notes.fail"), PARAMETERS(page=1), CONTINUE)]
+    with World(tmp_path, [*script[:-1], STOP, SUCCESS]) as world:
+        world.run()
+        seen = observation(world.model.of("refinement")[2])
+        assert seen["previews"] == []
+        assert seen["notes"][0].startswith("duplicate_call_blocked: ")
+
+
+def test_C2_6_the_echo_is_the_last_success_also_after_a_failure(tmp_path: Path) -> None:
+    """A failed repeat and a blocked call leave the last success in place."""
+    answers = iter(["first", ToolError("torn"), "never"])
+
+    @tool("notes.read", effect="idempotent")
+    def moody(page: int) -> str:
+        """Work once."""
+        answer = next(answers)
+        if isinstance(answer, ToolError):
+            raise answer
+        return str(answer)
+
+    with World(tmp_path, played("AAAA"), [moody]) as world:
+        world.run()
+        for call in world.model.of("refinement")[2:]:
+            assert observation(call)["previews"][0]["snippet"] == "first"
+
+
+def test_C2_9_blocked_calls_end_the_run_at_their_limit(tmp_path: Path) -> None:
+    """Blocking alone would go on for ever: Failed(stuck) with the third blocked call, and nothing is asked after it."""
+    with World(tmp_path, played("AAAAAAAA"), limits=Limits(max_steps=50)) as world:
+        result = world.run()
+        assert (result.state, result.reason, result.steps) == ("Failed", "stuck", 5)
+        assert world.model.kinds[-1] == "parameters"
+        assert "repeated" in result.answer
+
+
+@pytest.mark.parametrize("limit", [1, 2, 4])
+def test_C2_9_the_limit_of_blocked_calls_can_be_set(tmp_path: Path, limit: int) -> None:
+    """It counts blocked calls of the whole run, not only those in a row."""
+    limits = Limits(max_steps=50, max_blocked_calls=limit, window_freq_limit=100, window_size=100)
+    with World(tmp_path, played("AAAB" * 10), limits=limits) as world:
+        assert world.run().reason == "stuck"
+        assert world.last_counters()["blocked"] == limit
+        assert world.count("refuse") == limit
+
+
+def test_a_blocked_call_is_asked_no_parameters_again(tmp_path: Path) -> None:
+    """It is not an invalid reply: the action is refused at once and the next selection may differ."""
+    with World(tmp_path, played("AAA")) as world:
+        world.run()
+        assert world.model.kinds.count("parameters") == 3
+        assert world.count("respecify") == 0
+
+
+def test_two_runs_do_not_share_a_guard(tmp_path: Path) -> None:
+    """Keys are salted per run, and windows are a run's own."""
+    model = ScriptedModel(played("AA"))
+    with engine(tmp_path, []) as first:
+        for _ in range(3):
+            assert first.run("Read", model=model).state == "Done"
+        for row in first.journal.runs():
+            assert "refuse" not in [item.trigger for item in first.journal.transitions(row.run_id)]

@@ -1,0 +1,953 @@
+"""Parameter schemas: what is refused as a schema, what is a problem of arguments, what is filled, what is one call."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import subprocess
+import sys
+from collections import UserDict
+from collections.abc import Mapping
+from enum import Enum, IntEnum, StrEnum
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paor.states.base.errors import UsageError
+from paor.tools.schema.canonical import DEPTH_MAX, NotJson, dump, plain
+from paor.tools.schema.compiler import ROUGH_TEXT_MAX
+from paor.tools.schema.parameters import (
+    SCHEMA_BYTES_MAX,
+    ParameterSchema,
+    Problem,
+    SchemaError,
+    canonical_arguments,
+)
+from paor.tools.schema.problems import MESSAGE_MAX, _locate
+
+from ..support.effort import examples
+
+SEARCH: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "default": "never filled"},
+        "maxResults": {"type": "integer", "minimum": 1, "default": 10},
+        "language": {"type": ["string", "null"]},
+        "depth": {"enum": ["basic", "advanced"], "default": "basic"},
+        "site": {"type": "object", "properties": {"host": {"type": "string"}, "port": {"default": 443}}},
+    },
+    "required": ["query"],
+}
+
+
+def codes(problems: tuple[Problem, ...]) -> list[tuple[str, str]]:
+    """Return code and path of each problem, after checking the messages' form."""
+    for problem in problems:
+        assert problem.code in {"missing", "unknown", "type", "value"}
+        assert len(problem.message) <= MESSAGE_MAX and len(problem.path) <= 80
+        assert problem.message.isascii() and problem.message.isprintable()
+    assert len(set(problems)) == len(problems)
+    return [(problem.code, problem.path) for problem in problems]
+
+
+def check(schema: Mapping[str, Any], arguments: Any) -> list[tuple[str, str]]:
+    """Return what is wrong with *arguments*."""
+    return codes(ParameterSchema(schema).check(arguments))
+
+
+def one(schema: Any, value: Any) -> list[tuple[str, str]]:
+    """Return what is wrong with the argument ``x`` of this schema."""
+    return check({"properties": {"x": schema}}, {"x": value})
+
+
+# schemas
+
+
+def chain(length: int) -> dict[str, Any]:
+    """Return a schema whose references double at each of *length* steps."""
+    steps: dict[str, Any] = {
+        f"a{i}": {"allOf": [{"$ref": f"#/$defs/a{i + 1}"}, {"$ref": f"#/$defs/a{i + 1}"}]}
+        for i in range(length)
+    }
+    return {"$ref": "#/$defs/a0", "$defs": {**steps, f"a{length}": {"type": "object"}}}
+
+
+def nested(levels: int, key: str = "not") -> dict[str, Any]:
+    """Return a schema of so many levels."""
+    schema: dict[str, Any] = {}
+    for _ in range(levels):
+        schema = {key: schema}
+    return schema
+
+
+cycle: dict[str, Any] = {}
+cycle["properties"] = {"a": cycle}
+
+UNUSABLE: dict[str, tuple[Any, str]] = {
+    "a list": ([], "expected a mapping, found a list"),
+    "a boolean": (True, "expected a mapping, found a bool"),
+    "None": (None, "expected a mapping"),
+    "a wrong keyword": ({"type": "object", "required": "query"}, "#/required"),
+    "an unknown type": ({"properties": {"a": {"type": "text"}}}, "#/properties/a/type"),
+    "properties that are no schemas": ({"properties": {"a": 1}}, "#/properties/a"),
+    "properties that are no object": ({"properties": []}, "#/properties"),
+    "a wrong keyword behind a reference": ({"$ref": "#/x/A", "x": {"A": {"required": 5}}}, "#/x/A/required"),
+    "a reference that is no text": ({"properties": {"a": {"$ref": 5}}}, "#/properties/a/$ref"),
+    "allOf that is no list": ({"allOf": {}}, "#/allOf"),
+    "schemas that are no object": ({"dependentSchemas": 5}, "#/dependentSchemas"),
+    "a list of items": ({"properties": {"a": {"items": [{}]}}}, "#/properties/a/items"),
+    "a top-level array": ({"type": "array"}, '#/type: expected "object"'),
+    "top-level types": ({"type": ["object", "null"]}, '#/type: expected "object"'),
+    "a top-level type by reference": (
+        {"$ref": "#/$defs/a", "$defs": {"a": {"type": "array"}}},
+        'asks for "array"',
+    ),
+    "a top-level type in allOf": ({"allOf": [{"type": ["string", "null"]}]}, "not an object"),
+    "a remote reference": ({"$ref": "https://example.org/schema.json"}, "leaves the document"),
+    "a remote reference below": (
+        {"properties": {"a": {"items": {"$ref": "http://x.invalid/"}}}},
+        "#/properties/a/items",
+    ),
+    "a file": ({"properties": {"a": {"$ref": "file:///etc/passwd"}}}, "leaves the document"),
+    "a relative file": ({"properties": {"a": {"$ref": "other.json#/a"}}}, "leaves the document"),
+    "the metaschema": ({"$ref": "https://json-schema.org/draft/2020-12/schema"}, "leaves the document"),
+    "a dynamic remote reference": ({"$dynamicRef": "http://x.invalid/#a"}, "leaves the document"),
+    "a dangling reference": ({"properties": {"a": {"$ref": "#/$defs/nope"}}}, "#/$defs/nope does not exist"),
+    "a dangling index": (
+        {"allOf": [{}], "properties": {"a": {"$ref": "#/allOf/1"}}},
+        "#/allOf/1 does not exist",
+    ),
+    "an unused dangling reference": ({"$defs": {"a": {"$ref": "#/$defs/nope"}}}, "#/$defs/a: #/$defs/nope"),
+    "a dangling anchor": ({"properties": {"a": {"$ref": "#nope"}}}, "no anchor #nope"),
+    "a reference below $id": (
+        {"$defs": {"a": {"$id": "http://x.invalid/a", "properties": {"b": {"$ref": "#/$defs/a"}}}}},
+        "below a nested $id",
+    ),
+    "a reference to itself": ({"$ref": "#"}, "loop"),
+    "a loop of references": (
+        {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+        "loop",
+    ),
+    "a loop in anyOf": ({"properties": {"a": {"anyOf": [{"$ref": "#/properties/a"}]}}}, "loop"),
+    "references that double": (chain(30), "too large a tree"),
+    "many references": (
+        {
+            "$defs": {"a": {"allOf": [{}] * 400}},
+            "properties": {f"p{i}": {"allOf": [{"$ref": "#/$defs/a"}] * 2} for i in range(200)},
+        },
+        "more than 100000 subschemas",
+    ),
+    "an object": ({"properties": {"a": {"default": object()}}}, "a Python object"),
+    "a set": ({"properties": {"a": {"enum": {1}}}}, "['enum']"),
+    "a key that is no text": ({"properties": {1: {}}}, "a key of type int"),
+    "NaN": ({"properties": {"a": {"minimum": float("nan")}}}, "not finite"),
+    "infinity": ({"x": [float("inf")]}, "['x'][0]"),
+    "a lone surrogate": ({"description": "\ud800"}, "surrogate"),
+    "a surrogate key": ({"\ud800": 1}, "surrogate"),
+    "a huge number": ({"properties": {"a": {"maximum": 10**1000}}}, "600 digits"),
+    "itself": (cycle, "too deep"),
+    "too many levels": (nested(DEPTH_MAX + 1), "too deep"),
+    "too many levels in place": (nested(100), "loop or too large"),
+    "much text": ({"description": "x" * SCHEMA_BYTES_MAX}, f"at most {SCHEMA_BYTES_MAX}"),
+    "many nodes": ({"x": [[[]] * 1000] * 2000}, "too large"),
+    "no pattern": ({"properties": {"a": {"pattern": "(a"}}}, "regex"),
+    "no pattern for names": ({"patternProperties": {"(a": True}}, "regex"),
+    "a pattern that explodes": ({"properties": {"a": {"pattern": "((a{100}){100}){100}"}}}, "regex"),
+    "look-around in names": ({"patternProperties": {"^(?!_)": True}}, "look-around"),
+    "a wrong keyword beside look-around": (
+        {"properties": {"a": {"pattern": "(?!a)", "maxLength": "1"}}},
+        "maxLength",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_an_unusable_schema_is_refused_with_place_and_reason(name: str) -> None:
+    """The host learns at once, not when a model calls the tool."""
+    schema, words = UNUSABLE[name]
+    with pytest.raises(SchemaError) as caught:
+        ParameterSchema(schema)
+    assert words in str(caught.value)
+    assert len(str(caught.value)) <= 400 and "\n" not in str(caught.value)
+    assert isinstance(caught.value, ValueError) and isinstance(caught.value, UsageError)
+    assert str(copy.copy(caught.value)) == str(caught.value)  # as pickle makes it anew
+
+
+USABLE: dict[str, dict[str, Any]] = {
+    "empty": {},
+    "only a type": {"type": "object"},
+    "search": SEARCH,
+    "draft-07 definitions": {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {"a": {"$ref": "#/definitions/A"}},
+        "definitions": {"A": {"type": "string"}},
+    },
+    "unknown $schema and $id": {
+        "$schema": "http://x.invalid/own",
+        "$id": "http://x.invalid/tool",
+        "properties": {},
+    },
+    "unknown keywords": {"x-order": 1, "properties": {"a": {"x-widget": {"$ref": "http://x.invalid/"}}}},
+    "unknown formats": {"properties": {"a": {"type": "string", "format": "iban"}}},
+    "references in data": {
+        "properties": {"a": {"default": {"$ref": "http://x.invalid/"}, "enum": [{"$ref": 1}]}}
+    },
+    "a property called $ref": {"properties": {"$ref": {"type": "string"}, "allOf": {}, "pattern": True}},
+    "boolean schemas": {"properties": {"a": True, "b": False}},
+    "components": {"$ref": "#/components/A", "components": {"A": {"properties": {"a": {"type": "string"}}}}},
+    "escaped pointers": {
+        "properties": {"a": {"$ref": "#/$defs/x%20y~1z~0"}, "b": {"$ref": "#/allOf/0"}},
+        "allOf": [{}],
+        "$defs": {"x y/z~": {}},
+    },
+    "anchors": {
+        "properties": {"a": {"$ref": "#item"}},
+        "$defs": {"i": {"$anchor": "item", "type": "string"}},
+    },
+    "dynamic references": {"$dynamicAnchor": "node", "properties": {"a": {"$dynamicRef": "#node"}}},
+    "a nested $id": {"properties": {"a": {"$id": "http://x.invalid/a", "type": "string"}}},
+    "recursion": {"properties": {"a": {"$ref": "#"}, "b": {"type": "array", "items": {"$ref": "#"}}}},
+    "deep": nested(60, "items"),
+    "wide": {"properties": {f"p{i}": {"type": "string"} for i in range(2000)}},
+    "big numbers": {"properties": {"a": {"maximum": 1e300, "minimum": -(10**40)}}},
+    "dependencies of draft-07": {"dependencies": {"a": ["b"], "c": {"properties": {"d": {}}}}},
+    "other kinds of mappings": {"properties": MappingProxyType({"a": UserDict({"enum": (1, 2)})})},
+}
+
+
+@pytest.mark.parametrize("name", USABLE)
+def test_a_schema_from_the_world_is_accepted(name: str) -> None:
+    """What providers, pydantic, zod and OpenAPI converters write is usable, and `{}` satisfies the optional ones."""
+    schema = ParameterSchema(USABLE[name])
+    assert schema.check({name: "" for name in schema.required}) == ()
+    assert json.loads(json.dumps(schema.schema)) == json.loads(json.dumps(plain(USABLE[name])))
+    assert schema.names == tuple(schema.schema.get("properties", ())) or name == "components"
+
+
+def test_the_schema_is_a_deep_copy_in_json_types() -> None:
+    """The host may change its dict afterwards; the compiled schema stays what it was."""
+    source = copy.deepcopy(SEARCH)
+    schema = ParameterSchema(source)
+    source["properties"]["query"]["type"] = "integer"
+    assert schema.schema == SEARCH and schema.check({"query": "x"}) == ()
+    tricky = ParameterSchema({"properties": {"a": UserDict({"enum": (1, 2.0, StrEnum("E", ["A"]).A)})}})  # type: ignore[attr-defined]
+    assert tricky.schema == {"properties": {"a": {"enum": [1, 2, "a"]}}}
+    assert type(tricky.schema["properties"]["a"]["enum"][1]) is int
+    assert type(tricky.schema["properties"]["a"]["enum"][2]) is str
+
+
+def test_names_come_in_order_of_declaration_and_through_references() -> None:
+    """The tiny catalog shows them in this order."""
+    schema = ParameterSchema(
+        {
+            "properties": {"z": {}, "a": {}},
+            "allOf": [{"$ref": "#/$defs/Page"}, {"properties": {"a": {}, "own": {}}, "required": ["own"]}],
+            "$ref": "#/$defs/Base",
+            "required": ["z", "extra"],
+            "$defs": {
+                "Page": {"properties": {"page": {}}, "required": ["page", "z"]},
+                "Base": {"properties": {"base": {}}},
+            },
+            "anyOf": [{"properties": {"hidden": {}}}, True],
+        }
+    )
+    assert schema.names == ("z", "a", "page", "own", "base")
+    assert schema.required == ("z", "extra", "page", "own")
+    assert codes(schema.check({"hidden": 1, "z": 1, "extra": 1, "page": 1, "own": 1, "nope": 1})) == [
+        ("unknown", "nope")
+    ]
+
+
+# check
+
+
+def test_all_problems_are_listed_missing_names_first() -> None:
+    """A077: the rejection lists every missing name."""
+    schema = {
+        "properties": {
+            "a": {"type": "integer"},
+            "b": {},
+            "c": {"default": 1},
+            "d": {"minimum": 5, "multipleOf": 2},
+        },
+        "required": ["c", "b", "e"],
+    }
+    found = ParameterSchema(schema).check({"z": 1, "a": "x", "y": 2, "d": 3})
+    assert codes(found) == [
+        *(("missing", "c"), ("missing", "b"), ("missing", "e")),
+        *(("unknown", "z"), ("unknown", "y")),
+        *(("type", "a"), ("value", "d"), ("value", "d")),
+    ]
+    assert [problem.message for problem in found] == [
+        "c is required but missing",
+        "b is required but missing",
+        "e is required but missing",
+        "z is not a known parameter",
+        "y is not a known parameter",
+        'a must be integer; found "x"',
+        "d must be a multiple of 2; found 3",
+        "d must be at least 5; found 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "expected"),
+    [
+        ({"type": "integer"}, 1, []),
+        ({"type": "integer"}, 1.0, []),
+        ({"type": "integer"}, 10**30, []),
+        ({"type": "integer"}, 1e300, []),
+        ({"type": "number"}, 1.5, []),
+        ({"type": ["string", "null"]}, None, []),
+        ({"enum": [1, "a", None]}, 1.0, []),
+        ({"const": {"a": [1]}}, {"a": [1.0]}, []),
+        ({"type": "string", "format": "email"}, "no address", []),
+        ({"type": "string", "format": "iban"}, "x", []),
+        ({"type": "string"}, "\u00fc\U0001f600", []),
+        ({"type": "string", "maxLength": 1}, "\U0001f600", []),
+        ({"oneOf": [{"type": "integer"}, {"type": "string"}]}, "x", []),
+        ({"type": "array"}, (1, 2), []),
+        ({"type": "object"}, UserDict(a=1), []),
+        ({"type": "integer"}, IntEnum("I", ["A"]).A, []),  # type: ignore[attr-defined]
+        ({"type": "integer"}, True, [("type", "x")]),
+        ({"type": "number"}, True, [("type", "x")]),
+        ({"type": "integer"}, 1.5, [("type", "x")]),
+        ({"type": "integer"}, "1", [("type", "x")]),
+        ({"type": "string"}, 1, [("type", "x")]),
+        ({"type": "boolean"}, 1, [("type", "x")]),
+        ({"type": "string"}, None, [("type", "x")]),
+        ({"type": ["string", "null"]}, 1, [("type", "x")]),
+        ({"enum": [1]}, True, [("value", "x")]),
+        ({"enum": ["a", "b"]}, "c", [("value", "x")]),
+        ({"const": 1}, "1", [("value", "x")]),
+        ({"minimum": 1}, 0, [("value", "x")]),
+        ({"maximum": 1}, 2, [("value", "x")]),
+        ({"exclusiveMinimum": 1}, 1, [("value", "x")]),
+        ({"exclusiveMaximum": 1}, 1, [("value", "x")]),
+        ({"multipleOf": 2}, 3, [("value", "x")]),
+        ({"minLength": 2}, "a", [("value", "x")]),
+        ({"maxLength": 1}, "ab", [("value", "x")]),
+        ({"pattern": "^a"}, "b", [("value", "x")]),
+        ({"minItems": 1}, [], [("value", "x")]),
+        ({"maxItems": 0}, [1], [("value", "x")]),
+        ({"uniqueItems": True}, [1, 1.0], [("value", "x")]),
+        ({"contains": {"type": "string"}}, [1], [("value", "x")]),
+        ({"minProperties": 1}, {}, [("value", "x")]),
+        ({"maxProperties": 0}, {"a": 1}, [("value", "x")]),
+        ({"propertyNames": {"maxLength": 1}}, {"ab": 1}, [("value", "x")]),
+        ({"propertyNames": False}, {"ab": 1}, [("value", "x")]),
+        ({"not": {"type": "string"}}, "a", [("value", "x")]),
+        ({"if": {"minimum": 5}, "then": {"multipleOf": 2}}, 7, [("value", "x")]),
+        ({"if": {"minimum": 5}, "then": False}, 7, [("value", "x")]),
+        ({"items": {"type": "integer"}}, [1, "a", 2, "b"], [("type", "x[1]"), ("type", "x[3]")]),
+        (
+            {"prefixItems": [{"type": "integer"}], "items": False},
+            ["a", 2],
+            [("type", "x[0]"), ("value", "x[1]")],
+        ),
+        ({"unevaluatedItems": False}, [1], [("value", "x")]),
+        ({"additionalProperties": False}, {"a": 1, "b c": 2}, [("unknown", "x.a"), ("unknown", "x.b c")]),
+        ({"properties": {"a": {}}, "additionalProperties": False}, {"a": 1, "b": 2}, [("unknown", "x.b")]),
+        ({"properties": {"a": {}}, "unevaluatedProperties": False}, {"a": 1, "b": 2}, [("unknown", "x.b")]),
+        ({"properties": {"a": False}}, {"a": 1}, [("unknown", "x.a")]),
+        ({"additionalProperties": {"type": "string"}}, {"a": 1}, [("type", "x.a")]),
+        ({"required": ["a", "b"]}, {}, [("missing", "x.a"), ("missing", "x.b")]),
+        ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, [("missing", "x.b")]),
+        (
+            {"items": {"properties": {"a": {"items": {"type": "null"}}}}},
+            [{}, {"a": [None, 1]}],
+            [("type", "x[1].a[1]")],
+        ),
+        (False, 1, [("unknown", "x")]),
+        (True, 1, []),
+        ({}, {"any": [None]}, []),
+    ],
+)
+def test_each_rule_of_json_schema_holds(schema: Any, value: Any, expected: list[tuple[str, str]]) -> None:
+    """The code says what kind of problem it is, the path where it is."""
+    assert one(schema, value) == expected
+    if expected:
+        assert check({"properties": {"x": schema}, "additionalProperties": True}, {"x": value}) == expected
+
+
+def test_an_optional_value_of_the_wrong_type_is_a_type_problem() -> None:
+    """Branches of other types are no news to the model; the one that was meant is."""
+    optional = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    assert one(optional, None) == []
+    (problem,) = ParameterSchema({"properties": {"x": optional}}).check({"x": "a"})
+    assert problem == Problem("type", "x", 'x must be integer or null; found "a"')
+    point = {"type": "object", "properties": {"y": {"type": "integer"}}, "required": ["y", "z"]}
+    assert one({"anyOf": [point, {"type": "null"}]}, {"y": "a"}) == [("missing", "x.z"), ("type", "x.y")]
+    assert one({"oneOf": [{"anyOf": [point, {"type": "null"}]}, {"type": "string"}]}, {"y": 1}) == [
+        ("missing", "x.z")
+    ]
+
+
+def test_the_branch_with_the_right_constant_is_the_one_that_was_meant() -> None:
+    """A tagged union names its branch."""
+    cat = {"type": "object", "properties": {"kind": {"const": "cat"}, "lives": {"type": "integer"}}}
+    dog = {"type": "object", "properties": {"kind": {"const": "dog"}, "tail": {"type": "boolean"}}}
+    union = {"oneOf": [cat, dog]}
+    assert one(union, {"kind": "dog", "tail": 1}) == [("type", "x.tail")]
+    assert one(union, {"kind": "cow"}) == [("value", "x")]
+    assert one({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {}) == [("value", "x")]
+    assert one({"oneOf": [{"type": "integer"}, {"minimum": 1}]}, 5) == [("value", "x")]
+
+
+@pytest.mark.parametrize(
+    ("extra", "unknown"),
+    [
+        ({}, ["b", "x_1"]),
+        ({"additionalProperties": False}, ["b", "x_1"]),
+        ({"additionalProperties": True}, []),
+        ({"additionalProperties": {}}, []),
+        ({"unevaluatedProperties": True}, []),
+        ({"unevaluatedProperties": False}, ["b", "x_1"]),
+        ({"patternProperties": {"^x_": {}}}, ["b"]),
+        ({"patternProperties": {"^x_": {}}, "additionalProperties": False}, ["b"]),
+        ({"allOf": [{"properties": {"b": {}}}]}, ["x_1"]),
+        ({"anyOf": [{"properties": {"b": {}}}, {"properties": {"x_1": {}}}]}, []),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"b": {}}}}}, ["x_1"]),
+        ({"dependentSchemas": {"a": {"properties": {"b": {}}}}}, ["x_1"]),
+        ({"if": {"required": ["a"]}, "then": {"properties": {"b": {}}}}, ["x_1"]),
+        ({"not": {"properties": {"b": {"type": "string"}}, "required": ["zz"]}}, ["b", "x_1"]),
+    ],
+)
+def test_an_unknown_argument_is_a_problem_unless_the_schema_opens_up(
+    extra: dict[str, Any], unknown: list[str]
+) -> None:
+    """Models invent parameters; only an explicit word of the schema lets them."""
+    schema = {"properties": {"a": {}}, **extra}
+    assert check(schema, {"a": 1, "b": 2, "x_1": 3}) == [("unknown", name) for name in unknown]
+
+
+def test_nested_objects_are_as_open_as_json_schema_says() -> None:
+    """Only the top level is strict by itself."""
+    assert one({"type": "object", "properties": {"a": {}}}, {"b": 1}) == []
+
+
+def test_a_recursive_schema_is_followed_into_the_instance() -> None:
+    """`$ref` to the whole document, and to a definition that contains itself."""
+    tree = {"properties": {"v": {"type": "integer"}, "kids": {"type": "array", "items": {"$ref": "#"}}}}
+    assert check(tree, {"v": 1, "kids": [{"v": 2, "kids": []}, {"v": "x"}]}) == [("type", "kids[1].v")]
+    deep: dict[str, Any] = {"v": "bad"}
+    for _ in range(40):
+        deep = {"v": 1, "kids": [deep]}
+    assert [code for code, _ in check(tree, deep)] == ["type"]
+
+
+class Color(Enum):
+    """A Python type that JSON does not know."""
+
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "path"),
+    [
+        (float("nan"), "value", "x"),
+        (float("inf"), "value", "x"),
+        ([1, {"a": -float("inf")}], "value", "x[1].a"),
+        ("\ud800", "value", "x"),
+        ({"\ud800": 1}, "value", "x"),
+        ({1: 2}, "type", "x"),
+        ({1, 2}, "type", "x"),
+        (b"x", "type", "x"),
+        (Color.RED, "type", "x"),
+        pytest.param(10**5000, "value", "x", id="huge"),
+        ([0] * 2 + [nested(DEPTH_MAX)], "value", "x[2]" + ".not" * 19),
+    ],
+)
+def test_what_is_no_json_is_a_problem(value: Any, code: str, path: str) -> None:
+    """Never an exception, never taken for null; the other arguments are checked all the same."""
+    schema = {"properties": {"x": {}, "y": {"type": "string"}, "w": {}}, "required": ["x", "w"]}
+    found = check(schema, {"x": value, "y": 1})
+    assert [item for item in found if item[0] in ("missing", "unknown")] == [("missing", "w")]
+    assert ("type", "y") in found
+    assert [(a, b[: len(path)]) for a, b in found if b.startswith("x")] == [(code, path)]
+
+
+@pytest.mark.parametrize(
+    "value", [None, [], "x", 1, True, pytest.param(10**5000, id="huge"), float("nan"), object()]
+)
+def test_arguments_that_are_no_object_are_one_problem(value: Any) -> None:
+    """The engine hands over what the model sent, whatever it is."""
+    assert check(SEARCH, value) == [("type", "")]
+
+
+def test_keys_that_are_no_text_are_a_problem() -> None:
+    """A host's dict can hold anything."""
+    assert check({}, {1: 2}) == [("type", "")]
+    assert check({}, {"\ud800": 2}) == [("value", "")]
+    assert check({"properties": {"a": {}}}, UserDict(a=1)) == []
+
+
+@pytest.mark.parametrize(
+    "key", ["0", "007", "+1", "-1", "", "\\", '"', "a/b", "~1", "%25", "\n", "٣", "1" * 30]
+)
+def test_paths_hold_for_any_key(key: str) -> None:
+    """The validator takes ``"0"`` for an index and drops empty keys; the path in a problem is the real one."""
+    strings = {"additionalProperties": {"additionalProperties": {"items": {"type": "string"}}}}
+    (problem,) = ParameterSchema(strings).check({"p": {"x": [], key: ["", 5]}})
+    assert problem.code == "type" and problem.path == f"p.{key}[1]"
+    assert problem.message.endswith("must be string; found 5")
+    assert check(strings, {"": {"": {}, key: [0]}})[0][0] == "type"
+    assert _locate({"a": [1]}, ["a", 1]) == (["a"], [1]) and _locate({"a": 1}, ["b", "c"]) == ([], {"a": 1})
+    shut = {
+        "properties": {"p": {"properties": {"x": {}}, "additionalProperties": False, "required": [f"{key}r"]}}
+    }
+    assert check(shut, {"p": {key: 1}}) == [("missing", f"p.{key}r"), ("unknown", f"p.{key}")]
+
+
+def test_messages_quote_little() -> None:
+    """A megabyte in the arguments is no megabyte in the next prompt."""
+    long = "\U0001f600\n" * 100_000
+    schema = {
+        "properties": {
+            "enum": {"enum": [f"option {i}" for i in range(1000)]},
+            "pattern": {"pattern": "x" * 1000},
+            "const": {"const": "y" * 1000},
+            "number": {"type": "string"},
+            "list": {"type": "string"},
+            "names": {"propertyNames": {"maxLength": 3}},
+            "shut": {"properties": {}, "additionalProperties": False},
+        }
+    }
+    arguments = dict.fromkeys(("enum", "pattern", "const"), long)
+    found = ParameterSchema(schema).check(
+        {**arguments, "number": 10**500, "list": [long], "names": {long: 1}, "shut": {long: 1}, long: 1}
+    )
+    assert len(found) == 8 and codes(found)
+    for problem in found:
+        assert problem.message.count("\\ud83d") <= 8
+        assert len(problem.path.encode()) <= 320
+
+
+def test_patterns_take_linear_time() -> None:
+    """Nested repetition is harmless; what needs backtracking is tried on short texts only, and with bounded steps."""
+    for pattern in ("(a+)+$", "(a|aa)+$", "^(a|a?)+$", "(x+x+)+y", "^(\\w+\\s?)*$"):
+        assert one({"pattern": pattern}, "a" * 500_000 + "!") == [("value", "x")]
+    rough = {"type": "string", "pattern": "^(?!/)[a-z/]+$", "allOf": [{"minLength": 2}]}
+    assert (
+        one(rough, "a/b") == []
+        and one(rough, "/a") == [("value", "x")]
+        and one(rough, "a") == [("value", "x")]
+    )
+    assert one(rough, "a" * ROUGH_TEXT_MAX) == []
+    assert one(rough, "a" * (ROUGH_TEXT_MAX + 1)) == [("value", "x")]
+    assert one({"anyOf": [rough, {"type": "integer"}]}, 5) == []
+    for pattern in (r"(a+)+\1$", r"(?<=a)(a*)*$", "(?!.*foo)bar", r"(a*)*\1\1$"):
+        assert one({"pattern": pattern}, "a" * 1_000_000 + "!") == [("value", "x")]
+        assert one({"pattern": pattern}, "a" * (ROUGH_TEXT_MAX - 1) + "!") in ([], [("value", "x")])
+    shared = {
+        "properties": {"x": {"pattern": "(?!b)"}, "y": {"pattern": "^b"}},
+        "patternProperties": {"^z": {}},
+    }
+    assert check(shared, {"x": "a", "y": "a", "z1": 1}) == [("value", "y")]
+    assert ParameterSchema(shared).schema == shared
+
+
+@pytest.mark.rotates(data=["src/paor/tools/schema/"])
+def test_listing_problems_is_bounded() -> None:
+    """Many wrong items, or branches that double at every level, end in one problem instead of gigabytes."""
+    numbers = {"properties": {"x": {"items": {"type": "integer"}}, "y": {}}, "required": ["y"]}
+    assert len(check(numbers, {"x": ["a"] * 5000})) == 5001
+    assert check(numbers, {"x": ["a"] * 500_000, "z": 1}) == [
+        ("missing", "y"),
+        ("unknown", "z"),
+        ("value", ""),
+    ]
+    both = {"additionalProperties": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}, "minProperties": 1}
+    either = {
+        "anyOf": [
+            {"properties": {"a": {"$ref": "#"}}, "required": ["a"]},
+            {"properties": {"a": {"$ref": "#"}}},
+        ],
+        "patternProperties": {
+            "^b": {"prefixItems": [{"$ref": "#"}], "contains": {"$ref": "#"}, "items": {"$ref": "#"}}
+        },
+        "maxProperties": 1,
+    }
+    for schema, key in ((both, "a"), (either, "a")):
+        deep: Any = {} if schema is both else {"a": 1, "b": 2}
+        for _ in range(60):
+            deep = {key: deep}
+        assert check(schema, deep) == [("value", "")]
+    wrapped: Any = {"a": 1, "b": 2}
+    for _ in range(20):
+        wrapped = {"b": [wrapped]}
+    assert check(either, wrapped) == [("value", "")]
+
+
+def test_nothing_is_imported_before_the_first_schema() -> None:
+    """The validator costs 20 ms: only programs that use it pay."""
+    code = (
+        "import sys; import paor.tools.schema.parameters as s; assert 'jsonschema_rs' not in sys.modules; "
+        "s.ParameterSchema({}); assert 'jsonschema_rs' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# fill
+
+
+def test_optional_parameters_get_their_defaults() -> None:
+    """Soft fill: never a required one, never over a given one, null included; nested objects only if given."""
+    schema = ParameterSchema(SEARCH)
+    arguments = {"query": "x", "depth": "advanced", "site": {"host": "h"}}
+    before = copy.deepcopy(arguments)
+    assert schema.fill(arguments) == {**before, "maxResults": 10, "site": {"host": "h", "port": 443}}
+    assert arguments == before
+    assert schema.fill({}) == {"maxResults": 10, "depth": "basic"}
+    assert schema.fill({"maxResults": None})["maxResults"] is None
+    assert schema.fill(MappingProxyType({"query": "x"})) == {"query": "x", "maxResults": 10, "depth": "basic"}
+    assert schema.fill({"site": {"port": 1}})["site"] == {"port": 1}
+    assert ParameterSchema({}).fill({"a": 1}) == {"a": 1}
+
+
+def test_what_fill_returns_can_be_changed() -> None:
+    """A tool that appends to a default list changes its own copy."""
+    schema = ParameterSchema(
+        {"properties": {"tags": {"default": ["a"]}, "o": {"properties": {"p": {"default": {}}}}}}
+    )
+    for _ in range(2):
+        filled = schema.fill({"o": {}})
+        assert filled == {"tags": ["a"], "o": {"p": {}}}
+        filled["tags"].append("b")
+        filled["o"]["p"]["q"] = 1
+    arguments = {"tags": ["x"]}
+    assert schema.fill(arguments) is not arguments
+
+
+def test_defaults_are_found_through_references() -> None:
+    """The default beside a `$ref` comes before the one behind it; a list's items are not filled."""
+    schema = ParameterSchema(
+        {
+            "properties": {
+                "a": {"$ref": "#/$defs/A", "default": 1},
+                "b": {"$ref": "#/$defs/A"},
+                "c": {"allOf": [{"$ref": "#/$defs/Node"}]},
+                "d": {"items": {"$ref": "#/$defs/Node"}},
+                "e": True,
+                "f": {"$ref": "#/$defs/F"},
+            },
+            "allOf": [{"properties": {"g": {"default": 7}, "a": {"default": 9}}}],
+            "$defs": {
+                "A": {"type": "integer", "default": 2},
+                "Node": {
+                    "properties": {
+                        "n": {"default": 0},
+                        "r": {"default": 0},
+                        "next": {"$ref": "#/$defs/Node"},
+                    },
+                    "required": ["r"],
+                },
+                "F": {"type": "object", "default": {"n": 1}},
+            },
+        }
+    )
+    arguments = {"c": {"next": {"next": {}, "n": 5}}, "d": [{}]}
+    assert schema.fill(arguments) == {
+        "a": 1,
+        "b": 2,
+        "c": {"n": 0, "next": {"n": 5, "next": {"n": 0}}},
+        "d": [{}],
+        "f": {"n": 1},
+        "g": 7,
+    }
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"next": deep}
+    assert schema.fill({"c": deep})["a"] == 1
+
+
+def test_a_default_that_would_be_a_problem_is_left_out() -> None:
+    """OpenAPI converters write ``"default": null`` for a text; filling must not break a good call."""
+    schema = ParameterSchema(
+        {
+            "properties": {
+                "a": {"type": "string", "default": None},
+                "b": {"type": "integer", "default": 3},
+                "c": {"type": "array", "items": {"type": "string"}, "default": [1]},
+                "d": {
+                    "type": "object",
+                    "properties": {"n": {"type": "integer", "default": "x"}},
+                    "default": {"n": "y"},
+                },
+            }
+        }
+    )
+    for _ in range(2):
+        assert schema.fill({}) == {"b": 3}
+        assert schema.fill({"d": {}}) == {"b": 3, "d": {}}
+    pair = ParameterSchema({"properties": {"a": {"default": 1}, "b": {"default": 2}}, "maxProperties": 1})
+    assert pair.fill({}) == {"a": 1} and pair.fill({"b": 0}) == {"b": 0}
+    broken = {"z": float("nan"), "a": object()}
+    assert pair.fill(broken) == broken | {"b": 2}
+
+
+# canonical_arguments
+
+SAME = [
+    ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+    ({"a": {"x": [{"p": 1, "q": 2}]}}, {"a": {"x": [{"q": 2, "p": 1}]}}),
+    ({"a": 1}, {"a": 1.0}),
+    ({"a": [0.0, -0.0]}, {"a": [0, 0]}),
+    ({"a": 1e30}, {"a": int(1e30)}),
+    ({"a": 2**64, "b": {"y": 1, "x": 2}}, {"b": {"x": 2, "y": 1}, "a": 2**64}),
+    ({}, None),
+    ({}, {"call_id": "c1"}),
+    ({"a": 1, "call_id": "c1"}, {"a": 1, "call_id": "c2"}),
+    ({"a": (1, 2)}, {"a": [1, 2]}),
+    ({"a": UserDict(b=1)}, {"a": {"b": 1}}),
+    (UserDict(a=1), {"a": 1}),
+    ({"a": StrEnum("E", ["X"]).X}, {"a": "x"}),  # type: ignore[attr-defined]
+]
+DIFFERENT = [
+    ({"a": 1}, {"a": "1"}),
+    ({"a": 1}, {"a": True}),
+    ({"a": 0}, {"a": False}),
+    ({"a": 0}, {"a": None}),
+    ({"a": None}, {}),
+    ({"a": {}}, {}),
+    ({"a": {}}, {"a": None}),
+    ({"a": {}}, {"a": []}),
+    ({"a": [1, 2]}, {"a": [2, 1]}),
+    ({"a": {"call_id": 1}}, {"a": {}}),
+    ({"a": 2**64}, {"a": 2**64 + 1}),
+    ({"a": 1e30}, {"a": 10**30}),
+    ({"a": 2**53}, {"a": 2**53 + 1}),
+    ({"a": 1.5}, {"a": 1}),
+    ({"a": "\u00e9"}, {"a": "e\u0301"}),
+    ({"a": '","b":"'}, {"a": "", "b": ""}),
+    ({"a": "1e30"}, {"a": 1e30}),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), SAME)
+def test_the_same_call_has_one_key(left: Any, right: Any) -> None:
+    """The duplicate guard sees through the order of keys and the spelling of numbers."""
+    assert canonical_arguments(left) == canonical_arguments(right)
+
+
+@pytest.mark.parametrize(("left", "right"), DIFFERENT)
+def test_different_calls_have_different_keys(left: Any, right: Any) -> None:
+    """A false duplicate would block a call that was meant."""
+    assert canonical_arguments(left) != canonical_arguments(right)
+
+
+def test_no_arguments_are_an_empty_object() -> None:
+    """The one place where absent and empty are the same."""
+    assert (
+        canonical_arguments({}) == canonical_arguments(None) == canonical_arguments({"call_id": 1}) == b"{}"
+    )
+    assert canonical_arguments({"b": "\u00fc", "a": [1.0, None]}) == '{"a":[1,null],"b":"\u00fc"}'.encode()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        float("nan"),
+        [float("inf")],
+        {"b": -float("inf")},
+        "\ud800",
+        {"\ud800": 1},
+        {1: 2},
+        {1},
+        b"x",
+        Color.RED,
+        object(),
+        nested(DEPTH_MAX + 1),
+        pytest.param(10**5000, id="huge"),
+        [10**5000],
+    ],
+)
+def test_what_is_no_json_has_no_key(value: Any) -> None:
+    """The guard must not compare what cannot be written down."""
+    with pytest.raises(ValueError, match="not JSON at"):
+        canonical_arguments({"a": value})
+    with pytest.raises(ValueError, match="not JSON"):
+        canonical_arguments({1: 2})  # type: ignore[dict-item]
+
+
+def test_not_json_says_where() -> None:
+    """The path is cut, the reason stays."""
+    with pytest.raises(NotJson) as caught:
+        plain({"k" * 500: [1, {2}]})
+    assert caught.value.path == ["k" * 500, 1] and caught.value.code == "type"
+    assert str(caught.value).endswith(": a Python set") and len(str(caught.value)) < 200
+
+
+# properties
+
+texts = st.text(st.sampled_from('ab\u00e9\U0001f600 "\\'), max_size=3)
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.sampled_from([0.0, -0.0, 1.0, 1.5, 2.0**70, 2**70])
+    | texts
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+objects = st.dictionaries(texts, values, max_size=3)
+
+
+def json_equal(left: Any, right: Any) -> bool:
+    """Return whether two values are the same JSON, by the plain definition."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(json_equal(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(json_equal, left, right))
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+        return left == right
+    return type(left) is type(right) and bool(left == right)
+
+
+def respelled(value: Any, chance: random.Random) -> Any:
+    """Return the same JSON, spelt differently."""
+    if isinstance(value, dict):
+        items = [(key, respelled(item, chance)) for key, item in value.items()]
+        chance.shuffle(items)
+        return dict(items)
+    if isinstance(value, list):
+        return [respelled(item, chance) for item in value]
+    if type(value) is int and abs(value) < 2**53 and chance.random() < 0.5:
+        return float(value)
+    return value
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(objects, objects, st.randoms(use_true_random=False))
+def test_keys_are_equal_exactly_for_equal_json(
+    left: dict[str, Any], right: dict[str, Any], chance: random.Random
+) -> None:
+    """Neither a missed duplicate nor a false one; a key is JSON of the call itself."""
+    assert (canonical_arguments(left) == canonical_arguments(right)) == json_equal(left, right)
+    assert canonical_arguments(respelled(left, chance)) == canonical_arguments(left)
+    assert json_equal(json.loads(canonical_arguments(left)), left)
+    assert dump(plain(left)) == canonical_arguments(left)
+
+
+names = st.sampled_from(["a", "b", "c"])
+small = st.integers(0, 3)
+leaves: st.SearchStrategy[Any] = st.one_of(
+    st.just({}),
+    st.just(True),
+    st.sampled_from(["string", "integer", "number", "boolean", "null", "object", "array"]).map(
+        lambda kind: {"type": kind}
+    ),
+    st.lists(scalars, min_size=1, max_size=3).map(lambda options: {"enum": options}),
+    st.builds(lambda low, high: {"minimum": low, "maximum": high}, small, small),
+    st.builds(lambda low: {"minLength": low, "pattern": "a"}, small),
+    st.builds(lambda step: {"multipleOf": step + 1}, small),
+    st.just({"$ref": "#/$defs/tree"}),
+    st.just({"uniqueItems": True, "maxItems": 2}),
+)
+
+
+def grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Return schemas made of other schemas."""
+    some = st.lists(inner, min_size=1, max_size=3)
+    properties = st.dictionaries(names, inner, max_size=3)
+    return st.one_of(
+        st.builds(
+            lambda p, r, e: {
+                "properties": p,
+                "required": r,
+                **({} if e is None else {"additionalProperties": e}),
+            },
+            properties,
+            st.lists(names, unique=True, max_size=2),
+            st.none() | st.booleans() | inner,
+        ),
+        st.builds(lambda kind, parts: {kind: parts}, st.sampled_from(["allOf", "anyOf", "oneOf"]), some),
+        st.builds(lambda kind, part: {kind: part}, st.sampled_from(["not", "items", "contains"]), inner),
+        st.builds(lambda a, b, c: {"if": a, "then": b, "else": c}, inner, inner, inner),
+        st.builds(lambda parts, rest: {"prefixItems": parts, "items": rest}, some, inner),
+        st.builds(lambda a, b: {"patternProperties": {"^a": a}, "unevaluatedProperties": b}, inner, inner),
+        st.builds(lambda part, value: {"default": value, "allOf": [part]}, inner, values),
+    )
+
+
+schemas = st.recursive(leaves, grown, max_leaves=8)
+tops = st.builds(
+    lambda properties, required, extra, more: {
+        "properties": properties,
+        "required": required,
+        "allOf": [more],
+        **({} if extra is None else {"additionalProperties": extra}),
+        "$defs": {
+            "tree": {"properties": {"a": {"$ref": "#/$defs/tree"}, "b": {"type": "integer", "default": 1}}}
+        },
+    },
+    st.dictionaries(names, schemas, max_size=3),
+    st.lists(names, unique=True, max_size=2),
+    st.none() | st.booleans() | schemas,
+    st.just(True) | grown(leaves),
+)
+calls = st.dictionaries(names | texts, values, max_size=3)
+
+
+def made(schema: dict[str, Any]) -> ParameterSchema | None:
+    """Return the compiled schema, or None for one that no object satisfies."""
+    try:
+        return ParameterSchema(schema)
+    except SchemaError:
+        return None
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(tops, calls)
+def test_fill_makes_no_new_problems(source: dict[str, Any], arguments: dict[str, Any]) -> None:
+    """Whatever the schema and the defaults: what was fine stays fine, what is given stays as it is."""
+    schema = made(source)
+    if schema is None:
+        return
+    before = copy.deepcopy(arguments)
+    filled = schema.fill(arguments)
+    assert arguments == before
+    assert set(schema.check(filled)) <= set(schema.check(arguments))
+    assert filled.keys() >= arguments.keys()
+    assert not (filled.keys() - arguments.keys()) & set(schema.required)
+    for name, value in arguments.items():
+        if not isinstance(value, dict):
+            assert filled[name] is value
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(tops, calls)
+def test_problems_are_found_exactly_where_the_reference_validator_finds_them(
+    source: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    """The pure-Python `jsonschema` is the oracle; strictness about unknown names is the one difference."""
+    jsonschema = pytest.importorskip("jsonschema", reason="the oracle is not installed")
+    schema = made(source)
+    if schema is None:
+        return
+    problems = schema.check(arguments)
+    codes(problems)
+    oracle = jsonschema.Draft202012Validator(schema.schema)
+    if oracle.is_valid(arguments):
+        assert all(problem.code == "unknown" and problem.path in arguments for problem in problems)
+    else:
+        assert problems
+    absent = [name for name in schema.required if name not in arguments]
+    assert [problem.path for problem in problems if problem.code == "missing"][: len(absent)] == absent
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.text(), st.text() | st.floats() | st.binary() | st.lists(st.text())))
+def test_any_arguments_are_answered(arguments: dict[str, Any]) -> None:
+    """Nothing is raised by a check, whatever a host or a model comes up with."""
+    codes(ParameterSchema(SEARCH).check(arguments))
+    codes(ParameterSchema({"additionalProperties": True}).check(arguments))

@@ -1,0 +1,320 @@
+"""A reading call that has just succeeded is not made again: the tools are withheld, and the answer is asked for."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from paor import Limits, Policy, Tool, ToolContext, replay, tool
+from paor.errors import ToolError
+from paor.prompts.parsing.reply_forms import answer_form
+from paor.testing import SeededIds
+
+from ..crash.test_plan_crashes import losing_at
+from ..machine.test_spec_guard import WIDE
+from ..support.journey import Lost
+from ..support.planning import PLAN, STEP, World, check, ends
+from ..support.recording import sections, text_of
+from ..support.stored import blocked_steps
+from ..support.worlds import CONTINUE, MET, PARAMETERS, READ, REFINE, REVIEW, SELECT, STOP, SUCCESS
+
+SAID = {"answer": "Page 1 says ten days."}
+AGAIN = [*READ(1), CONTINUE, *READ(1)]
+"""The same page twice."""
+
+REVIEWED = Limits(completion_review="model")
+
+
+def reading(calls: list[int], fails: Callable[[int], bool] = lambda action: False, **options: Any) -> Tool:
+    """Return ``notes.read`` that keeps its pages in *calls*; its n-th action fails where *fails* says so."""
+
+    @tool("notes.read", **{"effect": "read", "label": "page", **options})
+    def read(context: ToolContext, page: int) -> str:
+        """Read."""
+        calls.append(page)
+        if fails(context.action):
+            raise ToolError("torn")
+        return f"page {page}"
+
+    return read
+
+
+# -- what happens --------------------------------------------------------------------------------------------------
+
+
+def test_the_answer_is_asked_for_instead_of_the_same_call(tmp_path: Path) -> None:
+    """One call, one request that offers no tool and shows the result, and the run ends with what it says."""
+    calls: list[int] = []
+    with World(tmp_path, [*AGAIN, SAID], [reading(calls)]) as world:
+        result = world.run("When do they deliver?")
+        check(world)
+    assert (result.state, result.reason, result.answer) == ("Done", "model_stop", SAID["answer"])
+    assert (calls, result.steps, blocked_steps(world.path)) == ([1], 2, [])
+    assert world.triggers[-4:] == ["select", "withhold", "answer", "finish"]
+    row = world.rows[-3]
+    assert (row.source, row.dest, row.counters["withheld"]) == ("Specifying", "Planning", 1)
+    assert row.guards | {"result_known": True, "action_allowed": True, "tools_offered": True} == row.guards
+    asked = world.model.calls[-1]
+    assert (asked.kind, asked.schema) == ("answer", answer_form().schema)
+    assert list(sections(asked)) == ["Objective", "Language", "Results, newest first", "Reply"]
+    assert "docList:round1_task1_action1_page" in sections(asked)["Results, newest first"]
+    assert "notes.read(page)" not in text_of(asked), "no tool is offered"
+
+
+def test_words_without_json_are_the_answer(tmp_path: Path) -> None:
+    """Nothing else is asked for, so nothing else can be meant."""
+    with World(tmp_path, [*AGAIN, "Ten days."], [reading([])]) as world:
+        assert world.run().answer == "Ten days."
+        check(world)
+
+
+def test_an_answer_that_cannot_be_read_is_asked_again_once(tmp_path: Path) -> None:
+    """An action is no answer: it is not executed, the feedback says what is wanted, twice is the end."""
+    calls: list[int] = []
+    with World(tmp_path / "once", [*AGAIN, SELECT(), SAID], [reading(calls)]) as world:
+        assert world.run().answer == SAID["answer"]
+        check(world)
+    assert [call.kind for call in world.model.calls[-2:]] == ["answer", "answer"]
+    assert "`answer`" in sections(world.model.calls[-1])["Your last reply could not be used"]
+    with World(tmp_path / "twice", [*AGAIN, SELECT(), SELECT()], [reading(calls)]) as world:
+        assert world.run().reason == "selection_invalid"
+        check(world)
+    assert calls == [1, 1]
+
+
+# -- once in each attempt ---------------------------------------------------------------------------------------------
+
+
+def test_after_a_retry_the_tools_are_offered_and_can_be_withheld_again(tmp_path: Path) -> None:
+    """The review may ask for more: then there is an action to choose again, and the same call is withheld once more."""
+    calls: list[int] = []
+    more, last = REVIEW("retry", "read page 2 as well"), REVIEW("success", answer="Both.")
+    script = [*AGAIN, SAID, more, *READ(1), SAID, more, *READ(2), STOP, last]
+    with World(tmp_path, script, [reading(calls)], limits=REVIEWED) as world:
+        assert world.run().answer == "Both."
+        check(world)
+        world.model.assert_all_used()
+    assert calls == [1, 2]
+    kinds = [kind for kind in world.model.kinds if kind in ("selection", "answer", "review")]
+    first = ["selection", "selection", "answer", "review"]
+    assert kinds == [*first, "selection", "answer", "review", "selection", "review"]
+    assert [row.counters["withheld"] for row in world.rows if row.trigger == "withhold"] == [1, 2]
+
+
+def test_withholding_is_bounded_by_the_attempts(tmp_path: Path) -> None:
+    """A model that only ever repeats itself, and a review that only ever asks for more, come to an end."""
+    script = [*AGAIN, *[reply for _ in range(9) for reply in (SAID, REVIEW("retry", "more"), *READ(1))]]
+    with World(
+        tmp_path, script, [reading([])], limits=REVIEWED.model_copy(update={"max_retries": 2})
+    ) as world:
+        result = world.run()
+        check(world)
+    assert (result.state, result.reason) == ("Failed", "retries_exhausted")
+    assert world.count("withhold") == 3
+
+
+# -- which calls ------------------------------------------------------------------------------------------------------
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "an idempotent tool": {"effect": "idempotent"},
+    "a tool that may be repeated": {"repeat_allowed": True},
+    "a tool with limits of its own": {"duplicate_limits": {"consecutive_limit": 4}},
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_other_tools_are_called_again(tmp_path: Path, case: str) -> None:
+    """Their second call may have another result, or their host has said how often they may be repeated."""
+    calls: list[int] = []
+    with World(tmp_path, [*AGAIN, STOP, SUCCESS], [reading(calls, **OTHERS[case])]) as world:
+        assert world.run().state == "Done"
+        check(world)
+    assert (calls, world.count("withhold")) == ([1, 1], 0)
+
+
+def test_a_tool_with_limits_of_its_own_is_withheld_when_they_are_reached(tmp_path: Path) -> None:
+    """Where the duplicate guard would block a call whose result is known."""
+    calls: list[int] = []
+    own = reading(calls, duplicate_limits={"consecutive_limit": 3})
+    with World(tmp_path, [*READ(1), CONTINUE, *AGAIN, SAID], [own]) as world:
+        assert world.run().answer == SAID["answer"]
+        check(world)
+    assert (calls, world.triggers[-3]) == ([1, 1], "withhold")
+
+
+def test_a_call_that_found_nothing_is_not_made_again(tmp_path: Path) -> None:
+    """Nothing is a result, too; the prompt for the answer shows it."""
+    calls: list[int] = []
+
+    @tool("notes.read", effect="read")
+    def read(page: int) -> None:
+        """Read."""
+        calls.append(page)
+
+    with World(tmp_path, [*AGAIN, SAID], [read]) as world:
+        assert world.run().answer == SAID["answer"]
+        check(world)
+    assert "no documents" in sections(world.model.calls[-1])["Results, newest first"]
+    assert (calls, world.count("withhold")) == ([1], 1)
+
+
+def test_a_call_that_failed_is_made_again(tmp_path: Path) -> None:
+    """There is no result of it; the duplicate guard alone limits it."""
+    calls: list[int] = []
+    with World(tmp_path, [*AGAIN, STOP, SUCCESS], [reading(calls, lambda action: action == 1)]) as world:
+        assert world.run().state == "Done"
+        check(world)
+    assert (calls, world.count("withhold")) == ([1, 1], 0)
+
+
+def test_a_call_with_other_arguments_or_after_another_one_is_made(tmp_path: Path) -> None:
+    """Page 1, 2, 1: what was read in between may have been a reason to look again."""
+    calls: list[int] = []
+    script = [reply for page in (1, 2, 1) for reply in (*READ(page), CONTINUE)]
+    with World(tmp_path, [*script[:-1], STOP, SUCCESS], [reading(calls)]) as world:
+        assert world.run().state == "Done"
+        check(world)
+    assert (calls, world.count("withhold")) == ([1, 2, 1], 0)
+
+
+@pytest.mark.parametrize("mode", ["planner", "batch"])
+@pytest.mark.filterwarnings("ignore:mode='batch':DeprecationWarning")
+def test_a_plans_steps_are_made_as_they_are_planned(tmp_path: Path, mode: str) -> None:
+    """A plan that names a call twice gets it twice; the guard has the say there."""
+    calls: list[int] = []
+    script = ends(mode, PLAN(STEP(page=1), STEP(page=1)))
+    with World(tmp_path, script, [reading(calls)]) as world:
+        assert world.run(mode=mode).state == "Done"
+        check(world)
+    assert (calls, world.count("withhold")) == ([1, 1], 0)
+
+
+def test_a_run_that_may_ask_nobody_is_not_stuck_for_a_call_that_is_not_made(tmp_path: Path) -> None:
+    """The one question that it may ask was for the first call; the second one needs no yes."""
+    policy, limits = Policy(approvals=("notes.*",)), Limits(max_elicitations=1)
+    with World(tmp_path, [*AGAIN, SAID], [reading([])], policy=policy, limits=limits) as world:
+        waiting = world.run()
+        result = world.engine.resume(waiting.run_id, answer={"approve": True})
+        check(world)
+    assert (result.state, result.answer) == ("Done", SAID["answer"])
+    assert world.triggers.count("wait") == 1
+
+
+def test_nobody_is_asked_to_approve_a_call_that_is_not_made(tmp_path: Path) -> None:
+    """One approval for the first call, none for its repeat."""
+    calls: list[int] = []
+    with World(tmp_path, [*AGAIN, SAID], [reading(calls)], policy=Policy(approvals=("notes.read",))) as world:
+        assert world.run().status == "waiting"
+        result = world.engine.resume(world.run_id, answer={"approve": True})
+        assert (result.state, result.answer) == ("Done", SAID["answer"])
+        check(world)
+    assert (calls, world.count("wait")) == ([1], 1)
+
+
+# -- any sequence, any place ------------------------------------------------------------------------------------------
+
+
+def told(sequence: str) -> tuple[str, bool]:
+    """
+    Return the calls that are executed, and whether the tools are withheld then, from the words of the rule.
+
+    A small letter is the same call as its capital, and fails.
+    """
+    text, executed = "", ""
+    for call in sequence:
+        key = call.upper()
+        succeeded_just_now = executed.endswith(key)
+        pair = {(x + key) * 4 for x in text}
+        blocked = text.endswith(key * 2) or text[-8:].count(key) >= 4 or (text + key)[-8:] in pair - {key * 8}
+        if key in executed and (succeeded_just_now or blocked):
+            return executed, True
+        if not blocked:
+            text, executed = text + key, executed + call
+    return executed, False
+
+
+@settings(max_examples=60)
+@given(sequence=st.text(alphabet="ABabC", min_size=1, max_size=14))
+@example(sequence="AbA")
+@example(sequence="ABABABAB")
+@example(sequence="aaaA")
+@example(sequence="aA")
+def test_any_sequence_of_calls_is_withheld_as_the_words_say(sequence: str) -> None:
+    """On real runs, with calls that fail; the call at which the tools are withheld is not made, and the replay agrees."""
+    executed, withheld = told(sequence)
+    calls: list[int] = []
+    spoken = list(sequence)
+    with tempfile.TemporaryDirectory() as folder:
+        script: list[Any] = []
+        for call in sequence:
+            script += [SELECT(), PARAMETERS(page=ord(call.upper())), CONTINUE]
+        world = World(
+            Path(folder),
+            [
+                *(_until(script, sequence) if withheld else [*script[:-1], STOP]),
+                SAID if withheld else SUCCESS,
+            ],
+            [reading(calls, lambda action: spoken[action - 1].islower())],
+            limits=Limits(**WIDE),
+        )
+        with world:
+            result = world.run()
+            check(world)
+        assert result.state == "Done", result
+        assert "".join(map(chr, calls)) == executed.upper()
+        assert world.count("withhold") == withheld
+
+
+def _until(script: list[Any], sequence: str) -> list[Any]:
+    """Return the replies up to the call at which the tools are withheld."""
+    length = next(n for n in range(1, len(sequence) + 1) if told(sequence[:n])[1])
+    return script[: 3 * length - 1]
+
+
+@pytest.mark.parametrize("seq", range(12))
+def test_a_run_that_is_lost_or_forked_anywhere_is_withheld_the_same(tmp_path: Path, seq: int) -> None:
+    """Also between the row that withholds and the answer: the request is the same one, and no tool is called again."""
+    calls: list[int] = []
+    tools, script = [reading(calls)], [*AGAIN, SELECT(), SAID]
+    with World(tmp_path / "whole", script, tools) as world:
+        whole = world.run()
+        rows = world.triggers
+        if seq < len(rows) - 1:
+            fork = world.engine.fork(whole.run_id, seq, model=type(world.model)(script))
+            assert (fork.state, fork.answer) == ("Done", SAID["answer"])
+            forked = world.journal.transitions(fork.run_id)
+            assert [row.trigger for row in forked] == rows
+            assert replay(world.journal, fork.run_id, world.engine).identical
+    calls.clear()
+    lost = World(tmp_path / "lost", script, tools, hooks=[losing_at(seq)])
+    with lost, pytest.raises(Lost) if seq < len(rows) else nullcontext():
+        lost.run()
+    with World(tmp_path / "lost", script, tools, ids=SeededIds("later")) as world:
+        result = world.engine.resume(world.run_id)
+        assert (result.state, result.answer, world.triggers) == ("Done", SAID["answer"], rows)
+        check(world)
+    assert calls == [1]
+
+
+def test_a_criterion_is_judged_after_a_withheld_answer(tmp_path: Path) -> None:
+    """The answer is a draft like any other: with success criteria the model reviews it."""
+    script = [*AGAIN, SAID, REVIEW("success", criteria=[MET("names the days")])]
+    with World(tmp_path, script, [reading([])]) as world:
+        result = world.run("Read", ["names the days"])
+        check(world)
+    assert (result.state, result.answer, world.model.kinds[-1]) == ("Done", SAID["answer"], "review")
+    assert SAID["answer"] in sections(world.model.calls[-1])["Draft answer"]
+
+
+def test_a_withheld_answer_is_newer_than_what_was_noted_on_the_way(tmp_path: Path) -> None:
+    """A refinement that went on with an answer does not win over it."""
+    script = [*READ(1), REFINE("continue", answer="five days?"), *READ(1), SAID]
+    with World(tmp_path, script, [reading([])]) as world:
+        assert world.run().answer == SAID["answer"]
