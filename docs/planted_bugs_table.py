@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-BUGS = ROOT / "tests" / "planted_bugs.toml"
+BUGS = ROOT / "tests" / "fuzz" / "planted_bugs.toml"
 MEASURED = ROOT / "docs" / "planted-bugs.json"
 
 
