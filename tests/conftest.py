@@ -11,9 +11,12 @@ from shutil import disk_usage
 import pytest
 from hypothesis import settings
 
-from .support import effort  # noqa: F401 - registers the profiles
+from .support import (
+    effort,  # noqa: F401 - registers the profiles
+    reruns,
+)
 from .support.postgres_server import PostgresServer, server_missing
-from .support.rotation import Choice, Rotation, added_options, configured
+from .support.selection import Selection, added_options
 
 settings.load_profile("paor")
 
@@ -36,23 +39,16 @@ if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and disk_usage(MEMO
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--whole`` and ``--part``."""
+    """Add ``--whole`` and ``--change``."""
     added_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have the expensive tests rotate; a whole run looks twice as long for examples."""
+    """Choose the tests, see what fails or takes long; a whole run takes twice as many examples."""
     if config.getoption("whole"):
         settings.load_profile("whole")
-    config.pluginmanager.register(configured(config), "rotation")
-
-
-@pytest.fixture
-def rotation(request: pytest.FixtureRequest) -> Choice:
-    """Give what runs of the rotating tests, for a test that chooses among its own cases."""
-    plugin = request.config.pluginmanager.get_plugin("rotation")
-    assert isinstance(plugin, Rotation)
-    return plugin.choice_for(request.node)
+    config.pluginmanager.register(Selection(config), "selection")
+    reruns.configured(config)
 
 
 @pytest.fixture(scope="session")

@@ -102,7 +102,7 @@ def test_there_are_sixty_defects_of_many_kinds() -> None:
     assert {code for code, _ in PROMISES} <= set(CODES)
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/check/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
 def test_every_defect_is_found_by_its_code_with_a_walk_that_is_real(defect: Defect) -> None:
     findings = found(defect, FEW) or found(defect)

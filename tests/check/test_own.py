@@ -90,7 +90,7 @@ def codes(check: Check) -> set[str]:
 # -- sound machines ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/check/", "src/paor/fsm/machine/", "src/paor/fsm/decision/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("name", SOUND)
 def test_nothing_is_wrong_with_a_sound_machine_of_small_limits(name: str) -> None:
     check = small(SOUND[name](), TWO_STEPS)
@@ -126,7 +126,7 @@ def test_there_are_thirty_defects_of_every_kind() -> None:
     assert {defect.code for defect in DEFECTS if defect.code} <= set(CODES)
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/check/", "src/paor/fsm/machine/", "src/paor/fsm/decision/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: f"{defect.kind}: {defect.name}")
 def test_every_planted_defect_is_found(defect: OwnDefect, tmp_path: Path) -> None:
     """Before a run starts, by whom it should be, with a message that names the place."""
@@ -289,7 +289,7 @@ def cut(run: Run, machine: str, name: str) -> Run:
     return replace(held, spec=spec, counters=replace(held.counters, **counters))
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/check/", "src/paor/fsm/machine/"])
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("machine", "name"), [(item, "react") for item in SOUND] + [("verifying", "planner")]
 )
@@ -412,7 +412,7 @@ class RandomModel:
     answers=st.lists(st.sampled_from((True, False, None)), min_size=2, max_size=6),
     failures=st.integers(0, 3),
 )
-@pytest.mark.rotates
+@pytest.mark.whole
 def test_a_sound_random_machine_always_ends_and_replays(
     machine: Machine | None, numbers: list[int], answers: list[bool | None], failures: int
 ) -> None:
@@ -470,7 +470,7 @@ engine = Engine("offline", machine=machine)
 '''
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 def test_the_command_names_the_phases_and_rows_of_an_own_machine(shell: Shell) -> None:
     (shell.folder / "desk.py").write_text(APP.replace("{errors}", "2"))
     said = shell("check", "--app", "desk:engine", "--mode", "batch")
@@ -482,7 +482,7 @@ def test_the_command_names_the_phases_and_rows_of_an_own_machine(shell: Shell) -
     assert told["machine"]["phases"] == ["Escalating"] and "Escalating.advise" in told["machine"]["rows"]
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 def test_the_command_finds_a_guard_that_raises(shell: Shell) -> None:
     (shell.folder / "wary_desk.py").write_text(APP.replace("{errors}", "context.values['patience']"))
     said = shell("check", "--app", "wary_desk:engine", "--mode", "batch")

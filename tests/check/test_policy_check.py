@@ -143,7 +143,7 @@ def _verdict(policy: Policy, tool: str) -> tuple[bool, bool]:
     return refused, not refused and approval_needed(policy, tool, {})
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/check/", "src/paor/fsm/machine/"])
+@pytest.mark.whole
 def test_the_engine_of_the_command_line_has_no_finding(shell: Shell) -> None:
     said = shell("check")
     assert said.code == 0 and said.out.startswith("ok  policy and 3 tools")
@@ -151,7 +151,7 @@ def test_the_engine_of_the_command_line_has_no_finding(shell: Shell) -> None:
     assert (told["findings"], told["ok"], told["tools"]) == ([], True, 3)
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/check/", "src/paor/tools/policy.py", "src/paor/cli/"])
+@pytest.mark.whole
 def test_an_app_is_checked_and_each_finding_is_a_line(shell: Shell, shop: str, tmp_path: Any) -> None:
     assert shell("check", "--app", f"{shop}:engine").code == 0
     text = (
@@ -170,7 +170,7 @@ def test_an_app_is_checked_and_each_finding_is_a_line(shell: Shell, shop: str, t
     ]
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 def test_a_tool_that_is_denied_is_a_note_and_no_finding(shell: Shell) -> None:
     """To deny is what a policy is for; a rule that fires passes, with the tools told that it shuts."""
     text = (

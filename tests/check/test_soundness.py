@@ -87,7 +87,7 @@ def cut_run(run: Run, cut: BoundedSpec) -> Run:
     return replace(run, spec=explored(cut.name)[0].runs[0].spec, counters=replace(run.counters, **counters))
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/check/", "src/paor/fsm/machine/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("name", sorted(CUT))
 @settings(max_examples=SAMPLES, deadline=None)
 @given(data=st.data())
@@ -148,9 +148,7 @@ def watched(name: str, value: int) -> Watched:
     return number
 
 
-@pytest.mark.rotates(
-    data=["src/paor/fsm/check/", "src/paor/fsm/machine/", "src/paor/fsm/decision/", "src/paor/states/run/"]
-)
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ["react", "planner, full"])
 def test_a_counter_is_compared_with_its_limit_and_with_nothing_else(name: str) -> None:
     """What saturation rests on: below its limit, one value of a counter is as good as another."""

@@ -20,7 +20,7 @@ from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `sh
 # -- --app -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rotates(data=["src/paor/cli/"])
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -53,7 +53,7 @@ def test_a_module_that_does_not_import_is_one_line(shell: Shell) -> None:
     shell("run", "x", "--app", "quitting:engine").refused("SystemExit")
 
 
-@pytest.mark.rotates(data=["src/paor/cli/"])
+@pytest.mark.whole
 def test_an_engine_with_its_own_journal_keeps_it(shell: Shell, shop: str) -> None:
     shell.write("own.py", f"import {shop}\nengine = {shop}.plain('own.db')\n")
     said = shell.process("run", "Look", "--app", "own:engine")

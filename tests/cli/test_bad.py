@@ -273,7 +273,7 @@ def test_an_unreadable_document_is_named(shell: Shell) -> None:
 # -- output that cannot be written -------------------------------------------------------------------------------
 
 
-@pytest.mark.rotates(data=["src/paor/cli/"])
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "command", ["export", "show", "run x --model script:script.json", "--help", "runs --json"]
 )
@@ -297,7 +297,7 @@ def test_output_on_a_full_device_is_one_line(shell: Shell) -> None:
     assert done.stderr == b"paor: the output cannot be written (No space left on device)\n"
 
 
-@pytest.mark.rotates(data=["src/paor/cli/"])
+@pytest.mark.whole
 def test_messages_that_nobody_can_read_are_no_error(shell: Shell) -> None:
     command = [sys.executable, "-m", "paor", "run", "x", "--model", shell.script(*DONE)]
     with open("/dev/full", "wb") as full:
@@ -337,7 +337,7 @@ def test_lost_output_in_this_process(
         assert main(list(arguments)) == code
 
 
-@pytest.mark.rotates(data=["src/paor/cli/"])
+@pytest.mark.whole
 def test_text_is_written_in_any_encoding(shell: Shell) -> None:
     model = shell.script(*DONE[:4], SUCCESS | {"answer": "caf\u00e9 → ␛"})
     said = shell.process("run", "x", "--model", model, PYTHONIOENCODING="ascii")
@@ -426,7 +426,7 @@ def test_verify_of_a_file_that_sqlite_cannot_read_is_a_defect(shell: Shell, plac
     assert (said.code, said.json["ok"], said.json["defects"][0]["place"]) == (4, False, "file")
 
 
-@pytest.mark.rotates(data=["src/paor/cli/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_are_no_internal_error(shell: Shell, closed: str) -> None:
     """As a daemon or a careless script starts a program; what would be printed goes nowhere."""

@@ -58,7 +58,7 @@ def test_a_failed_run_names_the_command_that_shows_why(shell: Shell) -> None:
     assert "fault script_exhausted: the script has " in told and "[hard_stop]" in told
 
 
-@pytest.mark.rotates(data=["src/paor/cli/"])
+@pytest.mark.whole
 def test_run_as_a_process_keeps_the_streams_apart(shell: Shell) -> None:
     said = shell.process("run", "Write it", "--model", shell.script(*DONE))
     assert (said.code, said.out) == (0, "It is **done**.\n")

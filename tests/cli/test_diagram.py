@@ -175,7 +175,7 @@ def test_guards_that_cannot_be_read_are_damage(shell: Shell) -> None:
     assert [step.trigger for step in found.foreign] == ["specify"]
 
 
-@pytest.mark.rotates(data=["src/paor/cli/", "src/paor/fsm/diagrams/"])
+@pytest.mark.whole
 def test_the_bytes_of_a_picture_do_not_depend_on_the_process(shell: Shell) -> None:
     shell.run()
     shell.run("--max-steps", "1", replies=[*OUT_OF_STEPS])

@@ -84,7 +84,7 @@ def test_the_shipped_engine_is_fuzzed_without_an_app(shell: Shell) -> None:
     assert one.json["found"] is None and one.json["seed"] == 5 and one.json["rows"] > 0
 
 
-@pytest.mark.rotates(data=["src/paor/fuzz/", "src/paor/cli/"])
+@pytest.mark.whole
 def test_a_case_is_saved_told_and_fails_again_in_another_process(shell: Shell, shop: str) -> None:
     """Whatever the order of sets is there."""
     app = f"{shop}:Machine"
@@ -150,7 +150,7 @@ def test_what_cannot_be_used_is_one_line(shell: Shell, shop: str, arguments: lis
     assert not [name for name in shell.files() if name.endswith(".json")]
 
 
-@pytest.mark.rotates(data=["src/paor/fuzz/", "src/paor/cli/"])
+@pytest.mark.whole
 def test_a_tool_that_ends_the_process_leaves_its_case(shell: Shell, shop: str) -> None:
     """Nobody is left to tell; the next search says where the case is, and the case ends the process again."""
     app = f"{shop}:leaving"

@@ -164,7 +164,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/host/", "src/paor/cli/"])
+@pytest.mark.whole
 def test_commands_that_recover_at_once_share_the_runs_of_killed_processes(shell: Shell) -> None:
     """Real processes: six hosts are killed with SIGKILL, four commands recover, each run ends once."""
     shell.write("lost_host.py", KILLED)
@@ -308,7 +308,7 @@ def test_a_function_whose_engine_has_its_own_journal_is_followed_in_every_comman
     assert [row["status"] for row in rows] == ["failed", "done"]
 
 
-@pytest.mark.rotates(data=["src/paor/cli/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("command", ["run", "resume", "replay", "fork", "cancel", "recover"])
 def test_a_journal_that_is_named_beside_another_one_is_refused(shell: Shell, shop: str, command: str) -> None:
     """One line that names both; the environment gives way to the engine, as a default does."""

@@ -52,7 +52,7 @@ DETERMINISTIC = (
 )
 
 
-@pytest.mark.rotates(data=["src/paor/cli/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("arguments", DETERMINISTIC)
 def test_json_is_the_same_bytes_every_time(shell: Shell, arguments: tuple[str, ...]) -> None:
     given_run(shell)

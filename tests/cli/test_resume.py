@@ -218,7 +218,7 @@ def test_ctrl_c_at_any_event(shell: Shell, monkeypatch: pytest.MonkeyPatch, afte
     assert (said.code, said.out) == (0, "It is **done**.\n")
 
 
-@pytest.mark.rotates(data=["src/paor/cli/", "src/paor/fsm/lifecycle/"])
+@pytest.mark.whole
 def test_a_run_that_goes_on_can_be_followed_from_before(shell: Shell, shop: str) -> None:
     process = shell.start("run", "Look", "--app", f"{shop}:plain", SHOP_SLEEP_S="60")
     until_looking(shell, process)
@@ -232,7 +232,7 @@ def test_a_run_that_goes_on_can_be_followed_from_before(shell: Shell, shop: str)
     assert (rows, follower.wait(timeout=60)) == (list(range(1, 6)), 0)
 
 
-@pytest.mark.rotates(data=["src/paor/cli/", "src/paor/fsm/lifecycle/"])
+@pytest.mark.whole
 def test_a_run_whose_driver_died_is_told_from_one_that_is_driven(shell: Shell, shop: str) -> None:
     """In the list and in `show`: which runs want a resume is seen at a glance."""
     killed(shell, "run", "Look", "--app", f"{shop}:plain")
@@ -423,7 +423,7 @@ def test_example_answers_fit_the_schema_of_a_question() -> None:
     assert second == f'--question {question.id} --answer \'{{"action": "decline"}}\''
 
 
-@pytest.mark.rotates(data=["src/paor/cli/", "src/paor/fsm/lifecycle/"])
+@pytest.mark.whole
 def test_why_an_effect_was_settled_so_is_kept_and_shown(shell: Shell, shop: str) -> None:
     """With the outcome, never alone; beside it in the rows, and why it was in doubt."""
     shell.write("doubt.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
@@ -470,7 +470,7 @@ def test_the_login_name_decides_unless_another_is_named(
     assert "answer approved by clerk" in shell("show").out
 
 
-@pytest.mark.rotates(data=["src/paor/cli/", "src/paor/fsm/lifecycle/"])
+@pytest.mark.whole
 def test_cancelling_a_run_in_doubt_says_so(shell: Shell, shop: str) -> None:
     """At once, since nobody drives it; the row names the doubt, and the answer the tool."""
     shell.write("doubt.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))

@@ -148,7 +148,7 @@ def engine(journal):
 """
 
 
-@pytest.mark.rotates(data=["src/paor/cli/"])
+@pytest.mark.whole
 def test_show_of_a_cancelled_run_and_of_an_effect_in_doubt(shell: Shell, shop: str) -> None:
     shell.write("doubtful.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
     killed(shell, "run", "Look", "--app", "doubtful:plain")
@@ -215,7 +215,7 @@ def test_content_of_several_documents_under_one_label_needs_the_position(shell: 
     assert shell("show", "--content", "round1_task1_action0_input#1").out == "B"
 
 
-@pytest.mark.rotates(data=["src/paor/cli/"])
+@pytest.mark.whole
 def test_content_is_exact_in_a_pipe_and_harmless_on_a_terminal(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,7 +69,7 @@ def test_A167_each_defect_is_a_line_with_its_place(shell: Shell) -> None:
     )
 
 
-@pytest.mark.rotates(data=["src/paor/cli/", "src/paor/fsm/workflow/"])
+@pytest.mark.whole
 def test_A167_the_command_works_as_a_process(shell: Shell) -> None:
     """With the installed entry point."""
     shell.write("plan.yaml", BAD)

@@ -271,7 +271,7 @@ def calling(name: str, **arguments: object) -> Behaviour:
     return plain({"created": 1, "model": "local", **body})
 
 
-@pytest.mark.download
+@pytest.mark.whole
 @pytest.mark.parametrize("engine", ["pydantic-ai", "openai-agents"])
 def test_a_peer_calls_a_tool_and_answers_through_the_proxy(
     bench: SimpleNamespace, tmp_path: Path, engine: str

@@ -68,7 +68,7 @@ def faults(wire: Wire) -> list[Behaviour]:
     ]
 
 
-@pytest.mark.rotates(data=["src/paor/prompts/clients/"])
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "wire, name", [(CHAT, "openai:local"), (MESSAGES, "anthropic:local")], ids=["openai", "anthropic"]
 )

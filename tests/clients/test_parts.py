@@ -194,7 +194,7 @@ def test_any_response_comes_to_something(interface: Interface, body: dict[str, A
     came(Exchange(interface, None, Scrubber(), 1000).whole(json.dumps(body).encode()))
 
 
-@pytest.mark.rotates(data=["src/paor/prompts/clients/"])
+@pytest.mark.whole
 @each_wire
 @given(events=st.lists(st.tuples(WORDS, st.dictionaries(KEYS, BODIES, max_size=5)), max_size=6))
 def test_any_stream_of_events_comes_to_something(wire: Wire, events: list[tuple[str, Any]]) -> None:

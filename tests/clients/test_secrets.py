@@ -134,7 +134,7 @@ def test_no_key_in_an_error_that_is_raised(capfd: pytest.CaptureFixture[str]) ->
     assert "bad key [redacted]" in shown and KEY not in shown and caught.value.request_id is None
 
 
-@pytest.mark.rotates(data=["src/paor/prompts/clients/"])
+@pytest.mark.whole
 def test_no_key_in_a_crash_of_the_interpreter(tmp_path: Path) -> None:
     """Standard error of a process in which nobody catches the error, with all logs on."""
     with model_server() as server:

@@ -29,7 +29,7 @@ from ..support.model_server import KEY, REFINEMENT, QuickPort
 from ..support.worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS
 from .real_servers import aimock_command, free_port, llama_command, llmock_command, post, running
 
-pytestmark = pytest.mark.download
+pytestmark = pytest.mark.whole
 TEXT = json.dumps(STOP)
 SCRIPT = [*READ(1), CONTINUE, SELECT(), PARAMETERS(page=2), STOP, SUCCESS]
 APIS = ["chat", "responses", "messages"]
@@ -289,7 +289,7 @@ def llama() -> Iterator[str]:
         yield url
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("api", "profile"),
     [("chat", "lenient"), ("messages", "lenient"), ("chat", "native"), ("messages", "native")],
@@ -339,7 +339,7 @@ def test_a_real_small_model_ends_in_done_or_failed(tmp_path: Path, api: str, pro
         )
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_real_faults_of_llama(llama: str) -> None:
     """A prompt that is too long, a reply that meets its limit, a schema that is none."""
     model = OpenAIModel("local", base_url=f"{llama}/v1", max_tokens=8, retries=0)

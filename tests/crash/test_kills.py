@@ -91,7 +91,7 @@ def test_no_point_is_missed(server: Server, tmp_path: Path) -> None:
     assert total >= 600
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 @pytest.mark.parametrize("part", range(SLICES))
 @pytest.mark.parametrize("scenario", [scenario.name for scenario in SCENARIOS])
 def test_a_run_killed_at_any_point_ends_like_the_one_that_was_not(
@@ -144,7 +144,7 @@ def killed_twice(
     return len(chosen), told
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 def test_a_run_killed_within_an_effect_and_again_while_it_is_taken_up(server: Server, tmp_path: Path) -> None:
     """Every class of effect, before and after it: whoever goes on is killed at each of its own first points."""
     whole = uninterrupted(server, tmp_path / "whole", "async")
@@ -161,7 +161,7 @@ def test_a_run_killed_within_an_effect_and_again_while_it_is_taken_up(server: Se
     assert count == 12 * len(firsts) == 72
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 @pytest.mark.parametrize("scenario", ["react", "workflow", "fallback"])
 def test_a_run_killed_twice_at_any_two_points(server: Server, tmp_path: Path, scenario: str) -> None:
     """Chosen with a seed."""
@@ -238,7 +238,7 @@ LEFT = {
 """How the run was left that is then cancelled: scenario, and the point at which its driver was killed."""
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 @pytest.mark.parametrize("left", [*LEFT, "waiting"])
 def test_a_cancel_killed_at_any_point_is_finished_by_the_next(
     server: Server, tmp_path: Path, left: str
@@ -314,7 +314,7 @@ def by_command(server: Server, tmp_path_factory: pytest.TempPathFactory) -> tupl
     return told_of(folder), names
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "name", ["tool mail.send, after", "tool mail.send, before", "tool crm.put, after", "tool bank.pay, after"]
 )

@@ -114,7 +114,7 @@ def test_a_once_tool_that_is_labelled_read_is_found(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.rotates(data=["src/paor/testing/"])
+@pytest.mark.whole
 def test_a_tool_that_is_not_as_idempotent_as_it_says_is_found_in_the_world(tmp_path: Path) -> None:
     """Nothing of it is in the journal."""
     near = points_of(tmp_path, "repeating", "tool mail.send, after")
@@ -122,7 +122,7 @@ def test_a_tool_that_is_not_as_idempotent_as_it_says_is_found_in_the_world(tmp_p
     assert len(report.failures) == 2 and all("world: " in line for line in report.failures)
 
 
-@pytest.mark.rotates(data=["src/paor/testing/"])
+@pytest.mark.whole
 def test_a_journal_that_keeps_rows_back_is_found(tmp_path: Path) -> None:
     """A caller was told of a row that the next process does not find."""
     near = points_of(tmp_path, "late", "model review, before")
@@ -130,7 +130,7 @@ def test_a_journal_that_keeps_rows_back_is_found(tmp_path: Path) -> None:
     assert any("was reported to the caller and is not in the journal" in line for line in report.failures)
 
 
-@pytest.mark.rotates(data=["src/paor/testing/"])
+@pytest.mark.whole
 def test_a_model_that_goes_on_by_its_own_count_is_found(tmp_path: Path) -> None:
     """What it says depends on the process, so the run does not come to the same end."""
     near = points_of(tmp_path, "forgetful", "model review, before")
@@ -141,7 +141,7 @@ def test_a_model_that_goes_on_by_its_own_count_is_found(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.rotates(data=["src/paor/testing/"])
+@pytest.mark.whole
 def test_a_program_that_starts_anew_after_a_crash_is_found(tmp_path: Path) -> None:
     """Its own way of going on is asked; here it leaves a run behind and sends twice."""
     near = points_of(tmp_path, "sound", "tool mail.send, after")
@@ -150,7 +150,7 @@ def test_a_program_that_starts_anew_after_a_crash_is_found(tmp_path: Path) -> No
     assert any("mail.send" in line and "ran 2 times" in line for line in report.failures)
 
 
-@pytest.mark.rotates(data=["src/paor/testing/"])
+@pytest.mark.whole
 def test_an_agent_that_is_not_the_same_each_time_is_told_before_anything_is_killed(tmp_path: Path) -> None:
     """Else every case would differ."""
     report = crashed(tmp_path, "wandering", "Say")
@@ -164,7 +164,7 @@ def test_a_process_that_hangs_is_given_up(tmp_path: Path) -> None:
     assert "still running after 3 seconds" in report.failures[0]
 
 
-@pytest.mark.rotates(data=["src/paor/testing/"])
+@pytest.mark.whole
 def test_a_once_tool_whose_result_nobody_could_give_is_told(tmp_path: Path) -> None:
     """Bytes cannot be typed in; it needs a reconcile."""
     report = crashed(tmp_path, "silent", points=points_of(tmp_path, "silent", "tool mail.send, after"))
@@ -178,7 +178,7 @@ def test_a_once_tool_whose_result_nobody_could_give_is_told(tmp_path: Path) -> N
 # -- what can be killed ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.rotates(data=["src/paor/testing/"])
+@pytest.mark.whole
 def test_an_agent_that_waits_is_answered(tmp_path: Path) -> None:
     """An approval, and a question of an async tool in the middle of its call."""
     answers = {"approval": {"approve": True}, "elicitation": "me"}
@@ -186,14 +186,14 @@ def test_an_agent_that_waits_is_answered(tmp_path: Path) -> None:
     assert report.failures == () and len(report.killed) == 7
 
 
-@pytest.mark.rotates(data=["src/paor/testing/"])
+@pytest.mark.whole
 def test_the_async_driver_is_killed_by_a_function_that_starts_it(tmp_path: Path) -> None:
     """Its rows are written by another thread."""
     report = crashed(tmp_path, "sound", None, start=f"{AGENTS}:start_async", points=3)
     assert report.failures == () and len(report.killed) == 3
 
 
-@pytest.mark.rotates(data=["src/paor/testing/"])
+@pytest.mark.whole
 def test_a_workflow_of_tasks_is_killed(tmp_path: Path) -> None:
     """Each task is a run of its own; the workflow takes them up."""
     report = crashed(
@@ -293,7 +293,7 @@ def test_points_are_spread_evenly() -> None:
         _spread(10, [2, 11])
 
 
-@pytest.mark.rotates(data=["src/paor/testing/"])
+@pytest.mark.whole
 def test_the_fixture_tells_what_was_killed_and_counts_its_coverage(pytester: pytest.Pytester) -> None:
     """A module beside the test is found; failures are the test's own, told without a traceback."""
     pytester.makepyfile(

@@ -61,7 +61,7 @@ def facts(host: Engine, result: Result) -> dict[str, Any]:
     }
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/runtime/", "src/paor/fsm/lifecycle/", "src/paor/fsm/journal/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("journey", WHOLE, ids=lambda journey: journey.name)
 def test_A148_C3_24_a_driver_that_is_lost_after_any_row_changes_nothing(
     journey: Journey, tmp_path: Path

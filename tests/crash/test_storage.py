@@ -119,7 +119,7 @@ def _fits(fault: Fault, error: JournalError) -> bool:
     return isinstance(error, kind) and "runs.db" in str(error) and "\n" not in str(error)
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 @pytest.mark.parametrize("part", range(4))
 def test_a_disk_that_fails_at_any_operation_stops_the_run_and_nothing_is_lost_or_done_twice(
     tmp_path: Path, part: int
@@ -259,7 +259,7 @@ def small_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_file, "WAL_PAGES", 25)
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 @pytest.mark.usefixtures("small_log")
 @pytest.mark.parametrize("part", range(2))
 def test_power_loss_at_any_sync_loses_nothing_that_was_seen(tmp_path: Path, part: int) -> None:
@@ -267,7 +267,7 @@ def test_power_loss_at_any_sync_loses_nothing_that_was_seen(tmp_path: Path, part
     check_power(tmp_path, BY_NAME["react"], 1, part=part, parts=2, least=120)
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 @pytest.mark.usefixtures("small_log")
 @pytest.mark.parametrize("name", ["batch", "fallback"])
 def test_power_loss_with_several_chances(tmp_path: Path, name: str) -> None:
@@ -275,7 +275,7 @@ def test_power_loss_with_several_chances(tmp_path: Path, name: str) -> None:
     check_power(tmp_path, BY_NAME[name], 2, least=60)
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 @pytest.mark.usefixtures("small_log")
 def test_power_loss_without_syncs_leaves_a_shorter_run_that_holds(tmp_path: Path) -> None:
     """At durability normal rows may be lost: the chain is whole up to where it ends, and the run goes on from there."""

@@ -429,7 +429,7 @@ def nodes(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/machine/", "src/paor/fsm/diagrams/"])
+@pytest.mark.whole
 @given(name=st.sampled_from(NAMES), data=st.data())
 @settings(max_examples=300, deadline=None)
 def test_damaged_data_is_one_clear_line_or_a_machine(name: str, data: st.DataObject) -> None:

@@ -249,7 +249,7 @@ TABLES = st.lists(
 )
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/diagrams/"])
+@pytest.mark.whole
 @given(rows=TABLES, data=st.data())
 @settings(max_examples=50)
 def test_any_table_is_drawn_with_every_overlay(rows: list[Row], data: st.DataObject) -> None:
@@ -269,7 +269,7 @@ def test_any_table_is_drawn_with_every_overlay(rows: list[Row], data: st.DataObj
         assert_dot(picture("dot", overlay, rows=rows))
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/diagrams/"])
+@pytest.mark.whole
 def test_a_table_of_a_thousand_rows_is_still_a_picture() -> None:
     rows = [Row(f"p{n % 40}", f"t{n}", f"p{n % 37}", (f"g{n}", f"not h{n}"), "") for n in range(1000)]
     graph = graph_of(rows, Covered("Big", Coverage.empty(rows)))
@@ -332,7 +332,7 @@ def test_pictures_of_the_docs_are_what_is_drawn_now(monkeypatch: pytest.MonkeyPa
             assert len(text) < 50_000
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/diagrams/"])
+@pytest.mark.whole
 def test_the_same_journal_gives_the_same_bytes_in_every_process(tmp_path: Path) -> None:
     """Under different orders of hashes."""
     program = (
@@ -423,7 +423,7 @@ for (const file of process.argv.slice(2)) {
 
 
 @pytest.mark.large
-@pytest.mark.download
+@pytest.mark.whole
 def test_mermaid_itself_reads_every_overlay(tmp_path: Path) -> None:
     """With Mermaid's own parser, from the npm registry; it numbers the edges as the style sheet does."""
     if shutil.which("npm") is None:

@@ -127,7 +127,7 @@ def test_every_row_and_every_phase_has_its_parts(name: str) -> None:
     assert_every_part(machine, playable(machine))
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/diagrams/"])
+@pytest.mark.whole
 @given(machine=machines() | odd_machines())
 @settings(max_examples=40, deadline=None)
 def test_every_row_of_any_own_machine_has_its_parts(machine: Machine) -> None:
@@ -262,7 +262,7 @@ def test_the_machines_of_the_examples_are_drawn(name: str, tmp_path: Path) -> No
     assert 'class="life"' not in picture.svg
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/diagrams/"])
+@pytest.mark.whole
 @given(machine=machines())
 @settings(max_examples=60, deadline=None)
 def test_no_text_lies_on_anything_in_any_own_machine(machine: Machine) -> None:
@@ -271,7 +271,7 @@ def test_no_text_lies_on_anything_in_any_own_machine(machine: Machine) -> None:
     assert_lines_lead_from_phase_to_phase(picture)
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/diagrams/"])
+@pytest.mark.whole
 @given(machine=odd_machines())
 @settings(max_examples=40, deadline=None)
 def test_many_phases_and_long_names_have_room(machine: Machine) -> None:
@@ -315,7 +315,7 @@ def assert_harmless(picture: Playable) -> None:
     assert not re.search(r"#[0-9a-f]{3,6}\b|rgb|fill|stroke", picture.svg)
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/diagrams/"])
+@pytest.mark.whole
 @given(machine=machines() | odd_machines())
 @settings(max_examples=20, deadline=None)
 def test_it_has_no_colours_scripts_or_references(machine: Machine) -> None:

@@ -153,7 +153,7 @@ def test_csv_becomes_a_table_with_all_rows() -> None:
     assert failure("a.csv", b",,\n,,\n").code == "empty"
 
 
-@pytest.mark.rotates(data=["src/paor/tools/documents/"])
+@pytest.mark.whole
 def test_a_table_of_millions_of_cells_is_kept_as_text() -> None:
     """One long row under many short ones would be filled up to two thousand million cells."""
     data = b"a,b\n" * 2_000 + b"," * 1_000_000 + b"end\n"

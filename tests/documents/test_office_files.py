@@ -148,7 +148,7 @@ def test_values_are_shown_as_people_write_them() -> None:
     assert found.text.splitlines()[2].replace("1e+15", "1000000000000000") == line
 
 
-@pytest.mark.rotates(data=["src/paor/tools/documents/"])
+@pytest.mark.whole
 def test_a_sheet_that_is_huge_on_paper_only_costs_nothing() -> None:
     """One cell in the last corner is a table of one cell."""
     book = openpyxl.Workbook()

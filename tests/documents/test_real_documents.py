@@ -16,8 +16,7 @@ def real(name: str) -> Converted:
     return convert(name, fetch(name).read_bytes())
 
 
-@pytest.mark.rotates(data=["src/paor/tools/documents/"])
-@pytest.mark.download
+@pytest.mark.whole
 def test_a_real_manual_gives_whole_sentences() -> None:
     """133 pages by pdfTeX: prose, lists, code, running heads that change with each chapter."""
     manual = real("manual.pdf")
@@ -34,8 +33,7 @@ def test_a_real_manual_gives_whole_sentences() -> None:
     assert "4 of 133 pages hold no text" in manual.notes
 
 
-@pytest.mark.rotates(data=["src/paor/tools/documents/"])
-@pytest.mark.download
+@pytest.mark.whole
 def test_a_real_law_summary_can_be_quoted() -> None:
     """Encrypted with an empty password, and with footnotes."""
     law = real("law.pdf")
@@ -46,8 +44,7 @@ def test_a_real_law_summary_can_be_quoted() -> None:
     assert "Copyright Office Summary December 1998 Page" not in law.text
 
 
-@pytest.mark.rotates(data=["src/paor/tools/documents/"])
-@pytest.mark.download
+@pytest.mark.whole
 def test_a_real_paper_in_two_columns_reads_column_by_column() -> None:
     """Hyphenated words are whole and the second column follows the first."""
     paper_read = real("paper.pdf")
@@ -59,8 +56,7 @@ def test_a_real_paper_in_two_columns_reads_column_by_column() -> None:
     assert real("columns.pdf").pages == 50
 
 
-@pytest.mark.rotates(data=["src/paor/tools/documents/"])
-@pytest.mark.download
+@pytest.mark.whole
 def test_other_real_documents_convert() -> None:
     """A hand-written page, a generated page, and files saved by Word."""
     manual = real("manual.html")
@@ -88,8 +84,7 @@ def recall(truth: str, text: str) -> float:
 RECALL_MIN = 0.95
 
 
-@pytest.mark.rotates(data=["src/paor/tools/documents/"])
-@pytest.mark.download
+@pytest.mark.whole
 @pytest.mark.parametrize("producer", DEBIAN_DOCUMENTS)
 def test_the_words_of_manuals_are_found_whatever_made_them(producer: str) -> None:
     """Compared with the text edition of the same manual."""
@@ -115,8 +110,7 @@ WORDS = (
 )
 
 
-@pytest.mark.rotates(data=["src/paor/tools/documents/"])
-@pytest.mark.download
+@pytest.mark.whole
 @pytest.mark.parametrize("program", ["pdflatex", "xelatex", "lualatex", "gs"])
 def test_the_words_of_a_page_are_found_whatever_made_it(program: str, tmp_path: Path) -> None:
     """Made here; Ghostscript writes anew what another has made. The table stays a table."""
@@ -135,8 +129,7 @@ def test_the_words_of_a_page_are_found_whatever_made_it(program: str, tmp_path: 
     assert "\n- first, the bolts\n- then, the washers¹\n" in text
 
 
-@pytest.mark.rotates(data=["src/paor/tools/documents/"])
-@pytest.mark.download
+@pytest.mark.whole
 def test_real_opendocument_files_are_read() -> None:
     """By several programs; the one that declares entities is refused."""
     assert "- Item A\n- Item B\n  - Subitem B.1\n" in real("twolevellist.odt").text

@@ -183,7 +183,7 @@ def test_of_the_shipped_table_what_no_journal_can_hold_is_left_out() -> None:
     assert len(empty.missing_rows) == len(ROWS) and empty.missing_outcomes == empty.possible
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/machine/", "src/paor/fsm/explain/"])
+@pytest.mark.whole
 def test_of_the_shipped_table_the_machine_comes_to_everything_else() -> None:
     """Every state and edge of the machine in all modes: what is left out of the sum never happens, all the rest does."""
     modes = {

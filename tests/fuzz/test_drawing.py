@@ -114,7 +114,7 @@ def test_a_policy_denies_more_in_many_runs(names: list[str], least: float, most:
     assert len(drawn) * least < sum(bool(item and item["deny"]) for item in drawn) < len(drawn) * most
 
 
-@pytest.mark.rotates(data=["src/paor/fuzz/"])
+@pytest.mark.whole
 def test_runs_make_a_call_again_that_is_not_their_last_one() -> None:
     """A rule about calls that are not in a row is else hardly reached; and the last one is repeated, too."""
     seen = {True: 0, False: 0}
@@ -143,7 +143,7 @@ def test_runs_make_a_call_again_that_is_not_their_last_one() -> None:
     assert min(seen.values()) >= 4, seen
 
 
-@pytest.mark.rotates(data=["src/paor/fuzz/"])
+@pytest.mark.whole
 def test_a_bug_behind_an_approval_and_two_ids_is_found() -> None:
     """A transfer of a negative amount overdraws the account that gets it."""
     book: dict[str, int] = {}
@@ -176,7 +176,7 @@ def test_a_bug_behind_an_approval_and_two_ids_is_found() -> None:
     assert (found.repro.invariant, found.repro.told) == ("check", "overdrawn")
 
 
-@pytest.mark.rotates(data=["src/paor/fuzz/"])
+@pytest.mark.whole
 def test_a_schema_that_nothing_fits_is_no_fault_of_the_engine() -> None:
     """One that asks for itself has no values."""
     node = {"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "required": ["n"]}

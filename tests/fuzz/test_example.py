@@ -22,7 +22,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Any:
     return __import__("fuzzed_agent")
 
 
-@pytest.mark.rotates(data=["src/paor/fuzz/", "examples/fuzzed_agent.py"])
+@pytest.mark.whole
 def test_the_agent_that_pays_twice_is_found_and_fails_again_elsewhere(agent: Any, tmp_path: Path) -> None:
     """In few examples, with a case of few rows; the file is enough for another process."""
     found = search(agent.ShopMachine, examples=300, number=1, app=agent.ShopMachine.app)
@@ -42,7 +42,7 @@ def test_the_agent_that_pays_twice_is_found_and_fails_again_elsewhere(agent: Any
     assert done.stdout.startswith("still fails: check at seq")
 
 
-@pytest.mark.rotates(data=["src/paor/fuzz/", "examples/fuzzed_agent.py"])
+@pytest.mark.whole
 def test_the_repaired_agent_holds(agent: Any) -> None:
     """The case of the broken one too: that is what a repro file is for."""
 

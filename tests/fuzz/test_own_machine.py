@@ -51,7 +51,7 @@ def maker(machine: Callable[[], Machine]) -> Callable[[Journal], Engine]:
     return make
 
 
-@pytest.mark.rotates(data=["src/paor/fuzz/", "src/paor/fsm/machine/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", MACHINES)
 def test_nothing_is_found_in_a_machine_that_is_right(kind: str) -> None:
     """Crashes, faults of the host's functions, near misses, people that decline: everything that a search has."""
@@ -73,7 +73,7 @@ class Hours(EngineMachine):
         return planted_machine.engine(journal)
 
 
-@pytest.mark.rotates(data=["src/paor/fuzz/", "src/paor/fsm/machine/"])
+@pytest.mark.whole
 def test_nothing_is_found_with_values_from_outside_and_phases_of_every_kind() -> None:
     found = search(Hours, examples=examples(30), steps=30, number=2)
     assert found.violation is None, found.violation

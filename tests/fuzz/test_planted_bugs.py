@@ -60,27 +60,14 @@ def test_what_was_measured_last_is_of_these_bugs_and_within_the_bounds() -> None
         assert facts["rows"] <= ROWS[bug.agent]
 
 
-def about(bug: Bug) -> list[str]:
-    """Return the files that a bug is planted in."""
-    return [edit.file for edit in bug.edits]
-
-
-@pytest.mark.rotates(
-    data=[
-        "tests/fuzz/planted_bugs.toml",
-        "tests/fuzz/planted_search.py",
-        "tests/fuzz/planted_agent.py",
-        "tests/fuzz/planted_machine.py",
-    ],
-    files=about,
-)
+@pytest.mark.whole
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_the_kit_finds_a_planted_bug(bug: Bug, copy: Copy) -> None:
     """Its repro file fails in a fresh process with the bug, and no more without it."""
     assert problems(bug, judged(copy, bug)) == []
 
 
-@pytest.mark.rotates(data=["src/paor/fuzz/", "src/paor/fsm/machine/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("agent", ["desk", "machine"])
 def test_the_kit_finds_nothing_where_nothing_is_planted(agent: str, copy: Copy) -> None:
     """The same agents, the same search, no bug."""

@@ -187,7 +187,7 @@ def killed(path: Path, after: int, action: str) -> None:
     assert ended.returncode == -signal.SIGKILL, ended.stderr
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/runtime/", "src/paor/fsm/lifecycle/", "src/paor/fsm/journal/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("after", range(11))
 def test_a_run_killed_after_any_row_is_resumed_to_the_same_end(tmp_path: Path, after: int) -> None:
     """Final state, counters, answer, documents and history equal those of the run that nobody killed."""
@@ -289,7 +289,7 @@ def test_many_threads_share_one_journal(tmp_path: Path) -> None:
     assert script_says(tmp_path / "runs.db") == 0
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/journal/"])
+@pytest.mark.whole
 def test_many_processes_start_runs_in_one_new_file(tmp_path: Path) -> None:
     """Nobody sees a locked database, not even while the schema is being made."""
     code = (

@@ -595,7 +595,7 @@ with engine(Path(sys.argv[1]), [*READ(1), STOP, SUCCESS], ids=SeededIds(sys.argv
 """
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/journal/"])
+@pytest.mark.whole
 def test_twenty_processes_start_in_one_new_file_at_once(tmp_path: Path) -> None:
     """Nobody sees `database is locked`, a half-made schema, or another one's run number."""
     root = Path(__file__).resolve().parents[2]

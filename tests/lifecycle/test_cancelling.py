@@ -67,7 +67,7 @@ def elsewhere(folder: Path, run_id: str) -> str:
 # -- at every boundary ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/runtime/", "src/paor/fsm/lifecycle/", "src/paor/fsm/journal/"])
+@pytest.mark.whole
 @DRIVERS
 @pytest.mark.parametrize("journey", JOURNEYS, ids=[journey.name for journey in JOURNEYS])
 def test_a_run_that_is_cancelled_after_any_row_ends_with_the_next(

@@ -171,7 +171,7 @@ def test_a_cancel_from_another_thread_closes_the_open_exchange(
         assert len(server.requests) == 1, "nothing more is asked"
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/runtime/", "src/paor/prompts/clients/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("how", HOW)
 def test_a_cancel_from_another_process_closes_the_open_stream(how: str, tmp_path: Path) -> None:
     """Which knows of the run from the journal alone."""

@@ -36,7 +36,7 @@ def whole(path: Path) -> None:
 # -- everywhere ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/lifecycle/", "src/paor/fsm/replay/"])
+@pytest.mark.whole
 @EACH
 def test_a_fork_at_any_row_goes_on_to_the_same_end(journey: Journey, tmp_path: Path) -> None:
     """With the same script: rows from 0 without a gap, an identical replay, and a file that verifies."""

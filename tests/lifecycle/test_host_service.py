@@ -55,9 +55,7 @@ def test_a_kill_loses_nothing_and_pays_nothing_twice(name: str) -> None:
     assert bool(seen.in_doubt) == name.startswith("silent")
 
 
-@pytest.mark.rotates(
-    data=[*SOURCES, "benchmarks/peers/hosts.py", "src/paor/fsm/host/", "src/paor/fsm/lifecycle/"]
-)
+@pytest.mark.whole
 @pytest.mark.parametrize("name", [name for name in SCENARIOS if name not in ALWAYS])
 def test_no_other_scenario_loses_anything(name: str) -> None:
     """Killed before, in and after a payment, in either process; answered twice at once; restarted beside a payment."""
@@ -118,7 +116,7 @@ def checked(folder: Path, *command: str) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.rotates(data=[*SOURCES, "src/paor/fsm/engine.py"])
+@pytest.mark.whole
 def test_mypy_has_nothing_to_say(copied: Path) -> None:
     """Strict, without a cast and without an ignored line."""
     assert checked(copied, "mypy", "--strict", "--no-error-summary", "host_service.py") == ""
@@ -129,8 +127,7 @@ def test_mypy_has_nothing_to_say(copied: Path) -> None:
     )
 
 
-@pytest.mark.download
-@pytest.mark.rotates(data=[*SOURCES, "src/paor/fsm/engine.py"])
+@pytest.mark.whole
 def test_pyright_has_nothing_to_say(copied: Path) -> None:
     """Strict, too; pyright fetches itself when it is first run."""
     (copied / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')

@@ -341,7 +341,7 @@ def test_of_50_processes_that_start_with_one_key_one_creates_the_run(tmp_path: P
     race.judge(1)
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/journal/", "src/paor/fsm/lifecycle/", "src/paor/fsm/host/"])
+@pytest.mark.whole
 def test_processes_that_start_with_few_keys_create_a_run_for_each(tmp_path: Path) -> None:
     """Each starts all keys in an order of its own, again until it has every result."""
     race, keys = Race(tmp_path), [f"order-{number}" for number in range(5)]
@@ -364,7 +364,7 @@ def test_processes_that_start_with_few_keys_create_a_run_for_each(tmp_path: Path
     race.judge(len(keys))
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/journal/", "src/paor/fsm/lifecycle/", "src/paor/fsm/host/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("delay", [0.0, 0.002, 0.01, 0.03, 0.06])
 def test_a_host_that_is_killed_and_starts_again_does_nothing_twice(tmp_path: Path, delay: float) -> None:
     """SIGKILL at any moment of the start; the next process says the same and gets the one run."""

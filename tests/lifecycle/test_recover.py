@@ -407,7 +407,7 @@ def test_of_many_processes_that_recover_at_once_each_run_has_one(tmp_path: Path)
     assert set(written.values()) == {1}
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/journal/", "src/paor/fsm/lifecycle/", "src/paor/fsm/host/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("delay", [0.01, 0.05, 0.1, 0.2])
 def test_recoverers_that_are_killed_themselves_lose_nothing(tmp_path: Path, delay: float) -> None:
     """A supervisor that starts them again and again: every run ends, every once call was made at most once."""

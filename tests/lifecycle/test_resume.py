@@ -437,7 +437,7 @@ def test_a_tool_that_cannot_tell_leaves_the_effect_in_doubt(tmp_path: Path) -> N
         assert scripted.resume(run_id).status == "waiting"
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/runtime/", "src/paor/fsm/lifecycle/", "src/paor/fsm/journal/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", range(10))
 def test_a_process_that_is_killed_at_any_moment_leaves_a_run_that_can_be_finished(
     seed: int, tmp_path: Path

@@ -40,7 +40,7 @@ class Restored(EngineMachine):
         held()
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/machine/", "src/paor/fsm/replay/"])
+@pytest.mark.whole
 def test_a_run_restored_from_its_rows_is_the_run_that_was_driven() -> None:
     """
     After every row the fold of all rows and the restore of a few give the same counters and memory.

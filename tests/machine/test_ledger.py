@@ -149,7 +149,7 @@ PRICES = st.lists(
 )
 
 
-@pytest.mark.rotates(data=["src/paor/states/run/", "src/paor/fsm/runtime/"])
+@pytest.mark.whole
 @settings(max_examples=60, deadline=None)
 @given(
     prices=PRICES,

@@ -129,7 +129,7 @@ def test_another_process_answers_and_the_same_server_goes_on(tmp_path: Path) -> 
     assert done(tmp_path / "effects") == ["delete"] and texts(tmp_path) == {"result.txt": "accept x "}
 
 
-@pytest.mark.rotates(data=["src/paor/tools/mcp/", "src/paor/fsm/runtime/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("way", ["once", "asks_first", "idempotent"])
 @pytest.mark.parametrize("tool", ["m.delete", "f.ask"])
 def test_when_the_process_that_held_the_session_is_gone(tool: str, way: str, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_tools_lists_what_servers_offer(shell: Shell) -> None:
     assert {tool["name"]: tool["effect"] for tool in json.loads(said.out)}["fault_server.echo"] == "read"
 
 
-@pytest.mark.rotates(data=["src/paor/tools/mcp/", "src/paor/cli/"])
+@pytest.mark.whole
 def test_a_run_asks_and_another_process_answers(shell: Shell) -> None:
     """The printed command answers; the server is started anew, so the once call is in doubt until somebody says retry."""
     server = words(MODERN, shell.folder)

@@ -23,7 +23,7 @@ from paor import Engine, Journal, McpServer, ScriptedModel, replay
 
 from ..support.mcp_kit import bytes_written, called, engine_of, error_of, free_port, script, sound, texts
 
-pytestmark = [pytest.mark.download, pytest.mark.slow, pytest.mark.rotates(data=["src/paor/tools/mcp/"])]
+pytestmark = pytest.mark.whole
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paor-tests"
 HOME = Path(os.environ.get("PAOR_TEST_CACHE") or CACHE) / "paor-mcp-servers"

@@ -383,7 +383,7 @@ def every_call(path: Path) -> list[tuple[str, dict[str, Any]]]:
     return calls
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 def test_without_content_nothing_that_anybody_wrote_is_in_any_answer(marked: tuple[Path, Marked]) -> None:
     """Every free field of every kind of run holds a marker; it is searched in every answer and every error, in any case and coding."""
     path, give = marked
@@ -399,7 +399,7 @@ def test_without_content_nothing_that_anybody_wrote_is_in_any_answer(marked: tup
         assert "free text" not in text and MARK.encode().hex() not in text, (call, text)
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 def test_with_content_the_texts_are_there_and_marked_as_what_they_are(marked: tuple[Path, Marked]) -> None:
     """Most fields can be read, each under the key ``untrusted``; nothing of them stands anywhere else."""
     path, give = marked

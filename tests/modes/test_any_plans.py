@@ -59,7 +59,7 @@ class Plans(EngineMachine):
                 assert sum(row.trigger == "observe" for row in seen.rows) <= seen.row.step
 
 
-@pytest.mark.rotates(data=["src/paor/prompts/parsing/", "src/paor/fsm/decision/"])
+@pytest.mark.whole
 def test_C3_23_A137_A148_any_plans_end_within_their_bounds_and_replay() -> None:
     """A reason and a message at every end; it verifies, replays, and keeps each bound."""
     found = search(Plans, examples=60, number=4)

@@ -180,7 +180,7 @@ def test_A086_a_fallback_that_is_none_is_refused(tmp_path: Path, options: Any) -
         assert engine.journal.runs() == []
 
 
-@pytest.mark.rotates(data=["src/paor/cli/", "src/paor/fsm/lifecycle/"])
+@pytest.mark.whole
 def test_A086_the_command_line_falls_back_too(tmp_path: Path) -> None:
     """With an option, and as a field of the JSON input; a script answers each run from its start."""
     both = [BAD, BAD]

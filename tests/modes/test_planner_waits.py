@@ -89,7 +89,7 @@ def test_A137_A143_D17_a_plans_question_waits_and_another_process_answers(tmp_pa
         assert world.count("provide") == 1 and len(world.journal.runs()) == 1
 
 
-@pytest.mark.rotates(data=["src/paor/cli/", "src/paor/fsm/lifecycle/"])
+@pytest.mark.whole
 def test_A137_a_process_of_its_own_answers_from_the_command_line(tmp_path: Path) -> None:
     """Nothing is shared but the file."""
     script = [
@@ -378,7 +378,7 @@ def test_an_approval_that_nobody_gives_in_time_is_denied_and_an_effect_in_doubt_
         assert replay(world.journal, world.run_id).identical
 
 
-@pytest.mark.rotates(data=["src/paor/cli/", "src/paor/fsm/lifecycle/"])
+@pytest.mark.whole
 def test_a_question_that_is_overdue_is_declined_on_the_command_line_too(tmp_path: Path) -> None:
     """By the machine's clock; the same command only shows a question that may still wait."""
     script = [ASKED, END("Nobody there."), SUCCESS]

@@ -87,7 +87,7 @@ def test_the_main_job_on_the_examples(tmp_path: Path) -> None:
     look_at(tmp_path)
 
 
-@pytest.mark.rotates(data=["src/paor/prompts/offline/", "src/paor/tools/documents/"])
+@pytest.mark.whole
 def test_a_meeting_and_a_price_list(tmp_path: Path) -> None:
     """Other formats, another question: a DOCX and a CSV."""
     files = [EXAMPLES / "minutes.docx", EXAMPLES / "prices.csv"]
@@ -96,8 +96,7 @@ def test_a_meeting_and_a_price_list(tmp_path: Path) -> None:
     look_at(tmp_path)
 
 
-@pytest.mark.rotates(data=["src/paor/prompts/offline/", "src/paor/tools/documents/"])
-@pytest.mark.download
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("names", "objective", "least"),
     [

@@ -36,7 +36,7 @@ def came_to(folder: Path, mode: Any, *args: Any, **options: Any) -> tuple[Result
     return result, (result.state, answer, criteria), texts
 
 
-@pytest.mark.rotates(data=["src/paor/prompts/offline/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("mode", ["batch", "planner"])
 @pytest.mark.parametrize("files", [EXAMPLES[:1], EXAMPLES[1:2], EXAMPLES], ids=["one", "another", "all"])
 def test_A084_A131_a_plan_comes_to_what_single_actions_come_to(
@@ -79,7 +79,7 @@ def test_A084_A131_odd_tasks_end_as_in_react_mode(
     assert second.answer is not None and second.answer.strip()
 
 
-@pytest.mark.rotates(data=["src/paor/prompts/offline/", "src/paor/cli/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("mode", ["batch", "planner"])
 def test_A084_the_command_line_needs_no_key_in_any_mode(tmp_path: Path, mode: str) -> None:
     """A report of the example documents, as `paor run` writes it in react mode."""

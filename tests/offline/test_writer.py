@@ -380,7 +380,7 @@ def test_what_was_not_read_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Only the beginning" in write("x", [Source("a", "Bob must pay.", whole=False)]).text
 
 
-@pytest.mark.rotates(data=["src/paor/prompts/offline/"])
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "text",
     ["a" * 100_000, "a." * 50_000, "a. " * 30_000, "| " * 50_000, "|a|b|\n" * 15_000, "- " * 50_000, "-" * 100_000,
@@ -424,7 +424,7 @@ def test_whatever_goes_in_an_answer_quotes_the_sources(request_: str, texts: lis
         assert finding.text in fold(source.text) or "|" in source.text or ">" in source.text
 
 
-@pytest.mark.rotates(data=["src/paor/prompts/offline/"])
+@pytest.mark.whole
 def test_the_answer_does_not_depend_on_the_order_of_sets() -> None:
     """In processes with other hashes of texts the same bytes come out."""
     code = (

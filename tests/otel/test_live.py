@@ -113,9 +113,8 @@ def test_a_workflow_and_its_tasks_arrive_as_one_trace(tmp_path: Path) -> None:
         assert receiver.by_id == compared(spans)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", ["plain", "oteltap"])
-@pytest.mark.rotates
 def test_a_killed_agent_s_trace_is_whole_after_a_late_export_and_the_same_after_another(
     kind: str, tmp_path: Path
 ) -> None:

@@ -96,7 +96,7 @@ def test_a_run_of_each_kind_ends_well_and_replays(kind: str, tmp_path: Path) -> 
     holds(of, result.run_id)
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/machine/", "src/paor/fsm/lifecycle/", "src/paor/fsm/replay/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_a_run_of_each_kind_goes_on_from_every_row(kind: str, tmp_path: Path) -> None:
     """Left after any row and taken up by another engine, it comes to the same rows, and no effect is made twice."""

@@ -318,7 +318,7 @@ def dying(name: str, folder: Path, row: int) -> Callable[[], object]:
     return drive
 
 
-@pytest.mark.rotates(files=lambda name: [f"examples/machines/{name}.py"])
+@pytest.mark.whole
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_that_is_killed_after_any_row_goes_on(name: str, tmp_path: Path) -> None:
     """With SIGKILL, in every phase: another engine comes to the same rows, and what may happen once has happened once."""
@@ -496,7 +496,7 @@ def test_a_port_that_fails_pays_nothing_and_loses_nothing(tmp_path: Path) -> Non
 # -- checked, drawn, counted ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.rotates(files=lambda name: [f"examples/machines/{name}.py"])
+@pytest.mark.whole
 @pytest.mark.parametrize("name", NAMES)
 def test_paor_check_finds_nothing(name: str, tmp_path: Path) -> None:
     """Nothing in the policy, nothing in the machine."""

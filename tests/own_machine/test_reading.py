@@ -392,9 +392,7 @@ def test_a_forgery_is_found_behind_a_chain_that_was_made_anew(
 # -- erased --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rotates(
-    data=["src/paor/fsm/machine/", "src/paor/fsm/erasure/", "src/paor/fsm/verify/", "src/paor/fsm/replay/"]
-)
+@pytest.mark.whole
 @EACH
 def test_any_erased_payload_leaves_a_run_that_holds(kind: str, copy: Callable[[str], Recorded]) -> None:
     """Each by itself: both verifiers find nothing, a replay finds no difference and says what it could not check."""

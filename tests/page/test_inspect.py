@@ -478,7 +478,7 @@ def refused(folder: Path, *arguments: str, **variables: str) -> str:
     return lines[0]
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 def test_what_the_command_refuses(shop: Path) -> None:
     """In one line, with exit code 2, before anything is served."""
     with closing(socket.socket()) as taken:

@@ -147,7 +147,7 @@ def test_there_are_more_than_three_hundred_of_every_family() -> None:
     assert max(map(len, texts)) >= 1_000_000
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 def test_every_string_was_given_to_a_field_of_a_real_run(hostile: tuple[Texts, Walked, Path]) -> None:
     """Over sixty fields; no string is left out."""
     texts, _, _ = hostile
@@ -155,7 +155,7 @@ def test_every_string_was_given_to_a_field_of_a_real_run(hostile: tuple[Texts, W
     assert len(texts.fields) >= 60 and given == {item.text for item in STRINGS}
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 def test_the_page_has_no_element_that_a_page_of_harmless_texts_has_not(
     hostile: tuple[Texts, Walked, Path], chromium: Any, tmp_path: Path
 ) -> None:
@@ -283,7 +283,7 @@ LONG = {
 }
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 def test_long_strings_are_bounded_and_shown_whole_when_they_are_opened(chromium: Any, tmp_path: Path) -> None:
     """A line of a million letters as the objective, 80,000 characters of tags as a result, and others: none is executed, none lost."""
     write(tmp_path / "runs.db", lambda name: LONG.get(name, f"plain words of {name}"))

@@ -412,7 +412,7 @@ def test_there_are_three_hundred_hostile_texts() -> None:
     assert len(set(HOSTILE)) == len(HOSTILE) >= 300
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/report/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("first", range(0, len(HOSTILE), BATCH))
 def test_hostile_texts_in_every_field_are_shown_and_not_executed(
     chromium: Any, tmp_path: Path, first: int
@@ -446,7 +446,7 @@ def shown(page: Any, selector: str) -> str:
     return str(page.locator(selector).first.evaluate("node => node.textContent"))
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/report/", "src/paor/inspect/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("number", range(len(LONG)))
 def test_a_text_of_a_megabyte_is_bounded_until_it_is_asked_for(
     chromium: Any, tmp_path: Path, number: int
@@ -485,7 +485,7 @@ WALK = """async () => {
 }"""
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/report/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("journey", JOURNEYS, ids=lambda journey: journey.name)
 def test_every_row_of_a_run_of_the_engine_is_explained(
     chromium: Any, journey: Journey, tmp_path: Path
@@ -544,7 +544,7 @@ FRAMES = """async () => {
 }"""
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/report/", "src/paor/inspect/"])
+@pytest.mark.whole
 def test_fifty_thousand_rows_open_at_once_and_scroll(
     chromium: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -598,7 +598,7 @@ def test_a_long_run_is_at_most_a_page_of_elements(chromium: Any, tmp_path: Path)
 # -- for everybody -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/report/", "src/paor/inspect/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
 def test_axe_finds_no_violation(

@@ -58,7 +58,7 @@ SESSIONS = tuple(
 )
 
 
-@pytest.mark.rotates(files=lambda name: [name])
+@pytest.mark.whole
 @pytest.mark.parametrize("name", RUN)
 def test_python_of_a_page_runs_and_prints_what_it_shows(name: str, tmp_path: Path) -> None:
     """All snippets of a page are one program, and each prints what is below it."""
@@ -66,7 +66,7 @@ def test_python_of_a_page_runs_and_prints_what_it_shows(name: str, tmp_path: Pat
         assert output.strip() == (block.prints or "").strip(), f"{name}:{block.line}"
 
 
-@pytest.mark.rotates(data=["src/paor/cli/"], files=lambda name: [name])
+@pytest.mark.whole
 @pytest.mark.parametrize("name", SESSIONS)
 def test_sessions_of_a_page_look_as_shown(name: str, tmp_path: Path) -> None:
     """In order, in one folder; compared without ids, times and sizes."""
@@ -75,7 +75,7 @@ def test_sessions_of_a_page_look_as_shown(name: str, tmp_path: Path) -> None:
         assert matches(command.expected, output), f"{command.line}:\n{output}"
 
 
-@pytest.mark.rotates(data=["docs/tutorial.md", "src/paor/cli/"])
+@pytest.mark.whole
 def test_the_tutorial_works_from_top_to_bottom(tmp_path: Path) -> None:
     """Typed along in a clone: every file is saved, every command prints what it shows. README tests installing."""
     installs = ("python3 -m venv ", "python -m pip install ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import shutil
 import sys
@@ -95,20 +94,7 @@ def test_every_edit_is_of_code_that_stands_there_exactly_once() -> None:
             compile(text.replace(edit.old, edit.new), edit.file, "exec")
 
 
-def about(edit: Any) -> tuple[str, ...]:
-    """Return the files that an edit is about: the one that it breaks, and the one of the test that sees it."""
-    return edit.file, edit.test.partition("::")[0]
-
-
-def entry(edit: Any) -> tuple[str, ...]:
-    """Return what stands for an edit in the table; its old text changes with its file only."""
-    what, new = (
-        json.dumps(text, ensure_ascii=False)[1:-1] for text in (edit.what, edit.new)
-    )  # as TOML has them
-    return what, new, edit.test
-
-
-@pytest.mark.rotates(data=["docs/guarantees.toml"], entry=entry, files=about)
+@pytest.mark.whole
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: f"{edit.file}: {edit.what}")
 def test_an_edit_that_breaks_a_guarantee_is_seen_by_its_test(
     edit: Any, copy: Copy, preloaded: Preloaded

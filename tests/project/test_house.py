@@ -23,8 +23,6 @@ from paor.fsm.lifecycle.runner import Runner
 from paor.states.base import errors
 from paor.states.base.version import VERSION
 
-from ..support.rotation import Choice
-
 ROOT = Path(__file__).resolve().parents[2]
 FACE = ROOT / "src" / "paor"
 FLOORS = ("fsm", "prompts", "states", "tools")
@@ -131,20 +129,14 @@ def modules() -> list[str]:
     return sorted({".".join(part for part in parts if part != "__init__") for parts in named})
 
 
-def source_of(module: str) -> list[str]:
-    """Return the file of a module, from the root, as a module and as a package."""
-    path = module.replace(".", "/")
-    return [f"src/{path}{end}" for end in (".py", "/__init__.py")]
-
-
-def test_every_module_can_be_the_first_that_is_imported(rotation: Choice) -> None:
-    """No module needs another to be imported before it, and none does anything when imported; a part each time."""
-    chosen = rotation.share(modules(), source_of)
+@pytest.mark.whole
+def test_every_module_can_be_the_first_that_is_imported() -> None:
+    """No module needs another to be imported before it, and none does anything when imported."""
     # `import paor.x` always loads `paor` first, so only what that leaves out has an order to get wrong
     program = f"""
 import importlib, sys, paor
 always = set(sys.modules)
-for name in {chosen!r}:
+for name in {modules()!r}:
     for loaded in [loaded for loaded in sys.modules if loaded.startswith('paor.') and loaded not in always]:
         del sys.modules[loaded]
     try:

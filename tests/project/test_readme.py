@@ -81,7 +81,7 @@ def test_its_sessions_run_and_look_as_shown(tmp_path: Path) -> None:
     assert (tmp_path / "walk.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
-@pytest.mark.rotates(data=["README.md", "benchmarks/", "examples/"])
+@pytest.mark.whole
 def test_commands_within_its_text_work(tmp_path: Path) -> None:
     """What is named as the proof of a guarantee proves it; the benchmarks run in part, they take minutes."""
     reader_folder(tmp_path)
@@ -107,9 +107,7 @@ def test_the_test_command_is_the_one_that_continuous_integration_runs() -> None:
     assert test in page(".ci/run").splitlines()
 
 
-@pytest.mark.rotates(data=["README.md", "pyproject.toml"])
-@pytest.mark.download
-@pytest.mark.slow
+@pytest.mark.whole
 def test_the_install_lines_work_in_a_fresh_clone(tmp_path: Path) -> None:
     """With nothing but Python, in a clone: install, first job."""
     repository = _repository(tmp_path / "origin")

@@ -97,7 +97,7 @@ class Replies(EngineMachine):
             assert len(set(labels)) == len(labels)
 
 
-@pytest.mark.rotates(data=["src/paor/prompts/parsing/", "src/paor/fsm/decision/", "src/paor/fsm/machine/"])
+@pytest.mark.whole
 def test_every_run_ends_rightly_whatever_the_model_says() -> None:
     """Done or Failed with a reason and a message, within every bound, with a journal that verifies and replays."""
     found = search(Replies, examples=60, number=2)

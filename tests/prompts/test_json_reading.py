@@ -300,7 +300,7 @@ def test_many_brackets_that_are_not_deep_are_fine() -> None:
     assert code_of("Here it is: " + json.dumps(wide) + '{"b": 1}') == "several_objects"
 
 
-@pytest.mark.rotates(data=["src/paor/prompts/parsing/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("part", ["{", "[", '{"a":', '[{"a":', "{{", "[[", "{'a':", '{"a":[', "{a:"])
 def test_deep_nesting_is_refused_before_it_is_parsed(part: str) -> None:
     """A million brackets are refused, also where the caller's limit is beyond Python's."""
@@ -342,7 +342,7 @@ ADVERSARIAL = [
 ]
 
 
-@pytest.mark.rotates(data=["src/paor/prompts/parsing/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("part", ADVERSARIAL)
 def test_a_megabyte_of_one_pattern_is_read_to_an_end(part: str) -> None:
     """A pass that went back would need hours for these: they take seconds at most."""

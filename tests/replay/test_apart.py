@@ -136,7 +136,7 @@ def test_the_guard_notices(tmp_path: Path, corpus: list[Path]) -> None:
         assert json.loads(ended.stdout)["broken"], line
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/replay/", "src/paor/fsm/decision/"])
+@pytest.mark.whole
 def test_a_replay_works_where_there_is_no_network(corpus: list[Path]) -> None:
     """In a name space of its own, which has no device but a loopback that is down."""
     unshare = shutil.which("unshare")
@@ -175,7 +175,7 @@ def check_surroundings(corpus: list[Path], processes: int, runs: int) -> None:
     assert total >= processes * runs * 3 // 4
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/replay/", "src/paor/fsm/decision/"])
+@pytest.mark.whole
 def test_no_surroundings_give_a_false_alarm(corpus: list[Path]) -> None:
     """Fifteen processes, more than three hundred replays: any seed of hashing, time zone and language."""
     check_surroundings(corpus, 15, 24)

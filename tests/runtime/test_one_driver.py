@@ -168,7 +168,7 @@ def test_of_50_processes_that_resume_a_run_in_postgresql_one_wins(
     one_resumes(Race(tmp_path, postgres.url()))
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/journal/", "src/paor/fsm/lifecycle/", "src/paor/fsm/runtime/"])
+@pytest.mark.whole
 def test_of_50_processes_that_give_the_same_answer_one_wins(tmp_path: Path) -> None:
     """The others are told that it is driven, or that it waits no more."""
     race = Race(tmp_path)
@@ -184,7 +184,7 @@ def test_of_50_processes_that_give_the_same_answer_one_wins(tmp_path: Path) -> N
     race.judge(1)
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/journal/", "src/paor/fsm/lifecycle/", "src/paor/fsm/runtime/"])
+@pytest.mark.whole
 def test_of_50_processes_that_settle_an_effect_in_doubt_one_wins(tmp_path: Path) -> None:
     """To try again was allowed once, so it is tried again once."""
     race = Race(tmp_path)
@@ -212,7 +212,7 @@ def test_of_50_processes_that_settle_an_effect_in_doubt_one_wins(tmp_path: Path)
     race.judge(1)
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/journal/", "src/paor/fsm/lifecycle/", "src/paor/fsm/runtime/"])
+@pytest.mark.whole
 def test_50_processes_start_their_runs_in_one_new_file(tmp_path: Path) -> None:
     """The file and its schema do not exist yet; every process drives its own run to its end."""
     race = Race(tmp_path)
@@ -246,7 +246,7 @@ def engine(journal):
 """
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/journal/", "src/paor/fsm/lifecycle/", "src/paor/fsm/runtime/"])
+@pytest.mark.whole
 def test_of_commands_that_resume_one_run_one_wins_and_the_others_say_so(shell: Shell) -> None:
     """One line that names the driver, exit code 2; the winner's answer and 0."""
     shell.write("racing.py", APP)

@@ -101,9 +101,7 @@ def test_every_edit_is_of_code_that_stands_there_exactly_once() -> None:
         assert text.count(edit.old) == 1, f"{edit.file}: {edit.old}"
 
 
-@pytest.mark.rotates(
-    data=["tests/simulation/simulated_bugs.toml"], files=lambda bug: tuple(e.file for e in bug.edits)
-)
+@pytest.mark.whole
 @pytest.mark.parametrize("bug", [bug for bug in bugs() if bug.name not in PATIENT], ids=lambda bug: bug.name)
 def test_an_edit_is_found(bug: Bug) -> None:
     """By the first seeds of all."""

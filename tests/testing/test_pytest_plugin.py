@@ -243,7 +243,7 @@ def test_a_report_that_cannot_be_written_fails_the_session(suite: pytest.Pyteste
     result.stdout.fnmatch_lines(["FAIL*gone/found.json cannot be written*", "TOTAL * % in 0 transitions"])
 
 
-@pytest.mark.rotates(data=["src/paor/testing/", "src/paor/pytest_plugin.py"])
+@pytest.mark.whole
 def test_processes_of_xdist_are_summed(suite: pytest.Pytester) -> None:
     """Each gathers its own; the first process tells and fails."""
     written(
@@ -264,7 +264,7 @@ def test_processes_of_xdist_are_summed(suite: pytest.Pytester) -> None:
     assert Coverage.read((suite.path / "found.json").read_text(encoding="utf-8")).runs == 4
 
 
-@pytest.mark.rotates(data=["src/paor/testing/", "src/paor/pytest_plugin.py"])
+@pytest.mark.whole
 def test_it_goes_together_with_pytest_cov(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both coverages are told, and that of the user's own code is whole: paor was not imported too early for it."""
     monkeypatch.delenv(
@@ -281,7 +281,7 @@ def test_it_goes_together_with_pytest_cov(suite: pytest.Pytester, monkeypatch: p
 # -- not felt otherwise ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.rotates(data=["src/paor/testing/", "src/paor/pytest_plugin.py"])
+@pytest.mark.whole
 def test_it_can_be_switched_off(suite: pytest.Pytester) -> None:
     """Without it there are neither options nor fixtures."""
     written(suite, "    def test_fixture(paor_run):\n        pass\n")

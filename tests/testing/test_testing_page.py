@@ -11,7 +11,7 @@ from ..support.pages import blocks_of, matches, run_sessions, stable
 PAGE = "docs/testing.md"
 
 
-@pytest.mark.rotates(data=["docs/testing.md", "src/paor/testing/"])
+@pytest.mark.whole
 def test_files_of_the_page_give_the_sessions_that_it_shows(tmp_path: Path) -> None:
     """Each Python block says the name of its file in its first line; sessions run in order, where all of them are."""
     blocks = blocks_of(PAGE)

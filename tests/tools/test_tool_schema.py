@@ -551,7 +551,7 @@ def test_patterns_take_linear_time() -> None:
     assert ParameterSchema(shared).schema == shared
 
 
-@pytest.mark.rotates(data=["src/paor/tools/schema/"])
+@pytest.mark.whole
 def test_listing_problems_is_bounded() -> None:
     """Many wrong items, or branches that double at every level, end in one problem instead of gigabytes."""
     numbers = {"properties": {"x": {"items": {"type": "integer"}}, "y": {}}, "required": ["y"]}

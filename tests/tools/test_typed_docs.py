@@ -44,14 +44,14 @@ def program(page: str) -> str:
     return "\n".join([block.text for block in blocks_of(page) if block.language == "python"][: PAGES[page]])
 
 
-@pytest.mark.rotates(files=lambda page: [page])
+@pytest.mark.whole
 @pytest.mark.parametrize("page", PAGES)
 def test_the_python_of_a_page_is_typed(page: str, tmp_path: Path) -> None:
     """Without a cast and without an ignored line."""
     assert checked(tmp_path, program(page)) == ""
 
 
-@pytest.mark.rotates(data=["README.md"])
+@pytest.mark.whole
 def test_mistakes_show(tmp_path: Path) -> None:
     """Events are told apart by their kind, and a decorated function keeps its signature."""
     told = checked(tmp_path, program("README.md") + WRONG)

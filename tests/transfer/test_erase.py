@@ -77,7 +77,7 @@ def bodies(path: Path, condition: str = "1") -> list[Any]:
 # -- by run --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/erasure/", "src/paor/fsm/journal/"])
+@pytest.mark.whole
 @EACH
 def test_a_run_that_is_erased_is_nowhere_in_the_file(journey: Journey, tmp_path: Path) -> None:
     """Neither bodies nor salts, in no table, page, log or index; chain and columns hold, and the record says so."""

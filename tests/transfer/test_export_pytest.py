@@ -236,7 +236,7 @@ def test_budgets_are_kept_by_telling_what_each_reply_used(tmp_path: Path) -> Non
 # -- secrets ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.rotates(data=["src/paor/testing/"])
+@pytest.mark.whole
 def test_no_secret_stands_in_a_test(tmp_path: Path) -> None:
     """Wherever in the run it stood, also in data within texts and in bytes, and the same word stands for the same secret."""
     document = Document("key.bin", f"\xff{KEY}".encode("latin-1"), "application/octet-stream")

@@ -97,7 +97,7 @@ def check(victim: Victim, path: Path, seed: int, capsys: pytest.CaptureFixture[s
     return case
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 @pytest.mark.parametrize("block", range(10))
 def test_a_thousand_changes_are_found_by_both_at_their_place(
     block: int, victim: Victim, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -118,7 +118,7 @@ def test_ten_thousand_changes_are_found_by_both_at_their_place(
         check(victim, tmp_path / "runs.db", block * BLOCK + number, capsys)
 
 
-@pytest.mark.rotates
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", range(5000, 5008))
 def test_the_commands_say_so_too(seed: int, victim: Victim, tmp_path: Path) -> None:
     """In processes of their own, with exit code 4 and a line for each defect."""

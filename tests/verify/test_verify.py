@@ -305,7 +305,7 @@ def assert_found(path: Path, place: str, what: object) -> None:
     assert any(re.match(place, line) for line in lines), (what, place, lines)
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/verify/", "docs/verify_journal.py"])
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", range(10))
 def test_any_edit_is_found_by_both_and_named_by_its_place(seed: int, small: bytes, tmp_path: Path) -> None:
     """A thousand edits in all: of any column of any row of any table, the leases excepted."""
@@ -330,7 +330,7 @@ def columns_of_tables() -> list[tuple[str, str]]:
     return [(table, row[1]) for table in TABLES for row in connection.execute(f"PRAGMA table_info({table})")]
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/verify/", "docs/verify_journal.py"])
+@pytest.mark.whole
 @pytest.mark.parametrize(("table", "column"), columns_of_tables())
 def test_an_edit_of_each_column_is_found(table: str, column: str, path: Path, small: bytes) -> None:
     """One row in the middle of each table, every value that SQLite takes."""
@@ -499,7 +499,7 @@ VALUES = (b"\0\xff", 1.5, None, -1, "text", 2**62)
 """Of every type that SQLite knows."""
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/verify/", "docs/verify_journal.py"])
+@pytest.mark.whole
 @pytest.mark.parametrize("hidden", [False, True], ids=["seen", "hidden"])
 @pytest.mark.parametrize("table", [table for table in TABLES if table != "leases"])
 def test_a_value_of_another_type_is_a_defect_and_no_crash(

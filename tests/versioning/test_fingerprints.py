@@ -76,7 +76,7 @@ def test_a_spec_has_one_for_every_part(tmp_path: Path) -> None:
     assert all(re.fullmatch("[0-9a-f]{10}", digest) for digest in spec.fingerprints.values())
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/versioning/"])
+@pytest.mark.whole
 def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> None:
     """A helper belongs to every part that uses it, and to no other."""
     cases = (
@@ -212,7 +212,7 @@ def test_guards_and_changes_that_somebody_replaced_are_seen(
     assert {part for part in found if found[part] != plain[part]} == {"guard.retries_left"}
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/versioning/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
 def test_every_python_gives_the_same_ones(version: str, tmp_path: Path) -> None:
     """The module that digests needs nothing but the standard library, so any interpreter can be asked."""

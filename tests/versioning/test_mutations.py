@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 
 from ..support.pages import PACKAGE, ROOT
-from ..support.rotation import Choice
 from .corpus import record
 from .mutants import LEFT_OUT, SOURCES, edits, mutants
 
@@ -92,13 +91,10 @@ def check(found: list[dict[str, Any]], count: int, *, spared: int = 0) -> None:
             assert item["run"] and item["field"] and isinstance(item["seq"], int), item
 
 
-@pytest.mark.rotates
-def test_every_single_edit_is_reported(tmp_path: Path, rotation: Choice) -> None:
+@pytest.mark.whole
+def test_every_single_edit_is_reported(tmp_path: Path) -> None:
     """Guards, handlers, prompts, defaults, limits, tools: with the first row and field, or by name."""
-    files = [edit.file for edit in edits(COUNT, SEED)]
-    places = rotation.share(range(COUNT), lambda place: [files[place]])
-    # the shares are those of all three hundred; a kind has few mutants in a tenth, so that chance may miss some more
-    check(judged(tmp_path, COUNT, SEED, places), len(places), spared=0 if len(places) == COUNT else 3)
+    check(judged(tmp_path, COUNT, SEED), COUNT)
 
 
 @pytest.mark.large

@@ -69,7 +69,7 @@ FORM: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/versioning/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("name", FORM)
 def test_the_form_of_all_deciding_modules_changes_nothing(name: str) -> None:
     """Every module at once, and each of them is another text than before."""
@@ -127,7 +127,7 @@ RENAMINGS: dict[str, tuple[Callable[[], tuple[Edits, int]], int]] = {
 }
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/versioning/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("name", RENAMINGS)
 def test_names_and_places_in_all_deciding_modules_change_nothing(name: str) -> None:
     """All of them at once; how many there are at least is beside it."""
@@ -220,7 +220,7 @@ MODULES: dict[str, Callable[[], Mapping[str, str | None]]] = {
 }
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/versioning/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("name", MODULES)
 def test_modules_have_no_say(name: str) -> None:
     """What a module is called, which room it is in and what else it defines changes nothing."""
@@ -566,7 +566,7 @@ MEANING: tuple[tuple[str, str, str, str], ...] = (
 )
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/versioning/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("number", range(len(MEANING)))
 def test_a_change_of_meaning_is_seen_in_its_part(number: int) -> None:
     """Another comparison, constant, default, attribute, order, argument."""
@@ -678,7 +678,7 @@ def refactored() -> Edits:
     return edits
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/versioning/"])
+@pytest.mark.whole
 def test_a_waiting_run_resumes_after_a_refactoring_and_not_after_a_change(tmp_path: Path) -> None:
     """Recorded by the package as it is; each of the others is a copy of it, with files of its own, in a process of its own."""
     plain_copy = copied(tmp_path / "plain", {})

@@ -142,7 +142,7 @@ def test_other_documents_than_pages_are_read_too() -> None:
         assert "within ten days" in text_of(scraped(site.url("/c")))
 
 
-@pytest.mark.rotates(data=["src/paor/tools/web/"])
+@pytest.mark.whole
 def test_a_page_with_ten_thousand_links_is_read_and_a_crawl_of_it_stays_bounded() -> None:
     """As many pages as the settings say, one after the other in the page's order."""
     links = [f"/page{number}.html" for number in range(10_000)]

@@ -245,7 +245,7 @@ def test_the_keyless_search_fails_in_our_words(engines: type[_Engines], name: st
     assert MetaSearch().search(SearchQuery("x")).hits == ()
 
 
-@pytest.mark.download
+@pytest.mark.whole
 def test_a_real_search_finds_something() -> None:
     """Over the network; skipped where ``PAOR_WEB_SEARCH`` is not set."""
     if not os.environ.get("PAOR_WEB_SEARCH"):

@@ -254,7 +254,7 @@ async def _each(found: list[WorkflowHistory]) -> AsyncIterator[WorkflowHistory]:
         yield history
 
 
-@pytest.mark.rotates(data=["src/paor/temporal/", "src/paor/worker/", "src/paor/fsm/journal/"])
+@pytest.mark.whole
 @needs_temporal
 def test_forty_runs_that_temporal_places(tmp_path: Path, server: PostgresServer) -> None:
     """Workers are killed; Temporal crashes and comes back, and so does PostgreSQL."""

@@ -90,7 +90,7 @@ def walk(folder: Path, name: str, lost_at: int | None = None) -> tuple[list[Any]
         return own.rows, result, calls
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/workflow/", "src/paor/fsm/lifecycle/", "src/paor/fsm/runtime/"])
+@pytest.mark.whole
 @pytest.mark.parametrize("name", FLOWS)
 def test_A148_D20_a_lost_driver_changes_nothing_whatever_row_it_was_lost_after(
     tmp_path: Path, name: str

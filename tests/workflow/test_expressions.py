@@ -422,7 +422,7 @@ def test_variables_cannot_grow_without_bound() -> None:
         rendered(deep, {})
 
 
-@pytest.mark.rotates(data=["src/paor/fsm/workflow/"])
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "template",
     [

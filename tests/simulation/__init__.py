@@ -1,1 +1,0 @@
-"""Deterministic simulation: whole worlds of processes, disks, servers and people, each decided by one seed."""

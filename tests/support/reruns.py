@@ -1,0 +1,125 @@
+"""
+What happens at the end of a run: failed tests run once more, alone; durations are written; slow default tests fail.
+
+A test that fails is run again in a fresh process, with nothing beside it. If it passes then, it is FLAKY: the run ends green, but
+names the test in its last lines and in ``build/flaky.txt``, and the next change mends it. `FLAKY_MAX` such names, or
+one that fails again, fail the run. A test of the default set that takes longer than `DEFAULT_S` is timed again in the
+same way, so that a busy machine fails nothing; if it is slow again, the run fails.
+
+``build/durations.json`` has the seconds of every test.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "build"
+FLAKY_MAX = 3
+"""So many flaky tests fail a run."""
+AGAIN_MAX = 10
+"""More failed tests than this are not a matter of chance: none of them is run again."""
+DEFAULT_S = 3.0
+"""Seconds that a test of the default set may take, set-up included."""
+INNER = "PAOR_TESTS_AGAIN"
+"""Set in the process that runs a test again, which must not do the same in turn."""
+
+
+def configured(config: pytest.Config) -> None:
+    """Register the plugin in the process that reports, the other one where a test is run again."""
+    if not hasattr(config, "workerinput"):
+        plugin = Again() if INNER in os.environ else Reruns(config)
+        config.pluginmanager.register(plugin, "reruns")
+
+
+class Reruns:
+    """The plugin of the process that reports."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.failed: list[str] = []
+        self.whole: set[str] = set()
+        self.flaky: list[str] = []
+        self.slow: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take in one phase of one test."""
+        self.seconds[report.nodeid] += report.duration
+        if "whole" in report.keywords:
+            self.whole.add(report.nodeid)
+        if report.failed and report.nodeid not in self.failed:
+            self.failed.append(report.nodeid)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Run failed and slow tests again, and decide how the run ends."""
+        if session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            return
+        FOLDER.mkdir(exist_ok=True)
+        self._write("durations.json", json.dumps(dict(sorted(self.seconds.items())), indent=0))
+        if 0 < len(self.failed) <= AGAIN_MAX:
+            self.flaky = [name for name in self.failed if self._again(name)[0]]
+        self._write("flaky.txt", "".join(f"{name}\n" for name in self.flaky))
+        over = [name for name, spent in self.seconds.items() if spent > DEFAULT_S and name not in self.whole]
+        self.slow = [name for name in over if name not in self.failed and self._again(name)[1] > DEFAULT_S]
+        if self.failed and len(self.flaky) == len(self.failed) < FLAKY_MAX:
+            session.exitstatus = pytest.ExitCode.OK
+            self._move_to_flaky()
+        if self.slow:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Name what was flaky or slow, last of all."""
+        for name in self.flaky:
+            terminalreporter.write_line(
+                f"FLAKY {name}: failed, then passed alone; mend it with the next change"
+            )
+        for name in self.slow:
+            terminalreporter.write_line(
+                f"SLOW {name}: over {DEFAULT_S:g} seconds in the default set; mark it whole or make it smaller"
+            )
+
+    def _again(self, name: str) -> tuple[bool, float]:
+        """Run one test alone in a fresh process; return whether it passed, and its seconds."""
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:cov"]
+        report = FOLDER / "again.json"
+        report.unlink(missing_ok=True)
+        env = {**os.environ, INNER: str(report)}
+        done = subprocess.run(
+            [*command, name], cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=1800
+        )
+        spent = float(json.loads(report.read_text())) if report.exists() else 0.0
+        return done.returncode == 0, spent
+
+    def _move_to_flaky(self) -> None:
+        """Count the failures as flaky in pytest's own summary."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            for kind in ("failed", "error"):
+                reporter.stats.setdefault("flaky", []).extend(reporter.stats.pop(kind, []))
+
+    def _write(self, name: str, text: str) -> None:
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+class Again:
+    """The plugin of the process that runs a test again: it writes how long that took."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take in one phase."""
+        self.seconds += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the sum."""
+        Path(os.environ[INNER]).write_text(json.dumps(self.seconds), encoding="utf-8")
