@@ -28,11 +28,12 @@ rooms = load()
 
 def build(root: Path, files: dict[str, str]) -> list[str]:
     """Return what the gate says about a house of *files*; every room gets a docstring."""
-    for folder in ("src/paor", "states", "prompts", "tools", "fsm"):
-        (root / folder).mkdir(parents=True)
-        (root / folder / "__init__.py").write_text('"""A floor."""\n')
+    package = root / "src" / "paor"
+    for folder in (package, *(package / floor for floor in ("states", "prompts", "tools", "fsm"))):
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").write_text('"""A floor."""\n')
     for name, text in files.items():
-        path = root / name
+        path = package / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return list(rooms.problems(rooms.read_house(root)))

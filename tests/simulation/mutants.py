@@ -16,7 +16,7 @@ from ..fuzz.planted_bugs import ROOT, Bug, patched, planted
 from ..versioning.mutants import Mutant
 from ..versioning.mutation_judge import Finder
 
-SOURCE = Path(__file__).parent.parent / "simulated_bugs.toml"
+SOURCE = Path(__file__).parent / "simulated_bugs.toml"
 
 
 def bugs() -> tuple[Bug, ...]:
