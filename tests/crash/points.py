@@ -1,8 +1,8 @@
 """
 Where a process can be killed: before and after every journal write, every model call and every call of a tool.
 
-The seams are the narrow ones of the product: the one place that opens a connection, the model, and `Tool.invoke`. They
-are found by what a statement does to the file, not by a list of statements, so that a new write is a new point.
+Three narrow places of the product are replaced: the one that opens a connection, the model, and `Tool.invoke`. Points are
+found by what a statement does to the file, not by a list of statements, so that a new write is a new point.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ import os
 import signal
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from ..fsm.journal.sqlite import file as journal_file
-from ..prompts.clients.asking import aask, ask
-from ..prompts.model import ModelCall, Reply
-from ..tools.tool import Tool
+from paor import ModelCall, Reply, Tool
+from paor.fsm.journal.sqlite import file as journal_file
 
 _WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "DROP", "ALTER", "VACUUM")
 RENEWER = "paor-lease"
@@ -99,7 +97,7 @@ class Watched(sqlite3.Connection):
 
 
 class WatchedModel:
-    """A model between two points, which takes its time."""
+    """A model between two points."""
 
     def __init__(self, model: Any, points: Points) -> None:
         self._model = model
@@ -109,56 +107,27 @@ class WatchedModel:
     def ask(self, call: ModelCall) -> Reply:
         """Ask."""
         with self._points.around(f"model {call.kind}"):
-            return ask(self._model, call)
+            return self._model.ask(call)
 
     async def aask(self, call: ModelCall) -> Reply:
         """Do the same."""
         with self._points.around(f"model {call.kind}"):
-            return await aask(self._model, call)
-
-
-Ledger = Callable[[Tool, Any, Any], AbstractContextManager[Callable[[Any], None]]]
-"""Called with a tool, its arguments and its context; holds for the call, and gives a function that takes what it returned."""
+            return await self._model.aask(call)
 
 
 @contextmanager
-def watching(
-    points: Points, ledger: Ledger = lambda *call: nullcontext(lambda value: None)
-) -> Iterator[None]:
-    """
-    Pass *points* with every write of a journal and every call of a tool that is opened or made within.
-
-    Args:
-        points: What is passed.
-        ledger: Holds for each of the calls, from after the point before to before the point after.
-    """
-    connect = sqlite3.connect
+def watching(points: Points) -> Iterator[None]:
+    """Pass *points* with every write of a journal that is opened within, and with every call of a tool."""
+    connect, invoke = sqlite3.connect, Tool.invoke
     watched = type("Watched", (Watched,), {"points": points})
 
     def opened(*args: Any, **options: Any) -> sqlite3.Connection:
         connection: sqlite3.Connection = connect(*args, **{**options, "factory": watched})
         return connection
 
-    invoke = Tool.invoke
-
-    @contextmanager
-    def called(tool: Tool, arguments: Any, context: Any) -> Iterator[Callable[[Any], None]]:
-        with points.around(f"tool {tool.name}"), ledger(tool, arguments, context) as ended:
-            yield ended
-
     def invoked(self: Tool, arguments: Any, context: Any) -> Any:
-        if self.is_async:
-            return awaited(self, arguments, context)
-        with called(self, arguments, context) as ended:
-            value = invoke(self, arguments, context)
-            ended(value)
-            return value
-
-    async def awaited(self: Tool, arguments: Any, context: Any) -> Any:
-        with called(self, arguments, context) as ended:
-            value = await invoke(self, arguments, context)
-            ended(value)
-            return value
+        with points.around(f"tool {self.name}"):
+            return invoke(self, arguments, context)
 
     replaced = SimpleNamespace(**{**vars(sqlite3), "connect": opened})
     with patch.object(journal_file, "sqlite3", replaced), patch.object(Tool, "invoke", invoked):
