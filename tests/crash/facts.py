@@ -36,15 +36,14 @@ def facts(engine: Engine) -> list[dict[str, Any]]:
 def _of_run(engine: Engine, run_id: str) -> dict[str, Any]:
     journal, result = engine.journal, engine.result(run_id)
     spec, rows = journal.spec(run_id), _rows(journal, run_id)
-    counters = {key: value for key, value in journal.transitions(run_id)[-1].counters.items()}
-    worked = counters.pop("time_us", 0)
-    counters.pop("elicitations", None)
+    last = journal.transitions(run_id)[-1]
+    counters = {name: value for name, value in last.counters.items() if name != "elicitations"}
     return {
         "objective": spec.objective,
         "mode": spec.mode,
         "task": spec.task,
         "end": [result.state, result.status, result.reason, result.answer],
-        "time_us": worked + EFFECT_US * sum(row["reconciled"] for row in rows),
+        "time_us": last.time_us + EFFECT_US * sum(row["reconciled"] for row in rows),
         "counters": counters,
         "documents": [
             [item.label, item.position, item.name, item.mime, _text(journal.document(run_id, item.number))]

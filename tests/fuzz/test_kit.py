@@ -44,6 +44,7 @@ from paor.fuzz import (
     search,
     texts,
 )
+from paor.fuzz.campaign import SearchProgress
 from paor.fuzz.failing_case import save_case
 from paor.fuzz.machine import AIMED, EngineMachine
 from paor.fuzz.oracles import invariants
@@ -51,7 +52,6 @@ from paor.fuzz.oracles.invariants import OTHERS, REST, ROW, same_name
 from paor.fuzz.oracles.invariants import fits as fits_pattern
 from paor.fuzz.repro import step_lines
 from paor.fuzz.sample_engine import TOOLS, sample_engine
-from paor.fuzz.shrinking import ROWS_MORE, _plainer_replies, _plainer_steps, shrink
 from paor.fuzz.strategies.phase_replies import SOME_REPLY
 from paor.fuzz.world.test_doubles import WorldJournal
 from paor.fuzz.world.world import World
@@ -778,32 +778,6 @@ def test_a_saved_case_names_the_class_where_the_present_folder_can_import_it(
     assert save_case(Local, violation).endswith(" --app MODULE:ENGINE")
 
 
-def test_a_case_with_more_rows_than_it_may_have_violates_nothing() -> None:
-    """So that shrinking does not follow a run that never ends; with as many as it needs it fails as before."""
-    found = search(Fragile, examples=60, number=3, shrink=False)
-    assert found.repro is not None
-    repro = found.repro
-    assert repro.run(Fragile, rows_max=1) is None
-    again = repro.run(Fragile, rows_max=len(repro.rows))
-    assert again is not None and again.seq == repro.seq
-    asked: list[int] = []
-
-    def attempt(script: Any, rows_max: int) -> Violation | None:
-        asked.append(rows_max)
-        return repro._replace(script=script).run(Fragile, rows_max=rows_max)
-
-    small = shrink(again, attempt)
-    assert len(small.rows) < len(again.rows) and asked[-1] < asked[0] == 2 * len(again.rows) + ROWS_MORE
-
-
-def test_limits_are_lowered_and_left_out() -> None:
-    """What comes at a limit comes sooner with a lower one."""
-    steps = _plainer_steps(start(limits={"max_steps": 5, "token_budget": 1}))
-    plainer = [step["limits"] for step in steps if "limits" in step]
-    rest = {"token_budget": 1}
-    assert plainer == [rest, {"max_steps": 1, **rest}, {"max_steps": 4, **rest}, {"max_steps": 5}]
-
-
 def test_each_row_of_a_commit_is_told_of(tmp_path: Path) -> None:
     """What was said belongs to the first of two rows that are written together; none gets what was said for another."""
     journal = WorldJournal()
@@ -817,78 +791,14 @@ def test_each_row_of_a_commit_is_told_of(tmp_path: Path) -> None:
     journal.store.discard()
 
 
-def test_a_case_at_the_limit_of_actions_and_one_in_a_task_are_made_small() -> None:
-    """A limit is lowered together with what it leaves out; of several replies in one step those without need are dropped."""
-
-    def case(*script: dict[str, Any]) -> Violation:
-        violation = Violation("check", 0, "", "")
-        violation.script = list(script)
-        violation.rows = [
-            {"trigger": "observe" if place % 5 else "select"} for place in range(len(script) - 1)
-        ]
-        return violation
-
-    def at_its_limit(script: Any, rows_max: int) -> Violation | None:
-        iterations, rest = divmod(len(script) - 1, 5)
-        exact = not rest and iterations == script[0].get("limits", {}).get("max_steps", 4)
-        return case(*script) if exact else None
-
-    small = shrink(case({"do": "start"}, *[{"do": "row"}] * 20), at_its_limit)
-    assert len(small.script) == 6 and small.script[0]["limits"] == {"max_steps": 1}
-
-    denied = Said("selection", "{}", good=False).wire()
-    wanted = Said("selection", '{"action": "notes.read"}').wire()
-
-    def in_a_task(script: Any, rows_max: int) -> Violation | None:
-        return case(*script) if any(wanted in step.get("said", ()) for step in script) else None
-
-    small = shrink(case({"do": "start"}, {"do": "row", "said": [denied, wanted]}), in_a_task)
-    assert small.script[1]["said"] == [wanted]
-
-
-def test_no_reply_that_is_made_plain_is_an_answer() -> None:
-    """What must be refused is replaced by what is refused of every kind; words would be read as an answer."""
-    for kind in KINDS:
-        for plain in _plainer_replies(Said(kind, "{", "truncated", False).wire()):
-            said = Said.of(plain)
-            if kind != "text" and said.text != "{":
-                assert isinstance(read(said), Invalid), kind
-
-
-@pytest.mark.parametrize(
-    ("second", "left"),
-    [
-        ("plain", {"abc", "abd", "acd", "bcd"}),
-        ("of $step[0].output", {"abc", "abd", "acd"}),
-        ("of $step[1].output", {"abc", "abd"}),
-        ("$step without a number", {"abc"}),
-    ],
-)
-def test_steps_of_a_plan_are_left_out_one_by_one_where_none_refers_to_them(
-    second: str, left: set[str]
-) -> None:
-    """What is left must mean the same: a reference names a step by its place."""
-    steps = [{"name": name, "args": second if name == "b" else ""} for name in "abcd"]
-    reply = Said("plan", json.dumps({"steps": steps}), means={"steps": steps})
-    found = set()
-    for plain in _plainer_replies(reply.wire()):
-        said = Said.of(plain)
-        if len(read := json.loads(said.text)["steps"]) < 4:
-            assert said.means["steps"] == read
-            found.add("".join(step["name"] for step in read))
-    assert found == left
-
-
-def test_a_case_that_was_found_is_not_lost_when_somebody_stops_its_shrinking(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_case_that_was_found_is_not_lost_when_somebody_stops_its_shrinking() -> None:
     """Ctrl-C then means: enough of it, show me."""
 
-    def stopped(*arguments: Any) -> Violation:
-        raise KeyboardInterrupt
+    def stop(seen: SearchProgress) -> None:
+        if seen.failed:
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr("paor.fuzz.campaign.smallest", stopped)
-    found = search(Fragile, examples=60, number=3)
+    found = search(Fragile, examples=60, number=3, progress=stop)
     assert found.repro is not None and found.repro.invariant == "check"
 
 
