@@ -157,7 +157,7 @@ def _searching(base: type[EngineMachine], seen: SearchProgress) -> Any:
 
     class Searching(base):  # type: ignore[misc, valid-type] # the base is a user's, known at run time only
         failure: ClassVar[Violation | None] = None
-        tries: ClassVar[int] = 0
+        _tries: ClassVar[int] = 0
         _refused: ClassVar[UsageError | None] = None
 
         def __init__(self) -> None:

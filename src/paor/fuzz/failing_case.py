@@ -47,7 +47,7 @@ def _test_case(machine: Machine) -> type[unittest.TestCase]:
         settings = SETTINGS
 
         def runTest(self) -> None:
-            machine.failure, machine.tries = None, 0
+            machine.failure, machine._tries = None, 0
             try:
                 with quiet():
                     run_state_machine_as_test(machine, settings=self.settings)

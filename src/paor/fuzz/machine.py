@@ -96,7 +96,6 @@ class EngineMachine(RuleBasedStateMachine):
         app: The value of ``--app`` for this engine or class; saved cases contain it.
         repro_folder: Where the shortest failing case is saved; None: nowhere.
         failure: The smallest violation of the invariant that was violated first.
-        tries: Examples since then; after `TRIES_MAX` of them hypothesis stops to look for a smaller one.
         TestCase: The same as a `unittest.TestCase`; its attribute ``settings`` takes those of hypothesis.
         world: The engine under test with all that happened to it; for rules and invariants of your own.
     """
@@ -118,7 +117,7 @@ class EngineMachine(RuleBasedStateMachine):
     app: ClassVar[str] = ""
     repro_folder: ClassVar[str | None] = FOLDER
     failure: ClassVar[Violation | None] = None
-    tries: ClassVar[int] = 0
+    _tries: ClassVar[int] = 0
     _refused: ClassVar[UsageError | None] = None
     _calling: ClassVar[Any] = None  # what World.calling is to be
     TestCase: Any = TestCaseOf()
@@ -157,9 +156,9 @@ class EngineMachine(RuleBasedStateMachine):
     def begin(self, data: DataObject) -> None:
         """Start a run."""
         if (found := type(self).failure) is not None:
-            type(self).tries += 1
+            type(self)._tries += 1
             if (
-                type(self).tries > TRIES_MAX
+                type(self)._tries > TRIES_MAX
             ):  # so that the plainest of all examples seems to fail, and the search ends
                 self._broken = True
                 raise found
