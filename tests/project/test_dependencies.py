@@ -33,7 +33,7 @@ OPTIONAL = {
     "paor.worker.temporal_workflow": "temporal",
     **{
         f"paor.fsm.journal.postgres.{name}": "postgres"
-        for name in ("backend", "connecting", "listening", "migrations", "search", "source")
+        for name in ("backend", "connecting", "listening", "migrations", "source")
     },
     "paor.fsm.workflow.expressions.ast_builder": "workflow",
     "paor.prompts.clients.http": "openai",
