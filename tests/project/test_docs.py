@@ -166,7 +166,7 @@ def test_the_arguments_name_every_store_and_every_part_has_a_page() -> None:
     for name in ("README.md", "docs/index.md", "docs/comparison.md", "docs/why-a-machine.md"):
         assert not [store for store in facts.stores() if store not in page(name)], name
     generate: Any = importlib.import_module("generate")
-    texts = "\n".join(generate.PART.sub("", page(name)) for name in OWN)
+    texts = "\n".join(generate.PART.sub("", page(name)) for name in (*OWN, *APART))
     assert not [name for name in facts.commands() if not re.search(rf"\bpaor {name}\b", texts)]
     assert not [name for name in facts.extras() if not re.search(rf"\[(?:\w+,)*{name}\b", texts)]
     assert list(facts.EXTRAS) == facts.extras()
