@@ -69,7 +69,7 @@ def extras_list() -> str:
 
 
 def facts_table() -> str:
-    """Return a table of what this version has."""
+    """Return a table of this version's stores, extras and commands."""
     rows = {
         "version": f"{PROJECT['version']}, Python {PROJECT['requires-python']}",
         "journals in": ", ".join(stores()),

@@ -116,6 +116,14 @@ def test_the_test_command_is_the_one_that_continuous_integration_runs() -> None:
     assert all(f'"{word}"' in page(".ci/gates.py") for word in test.split())
 
 
+def test_the_gates_are_those_that_contributing_describes() -> None:
+    """Each in a row of its table."""
+    rows = re.findall(r"(?m)^\| (`[a-z`, ]+`) \|", page("CONTRIBUTING.md").partition("## Layout")[0])
+    described = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    gates = re.findall(r'(?m)^    "(\w+)": check_\w+,$', page(".ci/gates.py"))
+    assert len(gates) >= 8 and set(gates) <= described
+
+
 @pytest.mark.whole
 def test_the_install_lines_work_in_a_fresh_clone(tmp_path: Path) -> None:
     """With nothing but Python and git: clone, install, first job."""
