@@ -23,7 +23,6 @@ from ..fsm.machine.decide import machine_told
 from ..prompts import offline
 from ..states.base.errors import UsageError
 from ..tools.documents import convert
-from ..tools.documents.convert import formats
 from . import strategies
 from .failing_case import SETTINGS, quiet, violation_in
 from .machine import EngineMachine
@@ -33,7 +32,7 @@ from .sample_engine import sample_engine
 from .world.error_attribution import blaming, is_own_code
 from .world.world import Make
 
-_LOADED = (verify, replay, journal, offline, convert, formats, strategies)
+_LOADED = (verify, replay, journal, offline, convert, strategies)
 """
 Rooms whose modules are loaded before a search, not on first use: hypothesis draws constants from the modules that it finds, so
 the same seed would give another search in a process that has loaded less.
