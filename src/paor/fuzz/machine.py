@@ -56,7 +56,7 @@ from .strategies.setting import Setting
 from .world.error_attribution import blaming
 from .world.world import World
 
-TRIES_MAX = 1000
+TRIES_MAX = 500
 """Most examples in which a smaller case is looked for; so that the result depends on no clock."""
 
 MODES = ("react",) * 5 + ("batch", "planner", "workflow", "native", "native")
