@@ -15,19 +15,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from paor import AnthropicModel, Engine, Limits, ModelCall, OfflineModel, OpenAIModel, Reply, Usage, replay
+from paor import AnthropicModel, Engine, ModelCall, OfflineModel, OpenAIModel, Reply, Usage, replay
 from paor.errors import MissingExtra, ModelUnavailable, UsageError
 from paor.events import ModelNotice, ModelText, RunEnded, TransitionTaken
-from paor.fsm.lifecycle.arguments import model_of
-from paor.models import Notice, PromptMessage
-from paor.prompts.clients import settings
-from paor.prompts.clients.asking import ask
-from paor.prompts.model import OfferedTool
-from paor.prompts.parsing.json_reading import read_object
-from paor.prompts.parsing.plans import read_plan
-from paor.prompts.parsing.reply_forms import parameters_form, plan_form
-from paor.states.records.plans import Plan
-from paor.states.records.requests import RequestKind
+from paor.models import Notice, OfferedTool, PromptMessage
 
 from ..support.model_server import (
     KEY,
@@ -37,12 +28,13 @@ from ..support.model_server import (
     ModelServer,
     QuickPort,
     Wire,
-    event,
     model_server,
     plain,
     streamed,
 )
 from ..support.worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS
+from .inside import RequestKind, ask, model_of, parameters_form
+from .inside import settings_module as settings
 
 TEXT = '{"decision": "stop", "reason": "enough is known"}'
 CHAT, RESPONSES, MESSAGES = WIRES
@@ -112,16 +104,6 @@ def test_how_a_reply_ended(server: ModelServer, wire: Wire, driver: str, stream:
     assert (reply.text, reply.finish, reply.usage) == ("I can", finish, REPORTED)
 
 
-@pytest.mark.parametrize(
-    "stop, finish",
-    [("stop_sequence", "stop"), ("model_context_window_exceeded", "length"), ("new_one", "stop")],
-)
-def test_stop_reasons_of_anthropic(server: ModelServer, stop: str, finish: str) -> None:
-    """One that nobody knows is an end like others: the reply is read all the same."""
-    server.script(plain(MESSAGES.body(TEXT) | {"stop_reason": stop}))
-    assert asked(MESSAGES.model(server.url), call()).finish == finish
-
-
 def test_a_refusal_without_words_says_its_category(server: ModelServer) -> None:
     """Anthropic's classifiers may refuse before the first word."""
     details = {"type": "refusal", "category": "cyber", "explanation": "not this"}
@@ -139,48 +121,6 @@ def test_a_paused_turn_is_sent_back_until_it_ends(server: ModelServer) -> None:
     assert json.loads(reply.text) == {"decision": "stop", "reason": "x"}
     assert reply.attempts == 2 and reply.usage is not None and reply.usage.tokens_in == 2400
     assert server.requests[1].body["messages"][-1] == {"role": "assistant", "content": paused["content"]}
-
-
-def test_a_turn_that_pauses_for_ever_ends_as_cut_off(server: ModelServer) -> None:
-    """After three times."""
-    server.script(plain(MESSAGES.body("and ") | {"stop_reason": "pause_turn"}))
-    reply = asked(MESSAGES.model(server.url), call())
-    assert (reply.text, reply.finish, reply.attempts) == ("and and and and ", "length", 4)
-
-
-@each_wire
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_native_tool_calls_are_steps_of_a_plan(server: ModelServer, wire: Wire, stream: bool) -> None:
-    """A provider's calls, whole or in pieces, come to the plan that they mean."""
-    arguments = '{"page": 1}'
-    function = {"name": "notes.read", "arguments": arguments}
-    if wire is CHAT:
-        tool_call = {"id": "call_1", "type": "function", "function": function}
-        body = wire.body("")
-        body["choices"][0] |= {"message": {"role": "assistant", "content": None, "tool_calls": [tool_call]}}
-        first = {"index": 0, "id": "call_1", "function": {"name": "notes.read", "arguments": ""}}
-        rest = [{"index": 0, "function": {"arguments": piece}} for piece in arguments]
-        deltas = [{"tool_calls": [part]} for part in (first, *rest)]
-        events = [event({"choices": [{"index": 0, "delta": delta}]}) for delta in deltas]
-        events.append(event({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}))
-    elif wire is RESPONSES:
-        item = {"type": "function_call", "call_id": "call_1", "id": "fc_1", **function}
-        body = wire.body("") | {"output": [item]}
-        events = [event({"type": "response.output_item.done", "item": item})]
-        events.append(event({"type": "response.completed", "response": body | {"output": []}}))
-    else:
-        block = {"type": "tool_use", "id": "call_1", "name": "notes.read", "input": {}}
-        body = wire.body("") | {"content": [block | {"input": {"page": 1}}], "stop_reason": "tool_use"}
-        inputs = [{"type": "input_json_delta", "partial_json": piece} for piece in arguments]
-        parts: list[dict[str, Any]] = [{"type": "content_block_start", "index": 0, "content_block": block}]
-        parts += [{"type": "content_block_delta", "index": 0, "delta": delta} for delta in inputs]
-        parts.append({"type": "message_delta", "delta": {"stop_reason": "tool_use"}})
-        events = [event(part, part["type"]) for part in parts]
-    server.script(streamed(events) if stream else plain(body))
-    reply = asked(wire.model(server.url, stream=stream), call("plan", plan_form().schema))
-    plan = read_plan(reply.text, chars_max=10_000, finish=reply.finish)
-    assert reply.finish == "tool_calls" and isinstance(plan, Plan)
-    assert [(step.id, step.name, step.args) for step in plan.steps] == [("call_1", "notes.read", {"page": 1})]
 
 
 # -- requests ----------------------------------------------------------------------------------------------------
@@ -252,15 +192,6 @@ def test_a_server_that_passes_over_schemas_is_made_to_call_a_tool(server: ModelS
     assert json.loads(reply.text) == json.loads(TEXT) and reply.finish == "stop"
     assert server.requests[0].body["tool_choice"] == {"type": "tool", "name": "reply"}
     assert asked(model, call()).text == "No."
-
-
-def test_lone_surrogates_can_be_sent(server: ModelServer) -> None:
-    """A host's own text may hold them; UTF-8 does not."""
-    for wire in WIRES:
-        server.script(plain(wire.body(TEXT)))
-        request = ModelCall("text", (PromptMessage("system", "a\ud800"), PromptMessage("user", "b\udfff")))
-        assert asked(wire.model(server.url), request).text == TEXT
-        assert "\\ud" not in json.dumps(server.requests[0].body)
 
 
 # -- what a server lacks -----------------------------------------------------------------------------------------
@@ -491,12 +422,6 @@ def test_values_that_cannot_be_used_are_refused_at_once(options: dict[str, Any],
     assert KEY not in str(caught.value) and "sk-" not in str(caught.value)
 
 
-def test_structured_object_is_for_openai() -> None:
-    """Anthropic has no JSON mode."""
-    with pytest.raises(UsageError, match="OpenAIModel"):
-        AnthropicModel("m", api_key=KEY, structured="object")
-
-
 def test_clients_that_a_host_has_made(server: ModelServer) -> None:
     """Such as those for other clouds; their own retries are turned off."""
     import anthropic
@@ -682,24 +607,3 @@ def test_who_stops_listening_stops_the_exchange(tmp_path: Path, driver: str) -> 
         assert hung_up.wait(60) and engine.journal.transitions(run_id) == []
         server.script(*(plain(CHAT.body(json.dumps(reply))) for reply in SCRIPT))
         assert engine.resume(run_id).state == "Done"
-
-
-def test_a_budget_of_time_bounds_the_attempts(tmp_path: Path) -> None:
-    """A model is given what is left, its repeated attempts included."""
-    with model_server() as server:
-        server.script(plain(CHAT.error("busy"), status=500, headers={"retry-after": "9"}))
-        limits = Limits(time_budget_s=5)
-        engine = Engine(CHAT.model(server.url, port=QuickPort()), journal=tmp_path / "runs.db", limits=limits)
-        result = engine.run("Read it")
-        assert (result.state, result.reason, len(server.requests)) == ("Failed", "model_error", 1)
-        assert "no time left" in str(
-            engine.journal.payload(
-                1, engine.journal.transitions(result.run_id)[-1].outcome["message"]["n"]
-            ).body
-        )
-
-
-def test_a_reply_of_nulls_is_read(server: ModelServer) -> None:
-    """What strict schemas make of optional members."""
-    filled = {name: None for name in REFINEMENT["properties"]} | json.loads(TEXT)
-    assert isinstance(read_object(json.dumps(filled)), dict)

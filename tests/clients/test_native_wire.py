@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Limits, replay, tool
-from paor.prompts.model import ModelCall, OfferedTool, PromptMessage, ToolCall
-from paor.prompts.parsing.turns import Calls, read_turn
+from paor import Engine, Journal, Limits, ModelCall, replay, tool
+from paor.models import OfferedTool, PromptMessage, ToolCall
 from paor.testing import walk
 
 from ..support.model_server import Behaviour, ModelServer, Wire, event, model_server, plain, streamed
+from .inside import Calls, read_turn
 
 CHAT, RESPONSES, MESSAGES = (Wire(name) for name in ("chat", "responses", "messages"))
 each_wire = pytest.mark.parametrize("wire", [CHAT, RESPONSES, MESSAGES], ids=lambda wire: wire.name)

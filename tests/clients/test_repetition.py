@@ -9,10 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paor.prompts.clients.wire.repetition import REPEATED_CHARS, said_once
-from paor.prompts.parsing.replies import Invalid, after
-
 from ..support.model_server import WIRES, ModelServer, Wire, model_server, streamed
+from .inside import REPEATED_CHARS, Invalid, after, said_once
 from .test_clients import asked, call
 
 CLAUSE = "".join(

@@ -15,17 +15,10 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
 
-from paor import Journal, Limits, PaorError, replay
+from paor import Journal, Limits, PaorError, replay, why
+from paor.audit import Head
 from paor.cli import main
-from paor.errors import JournalError, UsageError
-from paor.fsm.explain.why import why
-from paor.fsm.transfer.export import export_runs, in_order, line_bytes
-from paor.fsm.verify.heads import Head, heads_file
-from paor.states.base.errors import InternalError
-from paor.tools.documents.convert import registry
-from paor.tools.documents.convert.converter import Converter
-from paor.tools.documents.convert.formats.conversion import CODES, ConversionError
-from paor.tools.documents.convert.registry import convert
+from paor.errors import InternalError, JournalError, UsageError
 
 from ..verify.test_verify import VERIFIER
 from .hostile_bytes import (
@@ -44,6 +37,8 @@ from .hostile_bytes import (
     reproved,
     restreamed,
 )
+from .inside import CODES, ConversionError, Converter, convert, export_runs, heads_file, in_order, line_bytes
+from .inside import registry_module as registry
 from .test_opendocument import book, document, row
 from .test_pdf import hand_made, paper
 

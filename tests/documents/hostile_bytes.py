@@ -14,9 +14,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from paor.fsm.journal.record import chain_hash
-
 from ..verify.tampering import Tamperer, other_json, update
+from .inside import chain_hash
 
 Change = Callable[[bytes, random.Random], bytes]
 

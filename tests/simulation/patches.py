@@ -10,11 +10,13 @@ from threading import get_ident
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
-from paor.fsm.journal import cancel_requests, group_commit, leases
-from paor.fsm.journal.sqlite import backend, source
-from paor.fsm.journal.sqlite import file as journal_file
-from paor.fsm.runtime import timed_calls
-
+from .inside import backend_module as backend
+from .inside import cancel_requests_module as cancel_requests
+from .inside import file_module as journal_file
+from .inside import group_commit_module as group_commit
+from .inside import leases_module as leases
+from .inside import source_module as source
+from .inside import timed_calls_module as timed_calls
 from .primitives import Threading, Time
 from .processes import ProcessTable
 from .schedule import Schedule

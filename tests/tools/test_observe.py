@@ -12,8 +12,17 @@ from msgspec.structs import replace
 
 from paor import Document, Limits, ToolOutput
 from paor.errors import ToolError
-from paor.fsm.decision.observation import (
+from paor.machine import Message, Observation, ToolResult
+from paor.web import WebFact
+
+from ..support.cases import INTENT, SELECTION, ended, run_in, spec
+from .inside import (
+    ARGUMENTS_CHARS,
     CUT,
+    OBSERVING,
+    Preview,
+    StoredText,
+    arguments_text,
     check_of,
     clean,
     cut,
@@ -23,13 +32,6 @@ from paor.fsm.decision.observation import (
     shown_arguments,
     summary_of,
 )
-from paor.prompts.building.history import ARGUMENTS_CHARS, arguments_text
-from paor.states.records.actions import Preview, StoredText, ToolResult
-from paor.states.records.observations import Message, Observation
-from paor.states.run.phase_names import OBSERVING
-from paor.web import WebFact
-
-from ..support.cases import INTENT, PLACE, SELECTION, ended, run_in, spec
 
 
 def observed(value: Any, **limits: Any) -> Observation:
@@ -62,23 +64,11 @@ def test_clean_text_can_stand_in_json(text: str, extra: str) -> None:
     assert len(found) == len(text + extra + text)
 
 
-@given(st.text())
-def test_a_line_is_one_line(text: str) -> None:
-    """Whatever counts as a line break anywhere."""
-    assert len(line(text).splitlines()) <= 1
-    assert line(line(text)) == line(text)
-
-
 LONG = st.builds(lambda text, times: text * times, st.text(min_size=1, max_size=20), st.integers(0, 200))
 """Texts that are long more often than drawn letter by letter."""
 
 DOCUMENTS = st.lists(
-    st.builds(
-        Document,
-        st.text(max_size=300),
-        LONG | st.binary(max_size=50),
-        st.text(max_size=150),
-    ),
+    st.builds(Document, st.text(max_size=300), LONG | st.binary(max_size=50), st.text(max_size=150)),
     max_size=12,
 )
 FACTS = st.lists(
@@ -144,12 +134,6 @@ def test_shortening_takes_snippets_first_then_previews_then_facts_then_notes() -
         assert seen.documents_count == 5
     assert lengths[0] == (5, 5, 1) and lengths == sorted(lengths, reverse=True)
     assert lengths[-1][2] == 1
-
-
-def test_an_absent_web_list_is_absent() -> None:
-    """A015: not null, not empty."""
-    assert "web" not in json.loads(observed("x").wire_json())
-    assert "web" not in observed("x").wire()
 
 
 def test_C26_binary_documents_have_name_and_type_and_no_snippet() -> None:
@@ -256,12 +240,3 @@ def test_a_long_text_inside_an_argument_hides_no_other_one() -> None:
     """Whoever judges a mail sees to whom it went."""
     shown = shown_arguments({"mail": {"body": "x" * 5_000, "cc": []}, "to": "ada@example.org"})
     assert shown["to"] == "ada@example.org" and shown["mail"].startswith('{"body": "xxx')
-
-
-def test_a_message_of_an_action_without_a_selection() -> None:
-    """Nothing is made up for what is not known."""
-    result = ToolResult(tool="notes.read", ok=True)
-    run = run_in(OBSERVING, intent=INTENT, result=result)
-    found = message_of(run, result, observation_of(run, result, ()))
-    assert (found.objective, found.label, found.learnings) == ("", "", ())
-    assert PLACE.bytes == 1

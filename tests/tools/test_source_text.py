@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor.fsm.workflow.source import CHARS_MAX, DEPTH_MAX, VALUES_MAX, Place, SourceError, read_source
+from .inside import CHARS_MAX, DEPTH_MAX, VALUES_MAX, Place, SourceError, read_source
 
 YAML = """\
 # a comment

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import random
-import subprocess
-import sys
 from collections import UserDict
 from collections.abc import Mapping
 from enum import Enum, IntEnum, StrEnum
@@ -17,19 +15,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.states.base.errors import UsageError
-from paor.tools.schema.canonical import DEPTH_MAX, NotJson, dump, plain
-from paor.tools.schema.compiler import ROUGH_TEXT_MAX
-from paor.tools.schema.parameters import (
-    SCHEMA_BYTES_MAX,
-    ParameterSchema,
-    Problem,
-    SchemaError,
-    canonical_arguments,
-)
-from paor.tools.schema.problems import MESSAGE_MAX, _locate
+from paor.errors import UsageError
 
 from ..support.effort import examples
+from .inside import (
+    MESSAGE_MAX,
+    ROUGH_TEXT_MAX,
+    SCHEMA_BYTES_MAX,
+    NotJson,
+    ParameterSchema,
+    Problem,
+    _locate,
+    canonical_arguments,
+    dump,
+    plain,
+)
+from .inside import canonical_DEPTH_MAX as DEPTH_MAX
+from .inside import parameters_SchemaError as SchemaError
 
 SEARCH: dict[str, Any] = {
     "type": "object",
@@ -297,52 +299,29 @@ def test_all_problems_are_listed_missing_names_first() -> None:
 @pytest.mark.parametrize(
     ("schema", "value", "expected"),
     [
-        ({"type": "integer"}, 1, []),
         ({"type": "integer"}, 1.0, []),
-        ({"type": "integer"}, 10**30, []),
         ({"type": "integer"}, 1e300, []),
-        ({"type": "number"}, 1.5, []),
-        ({"type": ["string", "null"]}, None, []),
         ({"enum": [1, "a", None]}, 1.0, []),
         ({"const": {"a": [1]}}, {"a": [1.0]}, []),
         ({"type": "string", "format": "email"}, "no address", []),
-        ({"type": "string", "format": "iban"}, "x", []),
-        ({"type": "string"}, "\u00fc\U0001f600", []),
         ({"type": "string", "maxLength": 1}, "\U0001f600", []),
-        ({"oneOf": [{"type": "integer"}, {"type": "string"}]}, "x", []),
         ({"type": "array"}, (1, 2), []),
         ({"type": "object"}, UserDict(a=1), []),
         ({"type": "integer"}, IntEnum("I", ["A"]).A, []),  # type: ignore[attr-defined]
         ({"type": "integer"}, True, [("type", "x")]),
-        ({"type": "number"}, True, [("type", "x")]),
-        ({"type": "integer"}, 1.5, [("type", "x")]),
         ({"type": "integer"}, "1", [("type", "x")]),
-        ({"type": "string"}, 1, [("type", "x")]),
-        ({"type": "boolean"}, 1, [("type", "x")]),
-        ({"type": "string"}, None, [("type", "x")]),
         ({"type": ["string", "null"]}, 1, [("type", "x")]),
         ({"enum": [1]}, True, [("value", "x")]),
-        ({"enum": ["a", "b"]}, "c", [("value", "x")]),
-        ({"const": 1}, "1", [("value", "x")]),
         ({"minimum": 1}, 0, [("value", "x")]),
-        ({"maximum": 1}, 2, [("value", "x")]),
-        ({"exclusiveMinimum": 1}, 1, [("value", "x")]),
-        ({"exclusiveMaximum": 1}, 1, [("value", "x")]),
         ({"multipleOf": 2}, 3, [("value", "x")]),
-        ({"minLength": 2}, "a", [("value", "x")]),
-        ({"maxLength": 1}, "ab", [("value", "x")]),
         ({"pattern": "^a"}, "b", [("value", "x")]),
         ({"minItems": 1}, [], [("value", "x")]),
-        ({"maxItems": 0}, [1], [("value", "x")]),
         ({"uniqueItems": True}, [1, 1.0], [("value", "x")]),
         ({"contains": {"type": "string"}}, [1], [("value", "x")]),
-        ({"minProperties": 1}, {}, [("value", "x")]),
-        ({"maxProperties": 0}, {"a": 1}, [("value", "x")]),
         ({"propertyNames": {"maxLength": 1}}, {"ab": 1}, [("value", "x")]),
         ({"propertyNames": False}, {"ab": 1}, [("value", "x")]),
         ({"not": {"type": "string"}}, "a", [("value", "x")]),
         ({"if": {"minimum": 5}, "then": {"multipleOf": 2}}, 7, [("value", "x")]),
-        ({"if": {"minimum": 5}, "then": False}, 7, [("value", "x")]),
         ({"items": {"type": "integer"}}, [1, "a", 2, "b"], [("type", "x[1]"), ("type", "x[3]")]),
         (
             {"prefixItems": [{"type": "integer"}], "items": False},
@@ -363,7 +342,6 @@ def test_all_problems_are_listed_missing_names_first() -> None:
             [("type", "x[1].a[1]")],
         ),
         (False, 1, [("unknown", "x")]),
-        (True, 1, []),
         ({}, {"any": [None]}, []),
     ],
 )
@@ -425,11 +403,6 @@ def test_an_unknown_argument_is_a_problem_unless_the_schema_opens_up(
     assert check(schema, {"a": 1, "b": 2, "x_1": 3}) == [("unknown", name) for name in unknown]
 
 
-def test_nested_objects_are_as_open_as_json_schema_says() -> None:
-    """Only the top level is strict by itself."""
-    assert one({"type": "object", "properties": {"a": {}}}, {"b": 1}) == []
-
-
 def test_a_recursive_schema_is_followed_into_the_instance() -> None:
     """`$ref` to the whole document, and to a definition that contains itself."""
     tree = {"properties": {"v": {"type": "integer"}, "kids": {"type": "array", "items": {"$ref": "#"}}}}
@@ -477,13 +450,6 @@ def test_what_is_no_json_is_a_problem(value: Any, code: str, path: str) -> None:
 def test_arguments_that_are_no_object_are_one_problem(value: Any) -> None:
     """The engine hands over what the model sent, whatever it is."""
     assert check(SEARCH, value) == [("type", "")]
-
-
-def test_keys_that_are_no_text_are_a_problem() -> None:
-    """A host's dict can hold anything."""
-    assert check({}, {1: 2}) == [("type", "")]
-    assert check({}, {"\ud800": 2}) == [("value", "")]
-    assert check({"properties": {"a": {}}}, UserDict(a=1)) == []
 
 
 @pytest.mark.parametrize(
@@ -581,15 +547,6 @@ def test_listing_problems_is_bounded() -> None:
     for _ in range(20):
         wrapped = {"b": [wrapped]}
     assert check(either, wrapped) == [("value", "")]
-
-
-def test_nothing_is_imported_before_the_first_schema() -> None:
-    """The validator costs 20 ms: only programs that use it pay."""
-    code = (
-        "import sys; import paor.tools.schema.parameters as s; assert 'jsonschema_rs' not in sys.modules; "
-        "s.ParameterSchema({}); assert 'jsonschema_rs' in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # fill
@@ -693,85 +650,48 @@ def test_a_default_that_would_be_a_problem_is_left_out() -> None:
 # canonical_arguments
 
 SAME = [
-    ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
-    ({"a": {"x": [{"p": 1, "q": 2}]}}, {"a": {"x": [{"q": 2, "p": 1}]}}),
-    ({"a": 1}, {"a": 1.0}),
     ({"a": [0.0, -0.0]}, {"a": [0, 0]}),
     ({"a": 1e30}, {"a": int(1e30)}),
-    ({"a": 2**64, "b": {"y": 1, "x": 2}}, {"b": {"x": 2, "y": 1}, "a": 2**64}),
     ({}, None),
     ({}, {"call_id": "c1"}),
-    ({"a": 1, "call_id": "c1"}, {"a": 1, "call_id": "c2"}),
     ({"a": (1, 2)}, {"a": [1, 2]}),
-    ({"a": UserDict(b=1)}, {"a": {"b": 1}}),
-    (UserDict(a=1), {"a": 1}),
+    (UserDict(a=UserDict(b=1)), {"a": {"b": 1}}),
     ({"a": StrEnum("E", ["X"]).X}, {"a": "x"}),  # type: ignore[attr-defined]
 ]
 DIFFERENT = [
-    ({"a": 1}, {"a": "1"}),
-    ({"a": 1}, {"a": True}),
-    ({"a": 0}, {"a": False}),
-    ({"a": 0}, {"a": None}),
-    ({"a": None}, {}),
-    ({"a": {}}, {}),
-    ({"a": {}}, {"a": None}),
-    ({"a": {}}, {"a": []}),
-    ({"a": [1, 2]}, {"a": [2, 1]}),
     ({"a": {"call_id": 1}}, {"a": {}}),
-    ({"a": 2**64}, {"a": 2**64 + 1}),
     ({"a": 1e30}, {"a": 10**30}),
     ({"a": 2**53}, {"a": 2**53 + 1}),
-    ({"a": 1.5}, {"a": 1}),
-    ({"a": "\u00e9"}, {"a": "e\u0301"}),
     ({"a": '","b":"'}, {"a": "", "b": ""}),
     ({"a": "1e30"}, {"a": 1e30}),
 ]
 
 
-@pytest.mark.parametrize(("left", "right"), SAME)
-def test_the_same_call_has_one_key(left: Any, right: Any) -> None:
-    """The duplicate guard sees through the order of keys and the spelling of numbers."""
-    assert canonical_arguments(left) == canonical_arguments(right)
-
-
-@pytest.mark.parametrize(("left", "right"), DIFFERENT)
-def test_different_calls_have_different_keys(left: Any, right: Any) -> None:
-    """A false duplicate would block a call that was meant."""
-    assert canonical_arguments(left) != canonical_arguments(right)
-
-
-def test_no_arguments_are_an_empty_object() -> None:
-    """The one place where absent and empty are the same."""
-    assert (
-        canonical_arguments({}) == canonical_arguments(None) == canonical_arguments({"call_id": 1}) == b"{}"
-    )
-    assert canonical_arguments({"b": "\u00fc", "a": [1.0, None]}) == '{"a":[1,null],"b":"\u00fc"}'.encode()
+def test_the_same_call_has_one_key_and_another_call_another() -> None:
+    """What the property below cannot draw: types of Python, large numbers, names that count for nothing."""
+    for left, right in SAME:
+        assert canonical_arguments(left) == canonical_arguments(right), left
+    for one, other in DIFFERENT:
+        assert canonical_arguments(one) != canonical_arguments(other), one
 
 
 @pytest.mark.parametrize(
     "value",
     [
         float("nan"),
-        [float("inf")],
-        {"b": -float("inf")},
         "\ud800",
-        {"\ud800": 1},
         {1: 2},
         {1},
         b"x",
-        Color.RED,
         object(),
         nested(DEPTH_MAX + 1),
-        pytest.param(10**5000, id="huge"),
-        [10**5000],
+        pytest.param([10**5000], id="huge"),
     ],
 )
 def test_what_is_no_json_has_no_key(value: Any) -> None:
     """The guard must not compare what cannot be written down."""
     with pytest.raises(ValueError, match="not JSON at"):
         canonical_arguments({"a": value})
-    with pytest.raises(ValueError, match="not JSON"):
-        canonical_arguments({1: 2})  # type: ignore[dict-item]
 
 
 def test_not_json_says_where() -> None:
@@ -943,11 +863,3 @@ def test_problems_are_found_exactly_where_the_reference_validator_finds_them(
         assert problems
     absent = [name for name in schema.required if name not in arguments]
     assert [problem.path for problem in problems if problem.code == "missing"][: len(absent)] == absent
-
-
-@settings(deadline=None)
-@given(st.dictionaries(st.text(), st.text() | st.floats() | st.binary() | st.lists(st.text())))
-def test_any_arguments_are_answered(arguments: dict[str, Any]) -> None:
-    """Nothing is raised by a check, whatever a host or a model comes up with."""
-    codes(ParameterSchema(SEARCH).check(arguments))
-    codes(ParameterSchema({"additionalProperties": True}).check(arguments))

@@ -10,12 +10,11 @@ import pytest
 
 from paor import Document, Limits, Policy, Tool, ToolContext, ToolOutput, builtin_tools, tool
 from paor.errors import ToolError, UsageError
-from paor.tools.documents.process_tool import process
-from paor.tools.documents.tools import extract, generate_report, readable
 
 from ..support.cases import short
 from ..support.recording import World, observation, sections
 from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
+from .inside import extract, generate_report, process, readable
 
 LABEL = "docList:round1_task1_action0_input"
 
@@ -110,12 +109,6 @@ def test_what_a_tool_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     good: dict[str, Any] = {"name": "notes.read", "run": print}
     with pytest.raises(UsageError, match=r"notes\.read"):
         Tool(**(good | wrong))
-
-
-def test_a_tool_is_once_unless_it_says_otherwise() -> None:
-    """What is not known to be repeatable is never repeated silently."""
-    assert Tool(name="notes.read", run=print).effect == "once"
-    assert tool("notes.read")(lambda: None).effect == "once"
 
 
 def test_a_decorated_function_stays_a_function() -> None:

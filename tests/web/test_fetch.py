@@ -8,9 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from paor import Document
 from paor.errors import ToolError
-from paor.tools.web.extraction import urls_in
 
 from ..support.websites import (
     ARTICLES,
@@ -30,6 +28,7 @@ from ..support.websites import (
     text_of,
     tools,
 )
+from .inside import urls_in
 
 SMALL = replace(FAST, bytes_max=200_000, html_bytes=150_000, page_s=2.0, request_s=1.0)
 
@@ -60,17 +59,6 @@ def test_a_page_becomes_its_main_text_without_what_stands_around_it(form: str) -
     for noise in ("newsletter", "imprint", "Home", "secret"):
         assert noise not in text
     assert ("<p>" in text) == (form == "html")
-
-
-def test_advanced_depth_keeps_link_targets() -> None:
-    """Basic has the words of a link, advanced also where it leads."""
-    page = article("Guards", 'A guard, as in <a href="/mealy.html">Mealy machines</a>, is a condition.')
-    with Site({"/a": sends(page)}) as site:
-        basic, advanced = (
-            text_of(scraped(site.url("/a"), extractDepth=depth)) for depth in ("basic", "advanced")
-        )
-    assert "Mealy machines" in basic and "mealy.html" not in basic
-    assert "[Mealy machines](" in advanced and "/mealy.html)" in advanced
 
 
 CHARSETS = {
@@ -104,25 +92,6 @@ def test_packed_pages_are_unpacked(form: str, encoding: str) -> None:
         assert "exactly one state" in text_of(scraped(site.url("/a")))
 
 
-def test_a_packed_page_in_several_parts_is_one_page() -> None:
-    """As gzip allows, also with zeros or anything else behind; a part that begins and is none is damaged."""
-    first, second = (
-        article("Parts", "The first part."),
-        "<p>And here is the second part of the very same page.</p>",
-    )
-    body = packed(first, "gzip") + packed(second, "gzip")
-    answers = {
-        f"/{n}": sends(body + tail, Content_Encoding="gzip")
-        for n, tail in enumerate((b"", b"\0" * 9, b"junk", b"\x1f\x8bjunk"))
-    }
-    with Site(answers) as site:
-        for path in ("/0", "/1", "/2"):
-            text = text_of(scraped(site.url(path), format="text", includeRawContent=True))
-            assert "The first part." in text and "the second part" in text
-        with pytest.raises(ToolError, match="is packed and damaged"):
-            scraped(site.url("/3"))
-
-
 def test_other_documents_than_pages_are_read_too() -> None:
     """Plain text, JSON and PDF go the way of documents; the type of a server that does not know is not believed."""
     from fpdf import FPDF
@@ -142,23 +111,6 @@ def test_other_documents_than_pages_are_read_too() -> None:
         assert "within ten days" in text_of(scraped(site.url("/c")))
 
 
-@pytest.mark.whole
-def test_a_page_with_ten_thousand_links_is_read_and_a_crawl_of_it_stays_bounded() -> None:
-    """As many pages as the settings say, one after the other in the page's order."""
-    links = [f"/page{number}.html" for number in range(10_000)]
-    answers: dict[str, Answer] = {"/many.html": sends(article("Many", "All pages.", links))}
-    answers |= {link: sends(article(link, f"Text of {link}.")) for link in links[:20]}
-    settings = replace(FAST, pages=6)
-    with Site(answers) as site:
-        list_of = Document("urls.txt", site.url("/many.html"))
-        output = tools(settings=settings)["web.crawl"].invoke(
-            {"documentList": ["docList:x"], "extractDepth": "advanced"}, Context([list_of])
-        )
-    assert sorted(site.paths) == sorted(["/many.html", *links[:5]])
-    assert len(output.documents) == 6
-    assert len(str(output.documents[0].data)) <= settings.text_chars + 200
-
-
 def test_a_page_of_nothing_but_tags_is_read_without_structure() -> None:
     """As fast as any: text and title are there, menus and scripts are not, and a note says so."""
     many = "<p>word<br>" * 60_000
@@ -170,15 +122,6 @@ def test_a_page_of_nothing_but_tags_is_read_without_structure() -> None:
     assert text_of(output).startswith("# Tags\n\nSource: ")
     assert "word\nword" in text_of(output) and "menu" not in text_of(output)
     assert "very many tags" in output.notes[-2] and "cut after 200,000 characters" in output.notes[-1]
-
-
-def test_cells_that_cover_a_thousand_columns_make_no_table_of_millions() -> None:
-    """A page of 300 kB would be taken apart for a quarter of a minute, and be 20 million characters long."""
-    cells = "<tr><td colspan=1000>cell</td><td rowspan='9999999'>x</td></tr>" * 5_000
-    page = article("Wide", "A table of wide cells.") + f"<article><table>{cells}</table></article>"
-    with Site({"/a": sends(page)}) as site:
-        text = text_of(scraped(site.url("/a")))
-    assert "cell" in text and "|" * 100 not in text.replace(" ", "") and len(text) < 200_000
 
 
 def test_urls_of_a_text_are_found_in_time_that_grows_with_the_text() -> None:
@@ -257,15 +200,6 @@ def test_a_bad_page_ends_in_words(case: str) -> None:
     message = failure({"/bad": answer}, settings=SMALL)
     assert "/bad: " in message
     assert told in message
-
-
-def test_one_bad_page_leaves_the_others() -> None:
-    """What was read is there, and a note says what was not."""
-    with Site() as site:
-        index = Index(*(site.url(path) for path in ("/fsm.html", "/none.html", "/guards.html")))
-        output = tools(index)["web.scrape"].invoke({"query": "machines"}, Context())
-    assert [document.name for document in output.documents] == ["01-fsm.md", "02-guards.md"]
-    assert f"{site.url('/none.html')}: the server answered 404" in output.notes
 
 
 def test_a_server_that_nobody_runs_is_told() -> None:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from paor import Document, Policy
 from paor.errors import ToolError
-from paor.tools.policy import unsafe_address, unsafe_url
 
 from ..support.websites import FAST, LOCAL, Context, Index, Site, redirect, scraped, text_of, tools
+from .inside import unsafe_address, unsafe_url
 
 PUBLIC = Policy()
 OPEN = replace(FAST, robots=False)
@@ -118,14 +118,6 @@ def test_A092_public_urls_may_be_fetched(url: str) -> None:
     """Names, addresses, ports that web servers have."""
     assert unsafe_url(PUBLIC, url) is None
     assert unsafe_url(Policy(url_schemes=("https",)), url) is None or url[:5].lower() == "http:"
-
-
-def test_A092_a_policy_may_allow_private_hosts_and_never_users_or_other_schemes() -> None:
-    """`Policy.private_hosts` opens hosts, nothing else."""
-    assert unsafe_url(LOCAL, "http://127.0.0.1:8080/") is None
-    assert unsafe_url(LOCAL, "http://localhost/") is None
-    for url in ("http://user@127.0.0.1/", "file:///etc/passwd", "http://127.0.0.1:22/"):
-        assert unsafe_url(LOCAL, url)
 
 
 @given(st.text(max_size=60))
@@ -281,3 +273,11 @@ def test_A092_tls_checks_the_name_though_the_address_is_connected_to(secure: Sit
     with pytest.raises(ToolError, match="certificate is not valid"):
         scraped(other, resolver=resolver)
     assert {visit[2]["Host"].partition(":")[0] for visit in secure.visits} == {"secure.example"}
+
+
+def test_A092_a_policy_may_allow_private_hosts_and_never_users_or_other_schemes() -> None:
+    """`Policy.private_hosts` opens hosts, nothing else."""
+    assert unsafe_url(LOCAL, "http://127.0.0.1:8080/") is None
+    assert unsafe_url(LOCAL, "http://localhost/") is None
+    for url in ("http://user@127.0.0.1/", "file:///etc/passwd", "http://127.0.0.1:22/"):
+        assert unsafe_url(LOCAL, url)

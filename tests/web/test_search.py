@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from paor import Document, web_tools
-from paor.errors import MissingExtra, ToolError, UsageError
-from paor.tools.web.extraction import urls_in
-from paor.tools.web.search import BACKENDS, SearchHit, SearchQuery
-from paor.tools.web.search_backends import MetaSearch, SearxngSearch, TavilySearch, backend_of, missing_extra
-from paor.web import WebSettings
+from paor.errors import ToolError, UsageError
+from paor.web import SearchHit, SearchQuery, WebSettings
 
 from ..support.websites import ARTICLES, Answer, Context, Index, Site, Visit, sends, text_of, tools
+from .inside import BACKENDS, MetaSearch, SearxngSearch, TavilySearch, backend_of, urls_in
 
 KEY = "tvly-secret-0123456789"
 FULL = SearchQuery(
@@ -126,20 +121,6 @@ def test_a_search_that_fails_is_told_in_our_words(case: str, name: str) -> None:
     assert KEY not in repr(caught.value)
 
 
-def test_replies_without_results_are_empty() -> None:
-    """Keys that are missing, or of another kind."""
-    values: tuple[dict[str, Any], ...] = (
-        {},
-        {"results": None},
-        {"results": {}},
-        {"results": [], "answer": 7, "answers": 7},
-    )
-    for value in values:
-        with Site(answering(value)) as site:
-            for search in (TavilySearch(KEY, site.url()), SearxngSearch(site.url())):
-                assert search.search(SearchQuery("x")).hits == ()
-
-
 def test_a_key_that_a_server_repeats_is_blotted_out() -> None:
     """Results go into the journal."""
     echo = {
@@ -150,17 +131,6 @@ def test_a_key_that_a_server_repeats_is_blotted_out() -> None:
         found = TavilySearch(KEY, site.url()).search(SearchQuery("x"))
     assert KEY not in repr(found)
     assert "[key]" in found.answer
-
-
-def test_keys_and_passwords_do_not_show() -> None:
-    """In no representation, and in no complaint about an address."""
-    assert KEY not in repr(TavilySearch(KEY)) + str(vars(web_tools(TavilySearch(KEY))[0]))
-    with pytest.raises(UsageError) as caught:
-        TavilySearch(KEY, f"ftp://{KEY}@example.org")
-    assert KEY not in str(caught.value)
-    with pytest.raises(UsageError) as caught:
-        TavilySearch(f"{KEY}\n\u00e9")
-    assert KEY not in str(caught.value)
 
 
 # -- SearXNG and ddgs ----------------------------------------------------------------------------------------------------
@@ -245,14 +215,6 @@ def test_the_keyless_search_fails_in_our_words(engines: type[_Engines], name: st
     assert MetaSearch().search(SearchQuery("x")).hits == ()
 
 
-@pytest.mark.whole
-def test_a_real_search_finds_something() -> None:
-    """Over the network; skipped where ``PAOR_WEB_SEARCH`` is not set."""
-    if not os.environ.get("PAOR_WEB_SEARCH"):
-        pytest.skip("asks public search engines: set PAOR_WEB_SEARCH=1")
-    assert MetaSearch().search(SearchQuery("finite state machine")).hits
-
-
 # -- which search there is -----------------------------------------------------------------------------------------------
 
 
@@ -284,16 +246,6 @@ def test_a_search_that_cannot_be_used_is_told_at_once() -> None:
     for settings in refused:
         with pytest.raises(UsageError):
             WebSettings(**settings)
-
-
-def test_a_missing_extra_is_told_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By name, before anything is asked."""
-    with pytest.raises(MissingExtra, match=r'nothing_like_it: pip install "paor\[web\]"'):
-        missing_extra("json", "nothing_like_it")
-    monkeypatch.setitem(sys.modules, "trafilatura", None)
-    with pytest.raises(MissingExtra, match="trafilatura"):
-        web_tools(Index())
-    monkeypatch.setitem(sys.modules, "ddgs", ModuleType("ddgs"))
 
 
 # -- what the tools make of results ----------------------------------------------------------------------------------------
@@ -381,3 +333,14 @@ def test_a_crawl_reads_what_documents_name_and_says_when_they_name_nothing() -> 
     assert len(further.documents) == 4
     with pytest.raises(ToolError, match="names no document with a URL"):
         crawl.invoke({"documentList": ["docList:x"]}, Context([Document("a.txt", "no address")]))
+
+
+def test_keys_and_passwords_do_not_show() -> None:
+    """In no representation, and in no complaint about an address."""
+    assert KEY not in repr(TavilySearch(KEY)) + str(vars(web_tools(TavilySearch(KEY))[0]))
+    with pytest.raises(UsageError) as caught:
+        TavilySearch(KEY, f"ftp://{KEY}@example.org")
+    assert KEY not in str(caught.value)
+    with pytest.raises(UsageError) as caught:
+        TavilySearch(f"{KEY}\n\u00e9")
+    assert KEY not in str(caught.value)

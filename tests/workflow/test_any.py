@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from paor import Limits
 from paor.errors import UsageError
-from paor.states.run.reasons import REASONS
 
 from ..support.flows import EMPTY, OK, PLAN, TORN, Calls, check_journal
 from ..support.journey import answered
 from ..support.recording import World
+from .inside import REASONS
 
 NAMES = ("plan", "exec", "ask", "note", "set", "inner")
 CONDITIONS = (

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from paor import Limits, Policy, tool
+from paor import Limits, Policy, load_workflow, tool
 from paor.errors import UsageError
-from paor.fsm.workflow.reader import load_workflow
 
 from ..support.flows import EMPTY, OK, PLAN, TORN, Calls, check_journal, fixture
 from ..support.recording import World, sections, text_of

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor.fsm.workflow.validate import Report, validate
-from paor.states.records.plans import Plan
-from paor.states.records.workflow import Workflow
-from paor.states.run.spec import ToolSpec
-from paor.tools.catalog import Catalog
+from paor import Workflow, validate
+from paor.audit import Report
 
+from .inside import Catalog, Plan, ToolSpec
 from .test_workflow import FIXTURES, fixture
 
 TOOLS = Catalog(
