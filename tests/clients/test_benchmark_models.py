@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ..support.model_server import KEY, WIRES, Connection, Received, model_server, plain, streamed
+from ..support.model_server import WIRES, model_server, plain, streamed
 
 CHAT = WIRES[0]
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -167,32 +167,6 @@ def test_the_proxy_counts_exactly_and_gives_everybody_the_same_sampling(bench: S
 # -- the engines ---------------------------------------------------------------------------------------------------
 
 
-def paris(connection: Connection, received: Received) -> None:
-    """Choose no action and answer; call it a success where a review is asked for."""
-    answer = {"action": None, "answer": "Paris"}
-    review = {"status": "success", "improvements": [], "answer": "Paris"}
-    asked = received.body["response_format"]["json_schema"]["name"]
-    plain(CHAT.body(json.dumps(review if asked == "review" else answer)))(connection, received)
-
-
-def test_paor_runs_a_task_through_the_proxy_and_tells_refused_replies(
-    bench: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The key of a provider reaches the server."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    tasks, tally = bench.model_tasks, bench.model_proxy.Tally({}, 500)
-    world, task = tasks.World(), tasks.TASKS["no_tool"]
-    with model_server() as server, bench.model_proxy.counting_proxy(f"{server.url}/v1") as proxy:
-        server.script(plain(CHAT.body("I think it is Paris")), paris)
-        url = proxy.open_tally(tally)
-        ended = bench.model_engines.run_engine("paor", task, world, url, "local", tmp_path / "a.db")
-        assert {one.headers["authorization"] for one in server.requests} == {f"Bearer {KEY}"}
-        asked = len(server.requests)
-    assert (ended.state, ended.answer, ended.refused) == ("Done", "Paris", 1)
-    assert tasks.is_right(task, world, ended) and asked >= 2
-    assert (tally.requests, tally.tokens_in) == (asked, 1200 * asked)
-
-
 # -- the table -----------------------------------------------------------------------------------------------------
 
 
@@ -245,36 +219,3 @@ def test_the_table_adds_up_and_compares_with_the_best_peer(bench: SimpleNamespac
 
 
 # -- the command ---------------------------------------------------------------------------------------------------
-
-
-def command(bench: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["models.py", "--model", "local", *options])
-    bench.models.main()
-
-
-def test_the_command_writes_every_run_and_skips_what_is_not_there(
-    bench: SimpleNamespace,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """At temperature 0 the first seed only; an engine that is missing is one line."""
-    monkeypatch.setitem(bench.model_engines.PEERS, "pydantic-ai", (None, "not_a_module", "not-a-package"))
-    with model_server() as server:
-        server.script(plain({"data": []}), paris)
-        command(
-            *(bench, monkeypatch, "--url", f"{server.url}/v1", "--engines", "paor,pydantic-ai"),
-            *("--tasks", "no_tool", "--seeds", "4", "5", "--temperature", "0", "0.7"),
-            *("--json", str(tmp_path / "all.json"), "--journals", str(tmp_path / "kept")),
-        )
-        asked = len(server.requests) - 1  # the first is a look at the models
-    told = capsys.readouterr()
-    assert told.err == "pydantic-ai is skipped: pip install 'not-a-package'\n"
-    assert "| paor | 0 | 1 of 1 |" in told.out and "| paor | 0.7 | 2 of 2 |" in told.out
-    data = json.loads((tmp_path / "all.json").read_text())
-    assert [(one["temperature"], one["seed"], one["requests"], one["right"]) for one in data["rows"]] == [
-        (0.0, 4, asked / 3, True),
-        (0.7, 4, asked / 3, True),
-        (0.7, 5, asked / 3, True),
-    ]
-    assert list(data["versions"]) == ["paor"] and len(list((tmp_path / "kept").glob("*.db"))) == 3

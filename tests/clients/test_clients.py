@@ -33,7 +33,7 @@ from ..support.model_server import (
     streamed,
 )
 from ..support.worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS
-from .inside import RequestKind, ask, model_of, parameters_form
+from .inside import RequestKind, model_of
 from .inside import settings_module as settings
 
 TEXT = '{"decision": "stop", "reason": "enough is known"}'
@@ -145,19 +145,6 @@ def test_what_is_asked_of_the_providers_themselves(server: ModelServer) -> None:
     body, _ = claude._interface.body(call(), claude._options(call()))
     assert body["output_config"]["format"]["schema"]["required"] == ["decision", "reason"]
     assert body["output_config"]["effort"] == "low" and body["system"] == "Be brief."
-
-
-def test_a_schema_of_free_keys_is_advice_at_openai_and_left_out_at_anthropic() -> None:
-    """Neither can enforce an object of any keys, and a closed one would forbid what a tool wants."""
-    schema = parameters_form(
-        {"type": "object", "properties": {"page": {"type": "integer"}, "more": {"type": "object"}}}
-    ).schema
-    request = call("parameters", schema)
-    model = OpenAIModel("gpt-6.1-sol", api_key=KEY)
-    body, _ = model._interface.body(request, model._options(request))
-    assert body["text"]["format"]["strict"] is False and body["text"]["format"]["schema"] == schema
-    claude = AnthropicModel("claude-sonnet-5-5", api_key=KEY)
-    assert "output_config" not in claude._interface.body(request, claude._options(request))[0]
 
 
 def test_what_is_asked_of_a_server_of_ones_own(server: ModelServer) -> None:
@@ -296,14 +283,6 @@ def test_a_server_that_refuses_everything_is_asked_a_bounded_number_of_times(ser
     assert caught.value.code == "bad_request" and len(server.requests) <= 9
 
 
-def test_what_is_chosen_is_not_changed_by_a_refusal(server: ModelServer) -> None:
-    """``structured="schema"`` means it."""
-    server.script(plain(CHAT.error("json_schema is not supported"), status=400))
-    with pytest.raises(ModelUnavailable, match="not supported"):
-        asked(CHAT.model(server.url, structured="schema"), call())
-    assert len(server.requests) == 1
-
-
 # -- prices ------------------------------------------------------------------------------------------------------
 
 
@@ -316,19 +295,6 @@ def test_costs_are_whole_micro_units(server: ModelServer) -> None:
     one = 200 * 1 + 100 + 34 * 5
     cut = 200 * 1 + 100 + 1 * 5
     assert usage == Usage(2, 2400, 35, one + cut, tokens_cached=2000, tokens_reasoning=40)
-
-
-def test_a_model_without_a_price_costs_nothing_and_says_so_once(
-    server: ModelServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The shipped prices are those of the providers, not those of whoever serves a model of the same name."""
-    server.script(plain(CHAT.body(TEXT)))
-    model = CHAT.model(server.url)
-    notices: list[Notice] = []
-    for _ in range(3):
-        reply = asked(model, call(notices=notices))
-        assert reply.usage is not None and reply.usage.cost_micro == 0
-    assert [notice.kind for notice in notices] == ["prices"] and caplog.text.count("no price is known") == 1
 
 
 def test_the_price_list_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -364,18 +330,6 @@ def test_models_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(model_of(None), OfflineModel)
     with pytest.raises(UsageError, match=r"openai:NAME, anthropic:NAME, offline or script:FILE"):
         model_of("openai:")
-
-
-def test_a_server_of_the_environment_needs_no_key(
-    monkeypatch: pytest.MonkeyPatch, server: ModelServer
-) -> None:
-    """`OPENAI_BASE_URL` and `ANTHROPIC_BASE_URL` are honoured."""
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-    for name, wire in (("openai:local", CHAT), ("anthropic:local", MESSAGES)):
-        server.script(plain(wire.body(TEXT)))
-        assert ask(model_of(name), call()).text == TEXT
-        assert server.requests[0].path == wire.path
 
 
 def test_without_key_or_sdk_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from paor import (
     Engine,
@@ -22,7 +20,6 @@ from paor import (
     replay,
 )
 from paor import tool as as_tool
-from paor.errors import EffectUnknown
 from paor.testing import call_tools, review, scripted_tool, step, walk
 
 from ..support.worlds import fail, read, send
@@ -221,27 +218,6 @@ def test_a_cancel_and_a_budget_hold_between_the_calls_of_one_reply(reason: str) 
         assert len(model.calls) == 1 and replay(engine.journal, result.run_id, engine).identical
 
 
-def test_doubts_are_settled_one_by_one_between_the_calls_of_one_reply() -> None:
-    """In doubt, each of them: a person settles the one, and the one behind it is made."""
-
-    @as_tool("notes.sign", effect="once")
-    def sign(page: int, context: ToolContext) -> str:
-        """Sign a page."""
-        raise EffectUnknown("the line was cut")
-
-    both = call_tools(step("notes.sign", page=1), step("notes.sign", page=2))
-    with Engine(Heard(both, "Both are signed."), [sign], Journal(":memory:"), builtins=False) as engine:
-        run_id = engine.run("Sign both pages", profile="native").run_id
-        for page in (1, 2):
-            assert engine.journal.run(run_id).state == "Executing", f"page {page} is in doubt"
-            waiting = engine.resume(run_id).waiting_for
-            assert waiting is not None
-            result = engine.resume(run_id, question=waiting.id, outcome="done", result="signed")
-        assert (result.state, result.answer) == ("Done", "Both are signed.")
-        assert len(walk(engine.journal, run_id).calls) == 2
-        assert replay(engine.journal, run_id, engine).identical
-
-
 def test_repeated_calls_are_blocked_and_told() -> None:
     """What has just succeeded is not called again: blocked within a turn, and where it ends one the next has to answer."""
     once, twice = step("notes.read", page=1), step("notes.read", page=2)
@@ -332,23 +308,6 @@ def test_results_are_bounded_the_newest_whole_the_older_as_summaries() -> None:
     assert len(texts) == 1 and len(texts[0]) <= 1520 and texts[0].startswith("zzz")
 
 
-def test_a_template_rules_language_and_criteria_of_ones_own() -> None:
-    """The template is recorded; the five shipped rules are for the two-stage forms."""
-    model = Heard("Bekannt.", DONE)
-    with Engine(
-        model, [read], builtins=False, prompts={"turn": "Sei kurz.\n=== user ===\n{{KEY:OBJECTIVE}}"}
-    ) as own:
-        run_id = own.run("Lies", profile="native").run_id
-        assert own.journal.spec(run_id).templates["turn"].startswith("Sei kurz.")
-        assert said(model.turns[0]) == [("system", "Sei kurz."), ("user", "Lies")]
-    model = Heard("Bekannt.", DONE)
-    with Engine(model, [read], builtins=False, rules=["Be kind."]) as own:
-        own.run("Lies", ["it is read"], profile="native", language="de", context="at home")
-        system, task = (text for _, text in said(model.turns[0]))
-        assert "de" in system and "- Be kind." in system and "exactly one action" not in system
-        assert "- [open] it is read" in task and "at home" in task
-
-
 # -- starting ---------------------------------------------------------------------------------------------------------
 
 
@@ -407,42 +366,6 @@ def test_what_is_neither_is_invalid(text: str, finish: str, code: str) -> None:
     """It is asked again, with the reason."""
     read = read_turn(text, chars_max=1000, finish=finish)
     assert isinstance(read, Invalid) and read.code == code
-
-
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=6,
-)
-_CALLS = st.fixed_dictionaries(
-    {
-        "text": st.text(max_size=10),
-        "calls": st.lists(
-            st.dictionaries(
-                st.sampled_from(["id", "name", "arguments", "fault"]),
-                _JSON | st.sampled_from(["notes_read", "notes.send", '{"page": 2}', "{"]),
-                max_size=4,
-            )
-            | st.just({"name": "notes_read", "arguments": {"page": 1}}),
-            max_size=4,
-        ),
-    }
-)
-_TURNS = st.one_of(
-    _CALLS.map(json.dumps),
-    _JSON.map(json.dumps),
-    st.text(max_size=40),
-    st.text('{}[]<>`"tool_call/:,\\', max_size=30),
-    st.text(max_size=10).map(lambda text: f"<tool_call>{text}</tool_call>"),
-)
-
-
-@given(replies=st.lists(_TURNS, min_size=1, max_size=3))
-def test_whatever_a_model_says_no_turn_raises_and_the_run_replays(replies: list[str]) -> None:
-    """A run ends with a reason, its journal verifies and replays identically."""
-    result, _, seen = run(*replies, *["Known."] * 2, *[DONE] * 2, limits=Limits(selection_retries=3))
-    assert result.state in ("Done", "Failed") and result.reason != "internal_error"
-    assert all(call.tool in ("notes.read", "notes.send", "notes.fail") for call in seen.calls)
 
 
 # -- processes --------------------------------------------------------------------------------------------------------

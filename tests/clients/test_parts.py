@@ -24,13 +24,11 @@ from .inside import (
     WRAPPER,
     AttemptFault,
     ChatWire,
-    Exchange,
     Interface,
     Invalid,
     MessagesWire,
     ParsedReply,
     ResponsesWire,
-    Scrubber,
     example_forms,
     lacking,
     prices_of,
@@ -191,13 +189,6 @@ def came(result: ParsedReply | AttemptFault | Reply | ModelUnavailable) -> None:
 
 
 # -- whatever comes ----------------------------------------------------------------------------------------------
-
-
-@each_interface
-@given(body=st.dictionaries(KEYS, BODIES, max_size=6))
-def test_any_response_comes_to_something(interface: Interface, body: dict[str, Any]) -> None:
-    """Of whatever types its members are."""
-    came(Exchange(interface, None, Scrubber(), 1000).whole(json.dumps(body).encode()))
 
 
 @pytest.mark.whole
@@ -365,31 +356,6 @@ def test_schemas_that_cannot_be_closed_are_not(schema: dict[str, Any]) -> None:
     assert strict_schema(schema, optional="null", limits=True) is None
 
 
-def test_details_of_strict_schemas() -> None:
-    """Types in lists, enumerations, limits, what may be null already."""
-    schema = {
-        "type": "object",
-        "properties": {
-            "a": {"type": ["string", "null"], "maxLength": 5},
-            "b": {"enum": ["x", "y"], "default": "x"},
-            "c": {"const": 1},
-            "d": {"type": "array", "items": {"type": "integer", "minimum": 0}},
-        },
-        "required": ["b", "c", "d"],
-    }
-    assert strict_schema(schema, optional="refuse", limits=True) is None
-    strict = strict_schema(schema, optional="null", limits=True)
-    assert strict is not None
-    assert strict["properties"]["a"] == {
-        "maxLength": 5,
-        "anyOf": [{"maxLength": 5, "type": "string"}, {"maxLength": 5, "type": "null"}],
-    }
-    assert strict["properties"]["b"] == {"enum": ["x", "y"], "type": "string"}
-    assert strict["properties"]["c"] == {"const": 1}
-    plain = strict_schema(schema, optional="keep", limits=False)
-    assert plain is not None and plain["properties"]["d"] == {"type": "array", "items": {"type": "integer"}}
-
-
 def test_references_are_replaced_by_what_they_name() -> None:
     """Providers take none; what refers to itself cannot be sent, nor what grows without bound."""
     part = {"type": "object", "properties": {"$defs": {"type": "string"}}, "required": ["$defs"]}
@@ -453,16 +419,6 @@ def test_costs_are_rounded_up_and_exact_before(tokens: tuple[int, ...], prices: 
     )
     cost = price.of(Usage(1, read, out, tokens_cached=cached, tokens_cache_write=written))
     assert cost - 1 < exact <= cost
-
-
-def test_long_prompts_and_dated_names() -> None:
-    """The whole request is dearer from its limit on; a dated name has the price of its name."""
-    above = {"tokens": 100, "in": "2", "out": 3}
-    prices = prices_of(json.dumps({"models": {"m": {"in": 1, "out": "2", "above": above}}}), "list")
-    price = prices.price("m-2026-10-01")
-    assert price is not None and price == prices.price("m-20261001") == prices.price("m-latest")
-    assert prices.price("m-mini") is None
-    assert (price.of(Usage(1, 100, 1)), price.of(Usage(1, 101, 1))) == (102, 205)
 
 
 @pytest.mark.parametrize(

@@ -82,14 +82,6 @@ def test_a_passage_that_is_quoted_twice_is_none(server: ModelServer, wire: Wire)
     assert (reply.text, reply.finish) == (text, "stop")
 
 
-def test_a_server_of_ones_own_streams_unless_told_not_to(server: ModelServer) -> None:
-    """Only what streams can be cut off; a host may still want whole bodies."""
-    for stream, is_asked in ((None, True), (True, True), (False, None)):
-        server.script(streamed(CHAT.events("Yes.")))
-        asked(CHAT.model(server.url, prices={}, stream=stream), call(schema=None), "sync")
-        assert server.requests[-1].body.get("stream") is is_asked
-
-
 def test_json_that_was_cut_is_asked_for_again_in_other_words() -> None:
     """Its reader finds it cut, and what the model is told is not that it was too long."""
     cut = Invalid("truncated", "found JSON that is cut off")

@@ -244,19 +244,6 @@ def test_no_cut_of_a_stream_lets_a_secret_through(
     assert secret not in shown and secret not in scrub(text)
 
 
-def test_the_forms_in_which_a_key_travels() -> None:
-    """In a URL, in JSON, in base64, and one that is part of another."""
-    scrub = Scrubber(['se/cret"key&1', 'se/cret"key&1-and-more'])
-    for form in (
-        'se/cret"key&1',
-        "se%2Fcret%22key%261",
-        'se/cret\\"key&1',
-        base64.b64encode(b'se/cret"key&1').decode(),
-    ):
-        assert scrub(f"a {form.rstrip('=')} b").count(REDACTED) == 1
-    assert scrub('se/cret"key&1-and-more!') == f"{REDACTED}!" and repr(scrub) == "Scrubber()"
-
-
 LONG = "sk-proj-Zq7Wm3Kx9Lp2Vb8Nc4Rt6Yh1Jd5Fg0SaXe/+?"
 
 
@@ -382,16 +369,3 @@ def test_a_tools_own_error_is_told_without_keys(tmp_path: Path, monkeypatch: pyt
     data = (tmp_path / "runs.db").read_bytes()
     assert LONG.encode() not in data and LONG.encode().hex().encode() not in data
     assert b"RuntimeError: cannot reach" in data
-
-
-@pytest.mark.parametrize(
-    ("key", "text"),
-    [
-        ("k1&secret-77", "k1&amp;secret-77"),
-        ("k1/secret-77", "k1\\/secret-77"),
-        ("onlyletterskey", "onlyletterskey"),
-    ],
-)
-def test_escapes_of_a_key_are_the_key(key: str, text: str) -> None:
-    """By name, by a backslash, and of a key that is looked for only as it stands."""
-    assert Scrubber((key,))(f"a {text} b") == f"a {REDACTED} b"

@@ -249,13 +249,6 @@ def repaged(data: bytes, chance: random.Random) -> bytes:
     return whole[: chance.randrange(len(whole))] if chance.random() < 0.03 else whole
 
 
-def edited(data: bytes, chance: random.Random, path: Path) -> bytes:
-    """Change rows and schema of a journal with SQL, as `tampering` does; *path* is a scratch file."""
-    return _by_sql(
-        data, path, lambda tamperer, connection: tamperer.case(chance.randrange(2**32), connection)
-    )
-
-
 def reproved(data: bytes, chance: random.Random, path: Path) -> bytes:
     """Change the JSON of a row and make the run's hashes anew, as somebody could who wants a journal that verifies."""
 

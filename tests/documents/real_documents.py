@@ -42,70 +42,33 @@ class RealDocument:
 
 REAL_DOCUMENTS = {
     # A manual of 133 pages with code, lists, tables, running heads; pdfTeX 2011.
-    "manual.pdf": RealDocument(
-        "bitstring",
-        "3.0.2",
-        "doc/bitstring_manual.pdf",
-        "e67f3419e0391a5f5b04370bdb429f9d9c92f267ec3112e17f44fe5f24090bce",
-        133,
-    ),
+    "manual.pdf": RealDocument("bitstring", "3.0.2", "doc/bitstring_manual.pdf",
+        "e67f3419e0391a5f5b04370bdb429f9d9c92f267ec3112e17f44fe5f24090bce", 133),
     # A government's summary of a law: "must", "within 18 months"; encrypted with an empty password.
-    "law.pdf": RealDocument(
-        "pdfminer",
-        "20191125",
-        "samples/nonfree/dmca.pdf",
-        "931f4374c255bcf28690c0567ba7be8e53513bce682e3db8086a831b92fcdfb6",
-        18,
-    ),
+    "law.pdf": RealDocument("pdfminer", "20191125", "samples/nonfree/dmca.pdf",
+        "931f4374c255bcf28690c0567ba7be8e53513bce682e3db8086a831b92fcdfb6", 18),
     # A paper in two columns with hyphenation and tables.
-    "paper.pdf": RealDocument(
-        "pdfminer",
-        "20191125",
-        "samples/nonfree/naacl06-shinyama.pdf",
-        "dba819e283771c323a116b940c0c511d50efcdafb20d7740b88b84568377bf32",
-        8,
-    ),
+    "paper.pdf": RealDocument("pdfminer", "20191125", "samples/nonfree/naacl06-shinyama.pdf",
+        "dba819e283771c323a116b940c0c511d50efcdafb20d7740b88b84568377bf32", 8),
     # Tax instructions in three columns that the file stores line by line across the page.
-    "columns.pdf": RealDocument(
-        "pdfminer",
-        "20191125",
-        "samples/nonfree/i1040nr.pdf",
-        "70779fca174e962447c80419434f3eecbd55f95d2dd5979aa3f0c9ffb811f391",
-        50,
-    ),
+    "columns.pdf": RealDocument("pdfminer", "20191125", "samples/nonfree/i1040nr.pdf",
+        "70779fca174e962447c80419434f3eecbd55f95d2dd5979aa3f0c9ffb811f391", 50),
     # Protected by a password.
-    "locked.pdf": RealDocument(
-        "pdfminer",
-        "20191125",
-        "samples/encryption/rc4-128.pdf",
-        "046800ddf3f18c7e11ccd6a19b17616bf8d8c6531b61eb8d5c58277d64f35a16",
-    ),
+    "locked.pdf": RealDocument("pdfminer", "20191125", "samples/encryption/rc4-128.pdf",
+        "046800ddf3f18c7e11ccd6a19b17616bf8d8c6531b61eb8d5c58277d64f35a16"),
     # A manual of 115 kB written by hand, with end tags missing.
-    "manual.html": RealDocument(
-        "ply", "3.11", "doc/ply.html", "ccaa16661f3433d55d506a6a5f5e206c1fbf452805c4081c569ee8743e309868"
-    ),
+    "manual.html": RealDocument("ply", "3.11", "doc/ply.html",
+        "ccaa16661f3433d55d506a6a5f5e206c1fbf452805c4081c569ee8743e309868"),
     # A page of generated documentation with navigation, sidebar and footer.
-    "guide.html": RealDocument(
-        "PyDocX",
-        "0.9.10",
-        "docs/_build/html/extending.html",
-        "06bf7eb699024f8f312b00ae5988d8c7725affbe2004f59a439f9c9004008ed7",
-    ),
+    "guide.html": RealDocument("PyDocX", "0.9.10", "docs/_build/html/extending.html",
+        "06bf7eb699024f8f312b00ae5988d8c7725affbe2004f59a439f9c9004008ed7"),
     # Saved by Word for Macintosh: a paragraph, a numbered list, a table.
-    "list.docx": RealDocument(
-        "PyDocX",
-        "0.9.10",
-        "tests/fixtures/simple.docx",
-        "af16e4117675d702b81da3e16d83bb75264172131e3e7c7738be8b7a9937a881",
-    ),
+    "list.docx": RealDocument("PyDocX", "0.9.10", "tests/fixtures/simple.docx",
+        "af16e4117675d702b81da3e16d83bb75264172131e3e7c7738be8b7a9937a881"),
     # Saved by Word 16: paragraphs and nested tables.
-    "tables.docx": RealDocument(
-        "python-docx",
-        "1.2.0",
-        "features/steps/test_files/blk-paras-and-tables.docx",
-        "93f40c8a23dbcbc75b073e0f7050a5f064e6aff58c1bc6c6003359122e9faf79",
-    ),
-}
+    "tables.docx": RealDocument("python-docx", "1.2.0", "features/steps/test_files/blk-paras-and-tables.docx",
+        "93f40c8a23dbcbc75b073e0f7050a5f064e6aff58c1bc6c6003359122e9faf79"),
+}  # fmt: skip
 
 
 REAL_DOCUMENTS |= {

@@ -4,8 +4,6 @@ import builtins
 import copy
 import csv
 import io
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ..support.effort import examples
-from .inside import DOCX, Converted, clean, convert, one_line, sniff_mime, tidy
+from .inside import DOCX, Converted, convert, sniff_mime
 from .inside import plain_module as convert_text
 from .inside import registry_ConversionError as ConversionError
 
@@ -259,13 +257,6 @@ def test_missing_libraries_are_named_by_their_extra(
     assert convert("a.csv", b"a,b\n1,2\n").text
 
 
-def test_importing_the_converter_loads_no_library() -> None:
-    """A program that never meets a PDF must not pay for one."""
-    code = "import sys, paor.tools.documents.convert.registry; print([m for m in ('pypdfium2', 'mammoth', 'bs4', 'striprtf') if m in sys.modules])"
-    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert shown.stdout.strip() == "[]"
-
-
 HEADS = st.sampled_from(
     [
         b"",
@@ -327,12 +318,3 @@ def test_any_bytes_are_text_or_a_conversion_error(name: str, head: bytes, tail: 
     assert converted.text.strip()
     assert converted.text.encode()
     assert converted == convert(name, head + tail)
-
-
-@given(st.text(max_size=60))
-def test_cleaning_twice_is_cleaning_once(text: str) -> None:
-    """Clean text holds no control characters and does not change again."""
-    assert clean(clean(text)) == clean(text)
-    assert tidy(tidy(text)) == tidy(text)
-    assert one_line(text) is None or "\n" not in str(one_line(text))
-    assert clean(text).encode("utf-8", "strict").decode() == clean(text)

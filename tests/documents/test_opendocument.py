@@ -111,14 +111,6 @@ def test_a_text_keeps_its_structure(body: str, shown: str) -> None:
     assert text(body) == shown
 
 
-def test_the_title_is_the_stated_one_or_the_first_heading() -> None:
-    """As for every format."""
-    heading = '<text:h text:outline-level="1">Plan</text:h>'
-    meta = '<m xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Stated</dc:title></m>'
-    assert convert("a.odt", document(heading)).title == "Plan"
-    assert convert("a.odt", document(heading, meta_xml=meta)).title == "Stated"
-
-
 def test_sheets_show_what_their_cells_show() -> None:
     """Repeated cells and rows are written out, and the million empty ones around them cost nothing."""
     found = sheet(
@@ -288,15 +280,6 @@ def test_a_page_of_nothing_but_tags_is_refused(monkeypatch: pytest.MonkeyPatch) 
     for name, data in (("a.html", b"<p>words<b><i>"), ("a.epub", book())):
         with pytest.raises(ConversionError, match="more than 2 tags"):
             convert(name, data)
-
-
-@pytest.mark.parametrize(
-    "container", ["<none/>", "<a><rootfile/></a>", "<a><rootfile full-path='no.opf'/></a>"]
-)
-def test_a_book_without_a_list_of_its_pages_is_told_as_such(container: str) -> None:
-    """Whatever part of the way to the list is missing."""
-    with pytest.raises(ConversionError, match="which pages it has"):
-        convert("a.epub", packed(mimetype="application/epub+zip", **{"META-INF__container_xml": container}))
 
 
 # -- RTF -------------------------------------------------------------------------------------------------------------

@@ -183,12 +183,6 @@ def test_pages_and_characters_are_limited(monkeypatch: pytest.MonkeyPatch) -> No
         convert("a.pdf", data)
 
 
-def test_a_damaged_table_of_objects_is_mended() -> None:
-    """The text is all there."""
-    data = bytes(paper("Some text.").output()).replace(b"startxref\n", b"startxref\n9")
-    assert convert("a.pdf", data).text == "Some text."
-
-
 def test_doubtful_pages_are_named() -> None:
     """Words without spaces between them on two of twelve pages, and signs that the file does not explain."""
     prose = "The supplier shall deliver the goods within thirty days of the order. " * 4
@@ -257,15 +251,6 @@ def test_lines_are_joined_by_rule(page: list[PageLine], text: str | None) -> Non
         assert "third-party. A third" in joined
     else:
         assert joined == text
-
-
-def test_pages_join_as_lines_do() -> None:
-    """Code and tables go on over a page's end; other new beginnings get a blank line."""
-    assert flow([lines("a", code=True), lines("b", code=True)]) == ("a\nb", 0)
-    assert flow([lines("a | b", row=True), lines("c | d", row=True)]) == ("a | b\nc | d", 0)
-    assert flow([lines("a", code=True), lines("b")]) == ("a\n\nb", 0)
-    assert flow([[], lines("Some text"), [], lines("Other text"), []]) == ("Some text\n\nOther text", 0)
-    assert flow([]) == ("", 0)
 
 
 def numbered(number: int, *, head: str = "", foot: str = "") -> list[PageLine]:

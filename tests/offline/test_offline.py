@@ -14,7 +14,7 @@ from paor import Document, Engine, Journal, Limits, Result, replay, tool
 from paor.errors import ToolError
 
 from ..support.cases import short
-from .inside import SIGNATURE, beginning, without_note
+from .inside import SIGNATURE
 
 CONTRACT = """# Supply contract
 
@@ -202,20 +202,6 @@ def test_a_broken_document_is_named_once_and_the_advice_is_whole() -> None:
         assert result.answer.count("broken.pdf") == 1
 
 
-def test_a_long_answer_ends_with_a_whole_statement() -> None:
-    """What the observation cut in its middle is left out, and the answer says where the whole text stands."""
-    text = "\n\n".join(
-        f"The buyer pays invoice number {n} within {n + 20} days of {'the' * n} date." for n in range(40)
-    )
-    with offline() as own:
-        result = own.run("When does the buyer pay each invoice?", documents=[("terms.txt", text)])
-        assert result.state == "Done"
-        answer, hint, signature = result.answer.rsplit("\n\n", 2)
-        assert hint.startswith("The whole text stands in round1_task1_action")
-        assert signature == f"---\n{SIGNATURE}"  # what it is, it says of the cut answer too
-        assert "…" not in answer
-
-
 @settings(max_examples=60)
 @given(
     text=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=400),
@@ -248,15 +234,3 @@ def test_a_document_that_was_cut_is_told_to_be_read_in_part(tmp_path: Path) -> N
         short = host.run("When is the certificate renewed?", documents=[Document("tail.txt", text[-900:])])
     assert "Only the beginning of tail.txt was read" in part.answer
     assert "14 November 2031" in short.answer and "Only the beginning" not in short.answer
-
-
-@given(st.text(max_size=3000), st.integers(0, 2000))
-def test_a_beginning_is_a_beginning_within_its_size(text: str, chars_max: int) -> None:
-    """With a note that says so, and none when nothing is left out."""
-    given = beginning(text, chars_max)
-    body, whole = without_note(given)
-    assert len(given) <= chars_max and text.startswith(body)
-    if len(text) <= chars_max:
-        assert given == text
-    elif chars_max >= 100:
-        assert not whole and f"first {len(body)} of {len(text)} characters" in given[len(body) :]

@@ -22,8 +22,6 @@ from .inside import (
     fold,
     kinds_of,
     parse,
-    split,
-    units,
     write,
 )
 from .inside import corpus_module as corpus
@@ -234,15 +232,6 @@ def test_deadlines(text: str) -> None:
     assert "deadline" in kinds_of(Unit(text, "sentence"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["for five years", "The Agreement of 3 March 2026", "in version 3.11.2", "for 30 days after delivery"],
-)
-def test_no_deadlines(text: str) -> None:
-    """A date or period alone is none."""
-    assert "deadline" not in kinds_of(Unit(text, "sentence"))
-
-
 # -- other languages -----------------------------------------------------------------------------------------------
 
 
@@ -388,50 +377,6 @@ def test_what_a_criterion_asks_for_is_added() -> None:
 
 
 # -- units -----------------------------------------------------------------------------------------------------------
-
-
-@given(st.text(alphabet="ab AB.!?1 §。\n", max_size=200), st.integers(20, 60))
-def test_sentences_are_the_text(text: str, chars_max: int) -> None:
-    """Nothing is lost or added but blanks, and none is too long."""
-    pieces = split(text, chars_max=chars_max)
-    assert "".join("".join(pieces).split()) == "".join(text.split())
-    assert all(0 < len(piece) <= chars_max for piece in pieces)
-
-
-def test_headings() -> None:
-    """Marked, underlined, bold, numbered, in capitals; page numbers are none."""
-    text = (
-        "# Marked #\none.\n\nUnderlined\n----------\ntwo.\n\n**Bold**\nthree.\nCAPITAL LETTERS\nfour.\n§ 5 Paragraph\nFive.\n"
-        "ARTICLE 6\nSix.\n7. Numbered\nSeven.\n\nPage 2\n\nEight.\n"
-    )
-    assert {unit.text: unit.heading for unit in units(text, units_max=99)[0]} == {
-        "one.": "Marked",
-        "two.": "Underlined",
-        "three.": "Bold",
-        "four.": "CAPITAL LETTERS",
-        "Five.": "§ 5 Paragraph",
-        "Six.": "ARTICLE 6",
-        "Seven.": "7. Numbered",
-        "Eight.": "7. Numbered",
-    }
-
-
-def test_lists_and_tables() -> None:
-    """Items with their introduction, check boxes, rows with their headers, lists of properties, code."""
-    text = "To do:\n- first\n- [x] done\n\nEnd.\n\n| A | B |\n|---|---|\n| x | 5 |\n| - | 6 |\n\n```\ncode()\n```\n> quoted\n> line."
-    assert [(unit.form, unit.text, unit.intro) for unit in units(text, units_max=99)[0]] == [
-        ("intro", "To do:", ""),
-        ("item", "first", "To do:"),
-        ("item", "done", "To do:"),
-        ("sentence", "End.", ""),
-        ("row", "A: x; B: 5", ""),
-        ("row", "B: 6", ""),
-        ("code", "code()", ""),
-        ("sentence", "quoted line.", ""),
-    ]
-    found = units("| Present | Anna, Bob, Chen, Li and Max |\n|---|---|\n| Place | Rome |", units_max=9)[0]
-    assert [unit.text for unit in found] == ["Present: Anna, Bob, Chen, Li and Max", "Place: Rome"]
-    assert units("one. Two. Three. Four.", units_max=3)[1] is False
 
 
 # -- Markdown --------------------------------------------------------------------------------------------------------

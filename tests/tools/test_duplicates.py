@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from paor import Limits, ScriptedModel, Tool, replay, tool
+from paor import Limits, Tool, replay, tool
 from paor.errors import ToolError
 
-from ..support.cases import Walk, short, spec
+from ..support.cases import short
 from ..support.effort import examples
 from ..support.recording import World, observation, sections
 from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS, engine, flaky
@@ -177,25 +177,6 @@ def test_the_table_of_sequences_holds_in_a_real_run(tmp_path: Path, sequence: st
         assert world.last_counters().get("blocked", 0) == len(numbers)
         assert world.count("refuse") == len(numbers)
         assert replay(world.journal, world.run_id).identical
-
-
-@settings(max_examples=60)
-@given(sequence=st.text(alphabet="AB", max_size=14), limits=LIMITS)
-def test_a_run_blocks_what_the_oracle_blocks(sequence: str, limits: Limits) -> None:
-    """The counters that a run keeps feed the rule rightly, through refusals and repeats."""
-    values = limits.model_dump(include={"consecutive_limit", "window_size", "window_freq_limit"})
-    walk, found = Walk(spec(limits=values | WIDE)), []
-    for number, key in enumerate(sequence, 1):
-        walk.take(SELECT())
-        decision = walk.take(PARAMETERS(page=ord(key)))
-        if decision.row.trigger == "refuse":
-            found.append((number, decision.facts["duplicate"]))
-            walk.take_nothing()
-        else:
-            walk.end()
-            walk.take_nothing()
-        walk.take(CONTINUE)
-    assert found == blocked(sequence, limits)
 
 
 # -- limits, restart, memory -------------------------------------------------------------------------------------
@@ -434,13 +415,3 @@ def test_C2_9_the_limit_of_blocked_calls_can_be_set(tmp_path: Path, limit: int) 
         assert world.run().reason == "stuck"
         assert world.last_counters()["blocked"] == limit
         assert world.count("refuse") == limit
-
-
-def test_two_runs_do_not_share_a_guard(tmp_path: Path) -> None:
-    """Keys are salted per run, and windows are a run's own."""
-    model = ScriptedModel(played("AA"))
-    with engine(tmp_path, []) as first:
-        for _ in range(3):
-            assert first.run("Read", model=model).state == "Done"
-        for row in first.journal.runs():
-            assert "refuse" not in [item.trigger for item in first.journal.transitions(row.run_id)]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor import Document, Limits, ToolOutput
+from paor import Document, ToolOutput
 from paor.errors import ToolError
 from paor.machine import Message, Observation, ToolResult
 from paor.web import WebFact
@@ -27,7 +27,6 @@ from .inside import (
     clean,
     cut,
     line,
-    message_of,
     observation_of,
     shown_arguments,
     summary_of,
@@ -191,29 +190,6 @@ def test_A099_A125_a_summary_is_short_and_never_empty(
         assert found.startswith(f"{count} document")
 
 
-def test_a_message_keeps_what_later_prompts_may_know() -> None:
-    """Objective and learnings of Stage 1, references with names, at most a handful of each."""
-    documents = [Document(f"{n}.txt", f"text {n}") for n in range(9)]
-    result = ended(documents, INTENT, Limits()).result
-    selection = SELECTION.model_copy(
-        update={
-            "objective": "read\nall " + "x" * 500,
-            "learnings": tuple(f"l{n}\n" + "y" * 900 for n in range(9)),
-        }
-    )
-    run = run_in(
-        OBSERVING, selection=selection, intent=INTENT, result=result, counters={"step": 3, "action": 4}
-    )
-    found = message_of(run, result, observation_of(run, result, ("text 0",)))
-    assert (found.step, found.action, found.tool, found.documents_count) == (3, 4, "notes.read", 9)
-    assert found.documents[0] == f"docItem:{INTENT.label}#0 0.txt" and len(found.documents) == 5
-    assert found.objective.startswith("read all xx") and len(found.objective) <= 240
-    assert len(found.learnings) == 5 and all(
-        len(text) <= 240 and "\n" not in text for text in found.learnings
-    )
-    assert len(found.wire_json()) < 3000
-
-
 WORDS = st.text(st.characters(exclude_categories=["C"]), max_size=20)
 
 
@@ -234,9 +210,3 @@ def test_arguments_are_shown_each_with_its_beginning(arguments: dict[str, Any]) 
     assert not text or json.loads(text) == shown
     if len(json.dumps(arguments, ensure_ascii=False)) <= ARGUMENTS_CHARS:
         assert shown == {n: clean(v) if isinstance(v, str) else v for n, v in arguments.items()}
-
-
-def test_a_long_text_inside_an_argument_hides_no_other_one() -> None:
-    """Whoever judges a mail sees to whom it went."""
-    shown = shown_arguments({"mail": {"body": "x" * 5_000, "cc": []}, "to": "ada@example.org"})
-    assert shown["to"] == "ada@example.org" and shown["mail"].startswith('{"body": "xxx')

@@ -448,20 +448,6 @@ def test_all_kinds_of_callables(function: Callable[..., Any], names: list[str], 
     assert summary_of(function) == summary
 
 
-def test_self_is_no_parameter_of_a_method_that_is_not_bound_yet() -> None:
-    """A decorator in a class body sees the function before it becomes a method."""
-
-    class Late:
-        def find(self, text: str) -> None: ...
-
-        def take(this, text: str) -> None: ...
-
-    assert list(schema_of(Late.find)["properties"]) == ["text"]
-    with pytest.raises(SchemaError, match="parameter this has no annotation"):
-        schema_of(Late.take)
-    assert list(schema_of(Late().take)["properties"]) == ["text"]
-
-
 def test_a_partials_values_are_defaults() -> None:
     """What is bound already may be left out."""
     schema = schema_of(functools.partial(search, query="news"))
@@ -563,50 +549,6 @@ def test_the_context_is_found_by_its_class(function: Any, expected: str | None) 
         assert schema_of(function)["properties"] == {"a": {"type": "integer"}}
 
 
-def test_docstrings_of_other_shapes() -> None:
-    """Sections that are empty, unindented, or at the end; entries with types; text that only looks like one."""
-
-    def one(a: int, b: int, c: int) -> None:
-        """
-        Arguments:
-
-            Some words first.
-            a (list[int], optional): With: colons.
-              more: of it
-            b :  Spaced.
-
-            c: After a blank line.
-        """
-
-    def two(a: int) -> None:
-        """Nothing.
-
-        Args:
-        a: not indented
-        """
-
-    def three(a: int) -> None:
-        """a: not in a section."""
-
-    found = {name: part.get("description") for name, part in schema_of(one)["properties"].items()}
-    assert found == {"a": "With: colons. more: of it", "b": "Spaced.", "c": "After a blank line."}
-    assert schema_of(two)["properties"] == {"a": {"type": "integer"}}
-    assert schema_of(three)["properties"] == {"a": {"type": "integer"}}
-
-
-def test_awkward_parameter_names() -> None:
-    """Names that pydantic keeps for itself, or refuses for fields, are names like others."""
-
-    def awkward(
-        _private: int, model_config: int, schema: int, json: int, copy: int = 1, p0: int = 2
-    ) -> None: ...
-
-    schema = schema_of(awkward)
-    assert schema["required"] == ["_private", "model_config", "schema", "json"]
-    arguments = {"_private": 1, "model_config": 2, "schema": 3, "json": 4, "p0": 5}
-    assert bind(awkward, arguments) == arguments
-
-
 def test_a_function_is_not_kept_alive() -> None:
     """A host that makes tools per request must not leak them."""
 
@@ -618,24 +560,6 @@ def test_a_function_is_not_kept_alive() -> None:
     del temporary
     gc.collect()
     assert left() is None
-
-
-def test_callables_that_cannot_be_remembered() -> None:
-    """A callable dataclass is not hashable, a slotted object has no weak reference: both work."""
-
-    @dataclass
-    class Unhashable:
-        def __call__(self, a: int, ctx: ToolContext) -> None: ...
-
-    class Slotted:
-        __slots__ = ()
-
-        def __call__(self, a: int, ctx: ToolContext) -> None: ...
-
-    for tool in (Unhashable(), Slotted()):
-        assert bind(tool, {"a": 1}) == {"a": 1}
-        assert context_parameter(tool) == "ctx"
-        assert list(schema_of(tool)["properties"]) == ["a"]
 
 
 EVERYTHING = {

@@ -265,18 +265,6 @@ def test_an_exit_or_an_odd_error_within_the_time_is_the_calls_own(driver: str, t
             assert row.outcome["error"] == "tool_error"
 
 
-def test_an_interrupt_of_the_driver_is_not_swallowed(tmp_path: Path) -> None:
-    """What ends a process ends it, also when a tool raised it beside the driver."""
-
-    @tool("notes.work", effect="read", timeout_s=60)
-    def work(page: int) -> str:
-        """Work."""
-        raise KeyboardInterrupt
-
-    with engine(tmp_path, WORK, [work]) as scripted, pytest.raises(KeyboardInterrupt):
-        scripted.run("Work")
-
-
 # -- which bound holds ---------------------------------------------------------------------------------------------
 
 
@@ -391,26 +379,6 @@ def test_a_bound_that_is_none_is_refused(value: Any) -> None:
     with pytest.raises(UsageError, match="tool_timeout_s") as told:
         Limits(tool_timeout_s=value)
     assert "\n" not in str(told.value)
-
-
-def test_the_bound_of_a_run_is_an_option_of_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`paor run --tool-timeout`, and the same in JSON."""
-    monkeypatch.chdir(tmp_path)
-    Path("a.md").write_text("Pay by 1 May.")
-    words = ["run", "List every deadline", "--model", "offline", "--document", "a.md"]
-    assert main([*words, "--tool-timeout", "12.5"]) == 0
-    given = {"objective": "List every deadline", "documents": ["a.md"], "model": "offline", "toolTimeout": 7}
-    assert main(["run", "--input", json.dumps(given)]) == 0
-    with Journal("paor.db", read_only=True) as journal:
-        assert [journal.spec(row.run_id).limits.tool_timeout_s for row in journal.runs()] in (
-            [12.5, 7],
-            [7, 12.5],
-        )
-    capsys.readouterr()
-    assert main(["run", "Say hello", "--tool-timeout", "nan"]) == 2
-    assert "tool_timeout_s: must be a finite number" in capsys.readouterr().err
 
 
 # -- what it asks and who cancels it -------------------------------------------------------------------------------
@@ -552,29 +520,6 @@ def test_what_a_call_asked_the_model_counts_whatever_its_reconciliation_says(
     with engine(tmp_path, [*WORK[:2], "A text.", *WORK[2:]], [work]) as scripted:
         (row,) = judged(scripted, scripted.run("Work"))
         assert len(row.outcome["texts"]) == 1 and row.outcome["tokens_in"] > 0
-
-
-def test_a_driver_that_is_cancelled_twice_leaves_a_call_rightly(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It is told that the call is left, and its late end finds nobody, not even a closed loop."""
-    with hanging(tmp_path, timeout_s=60) as (work, scripted):
-
-        async def cancelled_twice() -> None:
-            task = asyncio.create_task(scripted.arun("Work"))
-            await asyncio.to_thread(work.begun.acquire, timeout=60)
-            for _ in range(2):
-                task.cancel()
-                await asyncio.sleep(0.01)
-            with suppress(asyncio.CancelledError):
-                await task
-
-        asyncio.run(cancelled_twice())
-        (thread,) = (each for each in threading.enumerate() if each.name == "paor-tool notes.work")
-        work.released.set()
-        thread.join(60)
-    told = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert len(told) == 2 and "is left running" in told[0] and "has ended" in told[1]
 
 
 def test_a_once_call_that_was_left_is_not_asked_about(tmp_path: Path) -> None:
@@ -914,17 +859,6 @@ def test_what_a_process_has_started_ends_with_its_call(tmp_path: Path, apart: An
     with working(tmp_path, apart.work, arguments={"how": "leaves"}) as scripted:
         assert scripted.run(str(tmp_path)).documents
     assert soon_ended(int((tmp_path / "begun").read_text().split()[1]))
-
-
-def test_a_name_that_means_another_function_calls_neither(tmp_path: Path, apart: Any) -> None:
-    """A module that defines a name twice has tools of both; its name is that of the second one."""
-    made = Tool("notes.work", parameters=apart.first.parameters, run=apart.first.run, process=True)
-    with working(tmp_path, made) as scripted:
-        (row,) = judged(scripted, scripted.run("Work"))
-        assert "another function" in error_of(scripted, row)
-    with working(tmp_path, apart.twice, journal=Journal(":memory:", "off")) as scripted:
-        (document,) = scripted.run("Work").documents
-        assert document.read() == "the second"
 
 
 def test_a_process_ends_when_its_driver_is_killed(tmp_path: Path, apart: Any) -> None:

@@ -128,16 +128,6 @@ def test_other_tools_are_called_again(tmp_path: Path, case: str) -> None:
     assert (calls, world.count("withhold")) == ([1, 1], 0)
 
 
-def test_a_tool_with_limits_of_its_own_is_withheld_when_they_are_reached(tmp_path: Path) -> None:
-    """Where the duplicate guard would block a call whose result is known."""
-    calls: list[int] = []
-    own = reading(calls, duplicate_limits={"consecutive_limit": 3})
-    with World(tmp_path, [*READ(1), CONTINUE, *AGAIN, SAID], [own]) as world:
-        assert world.run().answer == SAID["answer"]
-        check(world)
-    assert (calls, world.triggers[-3]) == ([1, 1], "withhold")
-
-
 def test_a_call_that_found_nothing_is_not_made_again(tmp_path: Path) -> None:
     """Nothing is a result, too; the prompt for the answer shows it."""
     calls: list[int] = []

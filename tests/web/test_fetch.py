@@ -28,7 +28,6 @@ from ..support.websites import (
     text_of,
     tools,
 )
-from .inside import urls_in
 
 SMALL = replace(FAST, bytes_max=200_000, html_bytes=150_000, page_s=2.0, request_s=1.0)
 
@@ -109,34 +108,6 @@ def test_other_documents_than_pages_are_read_too() -> None:
         assert "Plain words." in text_of(scraped(site.url("/a.txt")))
         assert "ten days" in text_of(scraped(site.url("/b")))
         assert "within ten days" in text_of(scraped(site.url("/c")))
-
-
-def test_a_page_of_nothing_but_tags_is_read_without_structure() -> None:
-    """As fast as any: text and title are there, menus and scripts are not, and a note says so."""
-    many = "<p>word<br>" * 60_000
-    page = (
-        f"<html><head><title>Tags</title></head><body><nav>menu</nav><script>x</script>{many}</body></html>"
-    )
-    with Site({"/a": sends(page)}) as site:
-        output = scraped(site.url("/a"))
-    assert text_of(output).startswith("# Tags\n\nSource: ")
-    assert "word\nword" in text_of(output) and "menu" not in text_of(output)
-    assert "very many tags" in output.notes[-2] and "cut after 200,000 characters" in output.notes[-1]
-
-
-def test_urls_of_a_text_are_found_in_time_that_grows_with_the_text() -> None:
-    """A line of a million blanks, a million URLs, and texts in several forms."""
-    assert urls_in(" " * 1_000_000 + "https://a.org x\n" + "\t" * 1_000_000, 9) == ["https://a.org"]
-    assert urls_in("https://a.org " * 1_000_000, 9) == ["https://a.org"]
-    assert urls_in("See (https://a.org/b), [c](http://c.org/d) and http://[::1]:80/e.", 9) == [
-        "https://a.org/b",
-        "http://c.org/d",
-        "http://[::1]:80/e",
-    ]
-    assert urls_in("http://x.org in words\n 1. <https://a.org/1>\n- https://a.org/2\n", 9) == [
-        "https://a.org/1",
-        "https://a.org/2",
-    ]
 
 
 # -- bad pages -------------------------------------------------------------------------------------------------------
@@ -336,16 +307,6 @@ def test_one_host_is_asked_slowly() -> None:
         times = [at for at, path, _ in site.visits if path != "/robots.txt"]
     assert len(output.documents) == 4
     assert all(after - before > 0.25 for before, after in itertools.pairwise(times))
-
-
-def test_who_asks_too_slowly_for_the_time_there_is_is_told_so() -> None:
-    """A turn that comes too late is not waited for."""
-    with Site() as site:
-        index = Index(*(site.url(path) for path in ARTICLES))
-        settings = replace(FAST, host_interval_s=50)
-        output = tools(index, settings)["web.scrape"].invoke({"query": "machines"}, Context())
-    assert len(output.documents) == len(site.paths) == 1
-    assert "the site is asked slowly" in output.notes[1]
 
 
 def test_a_page_is_kept_for_a_while_and_no_longer_than_there_is_room() -> None:

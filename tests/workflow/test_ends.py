@@ -260,33 +260,6 @@ def test_a_task_that_aborts_ends_the_run(tmp_path: Path) -> None:
         check_journal(own)
 
 
-def test_planning_without_end_is_bounded_by_the_steps(tmp_path: Path) -> None:
-    """An execution without a condition goes back to planning with an empty plan, again and again."""
-    flow = "stage: {a: {action: 'llm/core:plan'}, b: {action: 'llm/exec:run_plan', goto: a}}"
-    with World(tmp_path, [EMPTY] * 4 + [OK], Calls().tools, limits=Limits(max_steps=3)) as own:
-        result = own.run(workflow=flow)
-        assert (result.reason, result.steps) == ("max_steps", 3)
-        check_journal(own)
-
-
-def test_a_plan_can_be_executed_again_and_a_workflow_begin_with_a_tool(tmp_path: Path) -> None:
-    """Jumps lead anywhere; the calls are those of any plan."""
-    flow = """
-vars: {n: 0}
-stage:
-  first: {action: "my/tool:summarise", input: {data: "${query}"}, post: {context: "${summary}"}}
-  plan: {action: "llm/core:plan", input: {context: "${context}"}}
-  exec: {action: "llm/exec:run_plan", post: {n: "${n + 1}"}, goto: {when: n < 2, task: exec}}
-"""
-    calls = Calls()
-    with World(tmp_path, [PLAN(1, 2), OK], calls.tools, limits=Limits(max_steps=9)) as own:
-        result = own.run("Read", workflow=flow)
-        assert (result.state, result.steps, own.model.kinds) == ("Done", 5, ["plan", "review"])
-        assert sections(own.model.of("plan")[0])["Context"] == "about Read"
-        check_journal(own)
-    assert calls.summarised == ["Read"]
-
-
 def test_the_next_round_follows_the_same_workflow(tmp_path: Path) -> None:
     """With the caller's variables; another mode leaves it, and a workflow of several tasks has none."""
     flow = "after: {action: 'my/tool:summarise', input: {data: '${word} ${query}'}}"
@@ -362,15 +335,3 @@ def test_a_workflow_that_fails_before_its_first_action_ends_failed_with_the_reas
         assert own.model.calls == [] and own.triggers == ["fail"]
         assert own.engine.resume(result.run_id) == result
         check_journal(own)
-
-
-def test_the_next_round_of_a_workflow_that_failed_at_once_has_its_variables(tmp_path: Path) -> None:
-    """Those that its caller gave, and none that only says what went wrong."""
-    flow = "stage: {a: {when: '${query > 1}', abort: true}, plan: {action: 'llm/core:plan', input: {query: '${said}'}}}"
-    with World(tmp_path, [EMPTY, OK], Calls().tools) as own:
-        first = own.run(workflow=flow, variables={"said": "mine"})
-        assert (first.state, first.reason) == ("Failed", "workflow_error")
-        second = own.engine.follow_up(first.run_id, "again")
-        assert (second.state, second.reason) == ("Failed", "workflow_error")
-        spec = own.journal.spec(second.run_id)
-        assert spec.flow is not None and spec.flow.variables["said"] == "mine"

@@ -21,9 +21,7 @@ from .inside import (
     VALUES_MAX,
     ExpressionError,
     evaluate,
-    holds,
     rendered,
-    template_parts,
 )
 
 DATA: dict[str, Any] = {
@@ -241,20 +239,6 @@ def test_what_is_wrong_is_named_with_its_place(expression: str) -> None:
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301  # pure: this test's own bytes
 
 
-def test_suggestions_name_what_was_probably_meant() -> None:
-    """A typo is the usual mistake."""
-    with pytest.raises(
-        ExpressionError, match=r"there is no function 'lenn'; did you mean len\?, at character 1"
-    ):
-        evaluate("lenn(a)", {})
-    with pytest.raises(ExpressionError, match="there are len, string, int"):
-        evaluate("__import__('os')", {})
-    with pytest.raises(ExpressionError, match=r"no variable 'resluts'; did you mean results\?"):
-        evaluate("resluts", DATA)
-    with pytest.raises(ExpressionError, match="write == to compare"):
-        evaluate("a = 1", {})
-
-
 @pytest.mark.parametrize("value", [object(), (1, 2), {1, 2}, b"bytes", len])
 def test_what_is_not_json_has_nothing_to_show(value: Any) -> None:
     """No attribute, item or length of a Python object is reachable."""
@@ -262,14 +246,6 @@ def test_what_is_not_json_has_nothing_to_show(value: Any) -> None:
         with pytest.raises(ExpressionError) as caught:
             evaluate(expression, {"x": value})
         assert caught.value.code == "type"
-
-
-def test_a_condition_is_a_bool_an_expression_or_nothing() -> None:
-    """YAML gives ``when: true`` as a bool."""
-    assert holds(None, {}) and holds(True, {}) and holds("1 < 2", {}) and holds("${1 < 2}", {})
-    assert not holds(False, {}) and not holds("null", {})
-    with pytest.raises(ExpressionError, match=r"a condition: expected true or false, found a number"):
-        holds("1 + 1", {})
 
 
 @pytest.mark.parametrize(
@@ -406,19 +382,6 @@ def test_any_text_is_a_value_or_a_typed_error(text: str, value: Any) -> None:
             assert 0 <= error.position <= len(text)
             outcomes.append(str(error))
     assert outcomes[0] == outcomes[1]
-
-
-@given(st.text(max_size=60) | st.text(alphabet="${} ab'\"", max_size=30))
-def test_any_text_is_a_template_or_a_typed_error(text: str) -> None:
-    """A text without a placeholder comes out as it went in."""
-    try:
-        result = rendered(text, {"a": 1, "b": "x"})
-        parts = template_parts(text)
-    except ExpressionError as error:
-        assert "${" in text and 0 <= error.position <= len(text)
-    else:
-        assert "${" in text or result == text
-        assert parts
 
 
 NUMBERS = st.integers(-1000, 1000)

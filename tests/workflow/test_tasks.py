@@ -372,36 +372,6 @@ def test_the_offline_model_takes_the_objective_as_one_task(tmp_path: Path) -> No
         holds(engine)
 
 
-def test_the_command_line_tells_where_a_run_stands_in_its_workflow(
-    started: Callable[..., Engine],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """In the list of runs and at the head of one; a run by itself has no such mark."""
-    with started(Office()) as engine:
-        result = engine.run_workflow("Find both", documents=[("list.txt", "pen, ink")])
-        engine.follow_up(result.run_id, "Find them again")
-        engine.run("find the pen")
-    journal = ("--journal", str(tmp_path / "runs.db"))
-    monkeypatch.setenv("COLUMNS", "140")
-    assert main(["runs", *journal]) == 0
-    listed = capsys.readouterr().out
-    assert "[workflow, round 1] Find both" in listed and "[round 2, task 2] find the ink" in listed
-    assert [line for line in listed.splitlines() if line.endswith("  find the pen")]
-    assert main(["show", result.run_id, *journal]) == 0
-    shown = capsys.readouterr().out
-    assert f"round 1, all tasks, of {result.run_id}" in shown and "1 given, 4 produced" in shown
-
-
-def test_a_follow_up_needs_a_finished_round(started: Callable[..., Engine]) -> None:
-    """What is still going on is named."""
-    with started(Office(), policy=Policy(approvals=("*",))) as engine:
-        result = engine.run("find the pen")
-        with pytest.raises(UsageError, match=f"run {result.run_id} of this workflow is waiting"):
-            engine.follow_up(result.run_id, "more")
-
-
 # -- what a workflow hands to its tasks --------------------------------------------------------------------------
 
 
@@ -436,45 +406,6 @@ def test_every_option_of_a_workflow_reaches_its_tasks_and_iterators_are_read_onc
 
 
 # -- dependencies ------------------------------------------------------------------------------------------------
-
-
-def test_a_workflow_without_words_of_its_own_answers_with_those_of_its_tasks_or_says_what_happened(
-    started: Callable[..., Engine],
-) -> None:
-    """Of tasks that came to nothing there are none to give."""
-    blank = {"status": "success", "improvements": []}
-    for review, said in ((SUCCESS, SUCCESS["answer"]), (REVIEW("failed"), "Done: ")):
-        with started(Office(review=[review, blank])) as engine:
-            result = engine.run_workflow("Find it", tasks=[Task("find the pen")])
-            assert result.state == "Done" and result.answer.startswith(said)
-            assert ("(failed)" in result.answer) is (review is not SUCCESS)
-            holds(engine)
-
-
-def test_a_task_that_failed_and_was_planned_anew_counts_as_it_came_out_then(
-    started: Callable[..., Engine],
-) -> None:
-    """The second attempt at a workflow is not held up by the failure of the first."""
-    office = Office(review=[REVIEW("failed"), REVIEW("retry", "again"), SUCCESS])
-    with started(office) as engine:
-        assert engine.run_workflow("Find both").state == "Done"
-        assert places(engine) == [(1, 0, "Done"), (1, 1, "Failed"), (1, 3, "Done"), (1, 4, "Done")]
-        labels = {item.label for item in engine.journal.documents(engine.journal.runs()[0].run_id)}
-        assert labels == {"round1_task3_action1_found", "round1_task4_action1_found"}
-        holds(engine)
-
-
-def test_blank_criteria_and_objectives_of_a_models_tasks_do_not_fail_the_task(
-    started: Callable[..., Engine],
-) -> None:
-    """Blank criteria are left out, a blank objective is the task's id; an empty objective is asked for again."""
-    task = {"id": "find the pen", "objective": "  ", "success_criteria": ["", " ", "a pen is found"]}
-    office = Office(task_plan=[{"tasks": [{"objective": ""}]}, {"tasks": [task]}])
-    with started(office) as engine:
-        assert engine.run_workflow("Find it").state == "Done"
-        assert "tasks.0.objective" in office.of("task_plan")[1]["Your last reply could not be used"]
-        spec = engine.journal.spec(engine.journal.runs()[0].run_id)
-        assert (spec.objective, spec.success_criteria) == ("find the pen", ("a pen is found",))
 
 
 @pytest.mark.parametrize(

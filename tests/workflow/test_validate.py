@@ -134,19 +134,6 @@ def test_A166_A167_tools_and_arguments_are_checked_against_a_catalog() -> None:
     assert report.plan is None
 
 
-def test_tools_of_a_workflow_are_checked_as_well() -> None:
-    """Tasks and hooks, in a whole workflow and in changes."""
-    text = "postproc:\n  action: my/tool:sumarise\n  onError:\n    action: zzz\n"
-    report = validate(text, tools=TOOLS)
-    assert told(report)[:1] == [
-        "2:3: postproc.action: there is no tool 'my/tool:sumarise'; did you mean my.tool.summarise?"
-    ]
-    assert [item.line for item in report.defects] == [2, 4] and not report.ok and report.workflow is None
-    whole = "stage:\n  loop:\n    plan: {action: llm/core:plan}\n    after: {action: zzz}\n"
-    assert [item.path for item in validate(whole, tools=TOOLS).defects] == ["stage.loop.after.action"]
-    assert validate(fixture("workflow.yaml"), tools=TOOLS).workflow is not None
-
-
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
