@@ -6,12 +6,10 @@ from paor.fsm.lifecycle.arguments import model_of
 from paor.fsm.versioning.fingerprints import example_forms
 from paor.prompts.building.conversation import NO_CALLS, wire_names
 from paor.prompts.clients import settings as settings_module
-from paor.prompts.clients.asking import ask
 from paor.prompts.clients.client import LOADING_S
 from paor.prompts.clients.prices import prices_of
 from paor.prompts.clients.settings import is_local
 from paor.prompts.clients.wire.chat_completions import ChatWire
-from paor.prompts.clients.wire.exchange import Exchange
 from paor.prompts.clients.wire.faults import (
     AttemptFault,
     lacking,
@@ -37,7 +35,7 @@ from paor.prompts.parsing.replies import (
     read_review,
     read_selection,
 )
-from paor.prompts.parsing.reply_forms import parameters_form, review_form
+from paor.prompts.parsing.reply_forms import review_form
 from paor.prompts.parsing.task_plans import read_task_plan
 from paor.prompts.parsing.turns import CALLS_MAX, Calls, read_turn
 from paor.states.records.requests import RequestKind

@@ -17,6 +17,8 @@ import pytest
 
 from ..support.model_server import WIRES, model_server, plain, streamed
 
+pytestmark = pytest.mark.whole
+
 CHAT = WIRES[0]
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 NAMES = ("models", "model_tasks", "model_engines", "model_proxy")

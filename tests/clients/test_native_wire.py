@@ -128,6 +128,7 @@ def test_arguments_that_are_no_object_are_told_to_the_model(
     assert isinstance(read, Calls) and (read.steps[0].fault is None) is (given == "")
 
 
+@pytest.mark.whole
 @each_wire
 @each_way
 def test_words_are_the_answer(server: ModelServer, wire: Wire, stream: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from paor.fsm.journal.record import chain_hash
 from paor.fsm.transfer.export import export_runs, in_order, line_bytes
-from paor.fsm.verify.heads import heads_file
 from paor.tools.documents.convert import converter as converter_module
 from paor.tools.documents.convert import registry as registry_module
 from paor.tools.documents.convert.converter import Converter
@@ -15,7 +14,7 @@ from paor.tools.documents.convert.formats import pdf as pdf_module
 from paor.tools.documents.convert.formats import plain as plain_module
 from paor.tools.documents.convert.formats import pptx as pptx_module
 from paor.tools.documents.convert.formats import xlsx as xlsx_module
-from paor.tools.documents.convert.formats.conversion import CODES, ConversionError, clean, one_line, tidy
+from paor.tools.documents.convert.formats.conversion import CODES, ConversionError
 from paor.tools.documents.convert.formats.eml import MIME
 from paor.tools.documents.convert.formats.html_sanitizer import Balancer, tokens
 from paor.tools.documents.convert.formats.pptx import MIME as pptx_MIME

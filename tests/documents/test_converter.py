@@ -32,7 +32,16 @@ def failure(name: str, data: bytes, limits: Limits | None = None, **given: objec
     return raised.value
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.iterdir()))
+@pytest.mark.parametrize(
+    "name",
+    [
+        "contract.pdf",
+        *(
+            pytest.param(name, marks=pytest.mark.whole)
+            for name in ("minutes.docx", "notes.html", "prices.csv")
+        ),
+    ],
+)
 def test_the_text_is_the_same_as_without_a_process(name: str) -> None:
     """Titles, pages and notes too."""
     data = (EXAMPLES / name).read_bytes()
@@ -113,6 +122,7 @@ def test_reading_stops_when_the_run_does() -> None:
     )
 
 
+@pytest.mark.whole
 def test_a_file_that_needs_too_much_memory_is_given_up() -> None:
     """Whether Python or a library in C finds none."""
     bomb = hand_made(b"\0" * 150_000_000)

@@ -180,6 +180,7 @@ real_localtime = _time.localtime
 WORDS = st.text(st.sampled_from("ab<>&\"'`*_~#|-+.!()[]{}\\/:=1 \n\t\x00\x0b\ud800é"), max_size=200)
 
 
+@pytest.mark.whole
 @settings(max_examples=examples(200))
 @given(text=WORDS, title=WORDS, language=st.text(max_size=8))
 def test_any_text_becomes_a_safe_page_and_a_document(text: str, title: str, language: str) -> None:
@@ -224,7 +225,7 @@ def test_a_format_whose_library_is_missing_is_refused_at_once(monkeypatch: pytes
         engine.run("Read", final_format="odt")
 
 
-@pytest.mark.parametrize("ending", ["html", "docx"])
+@pytest.mark.parametrize("ending", ["html", pytest.param("docx", marks=pytest.mark.whole)])
 def test_output_writes_a_page_or_a_document(
     ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def test_key_sentences_of_the_examples_are_found(
         assert noise not in converted.text
 
 
+@pytest.mark.whole
 def test_example_documents_can_be_made_again(tmp_path: Path) -> None:
     """The committed files are what the script writes, so texts and files cannot drift apart."""
     script = ROOT / "examples" / "make_documents.py"

@@ -173,7 +173,9 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("place", ["before", "behind", "beside"])
+@pytest.mark.parametrize(
+    "place", ["beside", *(pytest.param(place, marks=pytest.mark.whole) for place in ("before", "behind"))]
+)
 @pytest.mark.parametrize("case", HOSTILE)
 def test_headings_and_marks_in_documents_do_not_confuse_it(case: str, place: str) -> None:
     """The walk is the same, the answer is found, and a criterion without evidence stays open."""
@@ -202,6 +204,7 @@ def test_a_broken_document_is_named_once_and_the_advice_is_whole() -> None:
         assert result.answer.count("broken.pdf") == 1
 
 
+@pytest.mark.whole
 @settings(max_examples=60)
 @given(
     text=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=400),

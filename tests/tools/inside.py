@@ -9,7 +9,6 @@ from paor.fsm.decision.observation import (
     clean,
     cut,
     line,
-    message_of,
     observation_of,
     shown_arguments,
     summary_of,

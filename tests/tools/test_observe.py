@@ -193,6 +193,7 @@ def test_A099_A125_a_summary_is_short_and_never_empty(
 WORDS = st.text(st.characters(exclude_categories=["C"]), max_size=20)
 
 
+@pytest.mark.whole
 @given(
     st.dictionaries(
         st.sampled_from("abcdefgh"),

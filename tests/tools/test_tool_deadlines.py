@@ -30,6 +30,7 @@ from .inside import GRACE_S, ChildProcess, Effect, Timing, wait_for
 WORK = [SELECT("notes.work"), PARAMETERS(page=1), STOP, SUCCESS]
 DRIVERS = pytest.mark.parametrize("driver", ["sync", "async"])
 FORMS = pytest.mark.parametrize("form", ["sync", "async"])
+FEW_DRIVERS = pytest.mark.parametrize("driver", ["sync", pytest.param("async", marks=pytest.mark.whole)])
 EFFECTS = pytest.mark.parametrize("effect", ["read", "idempotent", "once"])
 SOON = 0.05
 """Seconds that a tool may take which never ends by itself."""
@@ -547,7 +548,9 @@ class OnLog(logging.Handler):
             self.act()
 
 
-@EFFECTS
+@pytest.mark.parametrize(
+    "effect", ["once", *(pytest.param(effect, marks=pytest.mark.whole) for effect in ("read", "idempotent"))]
+)
 @pytest.mark.parametrize(
     "when", ["between the deadline and its row", "after its row, while the call still runs"]
 )
@@ -729,7 +732,7 @@ def working(folder: Path, made: Tool, **options: Any) -> Engine:
     return engine(folder, [SELECT("notes.work"), PARAMETERS(**arguments), STOP, SUCCESS], [made], **options)
 
 
-@DRIVERS
+@FEW_DRIVERS
 def test_a_tool_in_a_process_gives_what_it_would_give_here(
     driver: str,
     tmp_path: Path,
@@ -771,7 +774,7 @@ def soon_ended(pid: int) -> bool:
     return False
 
 
-@DRIVERS
+@FEW_DRIVERS
 def test_a_tool_in_a_process_is_killed_with_all_that_it_has_started(
     driver: str, tmp_path: Path, apart: Any
 ) -> None:
@@ -794,32 +797,38 @@ def test_a_tool_in_a_process_is_killed_with_all_that_it_has_started(
     assert all(soon_ended(pid) for pid in pids)
 
 
+MEANINGS = {
+    "ToolError": "tool_error",
+    "ValueError": "tool_error",
+    "exit": "tool_error",
+    "bytes": "tool_error",
+    "object": "tool_error",
+    "ask": "tool_error",
+    "NotStarted": "tool_error",
+    "EffectUnknown": "tool_unsure",
+    "die": "tool_unsure",
+    "TimedOut": "deadline",
+    "asks odd": "tool_error",
+    "wordless": "tool_error",
+    "AnswerNeeded": None,
+}
+
+
 @pytest.mark.parametrize(
-    ("how", "outcome"),
+    "how",
     [
-        ("ToolError", "tool_error"),
-        ("ValueError", "tool_error"),
-        ("exit", "tool_error"),
-        ("bytes", "tool_error"),
-        ("object", "tool_error"),
-        ("ask", "tool_error"),
-        ("NotStarted", "tool_error"),
-        ("EffectUnknown", "tool_unsure"),
-        ("die", "tool_unsure"),
-        ("TimedOut", "deadline"),
-        ("asks odd", "tool_error"),
-        ("wordless", "tool_error"),
-        ("AnswerNeeded", None),
+        pytest.param(how, marks=() if how in ("ToolError", "die", "AnswerNeeded") else pytest.mark.whole)
+        for how in MEANINGS
     ],
 )
 def test_what_a_tool_in_a_process_raises_means_what_it_means_here(
-    how: str, outcome: str | None, tmp_path: Path, apart: Any
+    how: str, tmp_path: Path, apart: Any
 ) -> None:
     """Also when its process dies: nobody knows then what it did."""
     with working(tmp_path, apart.work, arguments={"how": how}) as scripted:
         result = scripted.run(str(tmp_path))
         (row,) = judged(scripted, result)
-        assert row.outcome.get("error", row.outcome.get("why")) == outcome
+        assert row.outcome.get("error", row.outcome.get("why")) == MEANINGS[how]
         if how == "AnswerNeeded":
             assert result.waiting_for is not None and result.waiting_for.message == "Which?"
 
@@ -835,6 +844,7 @@ def test_a_tool_in_a_process_reads_nothing_of_what_its_driver_says(tmp_path: Pat
         assert json.loads(str(document.read())) == {"own": "", "started": ""}
 
 
+@pytest.mark.whole
 def test_what_a_process_returns_beyond_the_limit_is_not_read(
     tmp_path: Path, apart: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -900,6 +910,7 @@ def test_a_function_that_no_process_can_import_is_refused(apart: Any) -> None:
         main_module.__spec__ = spec
 
 
+@pytest.mark.whole
 def test_a_function_that_is_gone_from_its_module_was_certainly_not_called(tmp_path: Path, apart: Any) -> None:
     """Of a once tool too nothing is in doubt."""
     made = Tool("notes.work", parameters={"properties": {"page": {}}}, run=apart.plain, process=True)

@@ -692,7 +692,7 @@ def respelled(value: Any, chance: random.Random) -> Any:
     return value
 
 
-@settings(max_examples=examples(500), deadline=None)
+@settings(deadline=None)
 @given(objects, objects, st.randoms(use_true_random=False))
 def test_keys_are_equal_exactly_for_equal_json(
     left: dict[str, Any], right: dict[str, Any], chance: random.Random
@@ -772,6 +772,7 @@ def made(schema: dict[str, Any]) -> ParameterSchema | None:
         return None
 
 
+@pytest.mark.whole
 @settings(max_examples=examples(300), deadline=None)
 @given(tops, calls)
 def test_fill_makes_no_new_problems(source: dict[str, Any], arguments: dict[str, Any]) -> None:
@@ -790,6 +791,7 @@ def test_fill_makes_no_new_problems(source: dict[str, Any], arguments: dict[str,
             assert filled[name] is value
 
 
+@pytest.mark.whole
 @settings(max_examples=examples(300), deadline=None)
 @given(tops, calls)
 def test_problems_are_found_exactly_where_the_reference_validator_finds_them(

@@ -189,6 +189,7 @@ def told(sequence: str) -> tuple[str, bool]:
     return executed, False
 
 
+@pytest.mark.whole
 @settings(max_examples=60)
 @given(sequence=st.text(alphabet="ABabC", min_size=1, max_size=14))
 @example(sequence="AbA")

@@ -9,9 +9,7 @@ from paor.fsm.workflow.expressions.evaluator import (
     VALUES_MAX,
     ExpressionError,
     evaluate,
-    holds,
     rendered,
-    template_parts,
 )
 from paor.fsm.workflow.expressions.functions import CHARS_MAX, NUMBER_MAX
 from paor.fsm.workflow.expressions.nodes import DEPTH_MAX, NODES_MAX, TEXT_MAX

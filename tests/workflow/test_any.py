@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -109,6 +110,7 @@ REPLIES = (
 RETRY = {"status": "retry", "improvements": ["more"]}
 
 
+@pytest.mark.whole
 @settings(max_examples=80, deadline=None)
 @given(
     stage=STAGES,

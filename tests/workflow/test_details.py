@@ -106,7 +106,9 @@ stage:
     assert calls.summarised == ["Read"]
 
 
-@pytest.mark.parametrize("options", [{"workflow": ""}, {"mode": "planner"}])
+@pytest.mark.parametrize(
+    "options", [{"workflow": ""}, pytest.param({"mode": "planner"}, marks=pytest.mark.whole)]
+)
 def test_a_dialogue_longer_than_what_is_kept_is_restored_as_it_was(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
