@@ -38,6 +38,11 @@ WRITING = [
     PARAMETERS(aiPrompt="write"),
 ]
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: str(wire.name))
+chat_first = pytest.mark.parametrize(
+    "wire",
+    [pytest.param(wire, id=wire.name, marks=() if wire is CHAT else pytest.mark.whole) for wire in WIRES],
+)
+"""By default the one wire."""
 each_driver = pytest.mark.parametrize("driver", ["sync", "async"])
 NAMES = {"chat": "max_tokens", "responses": "max_output_tokens", "messages": "max_tokens"}
 
@@ -76,7 +81,7 @@ def greedy(wire: Wire, text: str) -> Behaviour:
 # -- on the wire ---------------------------------------------------------------------------------------------------
 
 
-@each_wire
+@chat_first
 @each_driver
 @pytest.mark.parametrize("own, limit, sent", [(4096, 77, 77), (50, 77, 50), (500, None, 500)])
 def test_what_is_reserved_for_a_reply_is_its_limit(
@@ -107,7 +112,7 @@ def test_what_a_tool_has_written_is_limited_too(tmp_path: Path, driver: str) -> 
         assert [item.body["max_tokens"] for item in server.requests] == [77] * 5
 
 
-@each_wire
+@chat_first
 @pytest.mark.parametrize("reply_tokens", [None, 300])
 @pytest.mark.parametrize("budget", [2000, 9000])
 def test_no_reply_however_long_overspends_a_token_budget(

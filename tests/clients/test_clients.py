@@ -40,6 +40,11 @@ TEXT = '{"decision": "stop", "reason": "enough is known"}'
 CHAT, RESPONSES, MESSAGES = WIRES
 REPORTED = Usage(1, 1200, 34, 0, tokens_cached=1000, tokens_reasoning=20)
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: str(wire.name))
+chat_first = pytest.mark.parametrize(
+    "wire",
+    [pytest.param(wire, id=wire.name, marks=() if wire is CHAT else pytest.mark.whole) for wire in WIRES],
+)
+"""By default the one wire."""
 each_driver = pytest.mark.parametrize("driver", ["sync", "async"])
 
 
@@ -411,7 +416,7 @@ def test_clients_that_a_host_has_made(server: ModelServer) -> None:
 SCRIPT = [*READ(1), CONTINUE, SELECT(), PARAMETERS(page=2), STOP, SUCCESS]
 
 
-@each_wire
+@chat_first
 @pytest.mark.parametrize("driver", ["run", "arun", "stream", "astream"])
 def test_a_whole_run_with_faults_in_it(tmp_path: Path, wire: Wire, driver: str) -> None:
     """Done; request ids, attempts and tokens stand in the rows; it replays without the server."""

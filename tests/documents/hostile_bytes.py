@@ -34,27 +34,12 @@ PDF = (
     *(b"/Kids", b"/Length", b"/Filter[/FlateDecode/FlateDecode]", b"/Encrypt<<>>", b"/ToUnicode 3 0 R"),
 )
 RTF = (
-    b"{",
-    b"}",
-    b"\\u-1",
-    b"\\u99999",
-    b"\\'zz",
-    b"\\bin9999999",
-    b"\\cell",
-    b"\\row",
-    b"\\ansicpg99999",
-    b"\\uc99999",
+    *(b"{", b"}", b"\\u-1", b"\\u99999", b"\\'zz"),
+    *(b"\\bin9999999", b"\\cell", b"\\row", b"\\ansicpg99999", b"\\uc99999"),
 )
 HTML = (
-    b"<table>",
-    b"<td colspan=9999999>",
-    b"<svg>",
-    b"</p>",
-    b"<pre>",
-    b"<li>",
-    b"<h1>",
-    b"<template>",
-    b"<a href='",
+    *(b"<table>", b"<td colspan=9999999>", b"<svg>", b"</p>", b"<pre>"),
+    *(b"<li>", b"<h1>", b"<template>", b"<a href='"),
 )
 CSV = (b'"', b",", b"\n", b";", b"\t", b'""', b"\r")
 _PIECE = re.compile(rb"<[^<>]*>|\\[a-z]+-?\d*|\d+|[\w-]+|\s+|.", re.DOTALL)

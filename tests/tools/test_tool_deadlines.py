@@ -600,7 +600,7 @@ def test_a_process_that_is_killed_around_a_deadline_repeats_no_once_effect(
 # -- the journal and who reads it ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("effect", ["read", "once"])
+@pytest.mark.parametrize("effect", ["once", pytest.param("read", marks=pytest.mark.whole)])
 def test_what_was_timed_out_is_told_everywhere(
     effect: Effect, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -785,9 +785,18 @@ def test_a_tool_in_a_process_is_killed_with_all_that_it_has_started(
         run=apart.work.run,
         typed=True,
         process=True,
-        timeout_s=3,
+        timeout_s=3 if driver == "async" else 60,
     )
-    with working(tmp_path, made, arguments={"how": "hang"}) as scripted:
+
+    def wait(over: Any, seconds: float | None) -> None:
+        """Have the deadline of the call pass when it hangs."""
+        while seconds != GRACE_S and not (begun.exists() and begun.read_text().count("\n") == 2):
+            time.sleep(0.002)
+        wait_for(over, seconds if seconds == GRACE_S else 0)
+
+    begun, clock = tmp_path / "begun", SteppingClock()
+    clock.timing = Timing(wait=wait)  # type: ignore[attr-defined]
+    with working(tmp_path, made, arguments={"how": "hang"}, clock=clock) as scripted:
         call = scripted.arun(str(tmp_path)) if driver == "async" else None
         result = asyncio.run(call) if call is not None else scripted.run(str(tmp_path))
         (row,) = judged(scripted, result)
@@ -833,6 +842,7 @@ def test_what_a_tool_in_a_process_raises_means_what_it_means_here(
             assert result.waiting_for is not None and result.waiting_for.message == "Which?"
 
 
+@pytest.mark.whole
 def test_a_tool_in_a_process_reads_nothing_of_what_its_driver_says(tmp_path: Path, apart: Any) -> None:
     """Neither it nor a program that it starts waits for input that never comes."""
     with working(

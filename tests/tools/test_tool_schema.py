@@ -692,7 +692,7 @@ def respelled(value: Any, chance: random.Random) -> Any:
     return value
 
 
-@settings(deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(objects, objects, st.randoms(use_true_random=False))
 def test_keys_are_equal_exactly_for_equal_json(
     left: dict[str, Any], right: dict[str, Any], chance: random.Random

@@ -106,9 +106,8 @@ stage:
     assert calls.summarised == ["Read"]
 
 
-@pytest.mark.parametrize(
-    "options", [{"workflow": ""}, pytest.param({"mode": "planner"}, marks=pytest.mark.whole)]
-)
+@pytest.mark.whole
+@pytest.mark.parametrize("options", [{"workflow": ""}, {"mode": "planner"}])
 def test_a_dialogue_longer_than_what_is_kept_is_restored_as_it_was(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:

@@ -8,9 +8,10 @@ import pickle  # pure: errors cross process borders pickled
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ..support.effort import examples
 from .inside import (
     CHARS_MAX,
     DEPTH_MAX,
@@ -424,6 +425,7 @@ def _logic(draw: Any, depth: int) -> tuple[str, bool]:
     )
 
 
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_arithmetic_and_logic_agree_with_an_oracle(data: st.DataObject) -> None:
     """Python computes the same from the tree that the text was written from."""
