@@ -12,6 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anthropic
+import httpx2
+import openai
 import pytest
 from msgspec.structs import replace
 
@@ -131,23 +134,40 @@ def test_a_paused_turn_is_sent_back_until_it_ends(server: ModelServer) -> None:
 # -- requests ----------------------------------------------------------------------------------------------------
 
 
-def test_what_is_asked_of_the_providers_themselves(server: ModelServer) -> None:
+def told_the_provider(make: Callable[[httpx2.Client], OpenAIModel | AnthropicModel]) -> dict[str, Any]:
+    """Return the body of the request that a model sends to its provider, which never answers."""
+    bodies: list[dict[str, Any]] = []
+
+    def noted(request: httpx2.Request) -> httpx2.Response:
+        bodies.append(json.loads(request.content))
+        return httpx2.Response(500)
+
+    with httpx2.Client(transport=httpx2.MockTransport(noted)) as http, pytest.raises(ModelUnavailable):
+        make(http).ask(call())
+    return bodies[0]
+
+
+def test_what_is_asked_of_the_providers_themselves() -> None:
     """Strict schemas, nothing stored, a limit of tokens, no parameter that newer models refuse."""
-    server.script(plain(RESPONSES.body(TEXT)))
-    model = OpenAIModel("gpt-6.1-sol", api_key=KEY, effort="low")
+    options: dict[str, Any] = {"effort": "low", "retries": 0}
+    model = OpenAIModel("gpt-6.1-sol", api_key=KEY)
     assert (model.official, model.api, model.price is not None) == (True, "responses", True)
-    body, features = model._interface.body(call(), model._options(call()))
-    assert features == {"store", "effort", "structure"}
-    assert (body["store"], body["max_output_tokens"], body["reasoning"]) == (False, 16_000, {"effort": "low"})
-    assert (body["instructions"], body["input"]) == (
-        "Be brief.",
-        [{"role": "user", "content": "Go on? Reply in JSON."}],
+    body = told_the_provider(
+        lambda http: OpenAIModel(
+            "gpt-6.1-sol", client=openai.OpenAI(api_key=KEY, http_client=http), api="responses", **options
+        )
     )
+    assert (body["store"], body["max_output_tokens"], body["reasoning"]) == (False, 16_000, {"effort": "low"})
+    assert body["instructions"] == "Be brief."
+    assert body["input"] == [{"role": "user", "content": "Go on? Reply in JSON."}]
     schema = body["text"]["format"]
     assert schema["strict"] is True and schema["schema"]["required"] == list(REFINEMENT["properties"])
     assert "temperature" not in body
-    claude = AnthropicModel("claude-sonnet-5-5", api_key=KEY, effort="low")
-    body, _ = claude._interface.body(call(), claude._options(call()))
+    body = told_the_provider(
+        lambda http: AnthropicModel(
+            "claude-sonnet-5-5", client=anthropic.Anthropic(api_key=KEY, http_client=http), **options
+        )
+    )
     assert body["output_config"]["format"]["schema"]["required"] == ["decision", "reason"]
     assert body["output_config"]["effort"] == "low" and body["system"] == "Be brief."
 
@@ -383,9 +403,6 @@ def test_values_that_cannot_be_used_are_refused_at_once(options: dict[str, Any],
 
 def test_clients_that_a_host_has_made(server: ModelServer) -> None:
     """Such as those for other clouds; their own retries are turned off."""
-    import anthropic
-    import openai
-
     given: list[tuple[Wire, Callable[[], OpenAIModel | AnthropicModel]]] = [
         (CHAT, lambda: OpenAIModel("m", client=openai.OpenAI(api_key=KEY, base_url=f"{server.url}/v1"), retries=0)),
         (MESSAGES, lambda: AnthropicModel("m", client=anthropic.Anthropic(api_key=KEY, base_url=server.url), retries=0)),

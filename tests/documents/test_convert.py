@@ -272,7 +272,7 @@ HEADS = st.sampled_from(
         b"\xef\xbb\xbf",
     ]
 )
-NAMES = st.sampled_from(
+NAMES: st.SearchStrategy[str] = st.sampled_from(
     [
         *(),
     ]

@@ -54,8 +54,9 @@ class Processes:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun: list[ChildProcess] = []
+        self.ended: list[ChildProcess] = []
         self.asked = threading.Semaphore(0)
-        begin, ask = ChildProcess.__init__, ChildProcess.ask
+        begin, ask, end = ChildProcess.__init__, ChildProcess.ask, ChildProcess.end
 
         def noted(process: ChildProcess, *given: Any, **options: Any) -> None:
             begin(process, *given, **options)
@@ -65,6 +66,11 @@ class Processes:
             self.asked.release()
             return ask(process, *given)
 
+        def ending(process: ChildProcess) -> int:
+            self.ended.append(process)
+            return end(process)
+
+        monkeypatch.setattr(ChildProcess, "end", ending)
         monkeypatch.setattr(ChildProcess, "__init__", noted)
         monkeypatch.setattr(ChildProcess, "ask", asking)
 
@@ -85,7 +91,7 @@ def test_one_process_reads_the_documents_of_a_call_and_ends_with_it(processes: P
             read("c.pdf", b"%PDF-1.4")
         assert read("d.html", PAGE).text == "Some words."
         assert len(processes.begun) == 2
-    assert all(process._process.poll() is not None for process in processes.begun)
+    assert processes.ended == processes.begun
 
 
 def test_small_plain_texts_need_no_process(processes: Processes) -> None:

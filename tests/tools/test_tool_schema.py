@@ -595,7 +595,7 @@ def test_a_default_that_would_be_a_problem_is_left_out() -> None:
 
 # canonical_arguments
 
-SAME = [
+SAME: list[tuple[Any, Any]] = [
     ({"a": [0.0, -0.0]}, {"a": [0, 0]}),
     ({"a": 1e30}, {"a": int(1e30)}),
     ({}, None),
@@ -604,7 +604,7 @@ SAME = [
     (UserDict(a=UserDict(b=1)), {"a": {"b": 1}}),
     ({"a": StrEnum("E", ["X"]).X}, {"a": "x"}),  # type: ignore[attr-defined]
 ]
-DIFFERENT = [
+DIFFERENT: list[tuple[Any, Any]] = [
     ({"a": {"call_id": 1}}, {"a": {}}),
     ({"a": 1e30}, {"a": 10**30}),
     ({"a": 2**53}, {"a": 2**53 + 1}),
