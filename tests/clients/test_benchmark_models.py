@@ -8,7 +8,6 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -170,54 +169,6 @@ def test_the_proxy_counts_exactly_and_gives_everybody_the_same_sampling(bench: S
 
 
 # -- the table -----------------------------------------------------------------------------------------------------
-
-
-def row(bench: SimpleNamespace, engine: str, **values: Any) -> Any:
-    usual = {
-        "task": "add",
-        "temperature": 0.0,
-        "seed": 0,
-        "right": True,
-        "effects": True,
-        "surplus": 0,
-        "state": "Done",
-        "reason": "",
-        "answer": "7681",
-        "requests": 2,
-        "tokens_in": 1000,
-        "tokens_out": 100,
-        "seconds": 2.5,
-        "refused": None,
-    }
-    return bench.models.Row(engine=engine, **(usual | values))
-
-
-def test_the_table_adds_up_and_compares_with_the_best_peer(bench: SimpleNamespace) -> None:
-    """The best peer is right most often; of two equals it is the one with fewer tokens."""
-    rows = [
-        row(bench, "paor", requests=3, tokens_in=1500, tokens_out=400, refused=2),
-        row(bench, "paor", right=False, requests=6, tokens_in=3000, tokens_out=800, refused=1),
-        row(bench, "pydantic-ai"),
-        row(bench, "pydantic-ai", right=False, effects=False, surplus=3, tokens_in=2000),
-        row(bench, "openai-agents", tokens_in=900),
-        row(bench, "openai-agents", right=False, seconds=0.7),
-        row(bench, "openai-agents", temperature=0.7, unmetered=2),
-        row(bench, "paor", temperature=0.7),
-        row(bench, "paor", temperature=0.7),
-    ]
-    assert bench.models.table_of(rows)[2:] == [
-        "| paor | 0 | 1 of 2 | 2 of 2 | 0 | 3 | 9 (2.25x) | 4,500 (2.37x) | 1,200 (6.00x) | 5 |",
-        "| pydantic-ai | 0 | 1 of 2 | 1 of 2 | 3 |  | 4 (1.00x) | 3,000 (1.58x) | 200 (1.00x) | 5 |",
-        "| openai-agents | 0 | 1 of 2 | 2 of 2 | 0 |  | 4 | 1,900 | 200 | 3 |",
-        "| openai-agents | 0.7 | 1 of 1 | 1 of 1 | 0 |  | 2 | 1,000 | 100 | 2 |",
-        "| paor | 0.7 | 2 of 2 | 2 of 2 | 0 |  | 4 | 2,000 | 200 | 5 |",
-        "\n2 responses told no usage: the tokens are too low.",
-    ]
-    right, cheap = (bench.models.totals_of([one]) for one in (rows[3], rows[4]))
-    often, seldom = ({"right": 3, "tokens_in": 9000}, {"right": 2, "tokens_in": 10})
-    peers = {"pydantic-ai": replace(right, **often), "openai-agents": replace(cheap, **seldom)}
-    assert bench.models.best_peer(peers | {"paor": replace(cheap, right=9)}) == "pydantic-ai"
-    assert bench.models.best_peer({"paor": cheap}) is None
 
 
 # -- the command ---------------------------------------------------------------------------------------------------

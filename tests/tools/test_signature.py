@@ -213,63 +213,6 @@ def test_a_function_without_parameters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotation", "expected"),
-    [
-        (None, {"type": "null"}),
-        (Any, {}),
-        (dict, {"type": "object", "additionalProperties": True}),
-        (Optional[int], {"anyOf": [{"type": "integer"}, {"type": "null"}]}),  # noqa: UP045
-        ("int | None", {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
-        (list["Color"], {"type": "array", "items": {"$ref": "#/$defs/Color"}}),
-        (Literal["a", 1], {"enum": ["a", 1]}),
-        (
-            Annotated[int, Field(ge=1, description="Count")],
-            {"type": "integer", "minimum": 1, "description": "Count"},
-        ),
-        (Annotated["str", Field(max_length=3)], {"type": "string", "maxLength": 3}),
-        (datetime.date, {"type": "string", "format": "date"}),
-        (uuid.UUID, {"type": "string", "format": "uuid"}),
-        (
-            Level,
-            {"type": "integer", "enum": [1, 2], "title": "Level", "description": "A number with a name."},
-        ),
-        (
-            Point,
-            {
-                "type": "object",
-                "title": "Point",
-                "description": "A place.",
-                "properties": {
-                    "x": {"type": "integer"},
-                    "y": {"type": "number", "default": 0.5},
-                    "tags": {"type": "array", "items": {"type": "string"}},
-                },
-                "required": ["x"],
-                "additionalProperties": False,
-            },
-        ),
-        (
-            Old,
-            {
-                "type": "object",
-                "title": "Old",
-                "properties": {
-                    "id": {"type": "integer"},
-                    "note": {"type": "string", "description": "Anything"},
-                },
-                "required": ["id"],
-                "additionalProperties": False,
-            },
-        ),
-    ],
-)
-def test_annotations_become_json_schema(annotation: Any, expected: dict[str, Any]) -> None:
-    """pydantic's schema, without the titles of fields."""
-    assert {**prop(annotation), **expected} == prop(annotation)
-    assert prop(annotation).keys() - expected.keys() <= {"description"}
-
-
-@pytest.mark.parametrize(
     ("annotation", "value", "expected"),
     [
         (int, 1.0, 1),
