@@ -272,11 +272,11 @@ HEADS = st.sampled_from(
         b"\xef\xbb\xbf",
     ]
 )
-NAMES: st.SearchStrategy[str] = st.sampled_from(
-    [
-        *(),
-    ]
+ENDINGS = (
+    *("pdf", "docx", "html", "csv", "json", "md", "txt", "tsv", "xlsx", "pptx", "eml"),
+    *("odt", "ods", "odp", "odg", "epub", "rtf", "xml"),
 )
+NAMES = st.sampled_from(["a", ".", "x/", *(f"a.{ending}" for ending in ENDINGS)])
 
 
 @settings(deadline=None, max_examples=examples(300))
