@@ -10,6 +10,7 @@ from paor.prompts.clients.client import LOADING_S
 from paor.prompts.clients.prices import prices_of
 from paor.prompts.clients.settings import is_local
 from paor.prompts.clients.wire.chat_completions import ChatWire
+from paor.prompts.clients.wire.exchange import REPEATED_CHARS, said_once
 from paor.prompts.clients.wire.faults import (
     AttemptFault,
     lacking,
@@ -20,11 +21,9 @@ from paor.prompts.clients.wire.faults import (
 )
 from paor.prompts.clients.wire.interface import Interface, ParsedReply
 from paor.prompts.clients.wire.messages import MessagesWire
-from paor.prompts.clients.wire.repetition import REPEATED_CHARS, said_once
 from paor.prompts.clients.wire.responses import ResponsesWire
-from paor.prompts.clients.wire.secrets import REDACTED, Scrubber, StreamScrubber
 from paor.prompts.model import FAULT_CODES, request_label
-from paor.prompts.parsing.plans import read_plan
+from paor.prompts.parsing.plans import read_plan, read_task_plan
 from paor.prompts.parsing.provider_schema import strict_schema, wrapped
 from paor.prompts.parsing.replies import (
     WRAPPER,
@@ -36,7 +35,7 @@ from paor.prompts.parsing.replies import (
     read_selection,
 )
 from paor.prompts.parsing.reply_forms import review_form
-from paor.prompts.parsing.task_plans import read_task_plan
 from paor.prompts.parsing.turns import CALLS_MAX, Calls, read_turn
+from paor.states.base.secrets import REDACTED, Scrubber, StreamScrubber
 from paor.states.records.requests import RequestKind
 from paor.states.run.budgets import REPLY_TOKENS_MIN, Reservation, allowance, refusal, reservation

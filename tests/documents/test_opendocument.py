@@ -264,7 +264,7 @@ def test_a_book_with_encrypted_pages_says_so() -> None:
 
 def test_a_page_of_nothing_but_tags_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a book as of the web: packed it is small, and its time grows with the tags."""
-    monkeypatch.setattr("paor.tools.documents.convert.formats.html.MARKS_MAX", 2)
+    monkeypatch.setattr("paor.tools.documents.convert.html.MARKS_MAX", 2)
     for name, data in (("a.html", b"<p>words<b><i>"), ("a.epub", book())):
         with pytest.raises(ConversionError, match="more than 2 tags"):
             convert(name, data)

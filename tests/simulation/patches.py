@@ -17,7 +17,7 @@ from .inside import Claim, RunQueue
 from .inside import backend_module as backend
 from .inside import cancel_requests_module as cancel_requests
 from .inside import file_module as journal_file
-from .inside import group_commit_module as group_commit
+from .inside import store_module as store
 from .inside import leases_module as leases
 from .inside import source_module as source
 from .inside import timed_calls_module as timed_calls
@@ -44,7 +44,7 @@ def simulated(schedule: Schedule, table: ProcessTable, disk: Disk, more: Replace
         (cancel_requests, {"threading": THREADING}),
         (backend, {"sqlite3": opened, "threading": THREADING}),
         (source, {"threading": THREADING}),
-        (group_commit, {"threading": THREADING}),
+        (store, {"threading": THREADING}),
         (timed_calls, {"threading": THREADING}),
         (
             leases,

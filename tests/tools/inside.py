@@ -24,8 +24,7 @@ from paor.tools import signature as signature_module
 from paor.tools.addresses import is_public
 from paor.tools.documents import files as files_module
 from paor.tools.documents.files import outside
-from paor.tools.documents.process_tool import process
-from paor.tools.documents.tools import extract, generate_report, readable
+from paor.tools.documents.tools import extract, generate_report, process, readable
 from paor.tools.policy import denial, folded_pattern, matches, unsafe, unsafe_address
 from paor.tools.process.child import ChildProcess
 from paor.tools.schema.canonical import DEPTH_MAX as canonical_DEPTH_MAX

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from paor.fsm.lifecycle import subrun_runner as subrun_runner_module
-from paor.fsm.workflow.default import default_workflow_text
 from paor.fsm.workflow.expressions.evaluator import (
     TEMPLATE_DEPTH_MAX,
     VALUES_MAX,
@@ -14,7 +13,13 @@ from paor.fsm.workflow.expressions.evaluator import (
 from paor.fsm.workflow.expressions.functions import CHARS_MAX, NUMBER_MAX
 from paor.fsm.workflow.expressions.nodes import DEPTH_MAX, NODES_MAX, TEXT_MAX
 from paor.fsm.workflow.navigation import Cursor, Flow, StepCall
-from paor.fsm.workflow.reader import WorkflowError, default_workflow, find_task, workflow_of_text
+from paor.fsm.workflow.reader import (
+    WorkflowError,
+    default_workflow,
+    default_workflow_text,
+    find_task,
+    workflow_of_text,
+)
 from paor.fsm.workflow.source import read_source
 from paor.states.records.plans import Plan, PlanResult
 from paor.states.records.workflow import (
