@@ -17,9 +17,9 @@ from .inside import Claim, RunQueue
 from .inside import backend_module as backend
 from .inside import cancel_requests_module as cancel_requests
 from .inside import file_module as journal_file
-from .inside import store_module as store
 from .inside import leases_module as leases
 from .inside import source_module as source
+from .inside import store_module as store
 from .inside import timed_calls_module as timed_calls
 from .primitives import Threading, Time
 from .processes import ProcessTable
