@@ -82,9 +82,7 @@ def test_fork_with_other_limits_ends_with_their_exit_code(shell: Shell, run: str
     replies = [*TWO[:3], {"decision": "continue", "reason": "?"}, RETRY]
     said = shell("fork", run, "--at", "3", "--max-steps", "1", "--model", shell.script(*replies))
     assert said.code == 6 and "max_steps" in said.err
-    from paor.prompts.building.templates import default_templates
-
-    shell.write("plan.md", default_templates()["selection"] + "\nChoose well.")
+    shell.write("plan.md", "Choose well. {{KEY:OBJECTIVE}} {{KEY:CATALOG}}")
     said = shell("fork", run, "--at", "4", "--prompt-template", "plan.md", "--model", shell.script(*TWO))
     assert said.code == 0
     assert shell("diff", "last~3", "last", "--json").json["parts"] == ["templates.selection"]

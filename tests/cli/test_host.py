@@ -292,46 +292,51 @@ def test_a_function_whose_engine_has_its_own_journal_is_followed_in_every_comman
     shell: Shell, shop: str
 ) -> None:
     """Run, list by resume, answer, replay, fork, cancel, recover: all in that file, and no other is created."""
-    shell.write("own_app.py", OWN.format(shop=shop))
-    app = ("--app", "own_app:own")
-    said = shell.process("run", "Look", *app)
+    shell.write(f"own_{shop}.py", OWN.format(shop=shop))
+    app = ("--app", f"own_{shop}:own")
+    said = shell("run", "Look", *app)
     assert said.code == 5 and "--journal own.db" in said.err, said
-    assert shell.process("resume", "last", *app).code == 5
-    assert shell.process("replay", "last", *app).code == 0
-    assert shell.process("fork", "last", "--at", "1", "--no-run", *app).code == 0
-    said = shell.process("recover", *app)
+    assert shell("resume", "last", *app).code == 5
+    assert shell("replay", "last", *app).code == 0
+    assert shell("fork", "last", "--at", "1", "--no-run", *app).code == 0
+    said = shell("recover", *app)
     assert said.code == 0 and "waits: approval" in said.out, said
-    assert shell.process("resume", "last~1", "--answer", '{"approve": true}', *app).code == 0
-    assert shell.process("cancel", "last", *app).code == 0
+    assert shell("resume", "last~1", "--answer", '{"approve": true}', *app).code == 0
+    assert shell("cancel", "last", *app).code == 0
     assert "paor.db" not in shell.files()
     rows = shell("runs", "--journal", "own.db", "--json").json
     assert [row["status"] for row in rows] == ["failed", "done"]
 
 
-@pytest.mark.whole
-@pytest.mark.parametrize("command", ["run", "resume", "replay", "fork", "cancel", "recover"])
-def test_a_journal_that_is_named_beside_another_one_is_refused(shell: Shell, shop: str, command: str) -> None:
+def test_a_journal_that_is_named_beside_another_one_is_refused(
+    shell: Shell, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One line that names both; the environment gives way to the engine, as a default does."""
-    shell.write("own_app.py", OWN.format(shop=shop))
-    assert shell.process("run", "Look", "--app", "own_app:own").code == 5
-    words = {"run": ["Look"], "recover": [], "fork": ["last", "--at", "1"]}.get(command, ["last"])
-    said = shell.process(command, *words, "--app", "own_app:own", "--journal", "other.db")
-    assert said.code == 2 and "has the journal own.db, not other.db" in said.err, said
-    assert said.err.count("\n") == 1 and "other.db" not in shell.files()
-    assert shell.process("runs", "--journal", "own.db").code == 0
-    said = shell.process("replay", "last", "--app", "own_app:own", PAOR_JOURNAL="other.db")
-    assert said.code == 0 and "other.db" not in shell.files()
+    shell.write(f"own_{shop}.py", OWN.format(shop=shop))
+    app = ("--app", f"own_{shop}:own")
+    assert shell("run", "Look", *app).code == 5
+    for words in (
+        ("run", "Look"),
+        ("resume", "last"),
+        ("replay", "last"),
+        ("fork", "last", "--at", "1"),
+        ("cancel", "last"),
+        ("recover",),
+    ):
+        shell(*words, *app, "--journal", "other.db").refused("has the journal own.db, not other.db")
+    monkeypatch.setenv("PAOR_JOURNAL", "other.db")
+    assert shell("replay", "last", *app).code == 0 and "other.db" not in shell.files()
 
 
 def test_a_function_that_uses_the_journal_it_is_given_is_as_before(shell: Shell, shop: str) -> None:
     """As a value or by its path; a reading command on a missing file creates none."""
-    shell.write("own_app.py", OWN.format(shop=shop))
-    for app in (f"{shop}:engine", "own_app:by_path"):
-        said = shell.process("resume", "last", "--app", app, "--journal", "new.db")
+    shell.write(f"own_{shop}.py", OWN.format(shop=shop))
+    for app in (f"{shop}:engine", f"own_{shop}:by_path"):
+        said = shell("resume", "last", "--app", app, "--journal", "new.db")
         assert said.code == 2 and "new.db: there is no such journal" in said.err, said
         assert said.err.count("\n") == 1 and "new.db" not in shell.files()
-    assert shell.process("run", "Look", "--app", f"{shop}:engine", "--journal", "new.db").code == 5
-    assert shell.process("resume", "last", "--app", "own_app:by_path", "--journal", "new.db").code == 5
+    assert shell("run", "Look", "--app", f"{shop}:engine", "--journal", "new.db").code == 5
+    assert shell("resume", "last", "--app", f"own_{shop}:by_path", "--journal", "new.db").code == 5
     assert "paor.db" not in shell.files() and "own.db" not in shell.files()
 
 

@@ -28,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor.cli.support.live_view import LINES_MAX, LiveView, readable
-from paor.fsm.results.events import ModelText, TransitionTaken
+from paor.events import ModelText, TransitionTaken
 
 from ..support.cli_support import DONE, Shell, environ, interruptible, make_shell  # noqa: F401 - a fixture
 from ..support.model_server import KEY, WIRES, Behaviour, Connection, ModelServer, Received, plain, streamed
@@ -180,6 +180,7 @@ RUN = ("run", "Look", "--app", "live:engine")
 # -- while it is written -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("columns", [60, 100])
 def test_text_is_shown_while_it_is_written_and_every_row_stays(
     shell: Shell, server: ModelServer, columns: int
@@ -205,6 +206,7 @@ def test_text_is_shown_while_it_is_written_and_every_row_stays(
         assert settled and max(map(len, settled)) <= columns
 
 
+@pytest.mark.whole
 def test_only_messages_are_on_the_terminal_when_output_is_piped(shell: Shell, server: ModelServer) -> None:
     """Standard output has the JSON and nothing else."""
     server.script(said(SELECT), said(LOOK), said(STOP), said(END))
@@ -214,6 +216,7 @@ def test_only_messages_are_on_the_terminal_when_output_is_piped(shell: Shell, se
         assert shown.end() == 0 and "Planning → Specifying" in shown.text and '"answer"' not in shown.text
 
 
+@pytest.mark.whole
 def test_quiet_shows_the_answer_and_the_end_only(shell: Shell, server: ModelServer) -> None:
     """Neither the model nor rows nor attempts, on a terminal and elsewhere."""
     server.script(LOADING, said(SELECT), said(LOOK), said(STOP), said(END))
@@ -228,6 +231,7 @@ def test_quiet_shows_the_answer_and_the_end_only(shell: Shell, server: ModelServ
     assert told.code == 0 and told.err.startswith("run ")
 
 
+@pytest.mark.whole
 def test_a_resumed_run_is_shown_alike(shell: Shell, server: ModelServer) -> None:
     """Also with an engine of a host's own."""
     server.script(said(SELECT), said(LOOK), said(STOP), said(END))
@@ -242,6 +246,7 @@ def test_a_resumed_run_is_shown_alike(shell: Shell, server: ModelServer) -> None
         )
 
 
+@pytest.mark.whole
 def test_ctrl_c_leaves_the_terminal_as_it_was(shell: Shell, server: ModelServer) -> None:
     """In the middle of a reply: exit code 130, the command to go on with, the cursor there, the modes as before."""
     server.script(held(SELECT, threading.Event(), "look [bold]"))
@@ -257,6 +262,7 @@ def test_ctrl_c_leaves_the_terminal_as_it_was(shell: Shell, server: ModelServer)
 # -- attempts --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_attempts_and_waits_are_told(shell: Shell, server: ModelServer) -> None:
     """On a terminal with the wait that goes on; elsewhere one line for each."""
     server.script(LOADING, LOADING, said(SELECT), said(LOOK), said(STOP), said(END))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import statistics
 import subprocess
 import sys
 import threading
@@ -58,31 +57,6 @@ def rows_seen(events: Events) -> list[int]:
         assert int(number) == data["seq"] and data["line"]["id"]
         seen.append(data["seq"])
     return seen
-
-
-def test_rows_of_another_process_come_at_once(tmp_path: Path, record_property: Any) -> None:
-    """Each once and in order; how long each took from its commit is printed, for the record."""
-    path = tmp_path / "runs.db"
-    Journal(path).close()
-    with (
-        writer(path, 12, 0.05) as process,
-        Journal(path, read_only=True) as journal,
-        served(app(journal)) as browser,
-    ):
-        go(process)
-        came: dict[int, float] = {}
-        with browser.events(f"events/{first_run(browser)}") as events:
-            for name, _, data in events:
-                if name == "end":
-                    break
-                came[data["seq"]] = time.time()
-        out, _ = process.communicate(timeout=60)
-        committed = {int(seq): float(at) for seq, at in map(str.split, out.splitlines())}
-        assert list(came) == sorted(committed)
-        late = sorted((came[seq] - committed[seq]) * 1000 for seq in list(came)[6:])
-        words = f"commit to event: median {statistics.median(late):.1f} ms, most {late[-1]:.1f} ms, {len(late)} rows"
-        record_property("latency", words)
-        print(words)
 
 
 @pytest.mark.parametrize("how", ["Last-Event-ID", "after"])
@@ -342,16 +316,6 @@ def test_events_have_only_headers_for_head(tmp_path: Path) -> None:
         told = browser.ask("HEAD", f"events/{run_id}")
         assert (told.status, told.body) == (200, b"")
         assert told.headers["content-type"].startswith("text/event-stream")
-
-
-def test_a_comment_keeps_a_silent_stream_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the browser is told when to come again."""
-    monkeypatch.setattr("paor.inspect.live_events.HEARTBEAT_S", 0.1)
-    with bank(tmp_path / "runs.db", [], 5) as engine, served(app(engine.journal)) as browser:
-        run_id = engine.run("Pay").run_id
-        with browser.events(f"events/{run_id}?after=1") as events:
-            lines = [events.answer.readline() for _ in range(6)]
-            assert lines[0] == b"retry: 1000\n" and lines.count(b":\n") >= 2
 
 
 def test_a_run_is_checked_when_it_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
