@@ -49,16 +49,6 @@ def test_an_app_that_cannot_be_used_is_one_line(shell: Shell, shop: str, app: st
     )  # what the module printed itself, and the message
 
 
-def test_an_engine_with_its_own_journal_in_this_process(shell: Shell, shop: str) -> None:
-    shell.write(f"own_{shop}.py", f"import {shop}\nengine = {shop}.engine('own.db')\n")
-    app = ("--app", f"own_{shop}:engine")
-    shell("resume", "last", "--journal", "other.db", *app).refused("has the journal own.db, not other.db")
-    shell("run", "Look", "--journal", "other.db", *app).refused("has the journal own.db, not other.db")
-    said = shell("run", "Look", *app)
-    assert said.code == 5, said
-    assert f"--journal own.db --app own_{shop}:engine" in said.err
-
-
 def test_what_tools_print_never_reaches_standard_output(shell: Shell, shop: str) -> None:
     said = shell("run", "Look", "--app", f"{shop}:plain", "--json")
     assert said.json["status"] == "done"

@@ -168,17 +168,6 @@ def test_options_win_over_the_json_beside_them(shell: Shell) -> None:
     assert '"File {{KEY:OBJECTIVE}}' in shell("export").out.replace('\\"', '"')
 
 
-@pytest.mark.parametrize("field", ["promptTemplate", "promptTemplateFile"])
-def test_a_template_field_may_name_a_file(shell: Shell, field: str) -> None:
-    shell.write("own.md", "File {{KEY:OBJECTIVE}}")
-    assert shell.run("--input", json.dumps({field: "own.md"})).code == 0
-    assert "File {{KEY:OBJECTIVE}}" in shell("export").out
-
-
-def test_an_empty_template_field_means_the_shipped_one(shell: Shell) -> None:
-    assert shell.run("--input", json.dumps({"promptTemplate": ""})).code == 0
-
-
 SCHEMA = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}
 
 

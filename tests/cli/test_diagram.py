@@ -132,15 +132,6 @@ def test_a_journal_without_runs_has_nothing_to_draw(shell: Shell) -> None:
     shell("diagram", "last").refused("holds no run yet")
 
 
-def test_a_run_of_another_journal_is_unknown_here(shell: Shell) -> None:
-    shell.run()
-    run_id = shell("runs", "--json").json[0]["run_id"]
-    (shell.folder / "paor.db").rename(shell.folder / "old.db")
-    shell.run()
-    shell("diagram", run_id).refused(f"there is no run {run_id!r}")
-    shell("diagram", "--coverage", run_id).refused(f"there is no run {run_id!r}")
-
-
 def test_guards_that_cannot_be_read_are_damage(shell: Shell) -> None:
     shell.run()
     shell.sql("UPDATE transitions SET guards = '[' WHERE seq = 1")

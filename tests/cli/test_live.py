@@ -232,21 +232,6 @@ def test_quiet_shows_the_answer_and_the_end_only(shell: Shell, server: ModelServ
 
 
 @pytest.mark.whole
-def test_a_resumed_run_is_shown_alike(shell: Shell, server: ModelServer) -> None:
-    """Also with an engine of a host's own."""
-    server.script(said(SELECT), said(LOOK), said(STOP), said(END))
-    assert shell.process(*RUN, "--quiet").code == 0
-    assert shell.process("fork", "last", "--at", "0", "--no-run", "--app", "live:engine").code == 0
-    server.script(said(LOOK), said(STOP), said(END))
-    with screen(shell, "resume", "last", "--app", "live:engine") as shown:
-        assert shown.end() == 0
-        assert (
-            "Specifying → Executing" in shown.text
-            and "model: openai:small (from --app live:engine)" in shown.text
-        )
-
-
-@pytest.mark.whole
 def test_ctrl_c_leaves_the_terminal_as_it_was(shell: Shell, server: ModelServer) -> None:
     """In the middle of a reply: exit code 130, the command to go on with, the cursor there, the modes as before."""
     server.script(held(SELECT, threading.Event(), "look [bold]"))

@@ -172,15 +172,6 @@ def test_replay_shows_the_first_difference_and_lists_all_as_json(shell: Shell) -
     assert first["divergences"][0] == {"seq": 2, "field": "step", "where": "", "expected": "9", "found": "1"}
 
 
-def test_replay_with_an_app_compares_with_its_schemas(shell: Shell, shop: str) -> None:
-    shell("run", "Look", "--app", f"{shop}:plain")
-    assert shell("replay", "last").code == 0
-    assert shell("replay", "last", "--app", f"{shop}:plain").code == 0
-    said = shell("replay", "last", "--app", f"{shop}:engine")
-    assert said.code in (0, 3)  # an approval that was not asked for then is a difference
-    assert shell.files() >= {"paor.db"}
-
-
 # -- export, diagram ---------------------------------------------------------------------------------------------
 
 

@@ -231,12 +231,6 @@ def test_show_of_a_damaged_run_is_one_line(shell: Shell) -> None:
     shell("show", "--steps").refused("paor verify", code=4)
 
 
-def test_show_of_a_row_whose_change_cannot_be_read(shell: Shell) -> None:
-    given_run(shell)
-    shell.sql("""UPDATE payloads SET body = '{"intent": 5}' WHERE n > 2""")
-    shell("show").refused("what it set cannot be read", code=4)
-
-
 @pytest.mark.whole
 def test_follow_prints_rows_as_they_come_and_ends_with_the_run(shell: Shell, shop: str) -> None:
     """Those of a run whose tool works while they are read, and the rest once it has gone on."""

@@ -8,7 +8,7 @@ import subprocess
 import xml.etree.ElementTree as ET
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -252,12 +252,6 @@ def test_the_phase_where_the_run_stands_is_highlighted_by_its_status(status: str
     assert f"{status} (why)" in text and f"{status} (why)" in diagram("dot", walk)
 
 
-def test_a_run_without_transitions_stands_at_its_start() -> None:
-    text = diagram("mermaid", walked())
-    assert f"    class {INITIAL} running\n" in text
-    assert "seen\n" not in text.replace("unseen\n", "")
-
-
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_step_that_the_table_does_not_know_is_drawn_too(form: Format) -> None:
     """A journal of an older table tells what happened; it is not hidden."""
@@ -285,12 +279,6 @@ def test_the_engines_own_table_has_the_fixed_layout_without_overlaps(walk: RunWa
     assert not any(one.meets(two) for one, two in combinations(layout.boxes.values(), 2))
 
 
-def test_a_million_steps_of_each_kind_still_fit() -> None:
-    """Limits allow a million steps, so that all counts at once are the widest that can come."""
-    walk = RunWalk("all", dict.fromkeys(STEPS, 1_000_000), STEPS, "Reviewing", "running", None)
-    assert geometry(walk).columns is None
-
-
 def test_no_line_runs_through_a_box() -> None:
     layout = geometry()
     for route in layout.routes:
@@ -313,16 +301,6 @@ def test_a_table_that_does_not_fit_the_fixed_layout_becomes_a_ladder(more: Row) 
     layout = geometry(rows=(*ROWS, more))
     assert layout.columns is not None
     assert any(label.trigger == more.trigger for route in layout.routes for label in route.edge.labels)
-
-
-@pytest.mark.parametrize("count", range(2, 9))
-def test_labels_side_by_side_and_below_each_other_never_overlap(count: int) -> None:
-    """More triggers on one edge than the table has: they are stacked, or the ladder takes over."""
-    for source, dest in {(row.source, row.dest) for row in ROWS}:
-        rows = (*ROWS, *(Row(source, f"also_{n}", dest, (), "") for n in range(count)))
-        walk = walked((source, "also_1", dest), (source, "also_0", dest))
-        for layout in (geometry(rows=rows), geometry(walk, rows)):
-            assert not any(one.meets(two) for one, two in combinations(mark_rects(layout), 2))
 
 
 NAMES = st.text(min_size=1, max_size=12) | st.sampled_from(
@@ -348,14 +326,6 @@ def test_any_table_is_drawn(rows: list[Row], data: st.DataObject) -> None:
     parsed(diagram("svg", walk, rows=rows))
     assert_mermaid(diagram("mermaid", walk, rows=rows))
     assert_dot(diagram("dot", walk, rows=rows))
-
-
-def test_the_ladder_shows_a_users_table() -> None:
-    walk = walked(("draft", "save", "draft"), ("draft", "submit", "in review"))
-    assert set(svg_edges(diagram("svg", walk, rows=USER))) == {(row.source, row.dest) for row in USER}
-    assert {route.kind for route in geometry(rows=USER).routes} == {"flow", "skip", "back", "loop", "fail"}
-    assert list(geometry(rows=USER).boxes) == ["draft", "in review", "published", "Failed"]
-    assert graph_of(USER).initial == "draft"
 
 
 def test_text_is_measured_and_cut() -> None:
@@ -419,15 +389,6 @@ def test_titles_and_reasons_cannot_break_out(text: str) -> None:
     assert_dot(diagram("dot", walk))
 
 
-def test_hostile_names_in_a_users_table_cannot_break_out() -> None:
-    for text in HOSTILE:
-        rows = [Row("state", text, "end", (text,), text), Row(text, "go", "note", (), "")]
-        for walk in (None, walked(("state", text, "end"))):
-            assert_mermaid(diagram("mermaid", walk, rows=rows))
-            assert_dot(diagram("dot", walk, rows=rows))
-            parsed(diagram("svg", walk, rows=rows))
-
-
 def assert_mermaid(text: str) -> None:
     """Each line is one that Mermaid's grammar for state diagrams knows, with labels of harmless characters."""
     label = r"(?:[\w ,.()\[\]|×#-]|#\d+;|<br/>)+"
@@ -474,14 +435,3 @@ def test_graphviz_reads_the_dot_form(title: str) -> None:
     nodes = re.findall(r"^node (\".*?\"|\S+) ", out.stdout.decode(), re.MULTILINE)
     assert set(nodes) == {'" start"', *(row.source for row in ROWS), *FINAL}
     assert not out.stderr
-
-
-def test_an_unknown_form_is_a_programmers_error() -> None:
-    with pytest.raises(AssertionError):
-        diagram(cast(Format, "png"))
-
-
-def test_the_svg_needs_no_style_sheet_of_a_browser_for_its_size() -> None:
-    """Programs that read ``height:auto`` as a height of nothing drew an empty page."""
-    root = diagram("svg").split(">", 1)[0]
-    assert " height=" in root and " viewBox=" in root and "height:" not in root

@@ -233,25 +233,6 @@ def test_every_reason_of_a_doubt_has_words() -> None:
     assert [name for name, words in DOUBTS.items() if "driver" in words] == ["", "driver_lost"]
 
 
-def test_a_duplicate_is_told_with_its_rule(tmp_path: Path) -> None:
-    """And how often the call was made."""
-    replies = [*READ(1), CONTINUE, *READ(1), CONTINUE, *READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
-    with engine(tmp_path, replies) as scripted:
-        run_id = scripted.run("Read the notes").run_id
-        rows = scripted.journal.transitions(run_id)
-        blocked = next(row.seq for row in rows if row.trigger == "refuse")
-        found = why(scripted.journal, run_id, blocked)
-        made = [row for row in rows if row.trigger == "execute" and row.seq < blocked]
-        repeated = ", ".join(f"action {row.action} (row {row.seq})" for row in made)
-        assert facts(found)["duplicate"] == f"the consecutive rule blocks it; it repeats {repeated}"
-        assert found.outcome.endswith(f"duplicate consecutive; it repeats {repeated}")
-        assert "duplicate was True" in why_not(found, "Executing").answer
-        first = next(row.seq for row in rows if row.trigger == "specify" and row.step == 2)
-        assert facts(why(scripted.journal, run_id, first))["duplicate"] == (
-            "the same call stands 1 times among the last 1"
-        )
-
-
 def test_a_waiting_and_a_running_run_show_what_is_open(tmp_path: Path) -> None:
     """One more than the last row: what it needs, the rows that may be taken, no values."""
     replies = [SELECT("notes.send", {"text": "string"}), PARAMETERS(text="hi"), STOP, SUCCESS]
@@ -279,16 +260,6 @@ def test_a_waiting_and_a_running_run_show_what_is_open(tmp_path: Path) -> None:
         found = why(scripted.journal, begun)
         assert (found.seq, found.decided, found.request) == (0, False, "selection from scripted")
         events.close()  # type: ignore[attr-defined]
-
-
-def test_a_fork_is_explained_with_the_spec_that_decided(tmp_path: Path) -> None:
-    """Shared rows with the parent's, its own with its own."""
-    with engine(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as scripted:
-        run_id = scripted.run("Read the notes").run_id
-        fork = scripted.fork(run_id, 4, limits={"max_steps": 2}).run_id
-        assert facts(why(scripted.journal, fork, 0))["steps_left"] == "step 0 of max_steps 5"
-        assert facts(why(scripted.journal, fork, 5))["steps_left"] == "step 1 of max_steps 2"
-        assert why(scripted.journal, fork, 3).candidates == why(scripted.journal, run_id, 3).candidates
 
 
 # -- erased, damaged, wrong ------------------------------------------------------------------------------------------

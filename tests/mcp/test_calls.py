@@ -15,7 +15,6 @@ from paor.states.records.actions import Effect
 
 from ..support.mcp_kit import (
     FAULTY,
-    MODERN,
     SECRET,
     bytes_written,
     called,
@@ -123,30 +122,6 @@ def test_a_call_that_takes_too_long_is_in_doubt_and_stalls_nobody_else(tmp_path:
         (tmp_path / "next").mkdir()
         server.settings = McpServer(server.settings.target, name="f").settings
         called(server, tmp_path / "next", "f.echo")
-    assert texts(tmp_path / "next") == {"result.txt": "echo: hi"}
-    assert done(tmp_path / "effects") == ["hang"]
-
-
-@pytest.mark.parametrize("effect", ["read", "once"])
-@pytest.mark.parametrize("whose", ["the server's", "the run's"])
-def test_whoever_notices_that_a_server_is_too_slow_the_row_is_the_same(
-    whose: str, effect: Effect, tmp_path: Path
-) -> None:
-    """Its own bound and that of the run: an error, or a doubt; and the next call gets a new server."""
-    bounds = {"call_s": 0.5} if whose == "the server's" else {}
-    with faulty(tmp_path, effects={"hang": effect}, **bounds) as server:
-        server.tools()  # it takes longer to start than its calls may take
-        limits = Limits() if bounds else Limits(tool_timeout_s=0.5)
-        result = called(server, tmp_path, "f.hang", limits=limits)
-        with Journal(tmp_path / "runs.db", read_only=True) as journal:
-            (row,) = [row for row in journal.transitions(result.run_id) if row.request["kind"] == "tool"]
-        assert row.outcome.get("error", row.outcome.get("why")) == (
-            "deadline" if effect == "once" else "timeout"
-        )
-        assert "left" not in row.outcome
-        (tmp_path / "next").mkdir()
-        server.settings = McpServer(server.settings.target, name="f").settings
-        assert called(server, tmp_path / "next", "f.echo").state == "Done"
     assert texts(tmp_path / "next") == {"result.txt": "echo: hi"}
     assert done(tmp_path / "effects") == ["hang"]
 
@@ -365,13 +340,6 @@ def test_a_server_that_is_not_there_any_more_turned_the_call_away(tmp_path: Path
     with server:
         assert called(server, tmp_path, "f.send").state == "Done"
         assert outcome(tmp_path) == "tool_error" and "cannot be reached" in error_of(tmp_path)
-
-
-def test_the_new_protocol_over_http(tmp_path: Path) -> None:
-    """A server that others wrote, as far as the protocol goes: the SDK's own."""
-    with over_http(MODERN, tmp_path) as url, McpServer(url, name="m") as server:
-        called(server, tmp_path, "m.add", arguments={"a": 20, "b": 22})
-    assert json.loads(str(texts(tmp_path)["result.json"])) == {"total": 42}
 
 
 def test_a_closed_server_is_an_error_of_the_call(tmp_path: Path) -> None:

@@ -35,16 +35,14 @@ from paor.fsm.explain.calls import calls_of
 from paor.fsm.explain.diff import diff as diff_runs
 from paor.fsm.journal.reader import JournalReader
 from paor.fsm.replay.replay import Divergence, Replay
-from paor.fsm.replay.restore import restore_run
 from paor.fsm.verify.verify import Defect
 from paor.mcp_server.answering import TOOLS, Answerer, CallOutcome
-from paor.mcp_server.free_text import TOTAL_CHARS, Texts, visible, without_secrets
+from paor.mcp_server.free_text import TOTAL_CHARS, Texts
 from paor.mcp_server.names import LEFT_OUT, field_of, moment_text, name_of, part_of
 from paor.mcp_server.server import output_schema
 from paor.states.records.questions import Kind
 from paor.testing import plan, step, walk
 
-from ..support.effort import examples
 from ..support.journey import SEND
 from ..support.worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 from ..workflow.test_tasks import Office
@@ -345,23 +343,6 @@ def test_every_kind_of_waiting_is_described_and_answered(tmp_path: Path) -> None
     assert all(kind in described for kind in (*get_args(Kind), "erased"))
 
 
-def test_a_run_that_waits_is_restored_once_for_its_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What it waits for is derived from all its rows, and the line says it in two places."""
-    with engine(tmp_path, SEND("x"), policy=Policy(approvals=("notes.send",))) as made:
-        made.run("Send")
-    restored: list[str] = []
-
-    def restore(journal: Any, run_id: str) -> Any:
-        restored.append(run_id)
-        return restore_run(journal, run_id)
-
-    monkeypatch.setattr("paor.fsm.lifecycle.subruns.restore_run", restore)
-    (run,) = found(local(tmp_path / "runs.db")("runs"))["runs"]
-    assert run["waits_for"]["tool"] == "notes.send" and restored == [run["run_id"]]
-
-
 # -- no content unless asked for -------------------------------------------------------------------------------------
 
 
@@ -606,17 +587,6 @@ def test_shown_texts_are_bounded_and_say_what_is_left_out(tmp_path: Path) -> Non
     assert Texts(False)("anything") is None and Texts(True)(None) is None
 
 
-def test_hidden_characters_are_shown_as_escapes() -> None:
-    """Controls, direction, widths, tags, selectors and lone surrogates; tab, line feed and other scripts stay."""
-    for (
-        letter
-    ) in "\x00\x1b\x7f\x9b\u200b\u200d\u202e\u2028\u2066\ufeff\ud800\U000e0041\U000e0101\ufe0f\xad\u3164":
-        assert visible(f"a{letter}b") == f"a\\u{{{ord(letter):x}}}b"
-    kept = "tab\there\nline ü ß 中文 العربية 👩 é"
-    assert visible(kept) == kept
-    assert without_secrets("nothing here") == "nothing here"
-
-
 @given(st.text(max_size=300), st.integers(1, 200))
 def test_a_shown_text_is_within_its_bound_and_printable(text: str, chars: int) -> None:
     """Whatever it holds."""
@@ -794,31 +764,6 @@ def test_any_arguments_come_to_an_answer_or_one_line(small: Path, data: st.DataO
     else:
         ADVERTISED[tool.name].validate(answered.answer)
         json.dumps(answered.answer, allow_nan=False, ensure_ascii=False).encode()
-
-
-def test_any_arguments_over_the_wire(small: Path) -> None:
-    """The same through the SDK's client, as many as one session takes: every call is answered, the server stays."""
-    from hypothesis import settings
-
-    drawn: list[tuple[str, dict[str, Any]]] = []
-
-    @settings(max_examples=examples(100), database=None)
-    @given(st.sampled_from(list(TOOLS)), ARGUMENTS)
-    def collect(name: str, arguments: dict[str, Any]) -> None:
-        try:
-            text = json.dumps(arguments, allow_nan=False)
-            text.encode()
-            json.dumps(arguments, ensure_ascii=False).encode()
-        except (ValueError, UnicodeError):
-            return
-        drawn.append((name, json.loads(text)))
-
-    collect()
-    results = asked(served(small), [*drawn, ("runs", {})])
-    for result in results[:-1]:
-        assert result.is_error != bool(result.structured_content)
-        assert not result.is_error or "\n" not in result.content[0].text
-    assert len(results[-1].structured_content["runs"]) == 2
 
 
 def test_an_internal_error_is_one_line_without_what_it_said(
@@ -1016,18 +961,6 @@ def test_without_the_extra_the_command_names_it(
     )
     assert main(["mcp"]) == 2
     assert 'pip install "paor[mcp]"' in capfd.readouterr().err
-
-
-def test_the_command_line_imports_no_server_unless_asked(tmp_path: Path) -> None:
-    """Neither the mcp package nor the room is loaded by another command."""
-    program = (
-        "import sys\nfrom paor.cli import main\nmain(['runs', '--json'])\n"
-        "print([name for name in sys.modules if name.split('.')[0] == 'mcp' or name.startswith('paor.mcp_server')])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
-    assert done.stdout.strip().endswith("[]")
 
 
 def test_an_agent_reads_its_own_journal(tmp_path: Path) -> None:

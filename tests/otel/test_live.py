@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Task, tool
+from paor import Journal
 from paor.cli import main
 from paor.errors import JournalBusy, UsageError
 from paor.fsm.journal.reader import JournalReader
@@ -27,7 +27,6 @@ from paor.testing import SeededIds
 from ..support.journey import CALL, SEND, play
 from ..support.journeys import BY_NAME
 from ..support.worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
-from ..workflow.test_tasks import Office
 from .kit import Compared, Receiver, Tap, check, compared
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="needs paor[otel]")
@@ -96,23 +95,6 @@ def test_journeys_with_either_driver_are_sent_as_they_are_read(
         assert receiver.by_id == compared(trace_of(scripted.journal, run_id, content=True))
 
 
-def test_a_workflow_and_its_tasks_arrive_as_one_trace(tmp_path: Path) -> None:
-    """The hook hears of every run that the engine drives."""
-
-    @tool("shop.find", effect="idempotent", label="found")
-    def find(name: str) -> str:
-        """Find something."""
-        return f"{name} in aisle 7"
-
-    with Receiver() as receiver, OpenTelemetry(receiver.url) as hook:
-        journal = Journal(tmp_path / "runs.db", "off")
-        with Engine(Office(), [find], journal, builtins=False, hooks=[hook]) as office:
-            result = office.run_workflow("Find both", tasks=[Task("find the pen"), Task("find the ink")])
-            spans = check(office.journal, result.run_id)
-        assert hook.flush()
-        assert receiver.by_id == compared(spans)
-
-
 @pytest.mark.whole
 @pytest.mark.parametrize("kind", ["plain", "oteltap"])
 def test_a_killed_agent_s_trace_is_whole_after_a_late_export_and_the_same_after_another(
@@ -157,17 +139,6 @@ def _check_live(known: Compared, row: int, sent: bool, run_id: str, folder: str)
     assert max(lost, default=0) <= row, "only what was over before the kill may be lost"
     assert not (sent and lost)
     return whole
-
-
-def test_oteltap_receives_the_same(tmp_path: Path) -> None:
-    """A receiver that others have written, in a library of its own."""
-    pytest.importorskip("oteltap", reason="needs oteltap, of the extra dev")
-    with Tap() as tap, OpenTelemetry(tap.url, interval_s=0.01) as hook:
-        with engine(tmp_path, PAGE, hooks=[hook]) as scripted:
-            late = check(scripted.journal, scripted.run("Read").run_id)
-        hook.close()
-        tap.settle()
-        assert dict(tap.spans) == compared(late) and len(tap.spans) == len(late)
 
 
 def test_many_runs_at_once_are_sent_by_one_hook(tmp_path: Path) -> None:
@@ -222,15 +193,6 @@ def test_one_hook_serves_engines_with_journals_of_their_own(tmp_path: Path) -> N
                 scripted.run("Read")
         assert hook.flush()
     assert len(kept.names) == 12 and kept.names.count("invoke_agent paor") == 2
-
-
-def test_a_journal_can_be_given_where_another_hook_calls(tmp_path: Path) -> None:
-    """A function around it has no method that an engine could call."""
-    kept: Any = Kept()
-    with engine(tmp_path, PAGE) as scripted, OpenTelemetry(kept, journal=scripted.journal) as hook:
-        scripted.hooks = [lambda event: hook(event)]
-        scripted.run("Read")
-        assert hook.flush() and len(kept.names) == 6
 
 
 def test_a_run_of_no_journal_that_is_known_is_left_out(

@@ -23,7 +23,6 @@ import pytest
 
 uvicorn = pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
-import paor
 from paor import Engine, Journal, ScriptedModel, tool
 from paor.errors import JournalError, UsageError
 from paor.fsm.report.html import content_policy
@@ -34,7 +33,7 @@ from paor.inspect.server import base_address, listen
 from paor.testing import SeededIds, call, refine, review
 
 from ..support.pages import ROOT
-from .inspect_kit import Browser, bank, own_environment, running, served
+from .inspect_kit import Browser, bank, own_environment, served
 
 WORD = "http://127.0.0.1:"
 
@@ -207,22 +206,6 @@ def test_the_hosts_own_login_can_replace_the_token(engine: Engine) -> None:
     inspector.close()
 
 
-def test_a_token_of_the_hosts_own_is_kept(engine: Engine) -> None:
-    """So that an address stays good when the server is started again."""
-    token = "a-token-of-my-own-42"
-    for _ in range(2):
-        with running(app(engine, token=token)) as address:
-            assert address.endswith(f"/?token={token}")
-            assert Browser(address).get("data/index").status == 200
-
-
-def test_it_takes_a_journal_or_an_engine(tmp_path: Path) -> None:
-    """And nothing else."""
-    with pytest.raises(UsageError, match="a Journal or an Engine"):
-        app(str(tmp_path / "runs.db"))  # type: ignore[arg-type]
-    assert paor.inspect.app is app
-
-
 # -- searching -----------------------------------------------------------------------------------------------------
 
 
@@ -357,14 +340,6 @@ def test_a_search_holds_up_nobody_who_reads(
         assert all(one.result(60).status == 200 for one in found)
 
 
-def test_a_search_over_http(library: tuple[Journal, list[str]]) -> None:
-    """As the page asks."""
-    journal, ids = library
-    with served(app(journal)) as browser:
-        assert browser.get("search?q=lighthouse").json == {"runs": [ids[0]]}
-        assert browser.get("search?q=" + "Gr%C3%B6%C3%9Fe").json == {"runs": [ids[2]]}
-
-
 # -- the command ---------------------------------------------------------------------------------------------------
 
 SHOP = '''
@@ -443,24 +418,6 @@ def test_the_command_goes_on_with_an_app(shop: Path) -> None:
     assert (code, out) == (0, "") and "paying 5" in errors
 
 
-@pytest.mark.parametrize("given", [(), ("--app", "shop:make")])
-def test_the_command_only_shows(given: tuple[str, ...], shop: Path) -> None:
-    """With --read-only; nothing is written, nor beside the file."""
-    before = (shop / "paor.db").read_bytes()
-    command = Command(shop, "--read-only", *given)
-    browser = Browser(command.first)
-    index = browser.get("data/index").json
-    (wait,) = index["waits"]
-    assert index["actions"] is False
-    assert (
-        browser.post(f"answer/{wait['run']}", {"name": wait["name"], "answer": {"approve": True}}).status
-        == 403
-    )
-    assert command.interrupt()[0] == 0
-    assert (shop / "paor.db").read_bytes() == before
-    assert sorted(item.name for item in shop.iterdir() if item.name.startswith("paor.db")) == ["paor.db"]
-
-
 def refused(folder: Path, *arguments: str, **variables: str) -> str:
     """Run the command, which refuses; return its line."""
     done = subprocess.run(
@@ -495,19 +452,6 @@ def test_what_the_command_refuses(shop: Path) -> None:
     assert "has no nothing" in refused(shop, "--app", "shop:nothing")
     assert "cannot be used" in refused(shop, "--host", "192.0.2.7", "--allow-remote", "--port", "0")
     assert refused(shop, "--port", "99999").startswith("paor inspect:")
-
-
-def test_other_machines_are_let_in_with_the_token(shop: Path) -> None:
-    """The address is one that can be opened here; a name that nobody named is refused all the same."""
-    command = Command(shop, "--host", "0.0.0.0", "--allow-remote", "--allow-host", "shop.example")
-    browser = Browser(command.first)
-    assert browser.get("data/index").status == 200
-    assert browser.get("data/index", Host="evil.example").status == 403
-    browser.cookie = browser.cookie.replace(f"_{browser.port}", "")
-    assert browser.get("data/index", Host="shop.example").status == 200
-    browser.cookie = ""
-    assert browser.get("data/index").status == 401
-    assert command.interrupt()[0] == 0
 
 
 def test_a_missing_library_is_named(shop: Path) -> None:

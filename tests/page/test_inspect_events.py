@@ -158,26 +158,6 @@ def test_clients_that_take_nothing_hold_nobody_up(tmp_path: Path) -> None:
             connection.close()  # the others are still there when the server ends
 
 
-def test_more_rows_than_are_kept_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that has fallen behind misses nothing."""
-    monkeypatch.setattr("paor.inspect.live_events.KEPT", 3)
-    path = tmp_path / "runs.db"
-    Journal(path).close()
-    with (
-        writer(path, 20) as process,
-        Journal(path, read_only=True) as journal,
-        served(app(journal)) as browser,
-    ):
-        go(process)
-        run_id = first_run(browser)
-        with browser.events(f"events/{run_id}") as events:
-            first = next(events)
-            time.sleep(0.5)
-            seen = [first[2]["seq"], *rows_seen(events)]
-        process.communicate(timeout=60)
-        assert seen == list(range(journal.run(run_id).head_seq + 1))
-
-
 def test_a_run_that_has_no_row_yet_has_no_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who opens it while its model writes the first reply hears nothing but heartbeats before the first row."""
     monkeypatch.setattr("paor.inspect.live_events.HEARTBEAT_S", 0.05)
@@ -236,23 +216,6 @@ def test_the_index_tells_what_changed(tmp_path: Path) -> None:
                 assert data["waits"] == []
 
 
-def test_what_was_looked_at_for_others_is_told_to_who_comes_again(tmp_path: Path) -> None:
-    """While one client listens to a run, another misses a change of the index, and nothing is written after it."""
-    with bank(tmp_path / "runs.db", [], 5) as engine, served(app(engine.journal)) as browser:
-        first = engine.run("Pay").run_id
-        with browser.events(f"events/{first}") as others:
-            next(others)
-            with browser.events("events") as events:
-                _, number, _ = next(events)
-            time.sleep(0.2)
-            second = engine.run("Pay again").run_id
-            time.sleep(0.4)
-            with browser.events("events", **{"Last-Event-ID": number}) as events:
-                seen: list[str] = []
-                while second not in seen:
-                    seen += [line["id"] for line in next(events)[2]["runs"]]
-
-
 def test_a_journal_in_memory_is_followed_too(tmp_path: Path) -> None:
     """This process alone can write it."""
     with bank(":memory:", [], 5) as engine, served(app(engine)) as browser:
@@ -285,20 +248,6 @@ def test_nobody_looks_at_the_file_when_nobody_listens(tmp_path: Path) -> None:
             assert not watching()
 
 
-def test_what_happened_while_nobody_listened_is_told_to_the_next(tmp_path: Path) -> None:
-    """Rows that came between two connections of a client."""
-    with bank(tmp_path / "runs.db", [], 5) as engine, served(app(engine.journal)) as browser:
-        run_id = engine.run("Pay").run_id
-        with browser.events(f"events/{run_id}?after=0") as events:
-            assert next(events)[1] == "1"
-        time.sleep(0.3)
-        question = engine.result(run_id).waiting_for
-        assert question is not None
-        engine.resume(run_id, answer={"approve": True}, question=question.id)
-        with browser.events(f"events/{run_id}", **{"Last-Event-ID": "1"}) as events:
-            assert rows_seen(events) == list(range(2, engine.journal.run(run_id).head_seq + 1))
-
-
 def test_too_many_clients_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others go on."""
     monkeypatch.setattr("paor.inspect.live_events.CLIENTS_MAX", 2)
@@ -307,15 +256,6 @@ def test_too_many_clients_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
         with browser.events(f"events/{run_id}") as one, browser.events("events") as two:
             next(one), next(two)
             assert browser.get(f"events/{run_id}").status == 503
-
-
-def test_events_have_only_headers_for_head(tmp_path: Path) -> None:
-    """And a stream says what it is."""
-    with bank(tmp_path / "runs.db", [], 5) as engine, served(app(engine.journal)) as browser:
-        run_id = engine.run("Pay").run_id
-        told = browser.ask("HEAD", f"events/{run_id}")
-        assert (told.status, told.body) == (200, b"")
-        assert told.headers["content-type"].startswith("text/event-stream")
 
 
 def test_a_run_is_checked_when_it_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,7 @@ import pytest
 uvicorn = pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
 from paor import Journal
-from paor.errors import UsageError
-from paor.inspect import app, serve
+from paor.inspect import app
 from paor.inspect.actions import AsRecorded
 from paor.inspect.server import listen
 
@@ -92,21 +91,6 @@ def test_a_program_serves_its_engine(tmp_path: Path) -> None:
     assert out.splitlines() == [f"goes on {run_id}", "paying 5", "interrupted"] and "Traceback" not in errors
     with Journal(tmp_path / "paor.db", read_only=True) as journal:
         assert [decided.actor for call in journal.calls(run_id) for decided in call.decided] == ["ann"]
-
-
-def test_what_cannot_be_served_leaves_its_port(tmp_path: Path) -> None:
-    """A port that somebody has is refused; one that was taken for settings that cannot be used is free again."""
-    with bank(tmp_path / "runs.db", [], 5) as engine:
-        with closing(listen("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
-            with pytest.raises(UsageError, match=f"127.0.0.1:{port} cannot be used"):
-                serve(engine, port=port)
-        for options in ({"token": "short"}, {"hosts": ("a b",)}):
-            with pytest.raises(UsageError, match="expected"):
-                serve(engine, port=port, **options)
-        with pytest.raises(UsageError, match="is for an engine"):
-            serve(engine.journal, port=port, options=lambda row: {})
-        listen("127.0.0.1", port).close()
 
 
 # -- what uvicorn says ---------------------------------------------------------------------------------------------

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from .report_browser import Watched, approval, axe, chromium, doubt, violations
 from .report_server import LiveRun, served
 
 __all__ = ["axe", "chromium"]
+
+pytestmark = pytest.mark.whole
 
 
 @contextmanager
@@ -36,10 +39,8 @@ def looked_at(browser: Any, address: str) -> Iterator[Watched]:
 
 def sent(live: LiveRun, count: int) -> list[tuple[str, str | None, str]]:
     """Return what was sent once there is as much of it."""
-    for _ in range(200):
-        if len(live.posted) >= count:
-            break
-        time.sleep(0.02)
+    with live.posting:
+        assert live.posting.wait_for(lambda: len(live.posted) >= count, 60)
     return live.posted
 
 

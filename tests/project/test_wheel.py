@@ -136,4 +136,6 @@ def test_type_checkers_of_a_consumer_understand_an_editable_install(checker: str
         [program, *options, "consumer.py"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     errors = [line for line in done.stdout.splitlines() if "error" in line and "consumer.py" in line]
-    assert len(errors) == 1 and "consumer.py:10" in errors[0] and "int" in errors[0], done.stdout + done.stderr
+    assert len(errors) == 1 and "consumer.py:10" in errors[0] and "int" in errors[0], (
+        done.stdout + done.stderr
+    )
