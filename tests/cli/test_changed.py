@@ -76,8 +76,5 @@ def test_the_first_difference_is_shown_and_the_others_are_counted(
     assert lines[2].startswith("    recorded  ") and lines[3].startswith("    derived   ")
     assert any(line.startswith("  changed since: prompt.refinement") for line in lines)
     data = shell("replay", "last", "--app", f"{other}:engine", "--json").json
-    assert {item["field"] for item in data["divergences"]} == {
-        "request.prompt",
-        "change.question.approval",
-    }
+    assert {item["field"] for item in data["divergences"]} == {"request.prompt", "change.question.approval"}
     assert [item["part"] for item in data["changed"]][:2] == ["policy", "prompt.refinement"]

@@ -173,27 +173,8 @@ def test_a_tool_that_ends_the_process_leaves_its_case(shell: Shell, shop: str) -
     assert not Path(shell.folder, "new").exists()
 
 
-@pytest.mark.whole
-def test_rows_that_no_run_of_the_chosen_modes_takes_are_no_gap(shell: Shell, shop: str) -> None:
-    """They are told apart, for people and as JSON, and are not part of the sum."""
-    said = shell("fuzz", "--app", f"{shop}:Repaired", "--examples", "2")
-    plain = " ".join(said.out.split())
-    left_out = (
-        "left out no run of react takes Planning wait,"
-        " Specifying wait Specifying [argument_missing, elicitations_left], Reviewing next_step, Planning provide"
-    )
-    assert said.code == 0 and left_out in plain and " of 28 of the table" in plain
-    assert "Planning wait" not in plain.partition("never taken")[2].partition("left out")[0]
-    covered = shell("fuzz", "--app", f"{shop}:Repaired", "--examples", "2", "--json").json["covered"]
-    assert len(covered["of_other_modes"]) == 4
-    assert not set(covered["of_other_modes"]) & set(covered["never_taken"]) and covered["never_taken"]
-    every = shell("fuzz", "--app", f"{shop}:make", "--examples", "2", "--json").json["covered"]
-    assert every["of_other_modes"] == []
-
-
 def test_paor_fuzz_without_hypothesis_says_what_to_install(
-    shell: Shell,
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And a name of `paor.fuzz` that draws does the same."""
     import sys

@@ -24,6 +24,7 @@ from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `sh
     make_shop,
     until_looking,
 )
+from .inside import Watch
 
 # -- resume, cancel ----------------------------------------------------------------------------------------------
 
@@ -184,8 +185,6 @@ def test_ctrl_c_inside_a_once_tool_names_the_call_that_is_in_doubt(shell: Shell,
 
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_ctrl_c_at_any_event(shell: Shell, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    from paor.cli.support.progress import Watch
-
     usual = Watch.__call__
     seen = iter(range(1000))
 

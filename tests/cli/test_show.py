@@ -54,16 +54,6 @@ def test_show_tells_what_a_run_did(shell: Shell) -> None:
     assert said.err == ""
 
 
-def test_show_on_a_narrow_terminal_names_the_next_phase_only(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given_run(shell)
-    monkeypatch.setenv("COLUMNS", "80")
-    said = shell("show")
-    assert "→" not in said.out
-    assert re.search(r"0  select      Specifying  ", said.out)
-
-
 def test_show_names_what_was_wrong(shell: Shell) -> None:
     replies = [
         "no json at all",
@@ -275,13 +265,6 @@ def test_a_narrow_terminal_keeps_the_texts(
         "name",
     ]
     assert shell("runs").out.splitlines()[0].split() == ["run", "state", "rows", "objective"]
-
-
-def test_a_word_document_is_called_docx(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-    given = {"objective": "Write it", "documents": [{"name": "a.docx", "content": "x", "mime": kind}]}
-    shell("run", "--input", json.dumps(given), "--model", shell.script(*DONE))
-    assert shell("show", "--documents").out.splitlines()[1].split()[3] == "docx"
 
 
 def test_an_answer_that_is_cut_comes_with_the_command_for_all_of_it(shell: Shell) -> None:

@@ -19,30 +19,32 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from paor import Engine, Question, ScriptedModel, errors
-from paor.cli.commands.doctor import _requirement
-from paor.cli.support.journals import is_driven, short_id
-from paor.cli.support.json_input import answers_to
-from paor.cli.support.row_text import deciding
-from paor.cli.support.streams import exit_code_of, json_text
-from paor.cli.support.text import (
+from paor.testing import SeededIds
+
+from ..support.cli_support import DONE, Terminal
+from .inside import (
     Cell,
     Column,
+    _requirement,
+    answers_to,
     arrow,
     count,
     cut,
+    deciding,
     duration,
+    exit_code_of,
     facts,
     folded,
     harmless,
+    is_driven,
+    json_text,
     local_time,
     one_line,
+    short_id,
     size,
     table,
     width,
 )
-from paor.testing import SeededIds
-
-from ..support.cli_support import DONE, Terminal
 
 
 @given(st.text())

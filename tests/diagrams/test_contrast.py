@@ -11,11 +11,10 @@ from typing import NamedTuple
 import pytest
 
 from paor import coverage
-from paor.fsm.diagrams.render import Covered, Parted, diagram
-from paor.fsm.machine.table import ROWS
 
 from ..explain.test_coverage import Taken, steps
 from .drawn_machines import MACHINES
+from .inside import ROWS, Covered, Parted, diagram
 from .test_diagram import FINAL, STEPS, SVG, USER, parsed, walked
 
 LEAST = 4.5

@@ -14,20 +14,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.fsm.diagrams.geometry import Layout, Rect, count_text, cut, width_of
-from paor.fsm.diagrams.layout import layout_of
-from paor.fsm.diagrams.render import (
+from .inside import (
+    INITIAL,
+    ROWS,
     Format,
+    Layout,
+    Rect,
+    Row,
     RunWalk,
     caption,
+    count_text,
+    cut,
     diagram,
     graph_of,
+    layout_of,
     plain,
     status_of,
     table_markdown,
     walk_of,
+    width_of,
 )
-from paor.fsm.machine.table import INITIAL, ROWS, Row
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -357,7 +363,7 @@ def test_the_svg_is_self_contained_and_accessible() -> None:
         )
         assert "prefers-color-scheme:dark" in text
         assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {
-            *("svg", "title", "desc", "style", "g", "rect", "circle", "path", "text", "tspan"),
+            *("svg", "title", "desc", "style", "g", "rect", "circle", "path", "text", "tspan")
         }
         assert not re.search(r"href|url\(|@import|javascript|\bon\w+=", text)
 

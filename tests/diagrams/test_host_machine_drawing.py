@@ -12,24 +12,30 @@ from typing import Any
 
 import orjson
 import pytest
-import transitions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transitions.extensions import GraphMachine
-from transitions.extensions.markup import MarkupMachine, rep
+from transitions.extensions.markup import MarkupMachine
 
 from paor import Engine, Machine, Phase, ScriptedModel, coverage, diagram, tool
 from paor.errors import JournalDamaged, UsageError
-from paor.fsm.diagrams.layout import layout_of
-from paor.fsm.diagrams.overlays import joined
-from paor.fsm.diagrams.render import Covered, Format, Overlay, Parted, RunWalk, graph_of
-from paor.fsm.diagrams.render import diagram as picture
-from paor.fsm.diagrams.style import OWN_CSS
-from paor.fsm.machine.machine import DECIDE, MACHINE
-from paor.fsm.machine.table import ROWS
 from paor.testing import call, refine
 
 from .drawn_machines import MACHINES, machines, verifying
+from .inside import (
+    MACHINE,
+    OWN_CSS,
+    ROWS,
+    Covered,
+    Format,
+    Overlay,
+    Parted,
+    RunWalk,
+    graph_of,
+    joined,
+    layout_of,
+)
+from .inside import diagram as picture
 from .test_diagram import FORMATS, SVG, assert_dot, assert_mermaid, parsed, walked
 from .test_overlays import text_rects
 
@@ -238,61 +244,6 @@ def test_the_librarys_markup_gives_the_same_transitions_back(made: Any) -> None:
     assert told(again.markup["transitions"]) == told(data["transitions"])
 
 
-@pytest.mark.parametrize("made", [made for _, made in WALKED], ids=[name for name, _ in WALKED])
-def test_the_machine_itself_answers_the_librarys_questions(made: Any) -> None:
-    """Names of phases, rows in the order in which they are tried, conditions by their names."""
-    machine = made()
-    assert list(machine.events) == [DECIDE] == machine.get_triggers("Planning")
-    for phase in machine.states:
-        taken = machine.get_transitions(DECIDE, source=phase)
-        rows = [row for row in machine.rows if row.source == phase]
-        assert [(item.label, item.source, item.dest) for item in taken] == [
-            (row.trigger, row.source, row.dest) for row in rows
-        ]
-        for item, row in zip(taken, rows, strict=True):
-            named = [rep(one.func, MarkupMachine.format_references) for one in item.conditions]
-            assert named == [*row.conditions, *row.unless]
-            assert [one.target for one in item.conditions] == [True] * len(row.conditions) + [False] * len(
-                row.unless
-            )
-        assert machine.get_state(phase).name == phase
-        assert machine.get_state(phase).final == (phase in ("Done", "Failed"))
-    assert machine.get_transitions() == machine.get_transitions(DECIDE)
-    assert machine.initial == machine.host.initial
-
-
-class Walks:
-    """A model whose methods are the guards: what they say is set by the test."""
-
-    state: str
-
-    def __init__(self, held: set[str]) -> None:
-        self.held = held
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("trigger", "may_trigger", "state"):
-            raise AttributeError(name)
-        return lambda event: name in self.held
-
-
-@pytest.mark.parametrize("made", [made for _, made in WALKED], ids=[name for name, _ in WALKED])
-def test_the_librarys_machine_walks_a_model_of_ones_own_the_same_way(made: Any) -> None:
-    """Each row is taken when its conditions hold and no row of its trigger before it fits."""
-    machine = made()
-    for row in machine.rows:
-        model = Walks(set(row.conditions))
-        transitions.Machine(model, **machine.graph_data())
-        model.state = row.source
-        same = [other for other in machine.rows if (other.source, other.trigger) == (row.source, row.trigger)]
-        first = next(
-            other
-            for other in same
-            if model.held.issuperset(other.conditions) and not model.held.intersection(other.unless)
-        )
-        assert model.trigger(row.trigger)
-        assert model.state == first.dest
-
-
 # -- as data -------------------------------------------------------------------------------------------------------
 
 
@@ -320,61 +271,6 @@ def test_a_machine_comes_back_from_its_data(machine: Machine) -> None:
         assert [guard.function for guard in bound.host.guards.values()] == [
             guard.function for guard in machine.host.guards.values()
         ]
-
-
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-3, 9)
-    | st.floats(allow_nan=False)
-    | st.text(max_size=6)
-    | st.sampled_from(["Planning", "Done", "Verifying", "hard_stop", "not x", "not ", "select"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
-    max_leaves=6,
-)
-
-
-def nodes(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path] if path else []
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, inner in items:
-        found += nodes(inner, (*path, key))
-    return found
-
-
-@pytest.mark.whole
-@given(name=st.sampled_from(NAMES), data=st.data())
-@settings(max_examples=300, deadline=None)
-def test_damaged_data_is_one_clear_line_or_a_machine(name: str, data: st.DataObject) -> None:
-    """Never another exception; what is taken can be told, drawn and read again."""
-    told = copy.deepcopy(MACHINES[name]().to_dict())
-    for _ in range(data.draw(st.integers(1, 3))):
-        places = nodes(told)
-        *above, last = data.draw(st.sampled_from(places))
-        holder = told
-        for key in above:
-            holder = holder[key]
-        if data.draw(st.booleans()):
-            holder[last] = data.draw(JSON)
-        else:
-            del holder[last]
-        if not nodes(told):
-            break
-    try:
-        machine = Machine.from_dict(told)
-    except UsageError as error:
-        assert type(error) is UsageError and str(error).count("\n") == 0
-        return
-    assert Machine.from_dict(machine.to_dict()).rows == machine.rows
-    parsed(drawn("svg", machine))
-    GraphMachine(model=None, graph_engine="mermaid", **machine.graph_data())
-
-
-@given(data=JSON)
-@settings(max_examples=60)
-def test_foreign_data_is_refused(data: Any) -> None:
-    with pytest.raises(UsageError, match="this is no machine's data"):
-        Machine.from_dict(data)
 
 
 @pytest.mark.parametrize(

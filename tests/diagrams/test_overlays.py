@@ -6,7 +6,6 @@ import html
 import importlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -22,15 +21,24 @@ from hypothesis import strategies as st
 from paor import Journal, coverage, diagram
 from paor.audit import Coverage
 from paor.errors import UnknownRun, UsageError
-from paor.fsm.diagrams.captions import legend_of
-from paor.fsm.diagrams.geometry import Rect, width_of
-from paor.fsm.diagrams.layout import layout_of
-from paor.fsm.diagrams.mermaid import EDGES
-from paor.fsm.diagrams.render import Covered, Overlay, Parted, RunWalk, Step, graph_of
-from paor.fsm.diagrams.render import diagram as picture
-from paor.fsm.machine.table import ROWS, Row
 
 from ..explain.test_coverage import Taken, steps
+from .inside import (
+    EDGES,
+    ROWS,
+    Covered,
+    Overlay,
+    Parted,
+    Rect,
+    Row,
+    RunWalk,
+    Step,
+    graph_of,
+    layout_of,
+    legend_of,
+    width_of,
+)
+from .inside import diagram as picture
 from .test_diagram import (
     FORMATS,
     HOSTILE,
@@ -351,25 +359,6 @@ def test_the_same_journal_gives_the_same_bytes_in_every_process(tmp_path: Path) 
         for seed in ("0", "4711")
     ]
     assert said[0] == said[1] and len(said[0]) > 100_000
-
-
-@pytest.mark.skipif(shutil.which("dot") is None, reason="needs Graphviz: apt-get install graphviz")
-@pytest.mark.parametrize("title", HOSTILE)
-def test_graphviz_reads_every_overlay(title: str) -> None:
-    walk = walked(*STEPS[:3], title=title)
-    for overlay in (
-        Covered(title, coverage(WORLD[:5])),
-        Parted(title, walk, walked(), 0, "Planning", title, title, 0),
-    ):
-        out = subprocess.run(
-            ["dot", "-Tplain"],
-            check=False,
-            input=picture("dot", overlay).encode(),
-            capture_output=True,
-            timeout=60,
-        )
-        assert out.returncode == 0 and not out.stderr
-        assert b'node " legend"' in out.stdout
 
 
 def arrows(text: str) -> list[tuple[str, str]]:

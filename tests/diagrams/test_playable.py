@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from itertools import combinations, pairwise
@@ -16,13 +15,10 @@ from hypothesis import strategies as st
 
 from paor import Machine, Phase
 from paor.errors import UsageError
-from paor.fsm.diagrams.geometry import BOLD, Rect, width_of
-from paor.fsm.diagrams.graph import graph_of
-from paor.fsm.diagrams.playable import COMPACT, Playable, playable, playable_graph
-from paor.fsm.machine.table import Row
 
 from ..own_machine.test_machine_examples import NAMES, engine_of, examples  # noqa: F401  # a fixture
 from .drawn_machines import MACHINES, machines
+from .inside import BOLD, COMPACT, Playable, Rect, Row, graph_of, playable, playable_graph, width_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 MADE = {"standard": Machine.standard, **MACHINES}
@@ -329,50 +325,3 @@ def test_hostile_names_are_impossible_in_a_machine_and_harmless_in_a_table(text:
 
 
 # -- in a browser --------------------------------------------------------------------------------------------------
-
-MEASURE = """([pictures, most]) => {
-  const wrong = [];
-  for (const svg of pictures) {
-    document.body.innerHTML = svg;
-    for (const count of document.querySelectorAll(".count")) count.textContent = most;
-    for (const label of document.querySelectorAll(".label")) label.style.fontWeight = 600;
-    const frame = document.querySelector("svg").viewBox.baseVal;
-    const box = one => { const b = one.getBBox(); return {x: b.x, y: b.y + 2, r: b.x + b.width, l: b.y + b.height - 3}; };
-    const meet = (a, b) => a.x < b.r && b.x < a.r && a.y < b.l && b.y < a.l;
-    const texts = [...document.querySelectorAll(".labels text")].map(one => [one.textContent, box(one)]);
-    const rims = [...document.querySelectorAll(".rim")].map(one => one.getBBox());
-    texts.forEach(([told, a], place) => {
-      if (a.x < 0 || a.r > frame.width || a.l > frame.height) wrong.push([told, "outside"]);
-      for (const [other, b] of texts.slice(place + 1)) if (meet(a, b)) wrong.push([told, other]);
-      for (const b of rims) if (meet(a, {x: b.x, y: b.y, r: b.x + b.width, l: b.y + b.height})) wrong.push([told, "a phase"]);
-    });
-    for (const node of document.querySelectorAll(".node")) {
-      const rim = node.querySelector(".rim").getBBox();
-      for (const name of node.querySelectorAll(".name"))
-        if (name.getBBox().width > rim.width - 2) wrong.push([name.textContent, "wider than its phase"]);
-    }
-    for (const line of document.querySelectorAll(".line")) {
-      const long = line.getTotalLength();
-      for (let at = 0; at < long; at += 2) {
-        const {x, y} = line.getPointAtLength(at);
-        for (const [told, b] of texts)
-          if (x > b.x && x < b.r && y > b.y && y < b.l) { wrong.push([told, "a line"]); at = long; break; }
-      }
-    }
-  }
-  return wrong;
-}"""
-
-
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
-def test_a_browser_measures_no_overlap_either() -> None:
-    """With the fonts that are there, all labels bold, and the widest count at each."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-    pictures = [playable(made()).svg for made in MADE.values()]
-    with playwright.sync_playwright() as browsers:
-        browser = browsers.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page()
-        page.set_content('<body style="font-family: DejaVu Sans, sans-serif"></body>')
-        wrong = page.evaluate(MEASURE, [pictures, MOST])
-        browser.close()
-    assert wrong == []

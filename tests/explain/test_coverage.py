@@ -15,26 +15,28 @@ from hypothesis import strategies as st
 from paor import Engine, Journal, ScriptedModel, coverage, why
 from paor.audit import Coverage, GuardOutcome
 from paor.errors import UsageError
-from paor.fsm.check.bounded_specs import worlds_of
-from paor.fsm.check.checker import default_limits
-from paor.fsm.check.state_space import explore
-from paor.fsm.diagrams.overlays import coverage_of
-from paor.fsm.explain.coverage import (
-    COUNT_MAX,
-    UNREACHED,
-    possible_outcomes,
-    tried_rows,
-)
-from paor.fsm.explain.coverage import asked_guards as guards_asked
-from paor.fsm.machine.decide import machine_told
-from paor.fsm.machine.table import ROWS, Row, rows_of
-from paor.fuzz.oracles.reachable_rows import never
 from paor.machine import GuardContext, Machine
-from paor.testing.pytest_coverage import Gathering
 
 from ..support import own_machines
 from ..support.effort import examples
 from ..support.journeys import BY_NAME, play
+from .inside import (
+    COUNT_MAX,
+    ROWS,
+    UNREACHED,
+    Gathering,
+    Row,
+    coverage_of,
+    default_limits,
+    explore,
+    machine_told,
+    never,
+    possible_outcomes,
+    rows_of,
+    tried_rows,
+    worlds_of,
+)
+from .inside import asked_guards as guards_asked
 
 JOURNALS = Path(__file__).parents[1] / "fixtures" / "journals"
 

@@ -205,24 +205,6 @@ def test_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "is the same" in found.detail
 
 
-def test_code_of_another_version_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The version and the table's fingerprint stand in the spec; alone they are no difference."""
-    one = drive(tmp_path, "one")
-    with monkeypatch.context() as patch:
-        patch.setattr("paor.fsm.lifecycle.start.VERSION", "0.0.9")
-        same = drive(tmp_path, "same")
-        patch.setattr("paor.fsm.machine.updates.cut", lambda text, chars: text[:3])
-        patch.setattr(
-            "paor.fsm.decision.interpret.progress", lambda run, checks: "1" * len(run.counters.criteria)
-        )
-        other = drive(tmp_path, "other", replies=[*SCRIPT[:3], SUCCESS])
-    found = compared(tmp_path, one, same)
-    assert found.identical and found.others == ("engine",)
-    found = compared(tmp_path, one, other)
-    assert (found.cause, found.parts) == ("code", ("engine",))
-    assert "0.0.9" in found.detail
-
-
 @pytest.mark.parametrize(
     ("change", "part"),
     [

@@ -28,9 +28,7 @@ from paor import (
     ToolContext,
     ToolOutput,
 )
-from paor.errors import AnswerNeeded, EffectUnknown, PaorError, ToolError
-from paor.prompts.model import ModelUnavailable
-from paor.states.records.actions import WebFact
+from paor.errors import AnswerNeeded, EffectUnknown, ModelUnavailable, PaorError, ToolError
 from paor.testing import (
     Asks,
     SeededIds,
@@ -45,6 +43,8 @@ from paor.testing import (
     select,
     step,
 )
+
+from .inside import WebFact
 
 Give = Callable[[str], str]
 """The text for a field, by the field's name."""

@@ -84,29 +84,6 @@ def test_a_question_that_is_declined_tells_the_server_so(tmp_path: Path) -> None
     assert texts(tmp_path) == {"result.txt": "decline x "}
 
 
-def test_cancel_ends_the_run(tmp_path: Path) -> None:
-    """And nothing was done."""
-    with (
-        modern(tmp_path) as server,
-        engine_of(server, tmp_path, "m.delete", arguments={"path": "x"}) as engine,
-    ):
-        waiting = engine.run("Delete x")
-        result = engine.resume(waiting.run_id, answer={"action": "cancel"})
-        assert (result.state, result.reason) == ("Failed", "cancelled")
-        assert done(tmp_path / "effects") == []
-
-
-def test_a_run_that_may_ask_no_more_gets_an_error(tmp_path: Path) -> None:
-    """Questions of servers count as any other."""
-    with modern(tmp_path) as server:
-        arguments: dict[str, Any] = {"arguments": {"path": "x"}, "limits": Limits(max_elicitations=1)}
-        with engine_of(server, tmp_path, "m.paint", **arguments) as engine:
-            waiting = engine.run("Paint x")
-            assert engine.resume(waiting.run_id, answer=YES).state == "Done"
-            sound(engine, waiting.run_id)
-    assert outcome(tmp_path) == "asked" and done(tmp_path / "effects") == []
-
-
 def test_another_process_answers_and_the_same_server_goes_on(tmp_path: Path) -> None:
     """Over HTTP the server lives on, and takes its own state back from anybody."""
     with over_http(MODERN, tmp_path) as url:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from paor import Engine, Journal, Limits, McpServer, Policy, ScriptedModel, replay
-from paor.states.records.actions import Effect
 
 from ..support.mcp_kit import (
     FAULTY,
@@ -108,7 +107,7 @@ def test_a_once_call_that_nobody_knows_the_end_of_is_in_doubt(tool: str, tmp_pat
 
 @pytest.mark.parametrize("tool", DOUBTFUL)
 @pytest.mark.parametrize("effect", ["read", "idempotent"])
-def test_any_other_call_that_broke_is_an_error(tool: str, effect: Effect, tmp_path: Path) -> None:
+def test_any_other_call_that_broke_is_an_error(tool: str, effect: Any, tmp_path: Path) -> None:
     """The host has said that it may be made again, and the model decides."""
     with faulty(tmp_path, message_bytes=200_000, effects={"*": effect}) as server:
         assert called(server, tmp_path, f"f.{tool}").state == "Done"
@@ -236,14 +235,6 @@ def test_a_cancelled_task_takes_its_call_with_it(tmp_path: Path) -> None:
         run_id = engine.journal.runs()[0].run_id
         result = engine.resume(run_id)
         assert result.waiting_for is not None and result.waiting_for.kind == "in_doubt"
-
-
-def test_a_tool_can_be_called_outside_any_run(tmp_path: Path) -> None:
-    """As any tool can."""
-    with faulty(tmp_path) as server:
-        tools = {tool.name: tool for tool in server.tools()}
-        output = asyncio.run(tools["f.echo"](text="hi"))
-        assert output.documents[0].data == "echo: hi"
 
 
 def test_a_run_replays_identically_with_the_server_gone(tmp_path: Path) -> None:

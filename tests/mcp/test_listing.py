@@ -15,12 +15,9 @@ from hypothesis import strategies as st
 
 from paor import Engine, Journal, McpServer, ScriptedModel, mcp_tools
 from paor.errors import MissingExtra, ToolError, UsageError
-from paor.tools.catalog import Catalog, fold_name
-from paor.tools.mcp.naming import Listed, entries_of, prefix_of
-from paor.tools.mcp.settings import McpSettings, settings_of
-from paor.tools.tool import NAME
 
 from ..support.mcp_kit import FAULTY, SECRET, command, faulty
+from .inside import NAME, Catalog, Listed, McpSettings, entries_of, fold_name, prefix_of, settings_of
 
 
 def test_names_are_made_fit_and_none_takes_anothers_place(tmp_path: Path) -> None:

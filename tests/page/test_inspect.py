@@ -25,14 +25,11 @@ uvicorn = pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
 from paor import Engine, Journal, ScriptedModel, tool
 from paor.errors import JournalError, UsageError
-from paor.fsm.report.html import content_policy
-from paor.fsm.report.run_view import RunView
 from paor.inspect import app
-from paor.inspect.search import FOUND_MAX, search
-from paor.inspect.server import base_address, listen
 from paor.testing import SeededIds, call, refine, review
 
 from ..support.pages import ROOT
+from .inside import FOUND_MAX, base_address, content_policy, listen, search
 from .inspect_kit import Browser, bank, own_environment, served
 
 WORD = "http://127.0.0.1:"
@@ -93,30 +90,6 @@ def test_a_key_of_the_environment_is_in_nothing_that_is_served(
             with browser.events("events") as events:
                 found.append(json.dumps(next(events)).encode())
             assert not [body for body in found if key.encode() in body]
-
-
-def test_reading_does_not_hold_up_the_event_loop(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one client waits for a part that takes long, others are answered."""
-    run_id, begun, go = engine.run("Pay").run_id, threading.Event(), threading.Event()
-    released: list[bool] = []
-    head = RunView.head
-
-    def slow(self: Any) -> Any:
-        begun.set()
-        released.append(go.wait(20))
-        return head(self)
-
-    with served(app(engine)) as browser:
-        monkeypatch.setattr(RunView, "head", slow)
-        thread = threading.Thread(target=browser.get, args=(f"data/run/{run_id}",))
-        thread.start()
-        assert begun.wait(20)
-        assert browser.get("").status == 200 and browser.get("data/index").status == 200
-        with browser.events("events") as events:
-            next(events)
-        go.set()
-        thread.join(20)
-    assert released == [True]
 
 
 # -- mounted -------------------------------------------------------------------------------------------------------

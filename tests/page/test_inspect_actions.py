@@ -14,14 +14,12 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
 from paor import Task
-from paor.fsm.journal.reader import JournalReader
 from paor.inspect import app
-from paor.inspect.actions import AsRecorded
-from paor.inspect.application import ACTORS
 
 from ..lifecycle.test_questions import CALL, pay
 from ..support.planning import World
 from ..support.worlds import STOP, SUCCESS
+from .inside import ACTORS, AsRecorded, JournalReader
 from .inspect_kit import bank, rows_of, served
 from .test_inspect_answers import ASKS_ALL, wait_of
 

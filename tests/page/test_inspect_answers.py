@@ -17,15 +17,13 @@ pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
 from paor import Engine, Journal, Policy, Task, Tool, replay, tool
 from paor.inspect import app
-from paor.inspect.access import access_of
-from paor.inspect.actions import AsRecorded
-from paor.inspect.application import Inspector
 from paor.testing import SeededIds
 
 from ..lifecycle.test_answer_only import KINDS, triggers
 from ..lifecycle.test_questions import CALL, pay
 from ..support.planning import World
 from ..support.worlds import STOP, SUCCESS
+from .inside import AsRecorded, Inspector, access_of
 from .inspect_kit import ASKS, Answer, Browser, bank, paying, payments, rows_of, served
 
 

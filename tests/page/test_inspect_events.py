@@ -17,12 +17,11 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
 from paor import Engine, Journal, ModelCall, Reply, ScriptedModel
-from paor.fsm.report.view import JournalView
 from paor.inspect import app
-from paor.inspect.views import Changes, Views
 from paor.testing import SeededIds
 
 from ..support.pages import ROOT
+from .inside import Changes, JournalView, Views
 from .inspect_kit import Browser, Events, bank, own_environment, paying, payments, served
 
 
@@ -81,27 +80,6 @@ def test_a_client_goes_on_where_it_stopped(how: str, tmp_path: Path) -> None:
         for after in range(head + 1):
             assert [item[:2] for item in rest(after, head + 2)] == [item[:2] for item in whole[after + 1 :]]
         assert [name for name, _, _ in rest(head + 5, 2)] == ["end"]
-
-
-def test_an_entry_is_what_the_columns_of_the_run_say(tmp_path: Path) -> None:
-    """By names instead of numbers, with its own time; so a page that appends it has what it would have loaded."""
-    with bank(tmp_path / "runs.db", [], 5) as engine, served(app(engine.journal)) as browser:
-        run_id = engine.run("Pay").run_id
-        told = browser.get(f"data/run/{run_id}").json["rows"]
-        with browser.events(f"events/{run_id}") as events:
-            came = [data["entry"] for _, _, data in islice(events, told["n"])]
-        at = 0
-        for seq, entry in enumerate(came):
-            at += told["at"][seq]
-            assert entry["at"] == at
-            for name, table in (
-                ("trigger", "trigger"),
-                ("source", "phase"),
-                ("dest", "phase"),
-                ("kind", "kind"),
-            ):
-                assert entry[name] == told["tables"][table][told[name][seq]]
-            assert (entry["flags"], entry["tokens_in"]) == (told["flags"][seq], told["tokens_in"][seq])
 
 
 def test_100_clients_of_one_run_see_every_row(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 from paor import Engine
 from paor.errors import UsageError
 from paor.inspect import app
-from paor.inspect.server import listen, serve
 
+from .inside import listen, serve
 from .inspect_kit import Answer, Browser, bank, request, rows_of, sent, served
 
 
@@ -173,13 +173,7 @@ TOKENS = (
         "{page},{page}",
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     ],
-    *(
-        "",
-        "\x00{page}",
-        '"{page}"',
-        "Bearer {page}",
-        "\xff" * 43,
-    ),
+    *("", "\x00{page}", '"{page}"', "Bearer {page}", "\xff" * 43),
 )
 COOKIES = (
     *[

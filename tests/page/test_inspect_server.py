@@ -19,9 +19,8 @@ uvicorn = pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
 from paor import Journal
 from paor.inspect import app
-from paor.inspect.actions import AsRecorded
-from paor.inspect.server import listen
 
+from .inside import AsRecorded, listen
 from .inspect_kit import Browser, bank, own_environment, running, sent
 from .test_inspect import SHOP
 

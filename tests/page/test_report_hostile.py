@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from paor import Journal
-from paor.fsm.report.report import report
+from paor import Journal, report
 
 from ..mcp.hostile_run import Texts, write
 from ..support.hostile_texts import HOSTILE, LONG, UNSEEN, visible

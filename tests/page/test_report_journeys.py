@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from paor import Engine
-from paor.fsm.report.report import report
+from paor import Engine, report
 
 from ..support.journeys import JOURNEYS, Journey, play
 from .report_browser import RUN_ID, WAITING_ID, SyntheticRun, axe, chromium, opened, violations, written

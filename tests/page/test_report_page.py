@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from paor.fsm.report.html import content_policy, page_html
-
+from .inside import content_policy, page_html
 from .report_browser import WAITING_ID, SyntheticRun, axe, chromium, opened, written
 from .test_report_data import desk
 

@@ -1,0 +1,29 @@
+"""What the tests of this room take from inside the product: the one place that follows when a module moves."""
+
+from __future__ import annotations
+
+from paor.cli.commands.doctor import _requirement
+from paor.cli.support.journals import is_driven, short_id
+from paor.cli.support.json_input import answers_to
+from paor.cli.support.live_view import LINES_MAX, LiveView, readable
+from paor.cli.support.progress import Watch
+from paor.cli.support.row_text import deciding
+from paor.cli.support.streams import exit_code_of, json_text
+from paor.cli.support.text import (
+    Cell,
+    Column,
+    arrow,
+    count,
+    cut,
+    duration,
+    facts,
+    folded,
+    harmless,
+    local_time,
+    one_line,
+    size,
+    table,
+    width,
+)
+from paor.fsm.workflow.expressions.functions import FUNCTIONS
+from paor.fsm.workflow.tasks import KEYS
