@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from paor.cli.commands.doctor import _requirement
 from paor.cli.support.journals import is_driven, short_id
 from paor.cli.support.json_input import answers_to
@@ -25,5 +27,17 @@ from paor.cli.support.text import (
     table,
     width,
 )
+from paor.events import ModelText, TransitionTaken
 from paor.fsm.workflow.expressions.functions import FUNCTIONS
 from paor.fsm.workflow.tasks import KEYS
+
+
+def drawn(view: LiveView, said: Sequence[str], call: TransitionTaken, note: str) -> tuple[str, str]:
+    """Return what a view leaves on its terminal of a model's texts, a row and a note, and the region below it before the row."""
+    with view._console.capture() as captured:
+        for text in said:
+            view.take(ModelText("run", 0, "selection", text))
+        region = view._region().plain
+        view.take(call)
+        view.note(note)
+    return captured.get(), region

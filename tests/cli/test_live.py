@@ -26,12 +26,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
-from paor.events import ModelText, TransitionTaken
+from paor.events import TransitionTaken
 
 from ..support.cli_support import DONE, Shell, environ, interruptible, make_shell  # noqa: F401 - a fixture
 from ..support.model_server import KEY, WIRES, Behaviour, Connection, ModelServer, Received, plain, streamed
-from .inside import LINES_MAX, LiveView, readable
+from .inside import LINES_MAX, LiveView, drawn, readable
 
 CHAT = WIRES[0]
 SELECT = {
@@ -357,36 +358,22 @@ def test_nothing_that_a_model_says_leaves_its_place(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(columns))
         patch.setenv("TERM", "xterm")
-        view = LiveView()
-        console = view._console
-        with console.capture() as captured:
-            for text in texts:
-                view.take(ModelText("run", 0, "selection", text))
-            region = view._region()
-            call = TransitionTaken(
-                "run", 0, "specify", "Specifying", "Executing", 1, 5, 9, detail, {"word": value}
-            )
-            view.take(call)
-            view.note(value)
-    lines = region.plain.split("\n")
+        kept, region = drawn(LiveView(), texts, row_of(detail, value), value)
+    lines = region.split("\n")
     assert len(lines) <= 1 + LINES_MAX
-    shown = captured.get() + region.plain
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", re.sub(r"\x1b\[[0-9;]*m", "", shown))
-    from rich.cells import cell_len
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", kept + region)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", shown)
+    assert all(cell_len(line) <= columns for line in shown.split("\n"))
 
-    assert all(cell_len(line) <= columns for line in re.sub(r"\x1b\[[0-9;]*m", "", shown).split("\n"))
+
+def row_of(detail: str, word: str) -> TransitionTaken:
+    """Return the row of a call."""
+    return TransitionTaken("run", 0, "specify", "Specifying", "Executing", 1, 5, 9, detail, {"word": word})
 
 
 def test_keys_of_the_environment_are_left_out_whoever_says_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the text, in a row with its arguments, and in a note; a host's own model takes none out."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    view = LiveView()
-    with view._console.capture() as captured:
-        view.take(ModelText("run", 0, "selection", f'{{"word": "{KEY}'))
-        region = view._region().plain
-        view.take(
-            TransitionTaken("run", 0, "specify", "Specifying", "Executing", 1, 5, 9, "look", {"w": KEY})
-        )
-        view.note(f"refused {KEY}")
-    assert KEY not in region + captured.get()
-    assert (region + captured.get()).count("[redacted]") == 3
+    kept, region = drawn(LiveView(), [f'{{"word": "{KEY}'], row_of("look", KEY), f"refused {KEY}")
+    assert KEY not in region + kept
+    assert (region + kept).count("[redacted]") == 3

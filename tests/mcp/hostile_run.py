@@ -113,12 +113,12 @@ class Stage:
     """What a scenario makes its runs with."""
 
     def __init__(self, journal: Journal, give: Give, ids: SeededIds, clock: SteppingClock) -> None:
-        self.journal, self.give, self._ids, self._clock = journal, give, ids, clock
+        self.journal, self.give, self.ids, self.clock = journal, give, ids, clock
 
     @contextmanager
     def engine(self, replies: Sequence[Any], tools: Sequence[Tool] = (), **more: Any) -> Iterator[Engine]:
         """Give an engine on the journal with a script; the journal stays open."""
-        options: dict[str, Any] = {"builtins": False, "clock": self._clock, "ids": self._ids, **more}
+        options: dict[str, Any] = {"builtins": False, "clock": self.clock, "ids": self.ids, **more}
         yield Engine(ScriptedModel(list(replies)), list(tools), self.journal, **options)
 
     def labels(self) -> dict[str, Any]:
@@ -411,7 +411,7 @@ def workflow(stage: Stage) -> None:
     """A run of tasks that a model plans, and a second round that sees the first."""
     give = stage.give
     tools = [_read_tool(give, repeat_allowed=True)]
-    engine = Engine(_Office(give), tools, stage.journal, builtins=False, clock=stage._clock, ids=stage._ids)
+    engine = Engine(_Office(give), tools, stage.journal, builtins=False, clock=stage.clock, ids=stage.ids)
     with suppress(PaorError):
         first = engine.run_workflow(give("objective") or "office")
         engine.follow_up(first.run_id, give("objective") or "again")

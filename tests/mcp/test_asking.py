@@ -84,6 +84,7 @@ def test_a_question_that_is_declined_tells_the_server_so(tmp_path: Path) -> None
     assert texts(tmp_path) == {"result.txt": "decline x "}
 
 
+@pytest.mark.whole
 def test_another_process_answers_and_the_same_server_goes_on(tmp_path: Path) -> None:
     """Over HTTP the server lives on, and takes its own state back from anybody."""
     with over_http(MODERN, tmp_path) as url:
@@ -158,6 +159,7 @@ def test_an_open_call_of_the_old_protocol_goes_on_while_its_process_lives(tmp_pa
     assert done(tmp_path / "effects") == ["asked"]
 
 
+@pytest.mark.whole
 def test_the_same_question_asked_twice_is_answered_twice(tmp_path: Path) -> None:
     """Only a call that is made anew gets the answers of before, each once and in order."""
     with (
@@ -175,6 +177,7 @@ def test_the_same_question_asked_twice_is_answered_twice(tmp_path: Path) -> None
     assert texts(tmp_path) == {"result.txt": json.dumps([{"ok": True}, {"ok": False}])}
 
 
+@pytest.mark.whole
 def test_calls_that_are_held_are_few(tmp_path: Path) -> None:
     """The oldest is given up first, and then made anew or in doubt."""
     with faulty(tmp_path, held_max=1) as server:

@@ -105,6 +105,7 @@ def test_a_once_call_that_nobody_knows_the_end_of_is_in_doubt(tool: str, tmp_pat
             sound(engine, result.run_id)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("tool", DOUBTFUL)
 @pytest.mark.parametrize("effect", ["read", "idempotent"])
 def test_any_other_call_that_broke_is_an_error(tool: str, effect: Any, tmp_path: Path) -> None:
@@ -114,6 +115,7 @@ def test_any_other_call_that_broke_is_an_error(tool: str, effect: Any, tmp_path:
         assert outcome(tmp_path) == "tool_error" and DOUBTFUL[tool] in error_of(tmp_path)
 
 
+@pytest.mark.whole
 def test_a_call_that_takes_too_long_is_in_doubt_and_stalls_nobody_else(tmp_path: Path) -> None:
     """The hanging server is let go; the next call gets a new one."""
     with faulty(tmp_path, call_s=0.5) as server:
@@ -189,6 +191,7 @@ def test_policy_and_approvals_hold_for_tools_of_servers(tmp_path: Path) -> None:
         assert done(tmp_path / "effects") == ["send"]
 
 
+@pytest.mark.whole
 def test_one_server_serves_sync_and_async_runs_and_threads(tmp_path: Path) -> None:
     """All at once, over one connection; each gets its own result."""
     with faulty(tmp_path) as server:
@@ -270,6 +273,7 @@ HTTP_FAULTS: dict[str, tuple[str, str]] = {
 }
 
 
+@pytest.mark.whole
 def test_http_faults_end_as_what_is_known_of_them(tmp_path: Path) -> None:
     """Turned away is an error, lost is in doubt; the server does note the call in each case."""
     with over_http(FAULTY, tmp_path) as url:
@@ -283,6 +287,7 @@ def test_http_faults_end_as_what_is_known_of_them(tmp_path: Path) -> None:
             assert result.status == ("waiting" if expected == "in_doubt" else "done")
 
 
+@pytest.mark.whole
 def test_an_answer_as_events_may_be_as_large_as_any_other(tmp_path: Path) -> None:
     """The package's own bound of a million bytes for one event is not ours."""
     with over_http(FAULTY, tmp_path) as url, McpServer(url, name="f") as server:
@@ -290,6 +295,7 @@ def test_an_answer_as_events_may_be_as_large_as_any_other(tmp_path: Path) -> Non
     assert len(str(texts(tmp_path)["result.txt"])) == 3_000_000
 
 
+@pytest.mark.whole
 def test_a_session_that_the_server_forgot_is_opened_anew(tmp_path: Path) -> None:
     """The call was turned away, so it is made again, once; also when the refusal is JSON of the protocol."""
     with over_http(FAULTY, tmp_path) as url, McpServer(url, name="f") as server:
@@ -297,6 +303,7 @@ def test_a_session_that_the_server_forgot_is_opened_anew(tmp_path: Path) -> None
     assert done(tmp_path / "effects") == ["http_forgot", "http_forgot"]
 
 
+@pytest.mark.whole
 def test_what_servers_send_stands_in_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The package would log the answer that it cannot read, with a traceback."""
     with over_http(FAULTY, tmp_path) as url:

@@ -256,6 +256,7 @@ def test_rows_are_shown_in_pages_with_the_calls_that_began_in_them(tmp_path: Pat
     assert len(json.dumps(default)) < 16_000
 
 
+@pytest.mark.whole
 def test_one_row_is_shown_as_its_page_shows_it(marked: tuple[Path, Marked], tmp_path: Path) -> None:
     """Of every row of every kind of run, and of a fork whose rows lie on both sides of its beginning."""
     path, _ = marked
@@ -633,6 +634,7 @@ def test_what_is_no_journal_is_one_line_at_the_start_and_in_a_call(
     assert len(after.structured_content["runs"]) == 1
 
 
+@pytest.mark.whole
 def test_an_unknown_tool_and_broken_messages_are_errors_of_the_protocol(tmp_path: Path) -> None:
     """A line that is no message is passed over; arguments that are no object, an unknown tool and method are refused."""
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as made:
@@ -796,6 +798,7 @@ while not ended.is_set():
 """A process that runs one run after the other until its standard input is closed; each is a line."""
 
 
+@pytest.mark.whole
 def test_nothing_is_written_or_created(tmp_path: Path) -> None:
     """The file's bytes and its folder are the same after a session of every tool, also in a folder that cannot be written."""
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as made:
@@ -877,6 +880,7 @@ def test_erased_texts_leave_a_run_that_can_be_shown(marked: tuple[Path, Marked])
 # -- how it is started, and ends -------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_the_entry_for_coding_agents_starts_the_server(
     small: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -889,6 +893,7 @@ def test_the_entry_for_coding_agents_starts_the_server(
     assert result.structured_content["runs"][0]["objective"] == {"untrusted": "Read", "left_out": 0}
 
 
+@pytest.mark.whole
 def test_ctrl_c_ends_the_server_while_it_waits(small: Path) -> None:
     """Standard input is open and nothing comes: the signal ends the process all the same."""
     command = [sys.executable, "-m", "paor", "mcp", "--journal", str(small)]
@@ -921,6 +926,7 @@ def test_without_the_extra_the_command_names_it(
     assert 'pip install "paor[mcp]"' in capfd.readouterr().err
 
 
+@pytest.mark.whole
 def test_an_agent_reads_its_own_journal(tmp_path: Path) -> None:
     """paor's own client: a run of an agent whose tools are those of its journal, which it has while it writes to it."""
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as made:

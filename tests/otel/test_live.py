@@ -13,7 +13,6 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -270,36 +269,6 @@ def test_a_journal_that_is_damaged_or_gone_changes_no_other_run(
     assert "traces:" in caplog.text
 
 
-def test_a_journal_that_is_busy_is_read_the_next_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing of it is lost, and nothing sent twice; a flush comes back when it was read."""
-    kept: Any = Kept()
-    reader = "paor.fsm.journal.reader.JournalReader.snapshot"
-    snapshot, times = resolve_name(reader.replace("reader.J", "reader:J")), [0]
-
-    def busy(reader: Any) -> Any:
-        times[0] += 1
-        if times[0] in (1, 3, 5):
-            raise JournalBusy("somebody writes")
-        return snapshot(reader)
-
-    monkeypatch.setattr(reader, busy)
-    sent: list[bool] = []
-    with OpenTelemetry(kept) as hook, engine(tmp_path, PAGE, hooks=[hook]) as scripted:
-
-        def flush(event: Any) -> None:
-            if event.kind == "transition":
-                sent.append(hook.flush() and bool(kept.ids))
-
-        scripted.hooks = [hook, flush]
-        run_id = scripted.run("Read").run_id
-        monkeypatch.undo()
-        whole = [span.span_id for span in spans_of(scripted.journal, run_id)]
-        assert kept.ids == whole and times[0] > 6
-        assert sent == [True] * len(scripted.journal.transitions(run_id))
-
-
 def test_a_flush_waits_for_a_lock_of_another_process_within_its_bound(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -353,6 +322,7 @@ def test_close_ends_the_thread_once_and_later_events_are_left_out(tmp_path: Path
     assert _threads() <= before, "there is nobody left who could send"
 
 
+@pytest.mark.whole
 def test_python_s_exit_sends_what_is_over(tmp_path: Path) -> None:
     """A script that forgets to close it loses nothing."""
     program = """
@@ -379,6 +349,7 @@ scripted.close()
         assert len(receiver.spans) == 6
 
 
+@pytest.mark.whole
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_copy_of_a_process_sends_by_itself(tmp_path: Path) -> None:
     """Of servers that fork, each child has a thread of its own, and none sends for its parent."""
@@ -441,6 +412,7 @@ def test_the_environment_can_turn_it_off(tmp_path: Path, monkeypatch: pytest.Mon
     assert kept.names == [] and kept.closed == 1
 
 
+@pytest.mark.whole
 def test_many_spans_go_in_requests_of_bounded_size(tmp_path: Path) -> None:
     """A receiver refuses what is too long."""
     replies = [reply for page in range(100) for reply in (*READ(page), CONTINUE)]

@@ -385,6 +385,7 @@ def test_tasks_are_children_of_their_workflow_s_calls(tmp_path: Path) -> None:
     assert conversation == {result.run_id}
 
 
+@pytest.mark.whole
 def test_a_fork_at_any_row_tells_its_own_rows_and_leads_to_its_parent_s(tmp_path: Path) -> None:
     """Also at a call or a wait that is open there."""
     journey = BY_NAME["approved"]
@@ -556,6 +557,7 @@ def test_ids_are_digests_of_run_and_row() -> None:
     assert span_id_of("0199d2b4-6f1e", 4, "tool") != span_id_of("0199d2b4-6f1e", 4, "model")
 
 
+@pytest.mark.whole
 def test_every_key_is_one_of_the_conventions_or_paor_s_own(tmp_path: Path) -> None:
     """The data file names all that is exported; the installed conventions know every name that it takes from there."""
     attributes = pytest.importorskip("opentelemetry.semconv._incubating.attributes.gen_ai_attributes")

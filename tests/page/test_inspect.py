@@ -24,7 +24,7 @@ import pytest
 uvicorn = pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
 from paor import Engine, Journal, ScriptedModel, tool
-from paor.errors import JournalError, UsageError
+from paor.errors import UsageError
 from paor.inspect import app
 from paor.testing import SeededIds, call, refine, review
 
@@ -143,6 +143,7 @@ def test_it_is_mounted_in_a_hosts_server(engine: Engine) -> None:
     inspector.close()
 
 
+@pytest.mark.whole
 def test_the_hosts_own_login_can_replace_the_token(engine: Engine) -> None:
     """What the host lets in needs no token; a write still needs what the page alone knows, and its origin."""
     fastapi = pytest.importorskip("fastapi", reason="needs fastapi")
@@ -268,22 +269,6 @@ def test_a_search_is_bounded(library: tuple[Journal, list[str]], monkeypatch: py
         assert len(search(engine.journal.reader, "lighthouse")) == 1
 
 
-ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n WHERE i < 0 AND ?1 <> ?2 AND ?3"
-
-
-def test_a_search_that_takes_too_long_gives_what_it_has_found(
-    library: tuple[Journal, list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And nothing else is taken for a search that took too long."""
-    journal, ids = library
-    monkeypatch.setattr("paor.inspect.search.SEARCH_S", 0.2)
-    monkeypatch.setattr("paor.fsm.journal.sqlite.search._TEXTS", ENDLESS)
-    assert search(journal.reader, "lighthouse") == [ids[0]]
-    monkeypatch.setattr("paor.fsm.journal.sqlite.search._TEXTS", "SELECT run FROM nowhere")
-    with pytest.raises(JournalError, match="nowhere"):
-        search(journal.reader, "lighthouse")
-
-
 def test_a_search_holds_up_nobody_who_reads(
     library: tuple[Journal, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -378,6 +363,7 @@ def test_the_command_shows_and_answers(shop: Path) -> None:
         assert decided.actor
 
 
+@pytest.mark.whole
 def test_the_command_goes_on_with_an_app(shop: Path) -> None:
     """The run ends in the process of the command; what its tools print is not mixed with the address."""
     command = Command(shop, "--app", "shop:make", "--json")
@@ -427,6 +413,7 @@ def test_what_the_command_refuses(shop: Path) -> None:
     assert refused(shop, "--port", "99999").startswith("paor inspect:")
 
 
+@pytest.mark.whole
 def test_a_missing_library_is_named(shop: Path) -> None:
     """With what to install; nothing else of paor needs it."""
     (shop / "uvicorn.py").write_text("raise ModuleNotFoundError('no', name='uvicorn')\n", encoding="utf-8")

@@ -321,25 +321,22 @@ def test_a_run_that_somebody_drives_is_asked_to_stop(tmp_path: Path) -> None:
 def test_a_fork_goes_on_unless_it_could_repeat_what_happens_once(with_engine: bool, tmp_path: Path) -> None:
     """A fork before a payment is created, named with the payment, and left to a person."""
     paid: list[int] = []
-    with (
-        bank(tmp_path / "runs.db", paid, 5) as engine,
-        served(app(engine if with_engine else engine.journal)) as browser,
-    ):
-        run_id = engine.run("Pay").run_id
-        early = browser.post(f"fork/{run_id}", {"seq": 0}).json
-        assert (early["repeats"], early["drives"]) == ([], with_engine)
-        if with_engine:
-            ended(engine.journal, early["run"], status="waiting")
-        body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}}
-        browser.post(f"answer/{run_id}", body)
-        engine.resume(run_id) if not with_engine else ended(engine.journal, run_id)
-        late = browser.post(f"fork/{run_id}", {"seq": 2}).json
-        assert (late["repeats"], late["drives"]) == (["bank.pay"], False) and late["next"].startswith(
-            "paor resume"
-        )
-        time.sleep(0.3)
+    with bank(tmp_path / "runs.db", paid, 5) as engine:
+        with served(app(engine if with_engine else engine.journal)) as browser:
+            run_id = engine.run("Pay").run_id
+            early = browser.post(f"fork/{run_id}", {"seq": 0}).json
+            assert (early["repeats"], early["drives"]) == ([], with_engine)
+            if with_engine:
+                ended(engine.journal, early["run"], status="waiting")
+            body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}}
+            browser.post(f"answer/{run_id}", body)
+            engine.resume(run_id) if not with_engine else ended(engine.journal, run_id)
+            late = browser.post(f"fork/{run_id}", {"seq": 2}).json
+            assert (late["repeats"], late["drives"]) == (["bank.pay"], False)
+            assert late["next"].startswith("paor resume")
+            assert browser.post(f"fork/{run_id}", {"seq": 99}).status == 422
+        # the server has ended, and with it all that it drove
         assert paid == [5] and triggers(engine.journal, late["run"]) == ["select", "wait", "provide"]
-        assert browser.post(f"fork/{run_id}", {"seq": 99}).status == 422
         assert engine.journal.verify() == []
 
 

@@ -82,6 +82,7 @@ def test_a_client_goes_on_where_it_stopped(how: str, tmp_path: Path) -> None:
         assert [name for name, _, _ in rest(head + 5, 2)] == ["end"]
 
 
+@pytest.mark.whole
 def test_100_clients_of_one_run_see_every_row(tmp_path: Path) -> None:
     """While it is driven by another process; one thread looks at the file for all of them."""
     path = tmp_path / "runs.db"
@@ -107,6 +108,7 @@ def test_100_clients_of_one_run_see_every_row(tmp_path: Path) -> None:
         assert len(watching) <= 1
 
 
+@pytest.mark.whole
 def test_clients_that_take_nothing_hold_nobody_up(tmp_path: Path) -> None:
     """Twenty of them are connected and read nothing; the twenty-first sees every row, and the server ends."""
     path = tmp_path / "runs.db"
@@ -264,37 +266,6 @@ def test_a_run_is_checked_when_it_has_ended(tmp_path: Path, monkeypatch: pytest.
             with browser.events(f"events/{long}") as events:
                 assert [name for name, _, _ in events][-1] == "end"
             assert browser.get(f"data/run/{long}").json["replay"] is None and checked == [waiting]
-
-
-def test_what_stands_still_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines of ended runs, and questions; what moves is read again, and the index says the same as one that is made anew."""
-    with bank(tmp_path / "runs.db", [], 5, 6) as engine, served(app(engine)) as browser:
-        runs = [engine.run("Pay").run_id for _ in range(3)]
-        engine.cancel(runs[0])
-        browser.get("data/index")
-        seen: list[str] = []
-        line, wait = JournalView.line, JournalView.wait
-
-        def counted_line(self: Any, run_id: str) -> Any:
-            seen.append(f"line {runs.index(run_id)}")
-            return line(self, run_id)
-
-        def counted_wait(self: Any, row: Any) -> Any:
-            seen.append(f"wait {runs.index(row.run_id)}")
-            return wait(self, row)
-
-        monkeypatch.setattr(JournalView, "line", counted_line)
-        monkeypatch.setattr(JournalView, "wait", counted_wait)
-        browser.get("data/index")
-        assert sorted(seen) == ["line 1", "line 2"]
-        question = engine.result(runs[1]).waiting_for
-        assert question is not None
-        engine.resume(runs[1], answer={"approve": True}, question=question.id)
-        seen.clear()
-        index = browser.get("data/index").json
-        assert sorted(seen) == ["line 1", "line 2", "wait 1"]
-        fresh = JournalView(engine.journal, live=True).part("index")
-        assert (index["runs"], index["waits"]) == (fresh["runs"], fresh["waits"])
 
 
 # -- noticing and reading ------------------------------------------------------------------------------------------

@@ -54,6 +54,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.whole
 def test_a_program_serves_its_engine(tmp_path: Path) -> None:
     """What it was given holds: its token, its names, who its users are, and what a run goes on with; Ctrl-C ends it while a page listens."""
     (tmp_path / "shop.py").write_text(SHOP, encoding="utf-8")

@@ -16,6 +16,8 @@ from ..support.pages import ROOT
 from .report_browser import chromium, opened  # noqa: F401 - the fixture `chromium`
 from .test_report_data import chained
 
+pytestmark = pytest.mark.whole
+
 
 def made(folder: Path) -> str:
     """Return the page that the example writes in *folder*."""
@@ -26,7 +28,6 @@ def made(folder: Path) -> str:
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.whole
 def test_the_example_is_the_same_each_time_and_leaves_two_questions(tmp_path: Path) -> None:
     page = made(tmp_path / "one")
     assert page == made(tmp_path / "two")
@@ -47,7 +48,6 @@ def test_the_page_in_the_docs_holds(tmp_path: Path) -> None:
     assert kept[run]["rows"] == now[run]["rows"]
 
 
-@pytest.mark.whole
 def test_the_machine_and_the_timeline_show_the_run_as_it_stood(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
     """The phase that it is in, which one waits, how often each row was taken by then, and how long a person took."""
     (tmp_path / "page").mkdir()
