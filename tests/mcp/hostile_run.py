@@ -57,7 +57,7 @@ class Texts:
     Gives texts one after the other, and remembers which field got which.
 
     Args:
-        texts: Over and over again.
+        texts: Over and over again, from the second time on with a number before them: none is given twice.
         start: The first one.
 
     Attributes:
@@ -69,7 +69,8 @@ class Texts:
         self.fields: dict[str, list[str]] = {}
 
     def __call__(self, field: str) -> str:
-        text = self._texts[self._next % len(self._texts)]
+        turn, place = divmod(self._next, len(self._texts))
+        text = f"{turn} {self._texts[place]}" if turn else self._texts[place]
         self._next += 1
         self.fields.setdefault(field, []).append(text)
         return text

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paor import Engine, Journal, McpServer, ScriptedModel, mcp_tools
 from paor.errors import MissingExtra, ToolError, UsageError
 
+from ..support.effort import examples
 from ..support.mcp_kit import FAULTY, SECRET, command, faulty
 from .inside import NAME, Catalog, Listed, McpSettings, entries_of, fold_name, prefix_of, settings_of
 
@@ -59,6 +60,7 @@ def test_schemas_come_as_they_are_and_bad_ones_are_named(tmp_path: Path) -> None
         assert [problem.code for problem in schema.check({"x": 1})] == ["unknown"]
 
 
+@pytest.mark.whole
 def test_long_listings_are_paged_and_bounded(tmp_path: Path) -> None:
     """More tools than any prompt can hold need a choice; a listing without an end is given up."""
     with (
@@ -211,6 +213,7 @@ def test_the_package_is_imported_on_first_use_only(monkeypatch: pytest.MonkeyPat
     McpServer(command(FAULTY, Path("nowhere"))).close()
 
 
+@settings(max_examples=examples(30))
 @given(
     names=st.lists(st.text(max_size=80), unique=True, max_size=12),
     own=st.text(max_size=50),

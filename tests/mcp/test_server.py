@@ -391,6 +391,7 @@ HIDDEN = {"connection.value", "phase.meaning", "tool.description", "value.text"}
 """Fields that no tool shows."""
 
 
+@pytest.mark.whole
 def test_a_changed_file_shows_no_foreign_text_either(marked: tuple[Path, Marked], tmp_path: Path) -> None:
     """Whatever stands in columns that should hold names, it is left out, or the answer is one line."""
     path, _ = marked
@@ -752,6 +753,7 @@ def test_an_internal_error_is_one_line_without_what_it_said(
 # -- a journal that is written, damaged, or old ----------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_it_is_read_while_another_process_writes(tmp_path: Path) -> None:
     """Every answer is of one moment: the runs only grow, every shown run's rows are whole, and the journal verifies each time."""
     path, root = tmp_path / "runs.db", str(Path(__file__).parents[2])
@@ -798,23 +800,18 @@ while not ended.is_set():
 """A process that runs one run after the other until its standard input is closed; each is a line."""
 
 
-@pytest.mark.whole
 def test_nothing_is_written_or_created(tmp_path: Path) -> None:
     """The file's bytes and its folder are the same after a session of every tool, also in a folder that cannot be written."""
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as made:
         made.run("Read")
     path = tmp_path / "runs.db"
     before = {item.name: item.read_bytes() for item in tmp_path.iterdir()}
-    asked(
-        served(path),
-        [
-            ("runs", {}),
-            ("show", {"run": "last"}),
-            ("why", {"run": "last"}),
-            ("diff", {"left": "last", "right": "last"}),
-            ("verify", {}),
-        ],
-    )
+    ask = local(path)
+    for name in ("runs", "verify"):
+        found(ask(name))
+    for name in ("show", "why"):
+        found(ask(name, run="last"))
+    found(ask("diff", left="last", right="last"))
     assert {item.name: item.read_bytes() for item in tmp_path.iterdir()} == before
 
 

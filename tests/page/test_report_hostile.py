@@ -156,7 +156,7 @@ def test_every_string_was_given_to_a_field_of_a_real_run(hostile: tuple[Texts, W
     texts, _, _ = hostile
     given = {text for field_texts in texts.fields.values() for text in field_texts}
     assert len(set(HOSTILE)) == len(HOSTILE) >= 300
-    assert len(texts.fields) >= 60 and given == {*HOSTILE, *LONG}
+    assert len(texts.fields) >= 60 and given >= {*HOSTILE, *LONG}
 
 
 def test_the_page_has_no_element_that_a_page_of_harmless_texts_has_not(
