@@ -215,7 +215,8 @@ def test_short_ids_are_as_long_as_they_need_to_be(tmp_path: Path) -> None:
 
 def test_a_run_that_ends_while_it_is_looked_at_is_not_told_to_be_left_alone(tmp_path: Path) -> None:
     """What was read of it is older than its lease: it has gone on since."""
-    with Engine(ScriptedModel(DONE), journal=tmp_path / "a.db") as host:
+    replies: list[Any] = list(DONE)
+    with Engine(ScriptedModel(replies), journal=tmp_path / "a.db") as host:
         events = host.stream("Write it")
         while next(events).kind != "transition":
             pass

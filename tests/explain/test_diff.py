@@ -374,7 +374,7 @@ POLICIES = st.sampled_from(
 BUDGETS = st.integers(1, 2500).map(lambda number: ("budget", {"limits": Limits(token_budget=number)}, None))
 
 
-@settings(max_examples=examples(12))
+@settings(max_examples=examples(40))
 @given(change=st.one_of(REPLIES, TEXTS, PROMPTS, CONFIG, POLICIES, BUDGETS))
 def test_any_single_change_is_the_cause_that_is_named(change: tuple[str, dict[str, Any], int | None]) -> None:
     """Whatever is changed alone is found, with its cause and, where it is known, at its row."""

@@ -48,6 +48,8 @@ from .inside import (
     name_of,
     output_schema,
     part_of,
+    visible,
+    without_secrets,
 )
 
 MARK = "ZQX"
@@ -545,6 +547,17 @@ def test_shown_texts_are_bounded_and_say_what_is_left_out(tmp_path: Path) -> Non
     assert [len(item.untrusted) for item in told if item] == [20_000, 20_000, 20_000, 0, 0]
     assert [item.left_out for item in told if item] == [10_000, 10_000, 10_000, 30_000, 30_000]
     assert Texts(False)("anything") is None and Texts(True)(None) is None
+
+
+def test_hidden_characters_are_shown_as_escapes() -> None:
+    """Controls, direction, widths, tags, selectors and lone surrogates; tab, line feed and other scripts stay."""
+    for (
+        letter
+    ) in "\x00\x1b\x7f\x9b\u200b\u200d\u202e\u2028\u2066\ufeff\ud800\U000e0041\U000e0101\ufe0f\xad\u3164":
+        assert visible(f"a{letter}b") == f"a\\u{{{ord(letter):x}}}b"
+    kept = "tab\there\nline ü ß 中文 العربية 👩 é"
+    assert visible(kept) == kept
+    assert without_secrets("nothing here") == "nothing here"
 
 
 @given(st.text(max_size=300), st.integers(1, 200))

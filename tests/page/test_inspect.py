@@ -377,6 +377,25 @@ def test_the_command_goes_on_with_an_app(shop: Path) -> None:
     assert (code, out) == (0, "") and "paying 5" in errors
 
 
+@pytest.mark.whole
+@pytest.mark.parametrize("given", [(), ("--app", "shop:make")])
+def test_the_command_only_shows(given: tuple[str, ...], shop: Path) -> None:
+    """With --read-only; nothing is written, nor beside the file."""
+    before = (shop / "paor.db").read_bytes()
+    command = Command(shop, "--read-only", *given)
+    browser = Browser(command.first)
+    index = browser.get("data/index").json
+    (wait,) = index["waits"]
+    assert index["actions"] is False
+    assert (
+        browser.post(f"answer/{wait['run']}", {"name": wait["name"], "answer": {"approve": True}}).status
+        == 403
+    )
+    assert command.interrupt()[0] == 0
+    assert (shop / "paor.db").read_bytes() == before
+    assert sorted(item.name for item in shop.iterdir() if item.name.startswith("paor.db")) == ["paor.db"]
+
+
 def refused(folder: Path, *arguments: str, **variables: str) -> str:
     """Run the command, which refuses; return its line."""
     done = subprocess.run(
@@ -411,6 +430,20 @@ def test_what_the_command_refuses(shop: Path) -> None:
     assert "has no nothing" in refused(shop, "--app", "shop:nothing")
     assert "cannot be used" in refused(shop, "--host", "192.0.2.7", "--allow-remote", "--port", "0")
     assert refused(shop, "--port", "99999").startswith("paor inspect:")
+
+
+@pytest.mark.whole
+def test_other_machines_are_let_in_with_the_token(shop: Path) -> None:
+    """The address is one that can be opened here; a name that nobody named is refused all the same."""
+    command = Command(shop, "--host", "0.0.0.0", "--allow-remote", "--allow-host", "shop.example")
+    browser = Browser(command.first)
+    assert browser.get("data/index").status == 200
+    assert browser.get("data/index", Host="evil.example").status == 403
+    browser.cookie = browser.cookie.replace(f"_{browser.port}", "")
+    assert browser.get("data/index", Host="shop.example").status == 200
+    browser.cookie = ""
+    assert browser.get("data/index").status == 401
+    assert command.interrupt()[0] == 0
 
 
 @pytest.mark.whole

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ import pytest
 uvicorn = pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
 from paor import Journal
-from paor.inspect import app
+from paor.errors import UsageError
+from paor.inspect import app, serve
 
 from .inside import AsRecorded, listen
 from .inspect_kit import Browser, bank, own_environment, running, sent
@@ -94,6 +95,21 @@ def test_a_program_serves_its_engine(tmp_path: Path) -> None:
 
 
 # -- what uvicorn says ---------------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_served_leaves_its_port(tmp_path: Path) -> None:
+    """A port that somebody has is refused; one that was taken for settings that cannot be used is free again."""
+    with bank(tmp_path / "runs.db", [], 5) as engine:
+        with closing(listen("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            with pytest.raises(UsageError, match=f"127.0.0.1:{port} cannot be used"):
+                serve(engine, port=port)
+        for options in ({"token": "short"}, {"hosts": ("a b",)}):
+            with pytest.raises(UsageError, match="expected"):
+                serve(engine, port=port, **options)
+        with pytest.raises(UsageError, match="is for an engine"):
+            serve(engine.journal, port=port, options=lambda row: {})
+        listen("127.0.0.1", port).close()
 
 
 @contextmanager

@@ -26,9 +26,9 @@ SHOWN_OF_LONG = 60
 
 NOT_SHOWN = {
     *("connection.value", "phase.meaning", "question.state", "tool.description", "tool.parameter"),
-    *("key", "metadata.text", "metadata.list"),
+    *("key", "metadata.text", "metadata.list", "value.text"),
 }
-"""Fields that no part of the page is about; key and metadata are searched in the list of runs, and not shown."""
+"""Fields that no part of the page is about; key and metadata are searched in the list of runs, values given to a run are in no part."""
 
 
 def written(text: str) -> set[str]:
@@ -195,7 +195,7 @@ def test_every_string_is_seen_as_it_is(hostile: tuple[Texts, Walked, Path]) -> N
     assert looked_for > 300, looked_for
 
 
-SPEC_SHOWN = ("objective", "success_criteria", "context", "values", "transcript", "rules")
+SPEC_SHOWN = ("objective", "success_criteria", "context", "transcript", "rules")
 """What of a spec is on the page, in the run's head or in its prompts."""
 
 
