@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ..support.effort import examples
 from .inside import (
     INITIAL,
     ROWS,
@@ -217,7 +218,7 @@ def test_a_walk_counts_its_steps_in_order_of_first_use() -> None:
 
 
 @given(walk=walks())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_counts_and_places_are_the_same_in_every_form(walk: RunWalk) -> None:
     expected = {
         (edge.source, edge.dest): [label.walked_text for label in edge.labels]
@@ -274,7 +275,7 @@ def test_a_step_that_the_table_does_not_know_is_drawn_too(form: Format) -> None:
 
 
 @given(walk=st.none() | walks())
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_the_engines_own_table_has_the_fixed_layout_without_overlaps(walk: RunWalk | None) -> None:
     layout = geometry(walk)
     assert layout.columns is None and layout.width == 1100 and not layout.clashes
@@ -316,7 +317,7 @@ TABLES = st.lists(st.builds(Row, NAMES, NAMES, NAMES, st.just(()), st.text(max_s
 
 
 @given(rows=TABLES, data=st.data())
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_any_table_is_drawn(rows: list[Row], data: st.DataObject) -> None:
     """The ladder: every label inside the picture, none on another, in well-formed XML."""
     steps = (

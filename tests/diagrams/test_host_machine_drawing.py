@@ -21,6 +21,7 @@ from paor import Engine, Machine, Phase, ScriptedModel, coverage, diagram, tool
 from paor.errors import JournalDamaged, UsageError
 from paor.testing import call, refine
 
+from ..support.effort import examples
 from .drawn_machines import MACHINES, machines, verifying
 from .inside import (
     MACHINE,
@@ -101,7 +102,7 @@ def test_an_own_machine_has_the_fixed_layout_and_nothing_lies_on_anything(name: 
 
 
 @given(machine=machines(), data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_any_own_machine_is_drawn_in_every_form_and_under_every_overlay(
     machine: Machine, data: st.DataObject
 ) -> None:
@@ -252,7 +253,7 @@ def told_phases(machine: Machine) -> Any:
 
 
 @given(machine=machines())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_machine_comes_back_from_its_data(machine: Machine) -> None:
     data = machine.to_dict()
     for form in (data, orjson.loads(orjson.dumps(data)), json.loads(json.dumps(data))):

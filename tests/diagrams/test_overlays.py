@@ -23,6 +23,7 @@ from paor.audit import Coverage
 from paor.errors import UnknownRun, UsageError
 
 from ..explain.test_coverage import Taken, steps
+from ..support.effort import examples
 from .inside import (
     EDGES,
     ROWS,
@@ -80,7 +81,7 @@ OVERLAYS = st.none() | walks() | coverages() | partings()
 
 
 @given(covered=coverages())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_a_coverage_shows_every_count_and_dashes_what_was_never_taken(covered: Covered) -> None:
     counts: dict[Step, int] = {}
     for row in covered.coverage.rows:
@@ -103,7 +104,7 @@ def test_a_coverage_shows_every_count_and_dashes_what_was_never_taken(covered: C
 
 
 @given(covered=coverages())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_every_guard_outcome_that_is_missing_stands_in_every_form(covered: Covered) -> None:
     missing = covered.coverage.missing_outcomes
     root = parsed(picture("svg", covered))
@@ -135,7 +136,7 @@ def test_everything_that_was_seen_is_said_to_be_seen() -> None:
 
 
 @given(parted=partings())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_a_difference_shows_whose_each_edge_is_and_how_often(parted: Parted) -> None:
     left, right = parted.left.counts, parted.right.counts
     ends = [{(source, dest) for source, _, dest in counts} for counts in (left, right)]
@@ -228,7 +229,7 @@ def test_how_two_runs_ended_is_said_once() -> None:
 
 
 @given(overlay=OVERLAYS)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_no_text_lies_on_another_one_or_outside_the_picture(overlay: Overlay | None) -> None:
     """All texts of the whole picture, as wide as they are estimated; the estimate is on the safe side."""
     root = parsed(picture("svg", overlay))
@@ -262,7 +263,7 @@ TABLES = st.lists(
 
 @pytest.mark.whole
 @given(rows=TABLES, data=st.data())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_any_table_is_drawn_with_every_overlay(rows: list[Row], data: st.DataObject) -> None:
     taken = [Taken(0, row.source, row.trigger, row.dest, {}) for row in rows]
     some = data.draw(st.lists(st.sampled_from(taken), max_size=5)) if taken else []
@@ -311,7 +312,7 @@ def test_nothing_that_somebody_wrote_breaks_out(text: str) -> None:
 
 
 @given(overlay=OVERLAYS)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_every_overlay_is_told_in_words_without_scripts_or_references(overlay: Overlay | None) -> None:
     text = picture("svg", overlay)
     root = parsed(text)
@@ -367,7 +368,7 @@ def arrows(text: str) -> list[tuple[str, str]]:
 
 
 @given(overlay=walks() | coverages() | partings())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_mermaid_gives_every_edge_the_look_that_it_has_in_the_other_forms(overlay: Overlay) -> None:
     """By its number, which is that of its arrow: a number too far would colour the neighbour."""
     text = picture("mermaid", overlay)

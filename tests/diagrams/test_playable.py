@@ -17,6 +17,7 @@ from paor import Machine, Phase
 from paor.errors import UsageError
 
 from ..own_machine.test_machine_examples import NAMES, engine_of, examples  # noqa: F401  # a fixture
+from ..support import effort
 from .drawn_machines import MACHINES, machines
 from .inside import BOLD, COMPACT, Playable, Rect, Row, graph_of, playable, playable_graph, width_of
 
@@ -122,7 +123,7 @@ def test_every_row_and_every_phase_has_its_parts(name: str) -> None:
 
 @pytest.mark.whole
 @given(machine=machines() | odd_machines())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=effort.examples(40), deadline=None)
 def test_any_own_machine_has_its_parts_and_room_for_them(machine: Machine) -> None:
     """With many phases and long names, too; and nothing in it can act."""
     picture = playable(machine)

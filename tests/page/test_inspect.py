@@ -344,6 +344,7 @@ def make_shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.whole
 def test_the_command_shows_and_answers(shop: Path) -> None:
     """It prints the address, takes the answer in the caller's name, says who goes on, and ends with Ctrl-C while somebody listens."""
     command = Command(shop)
