@@ -23,7 +23,7 @@ from paor.fsm.diagrams.render import (
     table_markdown,
     walk_of,
 )
-from paor.fsm.diagrams.style import OWN_CSS
+from paor.fsm.diagrams.svg import OWN_CSS
 from paor.fsm.machine.guards import Guard
 from paor.fsm.machine.machine import MACHINE
 from paor.fsm.machine.table import INITIAL, ROWS, Row

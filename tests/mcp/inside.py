@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paor.fsm.verify.verify import Defect
 from paor.mcp_server.answering import TOOLS, Answerer, CallOutcome
-from paor.mcp_server.free_text import TOTAL_CHARS, Texts, visible, without_secrets
+from paor.mcp_server.answers import TOTAL_CHARS, Texts, visible, without_secrets
 from paor.mcp_server.names import LEFT_OUT, field_of, moment_text, name_of, part_of
 from paor.mcp_server.server import output_schema
 from paor.states.records.actions import WebFact

@@ -459,7 +459,7 @@ def test_what_a_comparison_or_a_check_names_is_held_to_the_form_of_a_name(
         others=(_TOLD,),
     )
     monkeypatch.setattr(
-        "paor.mcp_server.diff.compare", lambda *_: replace(planted, detail=_TOLD, source=_TOLD)
+        "paor.mcp_server.why.compare", lambda *_: replace(planted, detail=_TOLD, source=_TOLD)
     )
     told = found(ask("diff", left="last", right="last"))
     assert (told["field"], told["source"], told["others"]) == (

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from paor.otel.content import Cleaner
-from paor.otel.conventions import conventions, limit
 from paor.otel.otlp_json import json_lines
 from paor.otel.sending import sender_for
-from paor.otel.span import span_id_of, trace_id_of
+from paor.otel.span import conventions, limit, span_id_of, trace_id_of
 from paor.testing.crash_server import warm

@@ -9,8 +9,7 @@ from paor.fsm.report.run_view import CHUNK, RunView
 from paor.fsm.report.view import JournalView
 from paor.inspect.access import access_of
 from paor.inspect.actions import AsRecorded
-from paor.inspect.application import ACTORS, Inspector
+from paor.inspect.application import ACTORS, FOUND_MAX, Inspector, search
 from paor.inspect.live_events import KEPT, KEPT_BYTES, EventStream, Feed
-from paor.inspect.search import FOUND_MAX, search
 from paor.inspect.server import base_address, listen, serve, server_of
 from paor.inspect.views import Changes, Views
