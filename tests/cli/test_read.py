@@ -23,6 +23,7 @@ from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `sh
     make_shell,
     make_shop,
     on_terminal,
+    words,
 )
 
 DETERMINISTIC = (
@@ -231,27 +232,11 @@ def test_doctor_of_a_sound_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch
     said = shell("doctor")
     assert said.code == 0
     assert [line.split()[1] for line in said.out.splitlines() if line[:2] in ("ok", "--", "no")] == [
-        "paor",
-        "python",
-        "sqlite",
-        "paor[anthropic]",
-        "paor[documents]",
-        "paor[fuzz]",
-        "paor[inspect]",
-        "paor[mcp]",
-        "paor[openai]",
-        "paor[otel]",
-        "paor[postgres]",
-        "paor[temporal]",
-        "paor[test]",
-        "paor[web]",
-        "paor[workflow]",
-        "openai",
-        "anthropic",
-        "prices",
-        "model",
-        "web",
-        "journal",
+        *words("""
+        paor python sqlite paor[anthropic] paor[documents] paor[fuzz] paor[inspect] paor[mcp]
+        paor[openai] paor[otel] paor[postgres] paor[temporal] paor[test] paor[web] paor[workflow] openai
+        anthropic prices model web journal
+    """)
     ]
     assert "paor.db: not there yet" in said.out
     assert shell.files() == set()
@@ -372,35 +357,10 @@ def test_doctor_reports_a_journal_that_is_none(shell: Shell, shop: str) -> None:
 
 def test_every_command_has_help_with_an_example_and_the_common_options(shell: Shell) -> None:
     listed = shell("--help").out
-    names = (
-        "run",
-        "resume",
-        "recover",
-        "worker",
-        "cancel",
-        "fork",
-        "runs",
-        "show",
-        "verify",
-        "replay",
-        "why",
-        "diff",
-        "query",
-        "export",
-        "import",
-        "erase",
-        "report",
-        "inspect",
-        "trace",
-        "mcp",
-        "diagram",
-        "validate",
-        "check",
-        "fuzz",
-        "tools",
-        "doctor",
-        "completion",
-    )
+    names = words("""
+        run resume recover worker cancel fork runs show verify replay why diff query export import erase
+        report inspect trace mcp diagram validate check fuzz tools doctor completion
+    """)
     commands = listed.partition("Commands:\n")[2].splitlines()
     assert tuple(line.split()[0] for line in commands) == names
     assert not any("..." in line for line in commands)

@@ -188,13 +188,12 @@ def test_two_runs_are_drawn_on_the_rows_of_both(tmp_path: Path) -> None:
 
 
 def test_a_damaged_machine_of_a_run_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from paor.fsm.diagrams import overlays as reading
-
     with walk_once(tmp_path / "own.db") as engine:
         row = engine.journal.runs()[0]
         for text in ("{", "{}", "[]", 5, '{"states": []}'):
             monkeypatch.setattr(
-                reading, "_recorded", lambda *_, text=text: {"objective": "o", "host_machine": text}
+                "paor.fsm.diagrams.overlays._recorded",
+                lambda *_, text=text: {"objective": "o", "host_machine": text},
             )
             with pytest.raises(JournalDamaged, match="its machine cannot be read"):
                 diagram(engine.journal, row.run_id)

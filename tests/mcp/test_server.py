@@ -33,6 +33,7 @@ from paor.audit import Divergence, Replay
 from paor.cli import main
 from paor.testing import walk
 
+from ..support.cli_support import words
 from ..support.worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 from .hostile_run import write
 from .inside import (
@@ -370,14 +371,9 @@ def test_with_content_the_texts_are_there_and_marked_as_what_they_are(marked: tu
     hidden = set(give.given) - shown
     assert hidden <= HIDDEN, hidden - HIDDEN
     assert {
-        "objective",
-        "criterion",
-        "key",
-        "metadata.text",
-        "document.name",
-        "tool.result",
-        "tool.error",
-        "answer",
+        *words("""
+        objective criterion key metadata.text document.name tool.result tool.error answer
+    """)
     } <= shown
     assert {
         "question.message",

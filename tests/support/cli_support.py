@@ -204,6 +204,11 @@ class Shell:
         )
 
 
+def words(text: str) -> tuple[str, ...]:
+    """Return the words of a list that is written as a text."""
+    return tuple(text.split())
+
+
 def interruptible() -> None:
     """Let Ctrl-C through: who starts the tests in the background may have had it ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
