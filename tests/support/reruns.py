@@ -6,7 +6,7 @@ names the test in its last lines and in ``build/flaky.txt``, and the next change
 one that fails again, fail the run. A test of the default set that takes longer than `DEFAULT_S` is timed again in the
 same way, so that a busy machine fails nothing; if it is slow again, the run fails.
 
-``build/durations.json`` has the seconds of every test.
+``build/durations.json`` has the seconds of every test. A run of tests that the command line names does none of this.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ INNER = "PAOR_TESTS_AGAIN"
 
 
 def configured(config: pytest.Config) -> None:
-    """Register the plugin in the process that reports, the other one where a test is run again."""
-    if not hasattr(config, "workerinput"):
-        plugin = Again() if INNER in os.environ else Reruns(config)
-        config.pluginmanager.register(plugin, "reruns")
+    """Register the plugin in the process that reports on a run of no named tests, the other one where a test is run again."""
+    if INNER in os.environ:
+        config.pluginmanager.register(Again(), "again")
+    elif not hasattr(config, "workerinput") and config.args_source is not pytest.Config.ArgsSource.ARGS:
+        config.pluginmanager.register(Reruns(config), "reruns")
 
 
 class Reruns:

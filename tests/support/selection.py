@@ -69,6 +69,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
 }
 """Rooms of tests and the parts of the product, below ``src/paor``, whose change runs all their tests."""
 
+OTHER_FILES: dict[str, tuple[str, ...]] = {
+    "fuzz": ("examples/fuzzed_agent.py",),
+    "lifecycle": ("examples/host_",),
+    "own_machine": ("examples/machines/",),
+    "project": ("README.md", "CONTRIBUTING.md", "docs/", "examples/", "pyproject.toml", ".ci/"),
+}
+"""The same for files outside of the package, from the root."""
+
 
 def git(root: Path, *arguments: str) -> str | None:
     """Return what git prints, None where it fails or is not installed."""
@@ -130,8 +138,9 @@ def touches(change: frozenset[str], file: str, root: Path = ROOT) -> bool:
     """Return whether *change* touches the tests of *file*, both given from *root*."""
     if not change.isdisjoint(imported(file, root)):
         return True
-    parts = ROOMS.get(file.split("/")[1], ())
-    return any(name.startswith(f"src/paor/{part}") for name in change for part in parts)
+    room = file.split("/")[1]
+    parts = (*(f"src/paor/{part}" for part in ROOMS.get(room, ())), *OTHER_FILES.get(room, ()))
+    return any(name.startswith(parts) for name in change)
 
 
 class Selection:
