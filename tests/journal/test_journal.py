@@ -8,7 +8,6 @@ import re
 import shutil
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -583,39 +582,6 @@ def test_documents_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 # -- many processes ------------------------------------------------------------------------------------------------
-
-STARTER = """
-import sys, time
-from pathlib import Path
-from tests.support.worlds import READ, STOP, SUCCESS, SeededIds, engine
-while not Path(sys.argv[1], "go").exists():
-    time.sleep(0.001)
-with engine(Path(sys.argv[1]), [*READ(1), STOP, SUCCESS], ids=SeededIds(sys.argv[2])) as scripted:
-    print(scripted.run("Read").state)
-"""
-
-
-@pytest.mark.whole
-def test_twenty_processes_start_in_one_new_file_at_once(tmp_path: Path) -> None:
-    """Nobody sees `database is locked`, a half-made schema, or another one's run number."""
-    root = Path(__file__).resolve().parents[2]
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", STARTER, str(tmp_path), str(number)],
-            cwd=root,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(20)
-    ]
-    (tmp_path / "go").touch()
-    outputs = [child.communicate() for child in children]
-    assert outputs == [("Done\n", "")] * 20
-    with Journal(tmp_path / JOURNAL, read_only=True) as journal:
-        assert sorted(row.run for row in journal.runs()) == list(range(1, 21))
-        assert {row.status for row in journal.runs()} == {"done"}
-        assert journal.verify() == []
 
 
 def test_a_new_file_is_opened_by_many_at_the_same_moment(tmp_path: Path) -> None:

@@ -19,10 +19,9 @@ import pytest
 from paor import Engine, Journal, ModelCall, Policy, Reply, Result, ToolContext, replay, tool
 from paor.errors import InvalidAnswer, ToolError
 from paor.events import TransitionTaken
-from paor.fsm.replay.restore import restore_run
-from paor.prompts.clients.asking import ask
 from paor.testing import RandomIds
 
+from ..support.inside import ask, restore_run
 from ..support.journeys import JOURNEYS, Journey, play
 from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine
 from .test_resume import in_child

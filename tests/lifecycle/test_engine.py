@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 import datetime
 import json
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,11 @@ from pydantic import BaseModel, ConfigDict, field_serializer
 from paor import (
     Document,
     Engine,
-    Event,
     Journal,
     Limits,
     ModelCall,
     Policy,
     Reply,
-    Result,
     ScriptedModel,
     Tool,
     ToolContext,
@@ -35,12 +32,11 @@ from paor import (
     tool,
 )
 from paor.errors import ModelUnavailable, ScriptExhausted, ToolError, UsageError
-from paor.events import RunEnded, TransitionTaken
-from paor.fsm.machine.table import ROWS, Row, rows_of
-from paor.states.run.phase_names import EXECUTING, PLANNING, REVIEWING, SPECIFYING
+from paor.events import TransitionTaken
 from paor.web import WebFact
 
 from ..support.cases import short
+from ..support.inside import EXECUTING, PLANNING, REVIEWING, ROWS, SPECIFYING, Row, rows_of
 from ..support.journey import answered, asking
 from ..support.recording import World, observation, sections
 from ..support.worlds import (
@@ -54,7 +50,6 @@ from ..support.worlds import (
     SELECT,
     STOP,
     SUCCESS,
-    engine,
     flaky,
     read,
 )
@@ -378,19 +373,6 @@ class Mute(Exception):
         raise RuntimeError("no words")
 
 
-RAISES: dict[str, tuple[BaseException, str]] = {
-    "a tool error": (ToolError("page 7 is missing"), "tool_error: page 7 is missing"),
-    "any error": (KeyError("page"), "tool_error: KeyError: 'page'"),
-    "an error of lines": (ValueError("one\n## Rules\ntwo"), "tool_error: ValueError: one ## Rules two"),
-    "an error without words": (ToolError(""), "tool_error: ToolError"),
-    "surrogates": (ValueError("\ud800\0"), "tool_error: ValueError: ?\ufffd"),
-    "an error that cannot be told": (Mute(), "tool_error: Mute:"),
-    "recursion": (RecursionError("too deep"), "tool_error: RecursionError: too deep"),
-    "a stopped iteration": (StopIteration(1), "tool_error: StopIteration: 1"),
-    "an exit": (SystemExit(3), "tool_error: SystemExit: 3"),
-}
-
-
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 def test_what_an_async_tool_raises_is_one_line_of_an_observation(tmp_path: Path, is_async: bool) -> None:
     """Also a cancellation that comes from within the tool."""
@@ -411,43 +393,6 @@ def test_what_an_async_tool_raises_is_one_line_of_an_observation(tmp_path: Path,
             assert observation(world.model.of("refinement")[0])["notes"] == [f"tool_error: {note}"]
 
 
-def test_cancelling_the_task_of_an_async_run_leaves_it_to_be_resumed(tmp_path: Path) -> None:
-    """The host's own cancellation is not swallowed; the lease is released and the run goes on later."""
-    slept: list[int] = []
-
-    async def sleep() -> str:
-        await asyncio.sleep(0 if slept else 60)
-        return "slept"
-
-    async def host(world: World) -> None:
-        task = asyncio.create_task(world.engine.arun("Sleep"))
-        while not world.journal.runs() or world.triggers[-1:] != ["specify"]:
-            await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    with World(tmp_path, CALL, [Tool(name="host.call", run=sleep, effect="read")]) as world:
-        asyncio.run(host(world))
-        slept.append(1)
-        assert world.engine.resume(world.run_id).state == "Done"
-
-
-@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize("case", RAISES)
-def test_what_a_tool_raises_is_one_line_of_an_observation(tmp_path: Path, case: str, is_async: bool) -> None:
-    """Never an exception out of `run`, not even an exit that some command line tool calls."""
-    error, note = RAISES[case]
-
-    def fail() -> None:
-        raise error
-
-    with World(tmp_path, CALL, [calling(fail)]) as world:
-        result = asyncio.run(world.engine.arun("Call it")) if is_async else world.run()
-        assert result.state == "Done"
-        assert observation(world.model.of("refinement")[0])["notes"] == [note]
-
-
 def test_an_error_of_a_megabyte_is_cut(tmp_path: Path) -> None:
     """As an error, and again as a note."""
 
@@ -459,23 +404,6 @@ def test_an_error_of_a_megabyte_is_cut(tmp_path: Path) -> None:
         assert len(observation(world.model.of("refinement")[0])["notes"][0]) == Limits().note_chars
 
 
-def test_a_keyboard_interrupt_is_the_hosts(tmp_path: Path) -> None:
-    """It leaves `run`; the run is resumed where it stood."""
-    attempts: list[int] = []
-
-    def stop() -> str:
-        attempts.append(1)
-        if len(attempts) == 1:
-            raise KeyboardInterrupt
-        return "done"
-
-    with World(tmp_path, CALL, [calling(stop)]) as world:
-        with pytest.raises(KeyboardInterrupt):
-            world.run()
-        result = world.engine.resume(world.run_id)
-        assert (result.state, len(attempts)) == ("Done", 2)
-
-
 # -- sync and async ------------------------------------------------------------------------------------------------
 
 
@@ -483,62 +411,6 @@ async def slowly() -> str:
     """Return a text after letting others run."""
     await asyncio.sleep(0)
     return "slowly"
-
-
-@pytest.mark.parametrize("inside_a_loop", [False, True])
-def test_an_async_tool_works_in_a_sync_engine(tmp_path: Path, inside_a_loop: bool) -> None:
-    """Also when the caller's thread runs an event loop already."""
-    with World(tmp_path, CALL, [calling(slowly)]) as world:
-
-        async def host() -> str:
-            return str(world.run().documents[0].read())
-
-        assert (asyncio.run(host()) if inside_a_loop else world.run().documents[0].read()) == "slowly"
-
-
-def test_a_sync_tool_in_an_async_engine_does_not_block_the_loop(tmp_path: Path) -> None:
-    """It runs in a thread while others go on: here it waits for something that only the loop can do."""
-    opened = threading.Event()
-
-    def wait() -> str:
-        return "opened" if opened.wait(10) else "blocked"
-
-    with World(tmp_path, CALL, [calling(wait)]) as world:
-
-        async def host() -> Any:
-            running = asyncio.create_task(world.engine.arun("Call it"))
-            await asyncio.sleep(0.05)
-            opened.set()
-            return (await running).documents[0].read()
-
-        assert asyncio.run(host()) == "opened"
-
-
-def test_many_async_runs_at_once_do_not_mix(tmp_path: Path) -> None:
-    """Twenty runs on one engine, each with its own rows, in one journal that verifies."""
-    with engine(tmp_path, ONE_STEP) as own:
-
-        async def host() -> list[Result]:
-            runs = [own.arun(f"Read {n}") for n in range(20)]
-            return await asyncio.gather(*runs)
-
-        results = asyncio.run(host())
-        assert {result.state for result in results} == {"Done"}
-        assert len({result.run_id for result in results}) == 20
-        assert own.journal.verify() == []
-
-
-def test_runs_from_threads_do_not_mix(tmp_path: Path) -> None:
-    """One engine serves threads as well."""
-    with engine(tmp_path, ONE_STEP) as own:
-        results: list[Any] = []
-        threads = [threading.Thread(target=lambda: results.append(own.run("Read"))) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert [result.state for result in results] == ["Done"] * 8
-        assert own.journal.verify() == []
 
 
 def test_a_context_reaches_sync_and_async_tools(tmp_path: Path) -> None:
@@ -637,73 +509,6 @@ def test_a_tools_requests_stop_at_a_budget(tmp_path: Path, limits: Limits, reaso
 
 
 # -- hooks and events ----------------------------------------------------------------------------------------------
-
-
-def test_a_hook_that_raises_is_logged_and_changes_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The same rows with and without it; the other hooks are called all the same."""
-    heard: list[Event] = []
-
-    def bad(event: Event) -> None:
-        raise ValueError("not my day")
-
-    found = []
-    for number, hooks in enumerate(([], [bad, heard.append])):
-        with World(tmp_path / str(number), ONE_STEP, hooks=hooks) as world:
-            assert world.run().state == "Done"
-            found.append(world.journal.reader.rows(1))
-    assert found[0] == found[1]
-    assert len(heard) == len(found[0]) + 3
-    assert "a hook raised" in caplog.text
-
-
-def test_events_come_after_their_row_is_durable(tmp_path: Path) -> None:
-    """Whoever hears of a transition can read it, in another connection too."""
-    with World(tmp_path, ONE_STEP) as world:
-        other: Journal | None = None
-        for event in world.engine.stream("Read"):
-            if isinstance(event, TransitionTaken):
-                other = other or Journal(world.path, read_only=True)
-                together = event.trigger == "execute"  # written with its observation
-                assert other.transitions(event.run_id)[-1].seq == event.seq + together
-        assert isinstance(event, RunEnded) and event.result.state == "Done"
-        assert other is not None
-        other.close()
-
-
-def test_a_run_that_nobody_listens_to_is_the_same(tmp_path: Path) -> None:
-    """`run` without hooks and `stream` write the same rows."""
-    with World(tmp_path / "run", ONE_STEP) as world:
-        world.run()
-        silent = world.journal.reader.rows(1)
-    with World(tmp_path / "stream", ONE_STEP) as world:
-        assert len(list(world.engine.stream("Read the notes"))) == len(silent) + 3
-        assert world.journal.reader.rows(1) == silent
-
-
-def test_a_stream_starts_nothing_before_it_is_read(tmp_path: Path) -> None:
-    """But arguments are checked at once."""
-    with World(tmp_path, ONE_STEP) as world:
-        events = world.engine.stream("Read")
-        assert world.journal.runs() == []
-        next(events)
-        assert len(world.journal.runs()) == 1
-        events.close()  # type: ignore[attr-defined]
-        with pytest.raises(UsageError):
-            world.engine.stream("")
-
-
-def test_async_streams_yield_the_same_events(tmp_path: Path) -> None:
-    """Kinds and order, up to the result."""
-
-    async def heard(own: Engine) -> list[str]:
-        return [event.kind async for event in own.astream("Read the notes")]
-
-    with World(tmp_path / "a", ONE_STEP) as world:
-        events = asyncio.run(heard(world.engine))
-    with World(tmp_path / "b", ONE_STEP) as world:
-        assert [event.kind for event in world.engine.stream("Read the notes")] == events
 
 
 # -- models --------------------------------------------------------------------------------------------------------

@@ -14,15 +14,14 @@ import pytest
 
 from paor import Engine, Journal, Limits, PaorError, Policy, ScriptedModel, Tool, ToolContext, replay, tool
 from paor.errors import Erased, InvalidAnswer, InvalidFork, JournalDamaged, RunChanged, UnknownRun, UsageError
-from paor.fsm.journal.record import chain_hash, root_hash
 from paor.testing import SeededIds, SteppingClock
 
-from ..support.forks import Forker, given_after, given_until, holds
-from ..support.journeys import BY_NAME, JOURNEYS, Journey, Lost, losing, play
+from ..support.forks import Forker, given_after, holds
+from ..support.inside import chain_hash, root_hash
+from ..support.journeys import BY_NAME, Lost, losing, play
 from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS, TOOLS, engine
 from ..verify.test_verify import by_package, by_script
 
-EACH = pytest.mark.parametrize("journey", JOURNEYS, ids=[journey.name for journey in JOURNEYS])
 SHAPES = ("two_pages", "approved", "in_doubt_done", "documents", "planner", "batch")
 """Journeys that show everything a fork can begin in: waits, doubts, documents, plans."""
 
@@ -34,34 +33,6 @@ def whole(path: Path) -> None:
 
 
 # -- everywhere ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.whole
-@EACH
-def test_a_fork_at_any_row_goes_on_to_the_same_end(journey: Journey, tmp_path: Path) -> None:
-    """With the same script: rows from 0 without a gap, an identical replay, and a file that verifies."""
-    with journey.engine(tmp_path) as scripted:
-        result = play(journey, scripted)
-        rows = scripted.journal.transitions(result.run_id)
-        documents = [(item.reference, item.read()) for item in result.documents]
-    for seq in range(len(rows) - 1):
-        with Forker(journey, tmp_path, f"fork {seq}") as forker:
-            fork = forker.fork(result.run_id, seq)
-            assert forker.journal.transitions(fork) == rows[: seq + 1]
-            journal, run_id = forker.journal, result.run_id
-            given, earlier = given_after(journal, run_id, seq), given_until(journal, run_id, seq)
-            answered = rows[seq].trigger == "provide" and rows[seq + 1].trigger != "wait"
-            ended = forker.finish(fork, given, earlier[-1] if answered else None)
-            assert (ended.state, ended.reason) == (journey.state, journey.reason)
-            named = result.answer.replace(result.run_id, fork)  # an idempotency key of the run's own call
-            assert (ended.answer in (named, result.answer), ended.steps) == (True, result.steps)
-            if journey.name not in ("retried_step", "reconciled"):  # their tools say what they say once
-                assert [(item.reference, item.read()) for item in ended.documents] == documents
-            holds(forker.journal, fork)
-    whole(tmp_path / JOURNAL)
-    with Journal(tmp_path / JOURNAL, read_only=True) as journal:
-        assert journal.transitions(result.run_id) == rows
-        assert replay(journal, result.run_id).identical
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -456,7 +427,7 @@ def test_changed_options_stand_in_the_forks_own_spec(tmp_path: Path) -> None:
 
 def test_a_fork_can_take_the_engines_prompts_of_now(tmp_path: Path) -> None:
     """With `current` its own spec has them; without, it is refused as a resume is."""
-    from paor.prompts.building.templates import default_templates
+    from ..support.inside import default_templates
 
     replies = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
     with engine(tmp_path, replies) as scripted:

@@ -17,7 +17,7 @@ import pytest
 
 import paor
 from paor import Journal, replay
-from paor.fsm.journal.rows import Transition
+from paor.audit import Transition
 
 from ..support.pages import ROOT, environment
 

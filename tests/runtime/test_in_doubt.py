@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from paor import Engine, Event, Result, Tool, ToolContext, replay, tool
 from paor.errors import InvalidAnswer, JournalFull
 from paor.events import TransitionTaken
-from paor.fsm.journal.leases import current_owner
 from paor.testing import RandomIds
 
 from ..lifecycle.test_resume import die, in_child
+from ..support.inside import current_owner
 from ..support.worlds import CONTINUE, JOURNAL, READ, SELECT, STOP, SUCCESS, TOOLS, engine, flaky
 
 SEND = [SELECT("notes.send", {"text": "string"}), {"schema": "parameters_v1", "parameters": {"text": "one"}}]

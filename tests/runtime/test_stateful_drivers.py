@@ -22,12 +22,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from paor import Engine, Journal, Limits, Policy, ScriptedModel, ToolContext, replay, tool
 from paor.errors import InvalidAnswer, LeaseHeld, LeaseLost
-from paor.fsm.journal.leases import current_owner
-from paor.fsm.lifecycle.resume import take_up
-from paor.states.run.phase_names import FINAL
 from paor.testing import RandomIds, SteppingClock
 
 from ..journal.test_lease import alter
+from ..support.inside import FINAL, current_owner, take_up
 from ..support.worlds import CONTINUE, JOURNAL, READ, SELECT, STOP, SUCCESS
 
 SENDS = [SELECT("notes.send", {"text": "string"}), {"schema": "parameters_v1", "parameters": {"text": "one"}}]

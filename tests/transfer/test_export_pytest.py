@@ -15,15 +15,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Engine, Journal, Limits, Policy, Reply, ScriptedModel, Task, ToolOutput, Usage, tool
+from paor import (
+    Document,
+    Engine,
+    Journal,
+    Limits,
+    Policy,
+    Reply,
+    ScriptedModel,
+    Task,
+    Tool,
+    ToolOutput,
+    Usage,
+    tool,
+)
+from paor.audit import Redaction
 from paor.cli import main
 from paor.errors import TimedOut, ToolError, UsageError
-from paor.fsm.transfer.redaction import Redaction
 from paor.states.records.actions import Effect
 from paor.testing import call, parameters, plan, refine, review, scripted_tool, select, step
 from paor.testing.python_literals import CALLABLE, New, source, value_of
 from paor.testing.regression import regression_test
-from paor.tools.tool import Document, Tool
 
 from ..support.journeys import BY_NAME, JOURNEYS, play
 from ..support.worlds import JOURNAL, engine
@@ -93,19 +105,19 @@ def test_a_call_that_timed_out_and_certainly_did_not_happen_becomes_a_test(tmp_p
     run_pytest(tmp_path)
 
 
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.large)])
-def test_a_journey_becomes_a_test_that_passes_in_a_fresh_folder(tmp_path: Path, every: int) -> None:
+@pytest.mark.whole
+def test_a_journey_becomes_a_test_that_passes_in_a_fresh_folder(tmp_path: Path) -> None:
     """Plans, batches, answers, approvals, effects in doubt, failures, cancels, budgets: all by one process of pytest."""
     folder = tmp_path / "fresh"
     folder.mkdir()
-    for journey in JOURNEYS[::every]:
+    for journey in JOURNEYS:
         place = tmp_path / journey.name
         place.mkdir()
         with journey.engine(place) as scripted:
             text = regression_test(scripted.journal, play(journey, scripted).run_id)
         (folder / f"test_{journey.name}.py").write_text(text, encoding="utf-8")
         assert constants(text)["END"] == (journey.state, journey.reason), journey.name
-    assert f"{len(JOURNEYS[::every])} passed" in run_pytest(folder)
+    assert f"{len(JOURNEYS)} passed" in run_pytest(folder)
 
 
 def test_a_test_says_what_the_run_was_given_and_did(tmp_path: Path) -> None:

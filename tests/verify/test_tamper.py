@@ -19,10 +19,11 @@ from typing import NamedTuple
 import pytest
 
 from paor import Journal
+from paor.audit import Head
 from paor.errors import JournalDamaged
-from paor.fsm.verify.heads import Head, heads_file
 
 from ..support.erasing import erase_by_hand
+from ..support.inside import heads_file
 from . import tampering
 from .tampering import Case, Tamperer
 from .test_verify import SCRIPT, VERIFIER
@@ -106,16 +107,6 @@ def test_a_thousand_changes_are_found_by_both_at_their_place(
     path = tmp_path / "runs.db"
     cases = [check(victim, path, block * BLOCK + number, capsys) for number in range(BLOCK)]
     assert len({case.kind for case in cases}) >= 8  # the seeds reach them all
-
-
-@pytest.mark.large
-@pytest.mark.parametrize("block", range(10, 110))
-def test_ten_thousand_changes_are_found_by_both_at_their_place(
-    block: int, victim: Victim, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The same, other seeds."""
-    for number in range(BLOCK):
-        check(victim, tmp_path / "runs.db", block * BLOCK + number, capsys)
 
 
 @pytest.mark.whole

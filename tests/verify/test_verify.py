@@ -25,17 +25,13 @@ import pytest
 
 from paor import Journal
 from paor.errors import JournalDamaged
-from paor.fsm.journal.payloads import salted_digest
-from paor.fsm.journal.record import chain_hash, root_hash
-from paor.fsm.journal.rows import ROOT_COLUMNS
-from paor.fsm.runtime import loop
-from paor.fsm.verify.verify import Defect
-from paor.testing import RandomIds, SeededIds
+from paor.testing import SeededIds
 
 from ..support.erasing import erase_by_hand
+from ..support.inside import ROOT_COLUMNS, Defect, chain_hash, loop, root_hash, salted_digest
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
 from ..support.stored import file_of
-from ..support.worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
+from ..support.worlds import JOURNAL, READ, STOP, SUCCESS, engine
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "verify_journal.py"
 TABLES = ("specs", "transitions", "payloads", "documents")
@@ -275,21 +271,6 @@ class Edit:
         return rf"{self.table} {KEYS[self.table]} {self.number}\b"
 
 
-def edits_of(path: Path, chance: random.Random) -> Iterator[Edit]:
-    """Yield edits of random rows and columns without end."""
-    connection = sqlite3.connect(path)
-    connection.row_factory = sqlite3.Row
-    rows = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES}
-    connection.close()
-    while True:
-        table = chance.choice(TABLES)
-        row = chance.choice(rows[table])
-        column = chance.choice(row.keys())
-        values = [value for value in other_values(row[column], chance) if differs(value, row[column])]
-        key = row["run"] if table == "specs" else row["id"]
-        yield Edit(table, key, row["run"], row[KEYS[table]], column, row[column], chance.choice(values))
-
-
 def differs(one: Any, two: Any) -> bool:
     """Whether two values are stored differently."""
     return type(one) is not type(two) or bool(one != two)
@@ -305,26 +286,9 @@ def assert_found(path: Path, place: str, what: object) -> None:
     assert any(re.match(place, line) for line in lines), (what, place, lines)
 
 
-@pytest.mark.whole
-@pytest.mark.parametrize("seed", range(10))
-def test_any_edit_is_found_by_both_and_named_by_its_place(seed: int, small: bytes, tmp_path: Path) -> None:
-    """A thousand edits in all: of any column of any row of any table, the leases excepted."""
-    path = tmp_path / JOURNAL
-    path.write_bytes(small)
-    done = 0
-    for edit in edits_of(path, random.Random(seed)):
-        path.write_bytes(small)
-        if not edit.apply(path):
-            continue
-        assert_found(path, edit.place, edit)
-        done += 1
-        if done == 100:
-            break
-
-
 def columns_of_tables() -> list[tuple[str, str]]:
     """Return every column of every table."""
-    from paor.fsm.journal.sqlite.file import open_writer
+    from ..support.inside import open_writer
 
     connection = open_writer(":memory:", durability="off", busy_timeout_s=1)
     return [(table, row[1]) for table in TABLES for row in connection.execute(f"PRAGMA table_info({table})")]
@@ -351,56 +315,6 @@ def test_an_edit_of_each_column_is_found(table: str, column: str, path: Path, sm
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("table", TABLES[1:])
-def test_every_deleted_row_is_found(table: str, path: Path, small: bytes) -> None:
-    """The gap shows at the row after it; at the end, payloads without a row or documents without a result do."""
-    with altered(path) as connection:
-        keys = connection.execute(f"SELECT id, {KEYS[table]} FROM {table}").fetchall()
-    for key, number in keys:
-        path.write_bytes(small)
-        with altered(path) as connection:
-            connection.execute(f"DELETE FROM {table} WHERE id = ?", (key,))
-        name = KEYS[table]
-        places = {
-            "transitions": rf"(transitions seq {number + 1}\b|payloads)",
-            "payloads": rf"payloads( {name} ({number}|{number + 1})\b|:)",
-            "documents": rf"documents {name} {number}\b",
-        }
-        assert_found(path, places[table], (table, number))
-
-
-@pytest.mark.parametrize("table", TABLES[1:])
-def test_an_inserted_row_is_found(table: str, path: Path) -> None:
-    """A copy of the last row under the next number; a copy under a run that does not exist."""
-    with altered(path) as connection:
-        key, run, number = connection.execute(
-            f"SELECT max(id), run, {KEYS[table]} FROM {table} WHERE run = 1"
-        ).fetchone()
-        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")][3:]
-        rest = ", ".join(f'"{column}"' for column in columns)
-        insert = f"INSERT INTO {table} SELECT ?, ?, ?, {rest} FROM {table} WHERE id = ?"
-        connection.execute(insert, (key + 1, run, number + 1, key))
-    assert_found(path, rf"{table} {KEYS[table]} {number + 1}\b|payloads: ", table)
-    with altered(path) as connection:
-        assert connection.execute(f"DELETE FROM {table} WHERE id = ?", (key + 1,)).rowcount == 1
-        connection.execute(insert, (99 << 32 | number, 99, number, key))
-    assert_found(path, f"{table} run 99: there is no such run", table)
-
-
-@pytest.mark.parametrize("table", TABLES[1:])
-def test_rows_swapped_between_runs_are_found(table: str, path: Path) -> None:
-    """Also where everything but the run is the same in both."""
-    with altered(path) as connection:
-        key = KEYS[table]
-        found = connection.execute(
-            f"SELECT a.id, b.id, a.{key} FROM {table} a JOIN {table} b USING ({key}) WHERE a.run = 1 AND b.run = 2"
-        ).fetchall()
-        one, two, number = found[len(found) // 2]
-        for old, new, run in ((one, -1, 0), (two, one, 1), (-1, two, 2)):
-            connection.execute(f"UPDATE {table} SET id = ?, run = ? WHERE id = ?", (new, run, old))
-    assert_found(path, rf"{table} {key} {number}\b", table)
 
 
 def test_swapped_runs_are_found(path: Path) -> None:
@@ -833,22 +747,6 @@ def test_a_copy_of_a_journal_holds_as_well(path: Path, tmp_path: Path) -> None:
     with Journal(tmp_path / "backup.db", "off") as target, Journal(path) as source:
         file_of(source).connection.backup(file_of(target).connection)
         assert target.verify() == []
-
-
-def test_many_runs_are_verified_one_by_one(tmp_path: Path) -> None:
-    """A defect in one run does not hide one in another."""
-    with engine(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS], ids=RandomIds()) as scripted:
-        for number in range(5):
-            scripted.run(f"Run {number}")
-    path = tmp_path / JOURNAL
-    with altered(path) as connection:
-        connection.execute("UPDATE transitions SET step = 9 WHERE seq = 2 AND run IN (2, 4)")
-    with Journal(path, read_only=True) as journal:
-        bad = {row.run_id for row in journal.runs() if row.run in (2, 4)}
-    assert {defect.run_id for defect in by_package(path)} == bad
-    assert all(
-        str(defect).startswith(f"run {defect.run_id}, transitions seq ") for defect in by_package(path)
-    )
 
 
 # -- what is erased is counted, and what stands beside the file ----------------------------------------------------

@@ -23,7 +23,8 @@ from paor.errors import LeaseHeld, MissingExtra, UsageError
 from paor.fsm.journal.queue.run_queue import RunQueue
 from paor.testing import call, plan, refine, review, step
 
-from ..support.shop_app import Shop, look, pay
+from ..support.lost_drivers import lose_driver
+from ..support.shop_app import Holds, Shop, look, pay
 from ..support.temporal_server import TemporalServer, needs_temporal, temporal_missing
 
 if not temporal_missing():
@@ -50,6 +51,13 @@ def temporal() -> Iterator[TemporalServer]:
 def paid_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the shop note here what was paid."""
     monkeypatch.setenv("PAID", str(tmp_path / "paid"))
+
+
+@pytest.fixture
+def holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Holds:
+    """Give the points at which calls of the shop are held."""
+    monkeypatch.setenv("HOLDS", str(tmp_path / "holds"))
+    return Holds(tmp_path / "holds")
 
 
 class Place:
@@ -304,24 +312,23 @@ def test_what_no_other_try_can_change_ends_its_workflow_and_goes_on_when_release
     play(work())
 
 
-def test_a_key_that_is_submitted_again_has_one_workflow(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_that_is_submitted_again_has_one_workflow(place: Place, holds: Holds) -> None:
     """And a run that comes to the front again while it is driven, too."""
-    monkeypatch.setenv("LOOK_S", "1")
 
     async def work() -> None:
         host = place.engine()
+        holds.hold("look")
         run_id = host.submit("Pay", key="m-1").run_id
         async with place.worker(place.engine()), place.worker(place.engine()):
-            await until(lambda: host.journal.run(run_id).state == "Executing")
-            for _ in range(5):
+            await asyncio.to_thread(holds.held, "look")
+            for signals in (1, 2):
                 RunQueue(host.journal.store.backend).release(1)
                 assert host.submit("Pay", key="m-1").run_id == run_id
-                await asyncio.sleep(0.1)  # so that each is told by itself
+                async with asyncio.timeout(30):
+                    while kinds(await place.history(run_id)).count("WORKFLOW_EXECUTION_SIGNALED") < signals:
+                        await asyncio.sleep(0.02)
+            holds.release("look")
             await place.ended(run_id)
-        history = await place.history(run_id)
-        assert kinds(history).count("WORKFLOW_EXECUTION_SIGNALED") >= 2, "it was told more than once"
         client = await place.client()
         async with asyncio.timeout(10):
             while not (
@@ -474,11 +481,10 @@ def test_a_workflow_begins_anew_before_its_history_is_long(
 
 @pytest.mark.parametrize("how", ["signal", "cancellation", "journal"])
 @pytest.mark.parametrize("when", ["it waits", "it is driven"])
-def test_a_request_to_cancel_ends_the_run(
-    how: str, when: str, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_to_cancel_ends_the_run(how: str, when: str, place: Place, holds: Holds) -> None:
     """By a signal, by Temporal's own cancellation, or by a host; the journal says so, and no call is begun after it."""
-    monkeypatch.setenv("LOOK_S", "1" if when == "it is driven" else "0")
+    if when == "it is driven":
+        holds.hold("look")
 
     async def work() -> None:
         host, other = place.engine(policy=ASKED), place.engine(policy=ASKED)
@@ -488,13 +494,15 @@ def test_a_request_to_cancel_ends_the_run(
             if when == "it waits":
                 await place.waits(run_id)
             else:
-                await until(lambda: host.journal.run(run_id).state == "Executing")
+                await asyncio.to_thread(holds.held, "look")
             if how == "signal":
                 await handle.signal(DriveRun.cancel)
             elif how == "cancellation":
                 await handle.cancel()
             else:
                 await host.acancel(run_id)
+            if when == "it is driven":
+                holds.release("look")
             if how == "cancellation":
                 with pytest.raises(WorkflowFailureError):
                     await place.ended(run_id)
@@ -510,17 +518,17 @@ def test_a_request_to_cancel_ends_the_run(
     play(work())
 
 
-def test_a_worker_that_drains_leaves_its_run_to_another(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_drains_leaves_its_run_to_another(place: Place, holds: Holds) -> None:
     """After its current call, so that nothing is in doubt; the other one goes on at once."""
-    monkeypatch.setenv("LOOK_S", "0.5")
 
     async def work() -> None:
         host = place.engine()
+        holds.hold("look")
         run_id = host.submit("Pay").run_id
-        async with place.worker(place.engine()):
-            await until(lambda: host.journal.run(run_id).state == "Executing")
+        async with place.worker(place.engine()) as drives:
+            await asyncio.to_thread(holds.held, "look")
+            drives.drain()
+            holds.release("look")
         left = host.result(run_id)
         assert left.status == "running" and left.waiting_for is None and place.paid() == []
         async with place.worker(place.engine()):
@@ -539,11 +547,7 @@ def test_a_run_that_somebody_else_drives_is_left_to_him(place: Place) -> None:
     async def work() -> None:
         host, other = place.engine(), place.engine(lease_s=2.0)
         run_id = host.submit("Pay").run_id
-        other.journal.store.leases.acquire(1)
-        other.journal.store.leases._held.clear()  # its driver renews no more
-        ((until_us,),) = host.journal.store.backend.query("SELECT lease_until FROM leases")
-        elsewhere = {"host": "far", "boot": "b", "space": "s", "pid": 1, "start": 1, "clock": None}
-        host.journal.store.backend.execute("UPDATE leases SET owner = ?", (json.dumps(elsewhere),))
+        until_us = lose_driver(other.journal, run_id)
         async with place.worker(place.engine()):
             await place.ended(run_id)
         assert host.journal.transitions(run_id)[0].at >= until_us and place.paid() == [run_id]
@@ -622,7 +626,6 @@ def test_what_is_submitted_while_temporal_is_away_is_placed_when_it_is_back(tmp_
         async with place.worker(place.engine(lease_s=2.0)):
             server.kill()
             run_id = (await host.asubmit("Pay")).run_id
-            await asyncio.sleep(1)
             await asyncio.to_thread(server.start)
             await place.ended(run_id)
         assert host.result(run_id).state == "Done" and place.paid() == [run_id]
