@@ -584,33 +584,6 @@ def test_documents_come_back_as_they_were(tmp_path: Path) -> None:
 # -- many processes ------------------------------------------------------------------------------------------------
 
 
-def test_a_new_file_is_opened_by_many_at_the_same_moment(tmp_path: Path) -> None:
-    """Forked processes meet more closely than started ones: 8 of them open 25 new files, all at once."""
-    ready, go = os.pipe(), os.pipe()
-    children = []
-    for _ in range(8):
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                os.close(go[1])
-                os.write(ready[1], b".")
-                os.read(go[0], 1)
-                for number in range(25):
-                    Journal(tmp_path / f"{number}.db", "off").close()
-                code = 0
-            finally:
-                os._exit(code)
-        children.append(child)
-    for _ in children:
-        os.read(ready[0], 1)
-    os.close(go[0])
-    os.close(go[1])
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
-    for number in range(25):
-        assert pragma(tmp_path / f"{number}.db", "user_version") == newest()
-
-
 def test_sqlite_refusing_to_switch_to_the_log_is_tried_again_and_at_last_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

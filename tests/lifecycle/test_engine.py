@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import datetime
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from paor import (
     Journal,
     Limits,
     ModelCall,
-    Policy,
     Reply,
     ScriptedModel,
     Tool,
@@ -32,25 +31,17 @@ from paor import (
     tool,
 )
 from paor.errors import ModelUnavailable, ScriptExhausted, ToolError, UsageError
-from paor.events import TransitionTaken
 from paor.web import WebFact
 
 from ..support.cases import short
-from ..support.inside import EXECUTING, PLANNING, REVIEWING, ROWS, SPECIFYING, Row, rows_of
-from ..support.journey import answered, asking
 from ..support.recording import World, observation, sections
 from ..support.worlds import (
     ANSWER,
     CONTINUE,
-    MET,
-    PARAMETERS,
     READ,
-    REFINE,
-    REVIEW,
     SELECT,
     STOP,
     SUCCESS,
-    flaky,
     read,
 )
 
@@ -64,113 +55,6 @@ def calling(function: Callable[[], Any], **options: Any) -> Tool:
 
 
 # -- every row is reached ------------------------------------------------------------------------------------------
-
-
-def taken_row(row: Any, waiting: bool) -> Row:
-    """Return the table's row behind a journaled one: the first whose recorded guards hold."""
-    for candidate in rows_of(row.source, waiting=waiting):
-        values = [row.guards[name] for name in candidate.conditions]
-        values += [not row.guards[name] for name in candidate.unless]
-        if all(values):
-            assert (candidate.trigger, candidate.dest) == (row.trigger, row.dest)
-            return candidate
-    raise AssertionError(f"no row of the table fits {row}")
-
-
-def rows_taken(journal: Journal, run_id: str) -> set[Row]:
-    """Return the rows of the table that a run has taken."""
-    found, waiting = set(), False
-    for row in journal.transitions(run_id):
-        found.add(taken_row(row, waiting))
-        waiting = row.trigger == "wait"
-    return found
-
-
-def abandoned_in(phase: str, world: World) -> str:
-    """Run *world* until it is in *phase*, and leave it there as a lost process would."""
-    events = world.engine.stream("Read")
-    for event in events:
-        if isinstance(event, TransitionTaken) and event.dest == phase:
-            break
-    events.close()  # type: ignore[attr-defined]
-    return world.run_id
-
-
-SEND = [SELECT("notes.send", {"text": "string"}), PARAMETERS(text="x"), STOP, SUCCESS]
-
-
-def test_every_row_of_the_table_is_taken_by_some_run(tmp_path: Path) -> None:
-    """So no row is dead and none is missing here."""
-    taken: set[Row] = set()
-
-    def walk(script: Sequence[Any], *args: Any, tools: Sequence[Tool] | None = None, **options: Any) -> None:
-        limits, policy = options.pop("limits", Limits()), options.pop("policy", Policy())
-        chosen = {} if tools is None else {"tools": tools}
-        with World(
-            tmp_path / str(len(list(tmp_path.iterdir()))), script, limits=limits, policy=policy, **chosen
-        ) as world:
-            world.run("Read", *args, **options)
-            taken.update(rows_taken(world.journal, world.run_id))
-
-    approving = Policy(approvals=("*",))
-    page = {"type": "object", "properties": {"page": {"type": "integer"}}, "required": ["page"]}
-    reading = Tool(name="notes.read", parameters=page, run=lambda page: f"page {page}", effect="read")
-    met = REFINE("continue", criteria=[MET("c")])
-    reviewed = Limits(completion_review="model")
-    cheap = [Reply(json.dumps(reply), Usage(1, 50, 50)) for reply in (*READ(1), met)]
-    walk(["?", *READ(1), CONTINUE, *READ(2), "?", STOP, SUCCESS], final_format="md")
-    walk(
-        [ANSWER(), REVIEW("retry"), SELECT(), "?", PARAMETERS(page=1), STOP, REVIEW("failed")],
-        limits=reviewed,
-    )
-    walk([*READ(1), CONTINUE, *READ(1), {"answer": "page 1"}], tools=[reading])
-    walk([SELECT(), "?", "?", STOP, SUCCESS])
-    walk(["?", "?"])
-    walk([])
-    walk([SELECT()])
-    walk(ONE_STEP, limits=Limits(max_blocked_calls=1, consecutive_limit=2))
-    walk([*READ(1), CONTINUE, *READ(1), STOP], limits=Limits(max_blocked_calls=1, consecutive_limit=2))
-    walk(cheap, ["c"], limits=Limits(token_budget=300))
-    walk([SELECT("notes.flaky"), PARAMETERS(page=1), STOP, SUCCESS], tools=[flaky(1)])
-    with World(tmp_path / "approved", ONE_STEP, policy=approving) as world:
-        world.engine.resume(world.run().run_id, answer={"approve": True})
-        taken |= rows_taken(world.journal, world.run_id)
-    with World(
-        tmp_path / "asked", [SELECT("notes.ask"), PARAMETERS(page=1), STOP, SUCCESS], tools=[asking(1)]
-    ) as world:
-        world.engine.resume(world.run().run_id, answer={"copy": "first"})
-        taken |= rows_taken(world.journal, world.run_id)
-    question = {"steps": [], "elicitation": {"message": "Which page?"}}
-    step = {"type": "tool", "name": "notes.read"}
-    for mode, plans in (
-        ("planner", [{"steps": [step, step]}, {"steps": []}]),
-        ("batch", [{"steps": [step]}]),
-    ):
-        with World(tmp_path / mode, [question, *plans, SUCCESS]) as world:
-            result = world.run("Read", mode=mode)
-            while result.status == "waiting":
-                result = answered(
-                    world.engine, world.run_id, answer={"page": world.journal.run(world.run_id).head_seq}
-                )
-            assert result.state == "Done", result
-            taken |= rows_taken(world.journal, world.run_id)
-    settling: list[dict[str, Any]] = [{"outcome": "done", "result": "sent"}, {}]
-    for number, settled in enumerate(settling):
-        with World(tmp_path / f"doubt{number}", SEND) as world:
-            run_id = abandoned_in(EXECUTING, world)
-            assert world.engine.resume(run_id).status == "waiting"
-            if settled:
-                world.engine.resume(run_id, **settled)
-            else:
-                world.engine.cancel(run_id)
-            taken |= rows_taken(world.journal, run_id)
-    for phase in (PLANNING, SPECIFYING, EXECUTING, REVIEWING):
-        script = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
-        with World(tmp_path / f"cancelled {phase}", script) as world:
-            run_id = abandoned_in(phase, world)
-            assert world.engine.cancel(run_id).reason == "cancelled"
-            taken |= rows_taken(world.journal, run_id)
-    assert {(row.source, row.trigger, row.guards) for row in set(ROWS) - taken} == set()
 
 
 # -- what a tool may return ----------------------------------------------------------------------------------------
@@ -364,13 +248,6 @@ def test_sizes_are_bounded(tmp_path: Path, limits: dict[str, Any], kept: bool) -
         assert len(world.run().documents) == (2 if kept else 0)
         if not kept:
             assert "are kept" in observation(world.model.of("refinement")[0])["notes"][0]
-
-
-class Mute(Exception):
-    """An exception that cannot be told."""
-
-    def __str__(self) -> str:
-        raise RuntimeError("no words")
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])

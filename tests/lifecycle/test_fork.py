@@ -252,19 +252,6 @@ def test_views_hold_each_row_once_and_lineage_tells_the_walk(forked: tuple[Path,
         assert [connection.execute(own, (name,)).fetchone()[0] for name in (run_id, fork)] == [7, 4]
 
 
-def test_an_export_of_a_fork_holds_the_runs_it_shares_rows_of(forked: tuple[Path, str, str]) -> None:
-    """Whole, oldest first; the lines of each are those of its own export."""
-    path, run_id, fork = forked
-    with Journal(path, read_only=True) as journal:
-        lines, parent = list(journal.export(fork)), list(journal.export(run_id))
-        assert lines[: len(parent)] == parent
-        own = lines[len(parent) :]
-        assert own[0]["line"] == "run" and own[0]["run_id"] == fork
-        assert own[-1]["line"] == "head" and own[-1]["head_hash"] == journal.run(fork).head_hash.hex()
-        assert [line["seq"] for line in own if line["line"] == "transition"] == [5, 6, 7, 8, 9, 10]
-        assert [line["line"] for line in lines].count("header") == 1
-
-
 # -- effects ---------------------------------------------------------------------------------------------------------
 
 

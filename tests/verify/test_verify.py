@@ -111,20 +111,6 @@ def test_every_journey_holds(journey: Journey, tmp_path: Path) -> None:
     assert [item.name for item in tmp_path.iterdir()] == [JOURNAL]
 
 
-@pytest.mark.parametrize("name", ["documents", "approved", "in_doubt_retry", "formatted"])
-def test_every_prefix_of_a_run_holds(name: str, tmp_path: Path) -> None:
-    """A run that goes on, waits or was killed is no damage: checked after each row."""
-    found: list[Any] = []
-    with BY_NAME[name].engine(tmp_path) as scripted:
-
-        def hook(event: Any) -> None:
-            found.append((scripted.journal.verify(), by_script(tmp_path / JOURNAL)[0]))
-
-        scripted._runner.hooks = (hook,)
-        play(BY_NAME[name], scripted)
-    assert len(found) > 6 and all(item == ([], 0) for item in found)
-
-
 def test_an_empty_journal_holds(tmp_path: Path) -> None:
     """As does one whose only run has no row yet."""
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
@@ -315,22 +301,6 @@ def test_an_edit_of_each_column_is_found(table: str, column: str, path: Path, sm
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------
-
-
-def test_swapped_runs_are_found(path: Path) -> None:
-    """Their rows, payloads and documents stay where they were."""
-    with altered(path) as connection:
-        for old, new in ((1, -1), (2, 1), (-1, 2)):
-            connection.execute("UPDATE specs SET run = ? WHERE run = ?", (new, old))
-    assert_found(path, r"transitions seq 0\b", "runs")
-
-
-def test_a_run_without_its_spec_is_found(path: Path) -> None:
-    """Its rows belong to nothing then."""
-    with altered(path) as connection:
-        connection.execute("DELETE FROM specs WHERE run = 2")
-    for table in TABLES[1:]:
-        assert_found(path, f"{table} run 2: there is no such run", table)
 
 
 def test_a_lease_of_no_run_and_a_run_without_lease_are_told(path: Path) -> None:
@@ -643,30 +613,6 @@ def test_rows_that_only_ask_for_payloads_by_number_may_come_first(path: Path) ->
 
 
 # -- the file ------------------------------------------------------------------------------------------------------
-
-
-def test_a_view_that_lies_is_found(path: Path) -> None:
-    """Whoever looks with a shell believes the view."""
-    with altered(path) as connection:
-        (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'runs'").fetchone()
-        connection.execute("DROP VIEW runs")
-        connection.execute(sql.replace("THEN 'failed'", "THEN 'done'").replace("'waiting'", "'running'"))
-    assert_found(
-        path, "view runs: its derived columns are not what the rows say|schema of runs: is not", "view"
-    )
-    with altered(path) as connection:
-        connection.execute("DROP VIEW runs")
-    assert any(defect.place == "view runs" for defect in by_package(path))
-    assert by_script(path)[0] == 4
-
-
-def test_a_trigger_is_found(path: Path) -> None:
-    """It would act whenever paor writes."""
-    with altered(path) as connection:
-        connection.execute(
-            "CREATE TRIGGER forget AFTER INSERT ON transitions BEGIN DELETE FROM transitions WHERE seq = 3; END"
-        )
-    assert_found(path, "trigger forget: a journal has no triggers", "trigger")
 
 
 def test_tables_of_others_are_no_defect(path: Path) -> None:
