@@ -204,14 +204,14 @@ def suffer(folder: Path, server: PostgresServer, temporal: TemporalServer | None
 
 
 @needs_postgres
-def test_eighty_runs_over_six_kills_and_a_crash(tmp_path: Path, server: PostgresServer) -> None:
+def test_runs_over_kills_and_a_crash(tmp_path: Path, server: PostgresServer) -> None:
     """Workers that the queue gives their runs."""
     suffer(tmp_path, server)
 
 
 @needs_postgres
 @needs_temporal
-def test_a_hundred_runs_that_temporal_places(tmp_path: Path, server: PostgresServer) -> None:
+def test_runs_that_temporal_places(tmp_path: Path, server: PostgresServer) -> None:
     """Temporal crashes as well; then every history replays."""
     temporal = TemporalServer()
 

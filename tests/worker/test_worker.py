@@ -609,7 +609,7 @@ def test_workers_that_are_killed_lose_and_double_nothing(
         process = start_worker(tmp_path, place, "--quiet", "--concurrency", "1", HOLDS=str(holds.folder))
         call = holds.held(point)
         assert call.pid == process.pid
-        process.kill()
+        process.send_signal(signal.SIGKILL)
         process.communicate()
         holds.release(point)
         lost[point] = call.order
