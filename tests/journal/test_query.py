@@ -268,7 +268,7 @@ def test_ctrl_c_ends_a_long_query(path: Path) -> None:
         text=True,
         preexec_fn=interruptible,  # noqa: PLW1509 - one call, before anything else can run
     ) as process:
-        while processor_s(process.pid) < 4:  # more than it takes to start: it is within the query
+        while processor_s(process.pid) < 3:  # more than it takes to start: it is within the query
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         try:

@@ -378,42 +378,6 @@ def test_effects_that_may_happen_again_do(effect: Any, tmp_path: Path) -> None:
     assert keys.read_text().split() == [f"{run_id}-1"] * 2
 
 
-def reconciling(folder: Path, answer: Callable[[str], Any]) -> tuple[Engine, str]:
-    """Return an engine whose once tool can say whether it happened, and a run that was killed within it."""
-
-    def make(*, deadly: bool) -> Engine:
-        @tool("notes.send", effect="once", label="receipt", reconcile=answer)
-        def send(text: str) -> str:
-            """Send."""
-            if deadly:
-                die()
-            return "sent again"
-
-        return engine(folder, [*SEND("one"), STOP, SUCCESS], [send])
-
-    assert in_child(lambda: make(deadly=True).run("Send")) == signal.SIGKILL
-    scripted = make(deadly=False)
-    return scripted, scripted.journal.runs()[0].run_id
-
-
-def test_a_tool_that_certainly_did_not_happen_is_started(tmp_path: Path) -> None:
-    """`reconcile` says None."""
-    scripted, run_id = reconciling(tmp_path, lambda key: None)
-    with scripted:
-        assert scripted.resume(run_id).documents[0].read() == "sent again"
-
-
-def test_a_tool_that_cannot_tell_leaves_the_effect_in_doubt(tmp_path: Path) -> None:
-    """`reconcile` raises."""
-
-    def answer(key: str) -> str:
-        raise TimeoutError("the other side is silent")
-
-    scripted, run_id = reconciling(tmp_path, answer)
-    with scripted:
-        assert scripted.resume(run_id).status == "waiting"
-
-
 def test_A037_A063_counters_and_criteria_survive_a_restart(tmp_path: Path) -> None:
     """Round, task, action, step and criteria are those of the journal, not of the process."""
     world = World(tmp_path)
@@ -530,9 +494,6 @@ def test_many_resumes_of_finished_and_waiting_runs_are_harmless(tmp_path: Path) 
         assert {result.status for result in results} == {"waiting"}
         assert scripted.journal.run(run_id).head_seq == 1
         assert asyncio.run(scripted.aresume(run_id)).status == "waiting"
-
-
-# -- cancelling ----------------------------------------------------------------------------------------------------
 
 
 # -- damage --------------------------------------------------------------------------------------------------------
