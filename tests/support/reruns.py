@@ -20,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+from .selection import DURATIONS
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build"
 FLAKY_MAX = 3
@@ -66,6 +68,8 @@ class Reruns:
             return
         FOLDER.mkdir(exist_ok=True)
         self._write("durations.json", json.dumps(dict(sorted(self.seconds.items())), indent=0))
+        if self._config.getoption("keep_durations"):
+            self._keep_durations()
         if 0 < len(self.failed) <= AGAIN_MAX:
             self.flaky = [name for name in self.failed if self._again(name)[0]]
         self._write("flaky.txt", "".join(f"{name}\n" for name in self.flaky))
@@ -106,6 +110,14 @@ class Reruns:
         if reporter is not None:
             for kind in ("failed", "error"):
                 reporter.stats.setdefault("flaky", []).extend(reporter.stats.pop(kind, []))
+
+    def _keep_durations(self) -> None:
+        """Write the seconds that each file's tests for ``--whole`` took."""
+        files: dict[str, float] = defaultdict(float)
+        for name in sorted(self.whole):
+            files[name.partition("::")[0]] += self.seconds[name]
+        kept = {file: round(spent, 1) for file, spent in files.items()}
+        DURATIONS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
     def _write(self, name: str, text: str) -> None:
         (FOLDER / name).write_text(text, encoding="utf-8")

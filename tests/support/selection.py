@@ -31,7 +31,7 @@ EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """Git's name of a tree without files: the base of the first commit."""
 WHOLE_FILE = "\npytestmark = pytest.mark.whole\n"
 DURATIONS = ROOT / "tests" / "durations.json"
-"""Seconds of each test file in a whole run on two cores; written by ``pytest --whole --keep-durations``."""
+"""Seconds of each test file's tests for ``--whole``, in a run on two cores; written by ``pytest --whole --keep-durations``."""
 CHANGE_S = 600.0
 """Processor seconds that the tests which a change touches may take; the rest is named and left to ``--whole``."""
 
@@ -209,4 +209,5 @@ def added_options(parser: pytest.Parser) -> None:
     """Add ``--whole`` and ``--change``."""
     group = parser.getgroup("selection", "which tests run")
     group.addoption("--whole", action="store_true", help="run every test, not only the default set")
+    group.addoption("--keep-durations", action="store_true", help=f"write {DURATIONS.name}; with --whole")
     group.addoption("--change", action="store_true", help="also run the tests that the change touches")
