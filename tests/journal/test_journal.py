@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlite_utils import Database
 
 import paor
 from paor import Document, Journal, tool
-from paor.errors import JournalError, JournalTooNew, NotAJournal, UnknownRun, UsageError
+from paor.errors import JournalError, NotAJournal, UnknownRun, UsageError
 from paor.fsm.journal.sqlite import migrations
 from paor.fsm.journal.sqlite.file import ours
 from paor.fsm.journal.sqlite.migrations import APPLICATION_ID, newest
@@ -72,52 +71,6 @@ def test_every_table_is_strict(path: Path) -> None:
     for statement in ("transitions SET seq = 99", "payloads SET n = 99", "documents SET number = 99"):
         with pytest.raises(sqlite3.IntegrityError):
             connection.execute(f"UPDATE {statement}")
-
-
-QUERIES = {
-    "SELECT status, state, reason, transitions, steps FROM v_runs": "done|Done|model_stop|11|2",
-    "SELECT count(*), min(seq), max(seq) FROM v_steps": "11|0|10",
-    "SELECT action, tool, label, ok, documents FROM v_actions": (
-        "1|notes.read|round1_task1_action1_page|1|1\n2|notes.read|round1_task1_action2_page|1|1"
-    ),
-    "SELECT action, tool, effect, arguments, ok, approved_by IS NULL, started <= ended FROM v_calls": (
-        '1|notes.read|idempotent|{"page":1}|1|1|1\n2|notes.read|idempotent|{"page":2}|1|1|1'
-    ),
-    "SELECT kind, requests FROM v_usage ORDER BY kind": "parameters|2\nrefinement|2\nreview|1\nselection|2",
-    "SELECT head_seq, length(head_hash), workflow_id = run_id, round, task FROM runs": "10|32|1|1|1",
-    "SELECT group_concat(\"trigger\", ' ') FROM transitions WHERE seq < 5": "select specify execute observe proceed",
-    "SELECT body FROM payloads JOIN documents ON payloads.id = (documents.run << 32 | payload) LIMIT 1": "first",
-    "SELECT body ->> '$.objective' FROM payloads JOIN specs ON payloads.id = (specs.run << 32 | spec_payload)": (
-        "Read the notes"
-    ),
-    "SELECT request ->> '$.kind', outcome ->> '$.tokens_in' > 0 FROM transitions WHERE seq = 0": "selection|1",
-}
-
-
-@pytest.mark.parametrize("query", QUERIES)
-def test_the_sqlite_shell_reads_it(query: str, path: Path) -> None:
-    """No program of ours is needed to look into a journal."""
-    if shutil.which("sqlite3") is None:
-        pytest.skip("the sqlite3 shell is not installed")
-    done = subprocess.run(["sqlite3", str(path), query], capture_output=True, text=True, check=False)
-    assert (done.stdout.strip(), done.stderr) == (QUERIES[query], "")
-
-
-def test_sqlite_utils_reads_it(path: Path) -> None:
-    """Tables with keys, foreign keys and views, as datasette shows them."""
-
-    database = Database(path)
-    assert {"specs", "leases", "transitions", "payloads", "documents", "erasures", "unscrubbed"} == set(
-        database.table_names()
-    )
-    assert {"runs", "v_lineage", "v_runs", "v_steps", "v_actions", "v_calls", "v_usage"} == set(
-        database.view_names()
-    )
-    transitions = database.table("transitions")
-    assert transitions.pks == ["id"]
-    assert [key.other_table for key in transitions.foreign_keys] == ["specs"]
-    assert transitions.count == 11
-    assert next(database.query("SELECT state FROM runs"))["state"] == "Done"
 
 
 def test_a_waiting_and_an_unfinished_run_show_in_the_view(tmp_path: Path) -> None:
@@ -276,16 +229,6 @@ def test_a_foreign_database_with_an_application_id_is_left_alone(tmp_path: Path)
     connection.close()
     with pytest.raises(NotAJournal, match="0x4d"):
         Journal(path)
-
-
-def test_a_journal_of_a_newer_paor_is_not_opened(path: Path) -> None:
-    """It could hold what this version would overlook."""
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 3")
-    connection.close()
-    for read_only in (True, False):
-        with pytest.raises(JournalTooNew, match=r"schema 3.*up to 2.*upgrade"):
-            Journal(path, read_only=read_only)
 
 
 def test_a_directory_and_a_missing_folder_are_named(tmp_path: Path) -> None:

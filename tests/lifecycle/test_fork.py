@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,12 +13,12 @@ import pytest
 
 from paor import Engine, Journal, Limits, PaorError, Policy, ScriptedModel, Tool, ToolContext, replay, tool
 from paor.errors import Erased, InvalidAnswer, InvalidFork, JournalDamaged, RunChanged, UnknownRun, UsageError
-from paor.testing import SeededIds, SteppingClock
+from paor.testing import SeededIds
 
 from ..support.forks import Forker, given_after, holds
 from ..support.inside import chain_hash, root_hash
 from ..support.journeys import BY_NAME, Lost, losing, play
-from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS, TOOLS, engine
+from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine
 from ..verify.test_verify import by_package, by_script
 
 SHAPES = ("two_pages", "approved", "in_doubt_done", "documents", "planner", "batch")
@@ -456,27 +455,6 @@ def test_an_answer_can_be_given_where_the_parent_waited(tmp_path: Path) -> None:
         holds(scripted.journal, fork.run_id)
 
 
-def test_afork_does_the_same(tmp_path: Path) -> None:
-    """On an event loop, with the same rows."""
-    for name, drive in (("sync", False), ("async", True)):
-        folder = tmp_path / name
-        folder.mkdir()
-        with engine(folder, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as scripted:
-            run_id = scripted.run("Read the notes").run_id
-            if drive:
-                fork = asyncio.run(scripted.afork(run_id, 4, limits={"max_steps": 3}))
-                assert asyncio.run(scripted.afork(run_id, 4, drive=False)).status == "running"
-            else:
-                fork = scripted.fork(run_id, 4, limits={"max_steps": 3})
-                assert scripted.fork(run_id, 4, drive=False).status == "running"
-            assert fork.state == "Done"
-    first, second = ((tmp_path / name / JOURNAL) for name in ("sync", "async"))
-    with Journal(first, read_only=True) as one, Journal(second, read_only=True) as other:
-        assert [list(one.export(row.run_id)) for row in one.runs()] == [
-            list(other.export(row.run_id)) for row in other.runs()
-        ]
-
-
 def test_a_fork_is_cancelled_followed_up_and_resumed_like_any_run(tmp_path: Path) -> None:
     """And none of it touches the parent."""
     with engine(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as scripted:
@@ -594,15 +572,3 @@ def test_a_run_without_rows_and_a_workflow_are_refused(tmp_path: Path) -> None:
         place = scripted.journal.runs()[0]
         assert (place.round, place.task, place.workflow_id) == (1, 1, place.run_id)
     whole(tmp_path / JOURNAL)
-
-
-def test_a_retry_after_a_fork_with_reviews(tmp_path: Path) -> None:
-    """The completion review of the parent is asked again in the fork, and may say something else."""
-    with engine(tmp_path, [*READ(1), STOP, REVIEW("failed")]) as scripted:
-        result = scripted.run("Read the notes")
-        assert result.reason == "review_failed"
-        at = scripted.journal.run(result.run_id).head_seq - 1
-    with engine(tmp_path, [*READ(1), STOP, SUCCESS], ids=SeededIds("b"), clock=SteppingClock()) as other:
-        fork = other.fork(result.run_id, at)
-        assert (fork.state, fork.answer) == ("Done", "All is read.")
-        assert json.loads(json.dumps(fork.wire()))["run_id"] == fork.run_id

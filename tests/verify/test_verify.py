@@ -16,7 +16,6 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -190,78 +189,6 @@ def test_the_scripts_exit_codes(path: Path, tmp_path: Path) -> None:
 # -- every column --------------------------------------------------------------------------------------------------
 
 
-def other_values(old: Any, chance: random.Random) -> Iterator[Any]:
-    """Yield values that could stand in place of *old* in a STRICT column."""
-    if old is None:
-        yield from ("x", 7, b"x")
-    elif isinstance(old, int):
-        yield from (old + 1, old - 1, -old, old ^ (1 << chance.randrange(50)), 2**62)
-    elif isinstance(old, bytes):
-        place = chance.randrange(len(old) + 1)
-        flipped = bytes([old[place] ^ (1 << chance.randrange(8))]) if place < len(old) else b"x"
-        yield from (old[:place] + flipped + old[place + 1 :], old[:-1], b"", None, old.decode("latin-1"))
-    else:
-        place = chance.randrange(len(old) + 1)
-        letter = chance.choice('x0 "{}[]:,\N{SNOWMAN}')
-        yield from (
-            old[:place] + letter + old[place + 1 :],
-            old[:place] + letter + old[place:],
-            old[:-1],
-            "",
-            None,
-        )
-        yield from (f"{old} ", old.replace("1", "2"), old.upper(), old.encode(), "{}", "[]", "null")
-        for number in re.findall(r"\d+", old)[:1]:
-            yield old.replace(number, str(int(number) + 2**63), 1)
-
-
-@dataclass(frozen=True)
-class Edit:
-    """One row of a table, one column, one other value."""
-
-    table: str
-    key: int
-    run: int
-    number: int
-    column: str
-    old: Any
-    new: Any
-
-    def apply(self, path: Path) -> bool:
-        """Write it; return whether SQLite took it."""
-        with altered(path) as connection:
-            key = "run" if self.table == "specs" else "id"
-            try:
-                cursor = connection.execute(
-                    f'UPDATE {self.table} SET "{self.column}" = ? WHERE {key} = ?', (self.new, self.key)
-                )
-            except sqlite3.IntegrityError:  # NOT NULL, UNIQUE, or another type than the column's
-                return False
-            assert cursor.rowcount == 1
-        return True
-
-    @property
-    def place(self) -> str:
-        """Regular expression for the places of which at least one must be named."""
-        if self.table == "specs":
-            more = {
-                "run": r"|(transitions|payloads) run \d+",
-                "spec": "|payloads",
-                "spec_payload": "|payloads",
-            }
-            return f"specs{more.get(self.column, '')}"
-        if self.column in ("id", "run", KEYS[self.table]):
-            return f"{self.table}|payloads"
-        if self.table == "documents" and self.column in ("payload", "digest", "bytes"):
-            return rf"(documents number {self.number}|payloads n \d+)\b"
-        return rf"{self.table} {KEYS[self.table]} {self.number}\b"
-
-
-def differs(one: Any, two: Any) -> bool:
-    """Whether two values are stored differently."""
-    return type(one) is not type(two) or bool(one != two)
-
-
 def assert_found(path: Path, place: str, what: object) -> None:
     """Assert that package and script both name *place*."""
     found = [f"{defect.place}: {defect.problem}" for defect in by_package(path)]
@@ -270,34 +197,6 @@ def assert_found(path: Path, place: str, what: object) -> None:
     assert code == 4, (what, lines)
     lines = [re.sub(rf"^run .*?, (?={'|'.join(TABLES)}|erasures|view)", "", line) for line in lines]
     assert any(re.match(place, line) for line in lines), (what, place, lines)
-
-
-def columns_of_tables() -> list[tuple[str, str]]:
-    """Return every column of every table."""
-    from ..support.inside import open_writer
-
-    connection = open_writer(":memory:", durability="off", busy_timeout_s=1)
-    return [(table, row[1]) for table in TABLES for row in connection.execute(f"PRAGMA table_info({table})")]
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize(("table", "column"), columns_of_tables())
-def test_an_edit_of_each_column_is_found(table: str, column: str, path: Path, small: bytes) -> None:
-    """One row in the middle of each table, every value that SQLite takes."""
-    connection = sqlite3.connect(path)
-    connection.row_factory = sqlite3.Row
-    rows = connection.execute(f"SELECT * FROM {table}").fetchall()
-    connection.close()
-    row = rows[len(rows) // 2]
-    tried = 0
-    for value in other_values(row[column], random.Random(1)):
-        key = row["run"] if table == "specs" else row["id"]
-        edit = Edit(table, key, row["run"], row[KEYS[table]], column, row[column], value)
-        path.write_bytes(small)
-        if differs(value, row[column]) and edit.apply(path):
-            assert_found(path, edit.place, edit)
-            tried += 1
-    assert tried
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------

@@ -272,27 +272,6 @@ def test_an_error_leaves_by_its_name_alone(place: Place) -> None:
     play(work())
 
 
-def test_a_run_whose_tools_have_changed_waits_for_a_worker_that_has_them(place: Place) -> None:
-    """While a new version takes over from the old one, each run goes on with its own, in the same workflow."""
-
-    @tool("shop.look", effect="idempotent")
-    def changed(order: str) -> str:
-        """Look at an order in another way."""
-        return "there"
-
-    async def work() -> None:
-        host = place.engine()
-        result = host.submit("Pay")
-        async with place.worker(place.engine(tools=[changed, pay])):
-            assert await place.failure(result.run_id) == "RunChanged"
-        assert host.result(result.run_id).status == "running"
-        async with place.worker(place.engine()):
-            await place.ended(result.run_id)
-        assert host.result(result.run_id).state == "Done" and place.paid() == [result.run_id]
-
-    play(work())
-
-
 def test_what_no_other_try_can_change_ends_its_workflow_and_goes_on_when_released(place: Place) -> None:
     """An answer to no question, say: for a person to look at; then the same run goes on."""
 
@@ -556,64 +535,7 @@ def test_a_run_that_somebody_else_drives_is_left_to_him(place: Place) -> None:
     play(work())
 
 
-def test_an_error_of_a_cancel_leaves_by_its_name_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As that of a drive does; it is tried again."""
-
-    async def work() -> None:
-        host, other = place.engine(policy=ASKED), place.engine(policy=ASKED)
-        run_id = host.submit("Pay").run_id
-        acancel, failed = other.acancel, list[int]()
-
-        async def fails_once(run_id: str) -> Any:
-            if not failed:
-                failed.append(1)
-                raise RuntimeError("zebra")
-            return await acancel(run_id)
-
-        monkeypatch.setattr(other, "acancel", fails_once)
-        handle = (await place.client()).get_workflow_handle(f"paor-{run_id}")
-        async with place.worker(other):
-            await until(lambda: host.result(run_id).waiting_for)
-            await handle.signal(DriveRun.cancel)
-            await place.ended(run_id)
-        assert host.result(run_id).reason == "cancelled" and failed
-        text = (await place.history(run_id)).to_json()
-        assert "RuntimeError" in text and "zebra" not in text
-
-    play(work())
-
-
 # -- what lasts --------------------------------------------------------------------------------------------------------
-
-
-def test_the_history_of_a_long_run_is_as_long_as_that_of_a_short_one(place: Place) -> None:
-    """Its bytes do not grow with the run's."""
-
-    async def work() -> None:
-        sizes = []
-        for actions in (1, 60):
-            looking = [
-                item
-                for n in range(actions)
-                for item in (*call("shop.look", order=f"O-{n}"), refine("continue"))
-            ]
-            replies = (
-                *looking,
-                *call("shop.pay", order="O"),
-                refine("stop"),
-                review("success", answer="x" * 500),
-            )
-            host, other = (place.engine(*replies, limits=Limits(max_steps=99)) for _ in range(2))
-            run_id = host.submit("Pay", [], [("a.txt", "text" * 999)]).run_id
-            async with place.worker(other):
-                await place.ended(run_id)
-            assert host.result(run_id).state == "Done"
-            history = await place.history(run_id)
-            sizes.append((len(kinds(history)), len(history.to_json())))
-        (few, short), (many, long) = sizes
-        assert few == many and long - short < 100, sizes
-
-    play(work())
 
 
 def test_what_is_submitted_while_temporal_is_away_is_placed_when_it_is_back(tmp_path: Path) -> None:

@@ -139,17 +139,6 @@ def test_not_before_is_kept(opened: Callable[..., Engine]) -> None:
     assert work(host) == 1 and host.result(late.run_id).state == "Done"
 
 
-def test_it_is_submitted_on_an_event_loop(opened: Callable[..., Engine]) -> None:
-    """As it is elsewhere."""
-    host = opened()
-
-    async def both() -> int:
-        await host.asubmit("Pay")
-        return await Worker(host).run(until_idle=True)
-
-    assert asyncio.run(both()) == 1
-
-
 # -- claiming ----------------------------------------------------------------------------------------------------------
 
 
@@ -172,22 +161,6 @@ def test_no_run_is_claimed_twice(opened: Callable[..., Engine]) -> None:
         taken = [run for runs in pool.map(claim, hosts) for run in runs]
     assert sorted(taken) == list(range(1, 61))
     assert queue_of(hosts[0]).claim(1, "w", 60.0) == []
-
-
-@pytest.mark.whole
-def test_workers_share_the_runs(opened: Callable[..., Engine]) -> None:
-    """Several at once, each with several runs: every run is driven once."""
-    host = opened()
-    ids = {host.submit(f"Run {number}").run_id for number in range(30)}
-
-    async def together() -> list[int]:
-        return await asyncio.gather(*(Worker(opened(), concurrency=4).run(until_idle=True) for _ in range(3)))
-
-    driven = asyncio.run(together())
-    assert sum(driven) == 30, driven
-    assert {row.run_id for row in host.journal.runs(state="Done")} == ids
-    assert all(paid().count(run_id) == 1 for run_id in ids)
-    assert host.journal.verify() == []
 
 
 def test_a_run_that_is_driven_is_left_to_its_driver(opened: Callable[..., Engine]) -> None:
@@ -347,14 +320,6 @@ def test_a_submitted_workflow_is_driven_with_its_tasks(tasks: Any, opened: Calla
     ]
 
 
-def test_a_workflow_may_be_submitted_from_an_event_loop_and_for_later(opened: Callable[..., Engine]) -> None:
-    host = opened()
-    later = datetime.now(UTC) + timedelta(seconds=0.5)
-    submitted = asyncio.run(host.asubmit_workflow("Pay both", tasks=TASKS, not_before=later))
-    assert queue_of(host).claim(1, "w", 1.0) == []
-    assert work(host) == 1 and host.result(submitted.run_id).state == "Done"
-
-
 @pytest.mark.parametrize("by", ["the whole", "the task", "a resume of the task"])
 def test_a_workflow_goes_on_with_the_answer_to_its_task(by: str, opened: Callable[..., Engine]) -> None:
     """To whichever run it is given; the workflow is looked at rarely before, and at once after it."""
@@ -397,15 +362,6 @@ def test_a_workflow_whose_task_somebody_else_drives_is_looked_at_soon(opened: Ca
     assert len(list(driving)) > 1
     assert work(other) == 1
     assert host.result(run_id).state == "Done" and paid() == [its_run]
-
-
-def test_a_workflow_whose_task_asks_too_long_goes_on_by_itself(opened: Callable[..., Engine]) -> None:
-    """Its question counts as declined when the time of the task is over."""
-    host = opened(policy=ASKED)
-    limits = Limits(elicitation_timeout_s=0.3, max_steps=2)
-    run_id = host.submit_workflow("Pay one", tasks=TASKS[:1], limits=limits).run_id
-    assert work(host) >= 2
-    assert host.result(run_id).status in ("done", "failed") and paid() == []
 
 
 def test_a_workflow_that_is_cancelled_ends_with_its_tasks(opened: Callable[..., Engine]) -> None:
@@ -511,27 +467,6 @@ def test_while_two_versions_work_each_run_goes_on_with_its_own(
 
     asyncio.run(asyncio.wait_for(both(), 30))
     assert host.result(run_id).state == "Done" and paid() == [run_id]
-
-
-def test_a_run_that_fits_no_worker_is_held_back(
-    opened: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the reason; a worker that accepts the change takes it up once it is released."""
-    monkeypatch.setattr(worker, "BACK_OFF_S", (0.01,))
-    monkeypatch.setattr(worker, "LOOK_S", 0.05)
-    host, other = opened(), opened(policy=ASKED)
-    run_id = begun(host)
-    assert work(other, attempts=2) == 0
-    (row,) = rows_of(host)
-    assert row.ready_at is None and row.worker is not None
-    assert row.reason == (
-        "given up: 2 times taken up after row 3 without getting further, at last: RunChanged after row 3"
-    )
-    assert work(other) == 0, "nobody claims it"
-    queue_of(host).release(1)
-    accepting = Worker(other, options=lambda row: {"accept_changes": True})
-    assert asyncio.run(accepting.run(until_idle=True)) == 1
-    assert host.result(run_id).status == "waiting", "by the policy that it was accepted with"
 
 
 def test_a_host_that_raises_is_tried_again_and_then_held_back(
