@@ -34,7 +34,6 @@ from ..support.worlds import JOURNAL, READ, STOP, SUCCESS, engine
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "verify_journal.py"
 TABLES = ("specs", "transitions", "payloads", "documents")
-KEYS = {"specs": "run", "transitions": "seq", "payloads": "n", "documents": "number"}
 
 
 def load_script() -> ModuleType:
