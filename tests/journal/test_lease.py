@@ -235,6 +235,18 @@ def test_cancelling_a_run_that_somebody_drives_asks_and_does_not_take(tmp_path: 
 # -- fencing -------------------------------------------------------------------------------------------------------
 
 
+def test_two_drivers_never_drive_one_run(tmp_path: Path) -> None:
+    """The one whose token is not the lease's any more writes nothing, also while nobody else has written a row."""
+    with working(tmp_path, lambda page: None) as scripted:
+        events = scripted.stream("Work")
+        assert any(event.kind == "transition" for event in events)
+        rows = scripted.journal.transitions(scripted.journal.runs()[0].run_id)
+        alter(tmp_path / JOURNAL, fence=7)
+        with pytest.raises(LeaseLost):
+            list(events)
+        assert scripted.journal.transitions(scripted.journal.runs()[0].run_id) == rows
+
+
 def test_a_driver_that_was_replaced_writes_nothing_more(tmp_path: Path) -> None:
     """It was only slow; the run has gone on without it, and both tell the truth."""
     ended: list[Result] = []

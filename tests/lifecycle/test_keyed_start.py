@@ -314,6 +314,7 @@ def test_an_erased_run_has_given_its_key_back(tmp_path: Path) -> None:
 # -- processes -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_of_50_processes_that_start_with_one_key_one_creates_the_run(tmp_path: Path) -> None:
     """In a file that does not exist yet; the others are told who drives it, and the effect happens once."""
     race = Race(tmp_path)

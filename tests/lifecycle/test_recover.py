@@ -368,6 +368,7 @@ def test_a_question_that_is_overdue_is_declined(tmp_path: Path) -> None:
 # -- processes -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_of_many_processes_that_recover_at_once_each_run_has_one(tmp_path: Path) -> None:
     """They share the runs; no call is made twice, and no row is written by two."""
     race, runs = Race(tmp_path), 12

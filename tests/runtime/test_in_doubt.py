@@ -326,6 +326,7 @@ def test_the_call_after_an_answer_whose_driver_was_lost_is_in_no_doubt(outcome: 
 # -- keys ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_a_key_is_the_same_in_every_process_and_under_every_hash_seed(tmp_path: Path) -> None:
     """Killed within the tool in one process, tried again in others: one action, one key."""
     code = (

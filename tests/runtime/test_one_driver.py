@@ -154,6 +154,7 @@ def test_of_50_processes_that_resume_an_interrupted_run_one_wins(tmp_path: Path)
     one_resumes(Race(tmp_path))
 
 
+@pytest.mark.whole
 @needs_postgres
 def test_of_50_processes_that_resume_a_run_in_postgresql_one_wins(
     tmp_path: Path, postgres: PostgresServer

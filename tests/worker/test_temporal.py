@@ -35,13 +35,15 @@ if not temporal_missing():
     from paor.temporal import DriveRun, TemporalWorker, workflow
     from paor.temporal.worker import client_of_environment
 
-pytestmark = needs_temporal
+pytestmark = pytest.mark.whole
 ASKED = Policy(approvals=("shop.pay",))
 
 
 @pytest.fixture(scope="session")
 def temporal() -> Iterator[TemporalServer]:
     """Give a server that is used by all tests of this process, each with a task queue of its own."""
+    if reason := temporal_missing():
+        pytest.skip(reason)
     server = TemporalServer()
     yield server
     server.close()
@@ -538,6 +540,7 @@ def test_a_run_that_somebody_else_drives_is_left_to_him(place: Place) -> None:
 # -- what lasts --------------------------------------------------------------------------------------------------------
 
 
+@needs_temporal
 def test_what_is_submitted_while_temporal_is_away_is_placed_when_it_is_back(tmp_path: Path) -> None:
     """A host needs no Temporal to submit; a worker that runs all the time goes on by itself."""
     server = TemporalServer()
@@ -559,6 +562,7 @@ def test_what_is_submitted_while_temporal_is_away_is_placed_when_it_is_back(tmp_
         server.close()
 
 
+@needs_temporal
 def test_a_worker_that_is_started_while_temporal_is_away_waits_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -583,6 +587,7 @@ def test_a_worker_that_is_started_while_temporal_is_away_waits_for_it(
 # -- bad input ---------------------------------------------------------------------------------------------------------
 
 
+@needs_temporal
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -616,6 +621,7 @@ def test_a_number_out_of_range_is_refused(concurrency: Any, place: Place) -> Non
     play(work())
 
 
+@needs_temporal
 def test_without_its_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("paor.temporal")]:
         monkeypatch.delitem(sys.modules, name)
