@@ -6,10 +6,8 @@ Tests use the public face; what it has no name for is imported here, so that a m
 
 from __future__ import annotations
 
-from paor.fsm.erasure.text_search import EXCERPT, Excerpts, form
 from paor.fsm.journal.leases import current_owner
 from paor.fsm.journal.payloads import REMEMBERED, Payload, Stager, salted_digest
-from paor.fsm.journal.queue.run_queue import Queued, RunQueue
 from paor.fsm.journal.record import (
     COLUMNS,
     HASHED,
@@ -20,6 +18,7 @@ from paor.fsm.journal.record import (
     root_hash,
 )
 from paor.fsm.journal.rows import ROOT_COLUMNS
+from paor.fsm.journal.run_queue import Queued, RunQueue
 from paor.fsm.journal.scans import Scan
 from paor.fsm.journal.sqlite.database import authorize
 from paor.fsm.journal.sqlite.file import open_writer
@@ -31,15 +30,16 @@ from paor.fsm.machine.decide import decide
 from paor.fsm.machine.fold import apply, restore
 from paor.fsm.machine.table import ROWS, TABLE, Row, rows_of
 from paor.fsm.replay.payload_window import PayloadWindow
+from paor.fsm.replay.replay import column_problems
 from paor.fsm.replay.restore import restore_run
-from paor.fsm.replay.row_columns import column_problems
 from paor.fsm.report.run_lines import run_line
 from paor.fsm.runtime import loop
 from paor.fsm.transfer.export import export_runs, in_order, line_bytes
+from paor.fsm.transfer.text_search import EXCERPT, Excerpts, form
 from paor.fsm.verify.heads import BYTES_MAX, heads_file, read
 from paor.fsm.verify.verify import Defect
 from paor.prompts.building.templates import default_templates
-from paor.prompts.clients.asking import ask
+from paor.prompts.clients.background_loop import ask
 from paor.states.records.actions import StoredText
 from paor.states.records.questions import QuestionRecord
 from paor.states.run.counters import counters_of, counters_text

@@ -349,7 +349,7 @@ def test_a_spec_has_one_for_every_part(tmp_path: Path) -> None:
 DECIDING = """
     fsm/machine/guards.py fsm/decision/guard_context.py fsm/machine/updates.py fsm/decision/progress.py
     fsm/machine/stop_rules.py fsm/decision/plan_mode.py fsm/machine/machine.py fsm/machine/fold.py
-    fsm/decision/observation.py fsm/machine/row_facts.py fsm/decision/duplicate_calls.py
+    fsm/decision/observation.py fsm/machine/decide.py fsm/decision/duplicate_calls.py
     fsm/decision/run_resources.py fsm/decision/workflow_mode.py fsm/workflow/variables.py
     fsm/workflow/step_references.py fsm/runtime/tool_results.py prompts/building/builder.py
     prompts/building/history.py prompts/parsing/replies.py prompts/parsing/plans.py

@@ -17,8 +17,8 @@ from ..fsm.engine import Engine
 from ..fsm.explain.coverage import coverage
 from ..fsm.journal_api import Journal
 from ..fsm.replay.restore import restore_run
-from ..fsm.results.events import RunEnded, TransitionTaken
-from ..fsm.results.result import Result
+from ..fsm.runtime.events import RunEnded, TransitionTaken
+from ..fsm.runtime.result import Result
 from ..fsm.runtime.tool_results import output_of
 from ..states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, PaorError, TimedOut, UsageError
 from ..states.run.spec import TASK_TOOL
@@ -260,7 +260,7 @@ def _lost_rows(journal: Journal, notes: Notes) -> list[str]:
 
 
 def facts(journal: Journal) -> list[dict[str, Any]]:
-    """Return the outcome of every run of a journal, by what does not differ between two files that say the same."""
+    """Return each run's outcome, keyed by values stable across journals."""
     rows = sorted(journal.runs(), key=lambda row: (row.round, row.task, row.run))
     return [_facts(journal, row.run_id) for row in rows]
 
