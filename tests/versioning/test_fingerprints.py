@@ -272,6 +272,12 @@ def test_a_change_of_meaning_is_seen_in_its_part() -> None:
     ("path", "old", "new", "parts"),
     [
         (
+            J,
+            "if best is None or score > best:",
+            "if best is None or score >= best:",
+            "phase.Reviewing core.decide",
+        ),
+        (
             G,
             'case.review.status == "retry"',
             'case.review.status != "retry"',
