@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Limits, ModelCall, Policy, Profile, Reply, Result, Task, Tool, replay, tool
+from paor import Engine, Journal, Limits, ModelCall, Policy, Profile, Reply, Result, Task, Tool, replay
 from paor.errors import ModelUnavailable, UsageError
 from paor.events import RunEnded, RunStarted
 from paor.testing import SeededIds, SteppingClock
@@ -225,22 +225,6 @@ def test_A074_batch_mode_is_kept_and_says_once_that_it_is_legacy(tmp_path: Path)
     command = [sys.executable, "-c", LEGACY, str(tmp_path / "runs.db")]
     told = run(command, capture_output=True, text=True, check=False)
     assert told.stdout.split() == ["0", "1", "DeprecationWarning", "<string>"], told.stderr
-
-
-def test_A074_A086_a_batch_is_still_a_plan_once_executed_in_order(tmp_path: Path) -> None:
-    """Legacy means neither gone nor changed."""
-    calls: list[int] = []
-
-    @tool("notes.read", effect="read")
-    def read(page: int) -> str:
-        """Read."""
-        calls.append(page)
-        return f"page {page}"
-
-    model = failing(plan=[PLAN(STEP(page=2), STEP(page=1))])
-    with host(tmp_path, model, [read]) as engine:
-        assert engine.run("Read", mode="batch").state == "Done"
-    assert (calls, model.kinds) == ([2, 1], ["plan", "review"])
 
 
 def test_A086_D1_the_tasks_of_a_workflow_fall_back_and_keep_their_profile(tmp_path: Path) -> None:

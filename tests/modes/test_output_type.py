@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, field_validator
 from paor import Engine, Limits, ModelCall, OfflineModel, Result, ScriptedModel, Task, replay
 from paor.errors import InvalidOutput, KeyConflict, UsageError
 from paor.events import RunEnded
-from paor.fuzz.strategies.json_schema import arguments
+from paor.fuzz import arguments
 from paor.testing import plan, step
 
 from ..support.worlds import ANSWER, PARAMETERS, REFINE, REVIEW, SELECT, engine
