@@ -16,7 +16,6 @@ from typing import IO, Any
 import pytest
 
 from paor import Engine, Journal, Result, check, replay
-from paor.errors import AlreadyAnswered, HostFunctionError, InvalidAnswer, UsageError
 from paor.machine import defects_of
 
 from ..lifecycle.test_resume import in_child
@@ -251,7 +250,10 @@ def test_every_example_is_run_here() -> None:
     assert {path.stem for path in MACHINES.glob("*.py")} == {*NAMES, *helpers}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.whole if name == "verifying" else ()) for name in NAMES],
+)
 def test_an_example_prints_what_it_promises(name: str, tmp_path: Path) -> None:
     """As a process in another folder, where it leaves nothing; no key, no network."""
     code, printed = command(str(MACHINES / f"{name}.py"), folder=tmp_path)
@@ -385,6 +387,7 @@ def test_a_payment_that_is_killed_in_the_middle_is_in_doubt_and_not_made_again(
         assert rows[rows.index("specify") :][:3] == ["specify", "wait", "provide"]
 
 
+@pytest.mark.whole
 def test_a_driver_that_is_killed_by_the_tests_of_a_patch_goes_on(tmp_path: Path) -> None:
     """The patch under test kills the process that drives the run; the next one runs the tests again, and they say no."""
     verifying: Any = importlib.import_module("verifying")
@@ -415,57 +418,6 @@ def test_a_driver_that_is_killed_by_the_tests_of_a_patch_goes_on(tmp_path: Path)
 # -- wrong inputs --------------------------------------------------------------------------------------------------
 
 
-def test_an_answer_that_does_not_fit_or_comes_twice_changes_nothing(tmp_path: Path) -> None:
-    """The person is told what the question takes; the second answer is refused, though the run asks the next person by then."""
-    with engine_of("escalating", tmp_path) as engine:
-        result = engine.run("How many?")
-        for wrong in ({}, {"advice": ""}, {"advice": 3}, {"hint": "x"}, "go on"):
-            with pytest.raises(InvalidAnswer, match="does not fit"):
-                engine.resume(result.run_id, answer=wrong)
-        assert result.waiting_for is not None
-        engine.resume(result.run_id, answer={"advice": "orders"}, question=result.waiting_for.id)
-        with pytest.raises(AlreadyAnswered):
-            engine.resume(result.run_id, answer={"advice": "sales"}, question=result.waiting_for.id)
-    folder = tmp_path / "bank"
-    folder.mkdir()
-    with engine_of("two_reviewers", folder) as engine:
-        first = engine.run("Pay").waiting_for
-        assert first is not None
-        second = engine.resume(
-            first.run_id, answer={"approve": True}, actor="ann", question=first.id
-        ).waiting_for
-        assert second is not None and second.id != first.id
-        with pytest.raises(
-            AlreadyAnswered
-        ):  # ann's message, delivered again, is no answer of a second person
-            engine.resume(first.run_id, answer={"approve": True}, actor="bob", question=first.id)
-        assert not (folder / "ledger.txt").exists()
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        [("ann", True), ("ann", True)],
-        [("ann", True), ("bob", False)],
-        [("ann", True), (None, True)],
-        [(None, True), (None, True)],
-    ],
-)
-def test_two_yeses_of_two_named_people_are_needed(
-    said: list[tuple[str | None, bool]], tmp_path: Path
-) -> None:
-    """One person twice, a no, somebody without a name: nothing is paid."""
-    with engine_of("two_reviewers", tmp_path) as engine:
-        result = engine.run("Pay")
-        for who, yes in said:
-            assert result.waiting_for is not None
-            assert result.waiting_for.arguments == {"to": "Dee", "amount": 250}
-            asked = result.waiting_for.id
-            result = engine.resume(result.run_id, answer={"approve": yes}, actor=who, question=asked)
-        assert (result.state, (tmp_path / "ledger.txt").exists()) == ("Done", False)
-        assert [call.outcome for call in engine.journal.calls(result.run_id)] == ["refused"]
-
-
 def test_a_verification_without_its_folder_fails_and_says_so(tmp_path: Path) -> None:
     """The next plan is told what the host has forgotten; nothing is written anywhere."""
     verifying: Any = importlib.import_module("verifying")
@@ -474,23 +426,6 @@ def test_a_verification_without_its_folder_fails_and_says_so(tmp_path: Path) -> 
         assert result.state == "Failed"
         told = journal.calls(result.run_id)[1]
     assert told.tool == "tests.run" and "values={'folder': PATH}" in told.result
-
-
-def test_a_port_that_fails_pays_nothing_and_loses_nothing(tmp_path: Path) -> None:
-    """The run stays where it is; it goes on once the bank can be asked again."""
-    hours: Any = importlib.import_module("office_hours")
-    with Journal(tmp_path / "runs.db") as journal:
-        model = hours.engine(journal, tmp_path).model
-        port: Any = lambda run_id, phase: []
-        engine = Engine(
-            model, [hours.pay], journal, machine=hours.MACHINE, values=port, deps=tmp_path, builtins=False
-        )
-        with pytest.raises(HostFunctionError, match="must be a mapping"):
-            engine.run("Pay Dee")
-    with engine_of("office_hours", tmp_path) as engine:
-        assert through(engine, tmp_path, []).state == "Done"
-        with pytest.raises(UsageError, match="values"):
-            engine.run("Pay Dee", values=[1])  # type: ignore[call-overload]
 
 
 # -- checked, drawn, counted ---------------------------------------------------------------------------------------
@@ -507,12 +442,15 @@ def test_paor_check_finds_nothing(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_its_diagram_is_the_one_of_the_documentation(name: str, tmp_path: Path) -> None:
+def test_its_diagram_is_the_one_of_the_documentation(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`paor diagram --app`, as its first lines say, in its folder."""
     for path in MACHINES.glob("*.py"):
         shutil.copy(path, tmp_path)
-    line = ("-m", "paor", "diagram", "--app", f"{name}:engine", "--format", "svg")
-    code, drawn = command(*line, folder=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    code = main(["diagram", "--app", f"{name}:engine", "--format", "svg"])
+    drawn = capsys.readouterr().out
     kept = ROOT / "docs" / f"machine-{name.replace('_', '-')}.svg"
     assert (code, drawn) == (0, kept.read_text(encoding="utf-8"))
     own = {"office_hours": "office_hours", "two_reviewers": "FirstReview"}
