@@ -382,16 +382,6 @@ def test_what_a_failed_request_of_a_tool_used_is_settled(tmp_path: Path) -> None
         )
 
 
-def test_without_an_allowance_rows_are_as_they_were(tmp_path: Path) -> None:
-    """No reservation is in a row, and a budget ends a run only when it is used up."""
-    model = Priced([(100, 100, 0)])
-    with world(tmp_path, model, asking(0), Limits(token_budget=401)) as scripted:
-        result = scripted.run("Read")
-        rows = judge(scripted.journal, result.run_id)
-        assert result.reason == "token_budget" and len(model.calls) == 3
-        assert not any("reserved" in row.request for row in rows)
-
-
 def test_the_time_of_a_tools_own_requests_counts_before_its_row(tmp_path: Path) -> None:
     """A tool that asks for hours is stopped at the time budget, although no row has been written since."""
 
