@@ -386,7 +386,7 @@ def facts_are_clean(decision: Decision) -> None:
     assert all(type(value) is int for value in decision.counters.own.values())
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(120))
 @given(
     run=asked_runs(), text=texts(), finish=st.sampled_from(["stop", "length", "refusal", "content_filter"])
 )

@@ -14,12 +14,12 @@ import pytest
 
 from paor import Engine, Journal, Limits, ModelCall, Policy, Profile, Reply, Result, Task, Tool, replay
 from paor.errors import ModelUnavailable, UsageError
-from paor.events import RunEnded, RunStarted
+from paor.events import RunEnded
 from paor.testing import SeededIds, SteppingClock
 
 from ..support.journey import Lost
 from ..support.planning import PLAN, STEP
-from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, REVIEW, SELECT, SUCCESS, TOOLS
+from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, SELECT, SUCCESS, TOOLS
 
 BAD = "no JSON"
 
@@ -96,16 +96,6 @@ def test_A086_a_react_run_that_fails_is_started_again_as_a_batch(tmp_path: Path,
         assert all(replay(engine.journal, row.run_id, engine).identical for row in (first, second))
 
 
-def test_A086_the_stream_tells_both_runs(tmp_path: Path) -> None:
-    """Each has its start and its end; the last event is the end of the second."""
-    with host(tmp_path, failing()) as engine:
-        events = list(engine.stream("Read", fallback="batch"))
-    marks = [(event.kind, event.run_id) for event in events if isinstance(event, RunStarted | RunEnded)]
-    assert [kind for kind, _ in marks] == ["start", "complete"] * 2
-    assert isinstance(events[-1], RunEnded) and events[-1].result.state == "Done"
-    assert len({run_id for _, run_id in marks}) == 2
-
-
 @pytest.mark.parametrize(
     ("model", "limits", "reason"),
     [
@@ -160,13 +150,6 @@ def test_A086_a_run_that_waited_falls_back_when_it_fails_later(tmp_path: Path) -
         assert result.state == "Done" and result.run_id != first.run_id
         assert engine.resume(first.run_id).reason == "selection_invalid"
         assert len(engine.journal.runs()) == 2
-
-
-def test_A086_both_can_fail(tmp_path: Path) -> None:
-    """Then the second's reason counts, and there is no third."""
-    with host(tmp_path, failing(review=[REVIEW("failed")])) as engine:
-        result = engine.run("Read", fallback="batch")
-        assert (result.state, result.reason, len(engine.journal.runs())) == ("Failed", "review_failed", 2)
 
 
 @pytest.mark.parametrize(
