@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,10 +11,10 @@ import pytest
 
 from paor.testing import call, refine
 
+from ..support.checkout import repository
 from ..support.model_server import KEY, WIRES, model_server, streamed
 from ..support.pages import (
     KEYS,
-    ROOT,
     blocks_of,
     commands_of,
     environment,
@@ -110,12 +109,12 @@ def test_the_test_command_is_the_one_that_continuous_integration_runs() -> None:
 @pytest.mark.whole
 def test_the_install_lines_work_in_a_fresh_clone(tmp_path: Path) -> None:
     """With nothing but Python, in a clone: install, first job."""
-    repository = _repository(tmp_path / "origin")
+    origin = repository(tmp_path / "origin")
     plain_install, install = INSTALL_LINES[:2]
     assert (
         plain_install == 'python -m pip install ".[openai,documents]"'
     )  # the second line without a virtual environment
-    lines = f"set -e\ngit clone '{repository}' paor\ncd paor\n{install}\n"
+    lines = f"set -e\ngit clone '{origin}' paor\ncd paor\n{install}\n"
     env = {name: value for name, value in (environment() | KEYS).items() if name != "VIRTUAL_ENV"}
     done = subprocess.run(
         ["sh"], check=False, input=lines, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900
@@ -125,25 +124,3 @@ def test_the_install_lines_work_in_a_fresh_clone(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "Obligations" in done.stdout
     assert "Deadlines" in (tmp_path / "paor" / "report.md").read_text(encoding="utf-8")
-
-
-def _repository(folder: Path) -> Path:
-    """Return a repository with the files of this tree as they are now, committed or not."""
-    git = shutil.which("git")
-    if git is None or not (ROOT / ".git").exists():
-        pytest.skip("needs git and a clone")
-
-    def run(*command: str, cwd: Path) -> str:
-        done = subprocess.run([git, *command], cwd=cwd, capture_output=True, text=True, check=True)
-        return done.stdout
-
-    for name in run("ls-files", "-co", "--exclude-standard", "-z", cwd=ROOT).split("\0"):
-        source, target = ROOT / name, folder / name
-        if name and (source.is_symlink() or source.is_file()):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target, follow_symlinks=False)
-    run("init", "-q", cwd=folder)
-    run("add", "-A", cwd=folder)
-    who = ("-c", "user.name=paor", "-c", "user.email=paor@localhost")
-    run(*who, "commit", "-q", "--no-verify", "-m", "a clone", cwd=folder)
-    return folder

@@ -31,7 +31,7 @@ EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """Git's name of a tree without files: the base of the first commit."""
 WHOLE_FILE = "\npytestmark = pytest.mark.whole\n"
 DURATIONS = ROOT / "tests" / "durations.json"
-"""Seconds of each test file in a whole run on two cores; written by ``pytest --whole --keep-durations``."""
+"""Seconds of each test file's tests for ``--whole``, in a run on two cores; written by ``pytest --whole --keep-durations``."""
 CHANGE_S = 600.0
 """Processor seconds that the tests which a change touches may take; the rest is named and left to ``--whole``."""
 
@@ -68,6 +68,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "workflow": ("fsm/workflow",),
 }
 """Rooms of tests and the parts of the product, below ``src/paor``, whose change runs all their tests."""
+
+OTHER_FILES: dict[str, tuple[str, ...]] = {
+    "fuzz": ("examples/fuzzed_agent.py",),
+    "lifecycle": ("examples/host_",),
+    "own_machine": ("examples/machines/",),
+    "project": ("README.md", "CONTRIBUTING.md", "docs/", "examples/", "pyproject.toml", ".ci/"),
+}
+"""The same for files outside of the package, from the root."""
 
 
 def git(root: Path, *arguments: str) -> str | None:
@@ -130,8 +138,9 @@ def touches(change: frozenset[str], file: str, root: Path = ROOT) -> bool:
     """Return whether *change* touches the tests of *file*, both given from *root*."""
     if not change.isdisjoint(imported(file, root)):
         return True
-    parts = ROOMS.get(file.split("/")[1], ())
-    return any(name.startswith(f"src/paor/{part}") for name in change for part in parts)
+    room = file.split("/")[1]
+    parts = (*(f"src/paor/{part}" for part in ROOMS.get(room, ())), *OTHER_FILES.get(room, ()))
+    return any(name.startswith(parts) for name in change)
 
 
 class Selection:
@@ -200,4 +209,5 @@ def added_options(parser: pytest.Parser) -> None:
     """Add ``--whole`` and ``--change``."""
     group = parser.getgroup("selection", "which tests run")
     group.addoption("--whole", action="store_true", help="run every test, not only the default set")
+    group.addoption("--keep-durations", action="store_true", help=f"write {DURATIONS.name}; with --whole")
     group.addoption("--change", action="store_true", help="also run the tests that the change touches")
