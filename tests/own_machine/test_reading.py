@@ -185,11 +185,6 @@ def a_phase_of_no_machine(db: sqlite3.Connection, rows: list[Row]) -> bool:
     return True
 
 
-def another_source(db: sqlite3.Connection, rows: list[Row]) -> bool:
-    """A row of the host's from where the row before did not lead."""
-    return put(db, own_rows(rows)[-1], source="Reviewing")
-
-
 def an_edge_of_the_standard_machine(db: sqlite3.Connection, rows: list[Row]) -> bool:
     """A stay in a phase of the host's that is skipped as no row allows it."""
     row = next((row for row in own_rows(rows) if row["dest"] not in ("Planning", "Specifying")), None)
@@ -199,28 +194,6 @@ def an_edge_of_the_standard_machine(db: sqlite3.Connection, rows: list[Row]) -> 
 def another_beginning(db: sqlite3.Connection, rows: list[Row]) -> bool:
     """The run begins in another phase."""
     return put(db, rows[0], source="Planning" if rows[0]["source"] == "Triage" else "Triage")
-
-
-def a_row_less(db: sqlite3.Connection, rows: list[Row]) -> bool:
-    """A row of the host's is gone, and the rows after it have moved up."""
-    gone = own_rows(rows)[0]
-    db.execute("DELETE FROM transitions WHERE id = ?", (gone["id"],))
-    for row in rows[gone["seq"] + 1 :]:
-        db.execute("UPDATE transitions SET id = id - 1, seq = seq - 1 WHERE id = ?", (row["id"],))
-    return True
-
-
-def a_row_more(db: sqlite3.Connection, rows: list[Row]) -> bool:
-    """A row of the host's stands twice, and the rows after it have moved down."""
-    twice = own_rows(rows)[0]
-    for row in reversed(rows[twice["seq"] + 1 :]):
-        db.execute("UPDATE transitions SET id = id + 1, seq = seq + 1 WHERE id = ?", (row["id"],))
-    columns = ", ".join(f'"{name}"' for name in twice if name not in ("id", "seq"))
-    db.execute(
-        f"INSERT INTO transitions (id, seq, {columns}) SELECT id + 1, seq + 1, {columns} FROM transitions WHERE id = ?",
-        (twice["id"],),
-    )
-    return True
 
 
 def a_bound_counted_back(db: sqlite3.Connection, rows: list[Row]) -> bool:
@@ -268,17 +241,6 @@ def another_step(db: sqlite3.Connection, rows: list[Row]) -> bool:
     return True
 
 
-def another_machine(db: sqlite3.Connection, rows: list[Row]) -> bool:
-    """The record of the machine has another bound."""
-    return (
-        db.execute(
-            "UPDATE payloads SET body = replace(body, 'host_machine\":\"', 'host_machine\":\" ') WHERE n ="
-            " (SELECT spec_payload FROM specs)"
-        ).rowcount
-        == 1
-    )
-
-
 def another_machine_with_its_digest(db: sqlite3.Connection, rows: list[Row]) -> bool:
     """The record of the machine has a row more, and its payload a digest that fits."""
     n, salt, body, kind = db.execute(
@@ -298,21 +260,17 @@ FORGERIES: tuple[Forge, ...] = (
     another_own_trigger,
     another_dest,
     a_phase_of_no_machine,
-    another_source,
     an_edge_of_the_standard_machine,
     another_beginning,
-    a_row_less,
-    a_row_more,
     a_bound_counted_back,
     a_bound_counted_more,
     a_guard_that_said_otherwise,
     a_guard_that_was_not_asked,
     another_caller,
     another_step,
-    another_machine,
     another_machine_with_its_digest,
 )
-TOLD_BY_ROWS = {another_trigger, another_own_trigger, another_dest, a_phase_of_no_machine, another_source, another_beginning,
+TOLD_BY_ROWS = {another_trigger, another_own_trigger, another_dest, a_phase_of_no_machine, another_beginning,
                 an_edge_of_the_standard_machine, another_caller}  # fmt: skip
 """Forgeries that the machine of the spec shows, so that verifying finds them even where the chain was made anew."""
 

@@ -31,6 +31,8 @@ from paor.states.run.state import Memory, Run, initial_run
 from paor.states.settings.limits import Limits
 from paor.states.settings.profile import Profile
 
+from ..support.effort import examples
+
 LEAVES: list[dict[str, Any]] = [
     {"type": "string"},
     {"type": "string", "enum": ["celsius", "fahrenheit"]},
@@ -117,7 +119,7 @@ def drawn(data: st.DataObject, kit: RunResources, kind: RequestKind, run: Run) -
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(60))
 def test_stage_1_and_stage_2(data: st.DataObject) -> None:
     """Whatever the schema admits is an answer or a selection; then whatever its tool's schema admits is its parameters."""
     kit = data.draw(kits())
@@ -152,7 +154,7 @@ def _parameters_are_taken(data: st.DataObject, kit: RunResources, run: Run, sele
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(60))
 def test_judgements_answers_and_plans(data: st.DataObject) -> None:
     """The same for refinement, completion review, plan, tasks, and the answer that is asked for without tools."""
     kit = data.draw(kits())
