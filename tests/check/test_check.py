@@ -14,19 +14,18 @@ from typing import Any
 import pytest
 
 import paor
-from paor import Engine, Journal, Limits, ScriptedModel, Tool
-from paor.audit import Check
+from paor import Engine, Journal, Limits, Machine, ScriptedModel, Tool
+from paor.audit import Check, Finding
 from paor.fsm.check.bounded_specs import CALL, CAPS, PARAMETERS, BoundedSpec, worlds_of
 from paor.fsm.check.checker import default_limits, prove
 from paor.fsm.check.counterexample import path_of, rerun
-from paor.fsm.check.findings import CODES, Finding
+from paor.fsm.check.findings import CODES
 from paor.fsm.check.inputs import outcome_of
 from paor.fsm.check.invariants import PROMISES
 from paor.fsm.check.state_space import explore
-from paor.fsm.machine.machine import Machine
 from paor.fsm.machine.table import TABLE, WAITING
-from paor.states.run.phase_names import REVIEWING
 
+from ..support.cases import REVIEWING
 from ..support.cli_support import Shell, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
 from .table_defects import DEFECTS, Defect
 

@@ -28,12 +28,10 @@ from paor.fsm.check.smallest import fitting_values
 from paor.fsm.check.state_key import State, state_of
 from paor.fsm.check.state_space import StateGraph, StateWalker, explore
 from paor.fsm.machine.host_rows import NO_HOST
-from paor.fsm.machine.soundness import defects_of
-from paor.machine import GuardContext
-from paor.states.run.budgets import tools_withheld
-from paor.states.run.state import Run, chosen_spec
+from paor.machine import GuardContext, defects_of
 from paor.testing import refine, review, scripted
 
+from ..support.cases import Run, chosen_spec, tools_withheld
 from ..support.cli_support import Shell, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
 from ..support.effort import examples
 from ..support.own_machines import APPROVE, CHOICE, World, escalating, triage, two_reviewers, verifying

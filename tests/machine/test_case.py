@@ -9,23 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor.fsm.decision.guard_context import GuardContext
+from paor.errors import InternalError
 from paor.fsm.decision.progress import folded_text, progress, stale_after
-from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.stop_rules import read_case
-from paor.states.base.errors import InternalError
-from paor.states.records.outcomes import Cancelled, NoOutcome, Outcome
-from paor.states.records.reviews import CriterionCheck, Refinement
-from paor.states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
-from paor.states.run.spec import ToolSpec
-from paor.states.run.state import Run
+from paor.machine import Cancelled, GuardContext, NoOutcome, Refinement
 
 from ..support.cases import (
     DOUBT,
+    EXECUTING,
     INTENT,
+    OBSERVING,
+    PLANNING,
     QUESTION,
+    REVIEWING,
     SELECTION,
     SETTLED,
+    SPECIFYING,
+    CriterionCheck,
+    Outcome,
+    Run,
+    RunResources,
+    ToolSpec,
     answered,
     fault,
     replied,

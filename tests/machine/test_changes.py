@@ -8,18 +8,28 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace as structs_replace
 
-from paor.fsm.decision.guard_context import GuardContext
+from paor.errors import InternalError
 from paor.fsm.machine.fold import SETS, apply
 from paor.fsm.machine.updates import CHANGES
-from paor.states.base.errors import InternalError
-from paor.states.records.observations import Turn
-from paor.states.records.outcomes import NoOutcome
-from paor.states.records.reviews import Review
-from paor.states.run.phase_names import EXECUTING, PLANNING, REVIEWING, SPECIFYING
-from paor.states.run.state import SLOTS, Change
-from paor.states.run.workflow_position import FlowState
+from paor.machine import GuardContext, NoOutcome, Review
 
-from ..support.cases import INTENT, Walk, answered, fault, replied, run_in, spec
+from ..support.cases import (
+    EXECUTING,
+    INTENT,
+    PLANNING,
+    REVIEWING,
+    SLOTS,
+    SPECIFYING,
+    Change,
+    FlowState,
+    Turn,
+    Walk,
+    answered,
+    fault,
+    replied,
+    run_in,
+    spec,
+)
 from ..support.worlds import ANSWER, CONTINUE, MET, PARAMETERS, REFINE, REVIEW, SELECT, STOP
 
 

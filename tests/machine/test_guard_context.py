@@ -23,9 +23,9 @@ from paor.machine import (
     guards,
     should_continue,
 )
-from paor.states.run.phase_names import PHASES
 from paor.testing import CALL_KEY, guard_context
 
+from ..support.cases import PHASES
 from ..support.own_machines import (
     World,
     engine,

@@ -8,24 +8,25 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from paor.fsm.decision.guard_context import GuardContext
-from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.stop_rules import read_case
+from paor.machine import GuardContext, NoOutcome, Review, ToolResult
 from paor.prompts.parsing.replies import Invalid
-from paor.states.records.actions import ToolResult
-from paor.states.records.outcomes import NoOutcome
-from paor.states.records.reviews import Review
-from paor.states.run.phase_names import EXECUTING, FINAL, PLANNING, REVIEWING, SPECIFYING
 from paor.tools.documents.tools import generate_report
 
 from ..support.cases import (
     DOUBT,
+    EXECUTING,
+    FINAL,
     INTENT,
     OUTCOMES,
+    PLANNING,
     QUESTION,
+    REVIEWING,
     SELECTION,
     SETTLED,
+    SPECIFYING,
+    RunResources,
     answered,
     run_in,
     short,

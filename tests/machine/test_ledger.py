@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from paor import Engine, Journal, Limits, ModelCall, Reply, Result, Task, ToolContext, Usage, replay, tool
 from paor.errors import ModelUnavailable, ToolError
+from paor.machine import Counters
 from paor.prompts.model import prompt_bytes
 from paor.states.run import budgets
-from paor.states.run.budgets import BYTES_PER_TOKEN, reservation
-from paor.states.run.state import Counters
 from paor.testing import RandomIds
 
+from ..support.cases import BYTES_PER_TOKEN, reservation
 from ..support.worlds import JOURNAL, MET, PARAMETERS, REFINE, REVIEW, SELECT
 
 LARGE = 10**9

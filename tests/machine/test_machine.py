@@ -17,49 +17,51 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 from transitions import EventData, MachineError, Transition
 
+from paor import Machine, Usage
 from paor.errors import IllegalEvent, InternalError
-from paor.fsm.decision.guard_context import GuardContext
-from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.journal.record import canonical
 from paor.fsm.machine import guards as guards_module
 from paor.fsm.machine.decide import Decision, Moment, decide, request_of
 from paor.fsm.machine.guards import GUARDS
-from paor.fsm.machine.machine import DECIDE, MACHINE, Machine, Walker
+from paor.fsm.machine.machine import DECIDE, MACHINE, Walker
 from paor.fsm.machine.table import ROWS, TABLE, Row, rows_of
 from paor.fsm.machine.updates import CHANGES
 from paor.fuzz import texts
-from paor.states.records.actions import SchemaField, Selection
-from paor.states.records.outcomes import Cancelled, Ended, ModelFault, NoOutcome, Outcome, Usage
-from paor.states.records.questions import Answer
-from paor.states.records.requests import ModelRequest, Nothing, Recall, ToolRequest
-from paor.states.records.reviews import Review
-from paor.states.run.counters import counters_text
-from paor.states.run.phase_names import (
-    DONE,
-    EXECUTING,
-    FAILED,
-    FINAL,
-    OBSERVING,
-    PHASES,
-    PLANNING,
-    REVIEWING,
-    SPECIFYING,
-)
-from paor.states.run.state import Change, Run
+from paor.machine import Cancelled, Ended, GuardContext, ModelFault, NoOutcome, Review, Selection
 from paor.tools.documents.tools import generate_report
 
 from ..support.cases import (
+    DONE,
     DOUBT,
+    EXECUTING,
+    FAILED,
+    FINAL,
     INTENT,
     MOMENT,
+    OBSERVING,
     OUTCOMES,
+    PHASES,
     PLACE,
+    PLANNING,
     QUESTION,
     RESULT,
+    REVIEWING,
     SELECTION,
     SETTLED,
+    SPECIFYING,
+    Answer,
+    Change,
+    ModelRequest,
+    Nothing,
+    Outcome,
+    Recall,
+    Run,
+    RunResources,
+    SchemaField,
+    ToolRequest,
     Walk,
     answered,
+    counters_text,
     ended,
     replied,
     run_in,

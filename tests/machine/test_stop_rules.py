@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor.fsm.decision.guard_context import GuardContext
-from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.stop_rules import (
     ANSWER,
     HARD_STOP,
@@ -25,14 +23,26 @@ from paor.fsm.machine.stop_rules import (
     read_case,
 )
 from paor.fsm.machine.table import CONCLUDED, OWN, ROWS, STOPS, Stop, rows_of
+from paor.machine import Cancelled, GuardContext, NoOutcome, Refinement, Review, Unaffordable
 from paor.prompts.parsing.replies import Invalid
-from paor.states.records.outcomes import Cancelled, NoOutcome, Outcome, Unaffordable
-from paor.states.records.reviews import Refinement, Review
-from paor.states.run.budgets import limit_reached
-from paor.states.run.phase_names import EXECUTING, FAILED, FINAL, PLANNING, REVIEWING, SPECIFYING
-from paor.states.run.reasons import REASONS
 
-from ..support.cases import OUTCOMES, fault, replied, run_in, spec
+from ..support.cases import (
+    EXECUTING,
+    FAILED,
+    FINAL,
+    OUTCOMES,
+    PLANNING,
+    REASONS,
+    REVIEWING,
+    SPECIFYING,
+    Outcome,
+    RunResources,
+    fault,
+    limit_reached,
+    replied,
+    run_in,
+    spec,
+)
 from .test_machine import RUNS
 
 ROOT = Path(__file__).resolve().parents[2]

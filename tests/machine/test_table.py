@@ -12,16 +12,8 @@ import pytest
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.machine import DECIDE, MACHINE
 from paor.fsm.machine.table import INITIAL, ROWS, TABLE, WAITING, Row, fingerprint, rows_of
-from paor.states.run.phase_names import (
-    DONE,
-    EXECUTING,
-    FAILED,
-    FINAL,
-    PHASES,
-    PLANNING,
-    REVIEWING,
-    SPECIFYING,
-)
+
+from ..support.cases import DONE, EXECUTING, FAILED, FINAL, PHASES, PLANNING, REVIEWING, SPECIFYING
 
 MEANT = """
 | from | trigger | to | guards (named pure functions) | meaning |

@@ -7,8 +7,8 @@ import pytest
 from paor.fsm.decision.workflow_mode import planner_outputs
 from paor.fsm.workflow.expressions.evaluator import holds
 from paor.prompts.parsing.plans import read_plan
-from paor.states.records.plans import Plan, Step
-from paor.states.records.workflow import PLANNER_OUTPUTS
+
+from ..support.cases import PLANNER_OUTPUTS, Plan, Step
 
 EARLIER = [{"id": "", "name": "a.b", "args": {}, "result": 1, "error": ""}]
 SPOKEN = [{"role": "user", "content": "hello"}]

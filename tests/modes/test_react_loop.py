@@ -28,10 +28,9 @@ from paor import (
 )
 from paor.errors import InvalidAnswer, NotStarted, ToolError, UsageError
 from paor.events import RunEnded, RunStarted, StepCompleted, TransitionTaken
-from paor.states.records.actions import ActionParameters, ActionSelection
-from paor.states.records.observations import Observation
+from paor.machine import Observation
 
-from ..support.cases import short
+from ..support.cases import ActionParameters, ActionSelection, short
 from ..support.journey import answered
 from ..support.recording import World, feedback, observation, sections, text_of, user_text
 from ..support.worlds import (

@@ -12,8 +12,8 @@ from paor import Engine, Machine, Phase
 from paor.errors import UsageError
 from paor.fsm.machine.machine import MACHINE
 from paor.machine import GuardContext, defects_of
-from paor.states.base.sealed import Sealed
 
+from ..support.cases import Sealed
 from ..support.own_machines import engine, escalating, two_reviewers, verifying
 
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.fsm.decision.guard_context import GuardContext
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.purity.guard_code import impurities
+from paor.machine import GuardContext
 
 
 class Source(importlib.abc.InspectLoader):

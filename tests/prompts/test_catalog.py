@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor.errors import UsageError
-from paor.states.run.spec import ToolSpec
 from paor.tools.catalog import Catalog, fold_name
 from paor.tools.schema.parameters import SchemaError
+
+from ..support.cases import ToolSpec
 
 
 def named(name: str, *properties: str, required: tuple[str, ...] = (), **details: Any) -> ToolSpec:

@@ -7,17 +7,10 @@ from typing import Any
 
 import pytest
 
-from paor import Limits, tool
-from paor.fsm.explain.why import why
-from paor.states.records.observations import StepCheck
-from paor.states.records.reviews import Refinement
-from paor.states.run.completion import draft_of, review_by_rules
-from paor.states.run.phase_names import REVIEWING
-from paor.states.run.reasons import REASONS
-from paor.states.run.spec import Spec
-from paor.states.run.state import Run
+from paor import Limits, tool, why
+from paor.machine import Refinement, StepCheck
 
-from ..support.cases import run_in, spec
+from ..support.cases import REASONS, REVIEWING, Run, Spec, draft_of, review_by_rules, run_in, spec
 from ..support.planning import END, NOTHING, PLAN, STEP, World, check
 from ..support.recording import sections
 from ..support.worlds import (

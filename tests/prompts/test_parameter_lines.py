@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor.prompts.building.parameter_lines import DEPTH_MAX, LINES_MAX, VALUES_MAX, parameter_lines
-from paor.states.records.actions import SET_BY_CODE
 
-from ..support.cases import short
+from ..support.cases import SET_BY_CODE, short
 
 
 def shown(part: Any, *, required: bool = False, defs: Any = None) -> str:

@@ -15,7 +15,8 @@ from paor.prompts.parsing.plans import REASON_CHARS, read_plan
 from paor.prompts.parsing.replies import DirectAnswer, Invalid
 from paor.prompts.parsing.task_plans import read_task_plan
 from paor.prompts.parsing.tool_calls import derived_id, native_reply
-from paor.states.records.plans import (
+
+from ..support.cases import (
     RETRIES_MAX,
     STEPS_MAX,
     TASKS_MAX,

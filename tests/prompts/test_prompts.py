@@ -13,25 +13,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor import Document, Limits, ModelCall, Policy, ToolOutput, tool
+from paor import Document, Limits, ModelCall, Policy, Profile, ToolOutput, tool
 from paor.errors import ToolError, UsageError
-from paor.fsm.decision.run_resources import RunResources
+from paor.machine import Message, Observation, Refinement, Selection
 from paor.models import PromptMessage
 from paor.prompts.building.builder import PLACEHOLDERS, PromptBuilder, TextTask
 from paor.prompts.building.fencing import fence, inert
 from paor.prompts.building.history import OMITTED, SHORTENED, history_text, message_text
 from paor.prompts.building.templates import DIVIDER, NAMES, default_templates, parse_template
 from paor.prompts.model import estimated_usage
-from paor.states.records.actions import DocumentRef, Selection
-from paor.states.records.observations import Message, Observation
-from paor.states.records.plans import TranscriptMessage
-from paor.states.records.reviews import Refinement
-from paor.states.run.phase_names import PLANNING, REVIEWING, SPECIFYING
-from paor.states.run.spec import Spec, ToolSpec
-from paor.states.run.state import Run
-from paor.states.settings.profile import NAMED, Profile
 
-from ..support.cases import PLACE, run_in, short, spec
+from ..support.cases import (
+    NAMED,
+    PLACE,
+    PLANNING,
+    REVIEWING,
+    SPECIFYING,
+    DocumentRef,
+    Run,
+    RunResources,
+    Spec,
+    ToolSpec,
+    TranscriptMessage,
+    run_in,
+    short,
+    spec,
+)
 from ..support.recording import World, observation, sections, text_of, user_text
 from ..support.worlds import CONTINUE, PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS, TOOLS
 

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paor import Profile, builtin_tools
 from paor.fuzz import texts
+from paor.machine import Refinement, Review, Selection
 from paor.prompts.parsing.replies import (
     DirectAnswer,
     Invalid,
@@ -24,12 +26,8 @@ from paor.prompts.parsing.replies import (
 from paor.prompts.parsing.reply_forms import (
     parameters_form,
 )
-from paor.states.records.actions import FORBIDDEN_FIELDS, Selection
-from paor.states.records.reviews import Refinement, Review
-from paor.states.settings.profile import Profile
-from paor.tools.documents.builtin import builtin_tools
 
-from ..support.cases import short
+from ..support.cases import FORBIDDEN_FIELDS, short
 from ..support.effort import examples
 from ..support.worlds import ANSWER, MET, PARAMETERS, REFINE, SELECT
 

@@ -15,22 +15,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor.fsm.decision.run_resources import RunResources
-from paor.fsm.machine.decide import Moment, decide
+from paor import Limits, Profile, Usage
 from paor.fsm.machine.stop_rules import read_case
-from paor.fuzz.strategies.json_schema import arguments
+from paor.fuzz import arguments
+from paor.machine import Replied, Selection
 from paor.prompts.building.templates import default_templates, single_stage_templates
 from paor.prompts.parsing.provider_schema import strict_schema, wrapped
 from paor.prompts.parsing.task_plans import read_task_plan
-from paor.states.records.actions import DocumentRef, Selection, StoredText
-from paor.states.records.outcomes import Replied, Usage
-from paor.states.records.requests import RequestKind
-from paor.states.run.phase_names import PLANNING, REVIEWING, SPECIFYING
-from paor.states.run.spec import Spec, ToolSpec
-from paor.states.run.state import Memory, Run, initial_run
-from paor.states.settings.limits import Limits
-from paor.states.settings.profile import Profile
 
+from ..support.cases import (
+    PLANNING,
+    REVIEWING,
+    SPECIFYING,
+    DocumentRef,
+    Memory,
+    Moment,
+    RequestKind,
+    Run,
+    RunResources,
+    Spec,
+    StoredText,
+    ToolSpec,
+    decide,
+    initial_run,
+)
 from ..support.effort import examples
 
 LEAVES: list[dict[str, Any]] = [

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from paor import Engine, Limits, ModelCall, OpenAIModel, ReplyTokens, replay
 from paor.fsm.versioning.fingerprints import given_fingerprints
 from paor.models import PromptMessage
-from paor.states.run.budgets import reply_limit
-from paor.states.run.spec import Spec
 
+from ..support.cases import Spec, reply_limit
 from ..support.model_server import (
     KEY,
     WIRES,
