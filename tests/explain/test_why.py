@@ -22,7 +22,7 @@ from paor.fsm.machine.table import rows_of
 from paor.states.records.actions import Selection
 from paor.states.records.outcomes import DOUBTS, NoOutcome
 from paor.states.run.phase_names import FINAL, PHASES, REVIEWING
-from paor.states.run.workflow_position import FlowState
+from paor.states.run.spec import FlowState
 
 from ..machine.test_machine import RUNS
 from ..support.cases import OUTCOMES, run_in

@@ -55,7 +55,7 @@ from paor.fuzz.shrinking import ROWS_MORE, _plainer_replies, _plainer_steps, shr
 from paor.fuzz.strategies.phase_replies import SOME_REPLY
 from paor.fuzz.world.test_doubles import WorldJournal
 from paor.fuzz.world.world import World
-from paor.prompts.parsing.plans import read_plan
+from paor.prompts.parsing.plans import read_plan, read_task_plan
 from paor.prompts.parsing.replies import (
     Invalid,
     after,
@@ -66,7 +66,6 @@ from paor.prompts.parsing.replies import (
     read_review,
     read_selection,
 )
-from paor.prompts.parsing.task_plans import read_task_plan
 from paor.prompts.parsing.turns import read_turn
 from paor.states.records.outcomes import NO_USAGE
 from paor.tools.policy import matches

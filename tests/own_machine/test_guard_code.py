@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paor.fsm.machine.guard_code import impurities
 from paor.fsm.machine.guards import GUARDS
-from paor.fsm.machine.purity.guard_code import impurities
 from paor.machine import GuardContext
 
 

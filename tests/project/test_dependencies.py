@@ -29,9 +29,11 @@ OPTIONAL = {
     "paor.inspect": "inspect",
     "paor.otel.sdk_spans": "otel",
     "paor.temporal": "temporal",
+    "paor.worker.temporal": "temporal",
+    "paor.worker.temporal_workflow": "temporal",
     **{
         f"paor.fsm.journal.postgres.{name}": "postgres"
-        for name in ("backend", "connecting", "listening", "migrations", "search", "source")
+        for name in ("backend", "connecting", "listening", "migrations", "source")
     },
     "paor.fsm.workflow.expressions.ast_builder": "workflow",
     "paor.prompts.clients.http": "openai",
@@ -55,7 +57,7 @@ USED_BY = {
     "src/paor/mcp_server/": ("mcp",),
     "src/paor/otel/": ("otel",),
     "src/paor/pytest_plugin.py": ("test",),
-    "src/paor/temporal/": ("temporal",),
+    "src/paor/worker/": ("temporal",),
     "src/paor/testing/": ("test",),
     "src/paor/tools/documents/": ("documents",),
     "src/paor/tools/mcp/": ("mcp",),

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from paor.prompts.parsing.plan_data import plan_of
-from paor.prompts.parsing.plans import REASON_CHARS, read_plan
+from paor.prompts.parsing.plans import REASON_CHARS, read_plan, read_task_plan
 from paor.prompts.parsing.replies import DirectAnswer, Invalid
-from paor.prompts.parsing.task_plans import read_task_plan
 from paor.prompts.parsing.tool_calls import derived_id, native_reply
 
 from ..support.cases import (

@@ -20,8 +20,8 @@ from paor.fsm.machine.stop_rules import read_case
 from paor.fuzz import arguments
 from paor.machine import Replied, Selection
 from paor.prompts.building.templates import default_templates, single_stage_templates
+from paor.prompts.parsing.plans import read_task_plan
 from paor.prompts.parsing.provider_schema import strict_schema, wrapped
-from paor.prompts.parsing.task_plans import read_task_plan
 
 from ..support.cases import (
     PLANNING,

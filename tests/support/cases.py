@@ -76,9 +76,8 @@ from paor.states.run.phase_names import (
     SPECIFYING,
 )
 from paor.states.run.reasons import REASONS
-from paor.states.run.spec import Spec, ToolSpec
+from paor.states.run.spec import FlowState, Spec, ToolSpec
 from paor.states.run.state import SLOTS, Change, Memory, Run, chosen_spec, initial_run
-from paor.states.run.workflow_position import FlowState
 from paor.states.settings.limits import Limits
 from paor.states.settings.policy import Policy
 from paor.states.settings.profile import NAMED

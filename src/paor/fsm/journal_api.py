@@ -31,7 +31,7 @@ from .journal.rows import RunRow, StoredDocument, Transition
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-    from .erasure.execute import ErasureResult, Others
+    from .transfer.erasure import ErasureResult, Others
     from .transfer.importer import Imported
     from .transfer.redaction import Redaction
     from .verify.heads import Head
@@ -331,7 +331,7 @@ class Journal:
             JournalBusy: The texts are erased and the erasure is recorded, but other processes have the file open,
                 and it still contains old copies; call `finish_erasing` when they have closed it.
         """
-        from .erasure.execute import erase
+        from .transfer.erasure import erase
 
         return erase(
             self.store,

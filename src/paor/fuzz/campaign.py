@@ -27,34 +27,19 @@ from .sample_engine import sample_engine
 from .world.error_attribution import blaming, is_own_code
 from .world.world import Make
 
-_VERIFY = ("verify", "payloads", "forks", "chain", "references")
+_VERIFY = ("verify", "payloads", "chain", "references")
 _CONVERT = (
-    *("registry", "converter"),
-    *(
-        f"formats.{name}"
-        for name in (
-            "archive",
-            "reflow",
-            "eml",
-            "html_sanitizer",
-            "docx",
-            "pdf",
-            "xlsx",
-            "pptx",
-            "plain",
-            "html",
-        )
-    ),
-    *(f"formats.{name}" for name in ("opendocument", "epub", "rtf")),
+    *("registry", "converter", "archive", "eml", "docx", "pdf", "xlsx", "pptx", "plain", "html"),
+    *("opendocument", "epub", "rtf"),
 )
 _LOADED = (
     *(
         "fsm.journal.erasure_log",
         "fsm.verify.heads",
-        "fsm.replay.row_columns",
+        "fsm.replay.replay",
         "fuzz.strategies.plan_replies",
     ),
-    *("prompts.offline.model", "prompts.offline.sections"),
+    *("prompts.offline.model", "prompts.offline.planning"),
     *(f"fsm.verify.{name}" for name in _VERIFY),
     *(f"tools.documents.convert.{name}" for name in _CONVERT),
 )

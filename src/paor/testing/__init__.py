@@ -17,7 +17,7 @@ folders, nothing of `paor.cli` and `paor.fuzz`. Start reading at `scripted`.
 
 from __future__ import annotations
 
-from ..fsm.lifecycle.listeners import listen
+from ..fsm.lifecycle.callbacks import listen
 from ..fsm.runtime.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
 from .guard_contexts import CALL_KEY, guard_context
 from .scripted import (

@@ -18,7 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 from ..fsm.journal.sqlite import file as journal_file
-from ..prompts.clients.asking import aask, ask
+from ..prompts.clients.background_loop import aask, ask
 from ..prompts.model import ModelCall, Reply
 from ..tools.tool import Tool
 

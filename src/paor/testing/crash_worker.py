@@ -17,8 +17,8 @@ from ..fsm.engine import Engine
 from ..fsm.explain.coverage import coverage
 from ..fsm.journal_api import Journal
 from ..fsm.replay.restore import restore_run
-from ..fsm.results.events import RunEnded, TransitionTaken
-from ..fsm.results.result import Result
+from ..fsm.runtime.events import RunEnded, TransitionTaken
+from ..fsm.runtime.result import Result
 from ..fsm.runtime.tool_results import output_of
 from ..states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, PaorError, TimedOut, UsageError
 from ..states.run.spec import TASK_TOOL

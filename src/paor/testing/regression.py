@@ -13,9 +13,9 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from ..fsm.erasure.text_search import Excerpts
 from ..fsm.journal_api import Journal
 from ..fsm.transfer.redaction import EXCERPT, Redaction
+from ..fsm.transfer.text_search import Excerpts
 from ..states.base.errors import PaorError, UsageError
 from ..states.base.version import VERSION
 from .python_literals import CALLABLE, mapped, source

@@ -12,15 +12,15 @@ from contextlib import suppress
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
-from ..fsm.host.look import asked_at, result_now
 from ..fsm.journal.rows import RunRow
 from ..fsm.lifecycle.arguments import ResumeOptions
 from ..fsm.lifecycle.fallback import is_owed, stand_in
+from ..fsm.lifecycle.look import asked_at, result_now
 from ..fsm.lifecycle.resume import Continuation, continuation
 from ..fsm.lifecycle.runner import Left, Runner, leaving
 from ..fsm.lifecycle.subruns import runs_of, waiting_task
 from ..fsm.replay.restore import restore_run
-from ..fsm.results.result import Result
+from ..fsm.runtime.result import Result
 from ..fsm.runtime.run_context import Leaves
 from ..states.base.errors import JournalTooNew, MissingExtra, RunChanged, UsageError
 

@@ -25,9 +25,8 @@ from ...states.records.plans import Elicitation, Plan, TranscriptMessage
 from ...states.records.questions import Answer
 from ...states.records.workflow import EXEC_ACTION, FlowTask
 from ...states.run.phase_names import PLANNING, REVIEWING
-from ...states.run.spec import ToolSpec
+from ...states.run.spec import FlowState, ToolSpec
 from ...states.run.state import Run
-from ...states.run.workflow_position import FlowState
 from ...tools.catalog import fold_name
 from ..workflow.expressions.evaluator import rendered
 from ..workflow.expressions.functions import json_text

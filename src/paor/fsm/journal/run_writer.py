@@ -112,7 +112,7 @@ class RunWriter:
         self.connection.execute("INSERT INTO leases VALUES (?, 1, NULL, NULL, 0)", (run,))
 
     def add_queued(self, run: int, ready_at: int) -> None:
-        """Write that a worker is to take a run up, from a time on; see `fsm.journal.queue.run_queue`."""
+        """Write that a worker is to take a run up, from a time on; see `fsm.journal.run_queue`."""
         self.connection.execute("INSERT INTO queue VALUES (?, ?, 0, -1, NULL, NULL)", (run, ready_at))
 
     def set_labels(self, run: int, key: str | None, metadata: str) -> None:

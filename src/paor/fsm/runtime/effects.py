@@ -18,9 +18,9 @@ from msgspec import Struct
 from ...prompts.model import Model, ModelCall
 from ...tools.tool import Tool
 from ..journal.backend import Entry
-from ..results.events import Event
+from .events import Event
+from .ports import ValuesPort
 from .tool_context import CallContext
-from .values import ValuesPort
 
 
 class AskModel(Struct, frozen=True):

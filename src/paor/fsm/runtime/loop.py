@@ -51,13 +51,13 @@ from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row
 from ..machine.decide import Decision, Moment, decide, machine_of, request_of
 from ..machine.fold import apply
-from ..results.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from .effects import AskModel, AskValues, Commit, Effect, Emit
+from .events import Event, RunWaiting, StepCompleted, TransitionTaken
 from .logs import log_transition
+from .ports import values_text
 from .run_context import RunContext, place_of_next, recall
 from .tool_calls import reconcile_outcome, use
 from .tool_results import message_of
-from .values import values_text
 
 Steps = Generator[Effect, Any, None]
 

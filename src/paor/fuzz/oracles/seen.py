@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ...fsm.journal.rows import RunRow, Transition
 from ...fsm.journal_api import Journal
-from ...fsm.results.result import Result
+from ...fsm.runtime.result import Result
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ..strategies.reply_builder import Said

@@ -21,11 +21,10 @@ from ...fsm.engine import Engine
 from ...fsm.journal.rows import RunRow, transition_of
 from ...fsm.journal_api import Journal
 from ...fsm.replay.restore import restore_run, run_before
-from ...fsm.results.events import Event
-from ...fsm.results.result import Result, result_of_run
-from ...fsm.runtime.ports import SeededIds
+from ...fsm.runtime.events import Event
+from ...fsm.runtime.ports import SeededIds, ValuesPort
+from ...fsm.runtime.result import Result, result_of_run
 from ...fsm.runtime.run_context import RunContext
-from ...fsm.runtime.values import ValuesPort
 from ...prompts.model import ModelCall
 from ...prompts.parsing.json_reading import read_object
 from ...states.run.budgets import may_call

@@ -23,7 +23,7 @@ from ...fsm.lifecycle.subrun_runner import new_workflow
 from ...fsm.lifecycle.subruns import task_to_answer, waiting_task
 from ...fsm.machine.decide import request_of
 from ...fsm.replay.restore import restore_run
-from ...fsm.results.events import TransitionTaken
+from ...fsm.runtime.events import TransitionTaken
 from ...fsm.runtime.loop import Steps
 from ...fsm.runtime.run_context import RunContext
 from ...states.base.errors import HostFunctionError, IllegalEvent, InvalidAnswer, UsageError
