@@ -162,7 +162,7 @@ def test_a_guard_that_raises_is_told_with_what_helps(guard: str, told: str) -> N
 
 
 def test_all_defects_of_a_machine_are_told_at_once(tmp_path: Path) -> None:
-    machine = planted._ending(("finish", "Done", planted.often), ("stay", "Ending")).require(
+    machine = planted.ending_with(("finish", "Done", planted.often), ("stay", "Ending")).require(
         "proceed", planted.is_staging
     )
     with pytest.raises(UsageError) as refused:
@@ -173,7 +173,7 @@ def test_all_defects_of_a_machine_are_told_at_once(tmp_path: Path) -> None:
 
 def test_a_loop_of_an_own_machine_has_a_walk_that_can_be_taken_again() -> None:
     """With what its guards said on the way."""
-    machine = planted._answered()
+    machine = planted.asked_again()
     found = [item for item in small(machine).findings if item.path is not None and item.path.loop is not None]
     assert found and {item.code for item in found} == {"endless_loop"}
     for finding in found:

@@ -379,7 +379,7 @@ def test_foreign_values_are_not_echoed_at_length() -> None:
 # -- any text ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=examples(400))
+@settings(max_examples=examples(200))
 @given(text=texts(), context_chars=st.integers(0, 50))
 def test_every_text_is_read_or_refused(text: str, context_chars: int) -> None:
     """One value or one Invalid, the same each time, never an exception; what is read can be written again."""
