@@ -487,9 +487,9 @@ def test_another_journal_in_its_place_is_not_written(postgres: PostgresServer) -
         backend: Any = journal.store.backend
         backend.connection.close()
         for _ in range(2):  # not only the first write
-            with pytest.raises(JournalError, match="another journal stands there now"):
+            with pytest.raises(JournalError, match="replaced by another journal"):
                 WORLDS[1].play(journal)
-            with pytest.raises(JournalError, match="another journal stands there now"):
+            with pytest.raises(JournalError, match="replaced by another journal"):
                 journal.store.leases.request_cancel(1)
         assert ask(postgres, f"SELECT sum(cancel)::int, count(*) FROM {schema}.leases") == [(0, 1)]
 

@@ -260,7 +260,7 @@ def _lost_rows(journal: Journal, notes: Notes) -> list[str]:
 
 
 def facts(journal: Journal) -> list[dict[str, Any]]:
-    """Return the outcome of every run of a journal, by what does not differ between two files that say the same."""
+    """Return each run's outcome, keyed by values stable across journals."""
     rows = sorted(journal.runs(), key=lambda row: (row.round, row.task, row.run))
     return [_facts(journal, row.run_id) for row in rows]
 
