@@ -20,7 +20,6 @@ from paor.otel import OpenTelemetry
 
 from ..support.journey import CALL, SEND, scan
 from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, flaky
-from .inside import warm
 
 SCRIPT: list[Any] = [
     *READ(1),
