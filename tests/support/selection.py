@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from functools import cache, cached_property
@@ -110,6 +111,26 @@ def changed(root: Path) -> frozenset[str]:
         git(root, "ls-files", "--others", "--exclude-standard", "-z") or "",
     ]
     return frozenset(name for text in listed for name in text.split("\0") if name)
+
+
+def added_lines(root: Path) -> dict[str, set[int]]:
+    """Return the numbers of the lines that the change adds, by file from *root*; of an untracked file all its lines."""
+    base = base_of(root)
+    if base is None:
+        return {}
+    found: dict[str, set[int]] = {}
+    file = ""
+    for line in (git(root, "diff", "--unified=0", "--no-renames", "--no-color", base) or "").splitlines():
+        if line.startswith("+++ "):
+            file = line[4:].removeprefix("b/")
+        elif hunk := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
+            first, count = int(hunk[1]), int(hunk[2] or 1)
+            found.setdefault(file, set()).update(range(first, first + count))
+    others = git(root, "ls-files", "--others", "--exclude-standard", "-z") or ""
+    for name in filter(None, others.split("\0")):
+        length = (root / name).read_bytes().count(b"\n") + 1
+        found[name] = set(range(1, length + 1))
+    return found
 
 
 @cache

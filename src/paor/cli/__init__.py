@@ -79,7 +79,7 @@ COMPLETE_VARIABLE = "_PAOR_COMPLETE"
 COMMANDS = {
     "run": ("run", "Run an objective to its end."),
     "resume": ("run", "Continue a run, or answer its question."),
-    "recover": ("recover", "Go on with every run that nobody drives."),
+    "recover": ("recover", "Resume every run that has no driver."),
     "worker": ("worker", "Drive the runs that hosts have submitted."),
     "cancel": ("run", "Stop a run."),
     "fork": ("fork", "Start a new run from a row of another one."),
@@ -148,10 +148,10 @@ def _group() -> click.Group:
     @click.pass_context
     def group(context: click.Context) -> None:
         """
-        Run LLM agents step by step, with every step in one SQLite file.
+        Run LLM agents step by step, with every step in a journal.
 
-        Each step is written to that file, the journal, before the next one is taken. So a run can be looked at, resumed
-        after a crash, and replayed for an audit.
+        Each step is committed to the journal, a SQLite file or PostgreSQL, before anything acts on it. So a run can be
+        inspected, resumed after a crash, and replayed for an audit.
 
         \b
         Start:   paor run "Summarise the obligations" --document contract.pdf

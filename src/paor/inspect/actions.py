@@ -32,7 +32,7 @@ from ..states.base.errors import AlreadyAnswered, LeaseHeld, PaorError
 from ..states.records.questions import Answer
 
 LEASE_WAIT_S = 5.0
-"""Seconds that an answer waits while somebody else has the run, perhaps with an answer to the same question."""
+"""How long an answer waits for another driver's lease, in seconds."""
 
 LEASE_LOOK_S = 0.05
 """Seconds between the first two tries to have it; then twice as long each time, up to `LEASE_LOOK_MAX_S`."""

@@ -21,7 +21,7 @@ from .driving import LOOK_AGAIN_S, Options, drive, got_to, is_final, place_of, s
 LOGGER = logging.getLogger("paor.worker")
 
 LOOK_S = 1.0
-"""Seconds between two looks for runs that are ready, where the database has told of none."""
+"""Poll interval, in seconds, when no notification arrives."""
 
 ATTEMPTS = 5
 """Times that a run is taken up without getting further, by default."""

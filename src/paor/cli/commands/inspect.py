@@ -44,7 +44,7 @@ def inspect(
     """
     Show the runs of a journal in a browser, live, and answer what waits for a person.
 
-    Prints the address with a token that is new with each start; whoever opens it may see everything and answer. Other machines are let
+    Prints the address with a token that is new with each start; anyone who opens it may see everything and answer. Other machines are let
     in only with --allow-remote. Without --app an answer is written, and the run goes on with paor resume or paor recover. Ctrl-C ends it.
     Needs paor[inspect].
 
@@ -85,8 +85,8 @@ def inspect(
 
 
 def _hints(app: str | None, *, read_only: bool) -> Iterator[str]:
-    """Yield what whoever opens the page should know."""
-    yield "open it in a browser; whoever has this address can see everything" + (
+    """Yield the notes that the command prints before it serves."""
+    yield "open it in a browser; anyone with this address can see everything" + (
         "" if read_only else ", and answer"
     )
     if not read_only and app is None:

@@ -134,7 +134,7 @@ def _send(spans: Iterator[Span], otlp: str) -> None:
 
 
 def _reach(endpoint: str) -> None:
-    """Raise `UsageError` when nobody listens there, which the exporter would find out with many attempts; a proxy is left to it."""
+    """Fail fast if the endpoint refuses connections; not checked behind a proxy."""
     parts = urlsplit(endpoint)
     host, port = parts.hostname or "", parts.port or {"http": 80, "https": 443}[parts.scheme]
     if parts.scheme in getproxies() and not proxy_bypass(host):

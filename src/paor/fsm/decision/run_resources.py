@@ -131,7 +131,7 @@ class RunResources:
         self._output: ParameterSchema | None = None
 
     def messages(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
-        """Return the messages of a *kind* request; a workflow has a say in what its planner is told."""
+        """Build the messages of a *kind* request; a workflow may add planner instructions."""
         if kind == "turn":
             labels = takes_documents(self.catalog)
             return self.prompts.turn(run, may_call=may_call(run), labels=labels)

@@ -49,7 +49,7 @@ from .run_resources import RunResources
 Values = Sequence[Mapping[str, Any]]
 
 NO_FAILURE = frozenset(("duplicate_call_blocked", "declined"))
-"""Errors after which no hook is called: the planner, or the user, is told, and nothing has failed."""
+"""Errors reported to the planner or user rather than treated as failures; hooks do not run."""
 
 
 def read_flow(case: GuardContext, kit: RunResources) -> None:

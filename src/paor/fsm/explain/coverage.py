@@ -520,7 +520,7 @@ def possible_outcomes(rows: tuple[RowKey, ...], own: tuple[str, ...] = ()) -> tu
 
 
 def _unreached(rows: tuple[RowKey, ...]) -> set[GuardOutcome]:
-    """Return the outcomes of the shipped rows in *rows* that no state comes to; a host's row to their phase may lead there."""
+    """Return the built-in outcomes of *rows* that are unreachable without a host row."""
     more = set() if rows == _SHIPPED else set(rows) - _STANDARD
     if rows != _SHIPPED and not set(rows) >= _STANDARD:
         return set()

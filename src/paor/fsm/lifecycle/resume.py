@@ -1,4 +1,4 @@
-"""Resuming: how a run goes on where its journal ends, and an answer in the form in which it is recorded."""
+"""Resume a run from its last row; encode answers for the journal."""
 
 from __future__ import annotations
 

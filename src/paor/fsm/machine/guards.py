@@ -268,7 +268,7 @@ def _(case: GuardContext, holds: bool) -> str:
         return f"the {case.duplicate} rule blocks it"
     window = case.run.memory.window
     made = window.count(case.intent.key) if case.intent is not None else 0
-    return f"the same call stands {made:,} times among the last {len(window):,}"
+    return f"the same call is repeated {made:,} times in the last {len(window):,} calls"
 
 
 def result_known(case: GuardContext) -> bool:
@@ -315,7 +315,7 @@ def in_doubt(case: GuardContext) -> bool:
 
 
 def doubt_words(why: str) -> str:
-    """Return in what way an effect that is in doubt was begun."""
+    """Describe how an in-doubt call was started."""
     return DOUBTS.get(why, "begun")
 
 

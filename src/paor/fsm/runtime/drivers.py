@@ -41,7 +41,7 @@ Performed = AskModel | UseTool
 
 
 class Unheard(BaseException):
-    """Raised into a model that still speaks when nobody listens any more; it ends the exchange."""
+    """Raised in a streaming model when the consumer has gone, to abort the request."""
 
 
 def speaks(effect: Performed, *, in_thread: bool = True) -> bool:

@@ -45,7 +45,7 @@ class AskValues(Struct, frozen=True):
 
 
 class Returned(Struct, frozen=True):
-    """What a tool returned, told apart from an exception that it raised."""
+    """A tool's return value, as opposed to an exception."""
 
     value: Any
 
@@ -122,7 +122,7 @@ class UseTool(Struct, frozen=True):
 
 
 class Reconcile(Struct, frozen=True):
-    """Ask *tool* whether the effect under *key* happened; comes to what `UseTool` comes to."""
+    """Ask *tool* whether the call *key* took effect. Result type as for `UseTool`."""
 
     run: int
     tool: Tool

@@ -87,7 +87,7 @@ def cancel_steps(drive: RunContext) -> Steps:
 
 
 def _known_outcome(drive: RunContext, run: Run, request: Nothing | Recall) -> tuple[dict[str, Any], Outcome]:
-    """Return what the row says of a request that needs nobody, and what it came to."""
+    """Return the recorded request and outcome of a step that performs no I/O."""
     if isinstance(request, Recall):
         bodies = [recall(drive, place) for place in request.payloads]
         texts = tuple(body if isinstance(body, str) else None for body in bodies)

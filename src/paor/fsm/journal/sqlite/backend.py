@@ -290,7 +290,7 @@ def _nothing() -> None:
 
 
 def _node_of(place: str, least: int = 0) -> tuple[int, int] | None:
-    """Return what tells a file from others, None when there is none of *least* bytes."""
+    """Return the file's (device, inode), or None if it is smaller than *least* bytes."""
     try:
         found = os.stat(place)
     except OSError:

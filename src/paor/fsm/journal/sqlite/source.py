@@ -152,7 +152,7 @@ class SqliteSource:
 
     @property
     def written(self) -> int:
-        """How many changes this connection has made: grows with all that this process writes, nobody else's counts."""
+        """Changes made through this connection (`total_changes`)."""
         return self.connection.total_changes
 
     def watch(self) -> JournalWatch:
