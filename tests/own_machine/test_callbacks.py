@@ -260,7 +260,7 @@ CALLED: dict[str, Attempt] = {
     "callback": lambda m: m.callback(notify, None),
     **each(
         "before_state_change prepare_event on_exception",
-        lambda m, name: Machine(**{name: notify}),  # type: ignore[arg-type]
+        lambda m, name: Machine(**dict[str, Any]({name: notify})),
         "Machine({})",
     ),
     "row(before=function)": lambda m: m.row("Planning", "a", "Done", before=notify),  # type: ignore[arg-type]
