@@ -74,7 +74,7 @@ def edited(*edits: tuple[str, str, str]) -> dict[str, str]:
 def parts_after(edits: Mapping[str, str | None]) -> set[str]:
     """Return the parts that are others after *edits*; None removes a file."""
     files = {path: None if text is None else text.encode() for path, text in edits.items()}
-    found = computed_code(package_files(files))  # type: ignore[arg-type]
+    found = computed_code(package_files(files))
     assert found.keys() == plain().keys()
     return {part for part in found if found[part] != plain()[part]}
 
