@@ -162,8 +162,8 @@ def test_no_command_but_run_creates_a_journal(shell: Shell) -> None:
     shell.sql("PRAGMA journal_mode=WAL", journal="wal.db")
     shell.sql("CREATE TABLE other (x)", journal="wal.db")
     before = shell.files()
-    for arguments in (("inspect",), ("why",), ("report",), ("recover",)):
-        shell(*arguments).refused("paor.db: there is no such journal")
+    for command in ("inspect", "why", "report", "recover"):
+        shell(command).refused("paor.db: there is no such journal")
     for arguments in (*READING, *NAMING):
         shell(*arguments).refused("paor.db: there is no such journal")
         shell(*arguments, "--journal", "text.db").refused("text.db: is not an SQLite file")
