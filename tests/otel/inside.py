@@ -6,4 +6,3 @@ from paor.otel.content import Cleaner
 from paor.otel.otlp_json import json_lines
 from paor.otel.sending import sender_for
 from paor.otel.span import conventions, limit, span_id_of, trace_id_of
-from paor.testing.crash_server import warm

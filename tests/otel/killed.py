@@ -20,7 +20,6 @@ from paor.otel import OpenTelemetry
 
 from ..support.journey import CALL, SEND, scan
 from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, flaky
-from .inside import warm
 
 SCRIPT: list[Any] = [
     *READ(1),
@@ -89,7 +88,10 @@ def in_child(*arguments: Any, **options: Any) -> int:
 
 def main(folder: Path, url: str) -> None:
     """Kill the agent after every row, once with what was over sent before and once as it comes."""
-    warm()
+    with agent(
+        folder
+    ) as engine:  # whatever is made on first use is there before the first copy, and no thread is left
+        engine.run("Read the notes")
     OpenTelemetry(url).close()  # imports what sends, before the first copy is made
     whole = folder / "whole"
     whole.mkdir()
