@@ -18,7 +18,7 @@ PAOR = Path(sys.executable).with_name("paor")
 def test_bash_completes() -> None:
     """In a real one, with the script that is printed."""
     script = f'PATH="{PAOR.parent}:$PATH"; eval "$(paor completion bash)"; ' + "".join(
-        f"COMP_WORDS=({line}); COMP_CWORD=1; [ ${{#COMP_WORDS[@]}} = 3 ] && COMP_CWORD=2; "
+        f"COMPREPLY=(); COMP_WORDS=({line}); COMP_CWORD={len(line.split()) - 1}; "
         '_paor_completion paor; printf "%s\\n" "${COMPREPLY[@]}"; '
         for line in ("paor sh", "paor show --ste", "paor res")
     )
