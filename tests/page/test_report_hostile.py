@@ -14,7 +14,7 @@ import pytest
 from paor import Journal, report
 
 from ..mcp.hostile_run import Texts, write
-from ..support.hostile_texts import HOSTILE, LONG, UNSEEN, visible
+from .hostile_texts import HOSTILE, LONG, UNSEEN, visible
 from .report_browser import Watched, chromium, opened
 
 __all__ = ["chromium"]

@@ -18,7 +18,7 @@ from ..support.cli_support import (  # noqa: F401 - the fixtures
     make_shell,
     make_shop,
 )
-from ..support.websites import Site
+from .websites import Site
 
 FOUND = {
     "results": [{"title": "Guards", "url": "http://example.org/guards", "content": "A guard is a condition."}]

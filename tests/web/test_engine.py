@@ -12,9 +12,9 @@ from paor import Journal, Limits, Policy, Profile, replay, web_tools
 from paor.web import SearchHit, WebFact
 
 from ..support.recording import World, observation, text_of
-from ..support.websites import ARTICLES, FAST, LOCAL, Index, Site
 from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
 from .inside import TavilySearch
+from .websites import ARTICLES, FAST, LOCAL, Index, Site
 
 TEN = "query,maxResults,searchDepth,timeRange,topic,includeDomains,excludeDomains,language,includeAnswer,includeRawContent"
 LINES = (

@@ -7,8 +7,8 @@ from typing import Any
 
 from paor.web import SearchHit, WebFact
 
-from ..support.websites import ARTICLES, FAST, Context, Index, Site, tools
 from .inside import Page, enrich
+from .websites import ARTICLES, FAST, Context, Index, Site, tools
 
 
 def test_A078_off_nothing_is_enriched_and_on_the_order_changes() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from paor.errors import ToolError
 
-from ..support.websites import (
+from .websites import (
     ARTICLES,
     FAST,
     Answer,

@@ -17,8 +17,8 @@ from paor import Engine, Journal, McpServer, ScriptedModel, replay, web_tools
 from paor.web import SearchHit
 
 from ..support.mcp_kit import MODERN, bytes_written, over_http
-from ..support.websites import ARTICLES, FAST, LOCAL, Index, Site
 from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
+from .websites import ARTICLES, FAST, LOCAL, Index, Site
 
 INPUT = "round1_task1_action0_input"
 

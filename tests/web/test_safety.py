@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from paor import Document, Policy
 from paor.errors import ToolError
 
-from ..support.websites import FAST, LOCAL, Context, Index, Site, redirect, scraped, text_of, tools
 from .inside import unsafe_address, unsafe_url
+from .websites import FAST, LOCAL, Context, Index, Site, redirect, scraped, text_of, tools
 
 PUBLIC = Policy()
 OPEN = replace(FAST, robots=False)

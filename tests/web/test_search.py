@@ -10,8 +10,8 @@ from paor import Document, web_tools
 from paor.errors import ToolError, UsageError
 from paor.web import SearchHit, SearchQuery, WebSettings
 
-from ..support.websites import ARTICLES, Answer, Context, Index, Site, Visit, sends, text_of, tools
 from .inside import BACKENDS, MetaSearch, SearxngSearch, TavilySearch, backend_of, urls_in
+from .websites import ARTICLES, Answer, Context, Index, Site, Visit, sends, text_of, tools
 
 KEY = "tvly-secret-0123456789"
 FULL = SearchQuery(

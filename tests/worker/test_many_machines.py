@@ -24,10 +24,10 @@ import pytest
 from paor import Engine, Journal, ScriptedModel, replay
 from paor.errors import JournalBusy, LeaseHeld
 
-from ..support.lost_drivers import lose_driver
 from ..support.postgres_server import PostgresServer, needs_postgres
-from ..support.shop_app import Holds, look, pay
-from ..support.temporal_server import TemporalServer, needs_temporal, temporal_missing
+from .lost_drivers import lose_driver
+from .shop_app import Holds, look, pay
+from .temporal_server import TemporalServer, needs_temporal, temporal_missing
 
 if not temporal_missing():
     from temporalio.client import Client, WorkflowHistory
@@ -37,7 +37,7 @@ if not temporal_missing():
 
 pytestmark = pytest.mark.whole
 LEASE_S = 2.0
-APP = Path(__file__).parents[1] / "support" / "shop_app.py"
+APP = Path(__file__).with_name("shop_app.py")
 BATCH = 10
 """Runs that are submitted before each blow, so that some get to the point at which it falls."""
 

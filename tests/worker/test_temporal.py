@@ -23,9 +23,9 @@ from paor.errors import LeaseHeld, MissingExtra, UsageError
 from paor.fsm.journal.run_queue import RunQueue
 from paor.testing import call, plan, refine, review, step
 
-from ..support.lost_drivers import lose_driver
-from ..support.shop_app import Holds, Shop, look, pay
-from ..support.temporal_server import TemporalServer, needs_temporal, temporal_missing
+from .lost_drivers import lose_driver
+from .shop_app import Holds, Shop, look, pay
+from .temporal_server import TemporalServer, needs_temporal, temporal_missing
 
 if not temporal_missing():
     from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHistory
@@ -601,7 +601,7 @@ def test_a_worker_that_is_started_while_temporal_is_away_waits_for_it(
 )
 def test_what_the_command_cannot_do_is_one_line(options: tuple[str, ...], says: str, tmp_path: Path) -> None:
     """And no key is in it."""
-    shutil.copy(Path(__file__).parents[1] / "support" / "shop_app.py", tmp_path)
+    shutil.copy(Path(__file__).with_name("shop_app.py"), tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "paor", "worker", "--app", "shop_app:engine", "--temporal", *options],
         cwd=tmp_path,

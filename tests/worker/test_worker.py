@@ -27,10 +27,10 @@ from paor.worker import Worker, worker
 
 from ..support.inside import Queued, RunQueue
 from ..support.postgres_server import PostgresServer, server_missing
-from ..support.shop_app import POINTS, Holds, Shop, look, pay
+from .shop_app import POINTS, Holds, Shop, look, pay
 
 PROGRAM = [sys.executable, "-m", "paor"]
-APP = Path(__file__).parents[1] / "support" / "shop_app.py"
+APP = Path(__file__).with_name("shop_app.py")
 
 
 @pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.whole)])
