@@ -108,13 +108,13 @@ class WatchedModel:
         """Ask."""
         with self._points.around(f"model {call.kind}"):
             reply: Reply = self._model.ask(call)
-            return reply
+        return reply
 
     async def aask(self, call: ModelCall) -> Reply:
         """Do the same."""
         with self._points.around(f"model {call.kind}"):
             reply: Reply = await self._model.aask(call)
-            return reply
+        return reply
 
 
 @contextmanager
