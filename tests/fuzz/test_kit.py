@@ -52,7 +52,7 @@ from paor.fuzz.oracles.invariants import fits as fits_pattern
 from paor.fuzz.repro import step_lines
 from paor.fuzz.sample_engine import TOOLS, sample_engine
 from paor.fuzz.shrinking import ROWS_MORE, _plainer_replies, _plainer_steps, shrink
-from paor.fuzz.strategies.phase_replies import SOME_REPLY
+from paor.fuzz.strategies.replies import SOME_REPLY
 from paor.fuzz.world.test_doubles import WorldJournal
 from paor.fuzz.world.world import World
 from paor.prompts.parsing.plans import read_plan, read_task_plan

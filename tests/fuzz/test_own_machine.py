@@ -18,8 +18,7 @@ from paor.fsm.machine import host_rows
 from paor.fuzz import EngineMachine, Repro, Violation, World, load, repro_of, search
 from paor.fuzz.oracles.own_machine import OWN
 from paor.fuzz.repro import machine_words, step_lines
-from paor.fuzz.strategies.phase_replies import phase_reply
-from paor.fuzz.strategies.replies import replies
+from paor.fuzz.strategies.replies import phase_reply, replies
 from paor.fuzz.strategies.reply_builder import Said
 from paor.fuzz.strategies.setting import Setting
 from paor.machine import GuardContext

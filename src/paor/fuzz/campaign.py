@@ -37,7 +37,7 @@ _LOADED = (
         "fsm.journal.erasure_log",
         "fsm.verify.heads",
         "fsm.replay.replay",
-        "fuzz.strategies.plan_replies",
+        "fuzz.strategies.replies",
     ),
     *("prompts.offline.model", "prompts.offline.planning"),
     *(f"fsm.verify.{name}" for name in _VERIFY),
