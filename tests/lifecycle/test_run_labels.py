@@ -18,13 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paor import Journal, Result, diff, replay
+from paor.audit import RunRow
 from paor.errors import JournalConflict, JournalDamaged, UsageError
-from paor.fsm.journal.rows import RunRow
-from paor.fsm.transfer.export import export_runs, in_order, line_bytes
-from paor.states.run.labels import metadata_of
 from paor.testing import RandomIds, SystemClock
 
 from ..support.effort import examples
+from ..support.inside import export_runs, in_order, line_bytes, metadata_of
 from ..support.pages import ROOT
 from ..support.worlds import ANSWER, JOURNAL, SELECT, SUCCESS, engine
 

@@ -47,7 +47,7 @@ class Journal:
     Args:
         path: Of the SQLite file; created with the first run. ``:memory:`` keeps it in this process. Or the address of a
             schema in PostgreSQL, ``postgresql://USER@HOST/DATABASE?schema=NAME``, for any number of machines. Or a backend of
-            the host's own (`paor.testing.conformance`).
+            the host's own (`paor.fsm.journal.backend.Backend`).
         durability: ``full`` survives a power loss (one fsync a transition), ``normal`` a killed process, ``off`` is
             for tests. In PostgreSQL ``normal`` survives a killed process of the host, and of the server's at most the last
             second may be lost.

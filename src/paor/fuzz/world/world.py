@@ -39,7 +39,7 @@ from ..oracles.seen import Violation
 from ..strategies.injected_faults import CALL, check_happening
 from ..strategies.near_misses import families, near_miss
 from ..strategies.reply_builder import Said, faulty
-from .engine_under_test import EnoughRows, Make, Step, SystemUnderTest, rows_allowed
+from .engine_under_test import Make, Step, SystemUnderTest, rows_allowed
 from .error_attribution import is_foreign
 from .test_doubles import Lost
 
@@ -216,8 +216,8 @@ class World(SystemUnderTest):
             raise self._with_script(self._violation("raises_nothing", f"{name}: {message:.500}")) from error
         except BaseException as error:
             self._interrupt()  # to the run the process is lost
-            if is_foreign(error) or isinstance(error, EnoughRows | Lost | SystemExit):
-                raise  # hypothesis, or who asked for fewer rows, stops it in the middle of a call
+            if is_foreign(error) or isinstance(error, Lost | SystemExit):
+                raise  # hypothesis stops it in the middle of a call
             message = f"{type(error).__name__}, which is no Exception and ends the process: {error!s:.500}"
             raise self._with_script(self._violation("raises_nothing", message)) from error
 

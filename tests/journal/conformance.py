@@ -1,18 +1,7 @@
 """
-Conformance: what every store of a journal has to do, as cases that any test runner can call.
+What every store of a journal has to do, as cases: each is given a function that opens the same new, empty journal as often as it is called.
 
-paor's own two stores pass them, and so does whatever a host writes to hold its journals. A store is an object that has what
-`paor.fsm.journal.backend.Backend` says; `Journal(backend)` and ``Engine(journal=Journal(backend))`` take it.
-
-    import pytest
-    from paor.testing.conformance import CASES
-
-    @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-    def test_the_store(case):
-        case(open_new_store())
-
-Each case is given a function that opens one and the same new, empty journal, as often as it is called: as other processes would
-open it. What it holds in the end is compared with SQLite's, as far as bytes go. A case raises `AssertionError`.
+What a store holds in the end is compared with SQLite's, byte for byte.
 """
 
 from __future__ import annotations
@@ -26,20 +15,13 @@ from zlib import crc32
 
 import orjson
 
-from ..fsm.engine import Engine
-from ..fsm.journal.backend import Backend, Entry
-from ..fsm.journal.payloads import Payload, salted_digest
-from ..fsm.journal.record import COLUMNS, chain_hash
-from ..fsm.journal.store import KeyTaken
-from ..fsm.journal_api import Journal
-from ..fsm.replay.replay import replay
-from ..fsm.runtime.ports import SeededIds, SteppingClock
-from ..prompts.scripted import ScriptedModel
-from ..states.base.errors import Erased, JournalError, LeaseHeld, LeaseLost, PaorError
-from ..states.settings.limits import Limits
-from ..states.settings.policy import Policy
-from ..tools.tool import Document, Tool, ToolOutput, tool
-from .scripted import answer, call, plan, play, refine, review, step
+from paor import Document, Engine, Journal, Limits, Policy, ScriptedModel, Tool, ToolOutput, replay, tool
+from paor.errors import Erased, JournalError, LeaseHeld, LeaseLost, PaorError
+from paor.fsm.journal.backend import Backend, Entry
+from paor.fsm.journal.payloads import Payload, salted_digest
+from paor.fsm.journal.record import COLUMNS, chain_hash
+from paor.fsm.journal.store import KeyTaken
+from paor.testing import SeededIds, SteppingClock, answer, call, plan, play, refine, review, step
 
 
 class Opening(Protocol):
@@ -364,7 +346,7 @@ def of_many_who_take_a_run_one_gets_it(opening: Opening) -> None:
         assert len(taken) == 1, f"{len(taken)} drivers at once"
 
 
-def _entry(journal: Journal, run: int, fence: int, *, body: str = "more") -> Entry:
+def entry_of(journal: Journal, run: int, fence: int, *, body: str = "more") -> Entry:
     """Return an entry with a row after a run's newest, as its driver would append it."""
     (last,) = journal.reader.own_rows(run, journal.reader.newest_row(run) or 0)
     n = journal.reader.next_payload(run)
@@ -384,7 +366,7 @@ def a_driver_that_was_replaced_writes_nothing(opening: Opening) -> None:
         fences = [journal.store.leases.acquire(run) for run in runs]
         journal.store.leases.release(runs[1], fences[1])
         journal.store.leases.acquire(runs[1])
-        entries = [_entry(journal, run, fence) for run, fence in zip(runs, fences, strict=True)]
+        entries = [entry_of(journal, run, fence) for run, fence in zip(runs, fences, strict=True)]
         before = [(journal.reader.newest_row(run), journal.reader.last_payload(run)) for run in runs]
         journal.store.append_all(entries)
         after = [(journal.reader.newest_row(run), journal.reader.last_payload(run)) for run in runs]
@@ -398,7 +380,7 @@ def a_row_that_cannot_be_written_stops_no_other(opening: Opening) -> None:
         journal = opened.journal()
         runs = [journal.run(world.play(journal)).run for world in WORLDS[:3]]
         fences = [journal.store.leases.acquire(run) for run in runs]
-        entries = [_entry(journal, run, fence) for run, fence in zip(runs, fences, strict=True)]
+        entries = [entry_of(journal, run, fence) for run, fence in zip(runs, fences, strict=True)]
         again = entries[1].row
         pair = Entry((*again[:1], 0, *again[2:]), [], [], fences[1], before=entries[1])
         heads = [journal.reader.newest_row(run) or 0 for run in runs]
@@ -420,7 +402,7 @@ def a_request_to_cancel_is_seen(opening: Opening) -> None:
         two.store.leases.request_cancel(runs[0])
         assert one.store.backend.runs_to_cancel(runs) == {runs[0]}
         assert two.store.leases.cancel_requested(runs[0]) and not two.store.leases.cancel_requested(runs[1])
-        entry = _entry(one, runs[0], fence)
+        entry = entry_of(one, runs[0], fence)
         one.store.append(entry)
         assert entry.cancelled and one.reader.newest_row(runs[0]) == entry.row[1]
 
@@ -574,7 +556,7 @@ def nothing_is_appended_while_texts_are_chosen_to_go(opening: Opening) -> None:
         one, two = opened.journal(), opened.journal()
         run = one.run(WORLDS[0].play(one)).run
         fence = two.store.leases.acquire(run)
-        entry, before = _entry(two, run, fence), one.reader.newest_row(run)
+        entry, before = entry_of(two, run, fence), one.reader.newest_row(run)
         with ThreadPoolExecutor(1) as pool:
             with one.store.erasing() as writer:
                 appending = pool.submit(two.store.append_all, [entry])
@@ -591,7 +573,7 @@ def one_row_may_bring_thousands_of_texts(opening: Opening) -> None:
     with _Opened(opening) as opened:
         journal = opened.journal()
         run = journal.run(WORLDS[0].play(journal)).run
-        entry = _entry(journal, run, journal.store.leases.acquire(run))
+        entry = entry_of(journal, run, journal.store.leases.acquire(run))
         first = entry.payloads[0].n
         entry.payloads = [entry.payloads[0]._replace(n=first + n) for n in range(9000)]
         journal.store.append(entry)
@@ -633,7 +615,7 @@ def every_change_from_outside_is_found(opening: Opening) -> None:
 
 def _defects_within(journal: Journal) -> list[Any]:
     """Return the defects as they are within the transaction that is open."""
-    from ..fsm.verify.verify import verify_journal
+    from paor.fsm.verify.verify import verify_journal
 
     return verify_journal(journal.reader)
 
