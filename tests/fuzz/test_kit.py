@@ -645,6 +645,7 @@ class Fragile(EngineMachine):
         assert not any(call.tool == "notes.save" for call in world.watch.calls), "a page was saved"
 
 
+@pytest.mark.whole
 def test_a_search_is_the_same_each_time_and_shrinks_to_few_rows() -> None:
     """The same seed gives the same case; it is small, and it fails again."""
     one, other = (search(Fragile, examples=60, number=3) for _ in range(2))
@@ -655,6 +656,7 @@ def test_a_search_is_the_same_each_time_and_shrinks_to_few_rows() -> None:
     assert one.repro.run(sample_engine) is None
 
 
+@pytest.mark.whole
 def test_a_test_case_fails_with_the_steps_and_the_command(tmp_path: Path) -> None:
     """Under unittest as under pytest; the file is where the note says."""
 
@@ -672,6 +674,7 @@ def test_a_test_case_fails_with_the_steps_and_the_command(tmp_path: Path) -> Non
     assert "Falsifying" not in told and "Draw" not in told and "a page was saved" in told
 
 
+@pytest.mark.whole
 def test_a_saved_case_names_the_class_where_the_present_folder_can_import_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
