@@ -11,7 +11,8 @@ The lines gate: a tree that only gets smaller, and tests that look inside only w
   ends, and those of `PUBLIC`, are none.
 
 A figure that is above its count is lowered: ``python .ci/lines.py --lower`` writes the counts of now. One below its count fails. It may be
-raised by hand, with a reason under ``[reasons]`` that begins with the new figure: ``"paor/fsm/journal" = "2950: why"``. A rise is a figure
+raised, with a reason under ``[reasons]`` that begins with the new figure: ``"paor/fsm/journal" = "2950: why"`` (``--because "why"`` writes
+both). A rise is a figure
 above the one at the merge base with the main branch (on the main branch: in the commit before), so a reason of an earlier rise is good for
 no other one; and a reason for a figure that is not in force fails. Without a repository, or without its history, no rise can be seen.
 
@@ -300,6 +301,19 @@ def lowered(counted: Counted, data: dict[str, Any], before: dict[str, Any]) -> d
     }
 
 
+def raised(counted: Counted, data: dict[str, Any], why: str) -> dict[str, Any]:
+    """Return the file of figures with every figure that is too low at its count, and *why* as the reason of each."""
+    reasons = dict(data.get("reasons", {}))
+    figures = {section: dict(data.get(section, {})) for section in FIGURES}
+    for section, names in figures.items():
+        for name, found in counted.figures[section].items():
+            if found > names.get(name, 0):
+                names[name] = found
+                reasons[_key(section, name)] = f"{found}: {why}"
+        figures[section] = dict(sorted(names.items()))
+    return {**data, **figures, "reasons": dict(sorted(reasons.items()))}
+
+
 def as_toml(data: dict[str, Any]) -> str:
     """Return the text of the file of figures."""
     parts = [HEADER]
@@ -324,9 +338,18 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     """Print the sums and every broken rule; return 1 if there is one."""
     parser = argparse.ArgumentParser(description="Hold the tree to .ci/lines.toml.")
     parser.add_argument("--lower", action="store_true", help="write the figures that have fallen, then check")
+    parser.add_argument(
+        "--because", metavar="WHY", default="", help="write the figures that have risen, with this reason"
+    )
+    given = parser.parse_args(arguments)
     counted, data, before = count(root), read(root), read_before(root)
-    if parser.parse_args(arguments).lower:
-        data = lowered(counted, data, before)
+    written = data
+    if given.lower:
+        written = lowered(counted, written, before)
+    if given.because:
+        written = raised(counted, written, given.because)
+    if written is not data:
+        data = written
         (root / FILE).write_text(as_toml(data), encoding="utf-8")
     print(", ".join(f"{_key('sums', name)}: {figure:,}" for name, figure in counted.figures["sums"].items()))
     found = list(problems(counted, data, before))

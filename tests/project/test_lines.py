@@ -122,6 +122,15 @@ def test_a_higher_figure_needs_a_reason_that_names_it_once(tree: Tree) -> None:
     assert f"[reasons] {ROOM}: gives no reason for the figure in force, 6; take it out" in tree.problems()
 
 
+def test_because_writes_every_rise_with_its_reason(tree: Tree, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only of what has risen; the sum rises with the room."""
+    grow(tree)
+    assert lines.main([], tree.root) == 1
+    assert lines.main(["--because", "a second value"], tree.root) == 0
+    assert lines.read(tree.root)["reasons"] == {ROOM: "5: a second value", "all product": "9: a second value"}
+    assert lines.read(tree.root)["product"] == {"paor": 4, ROOM: 5}
+
+
 def test_a_room_that_is_new_rises_from_nothing(tree: Tree) -> None:
     for name in ("a", "b", "c", "d"):
         tree.git("mv", f"src/paor/room/{name}.py", f"src/paor/{name}2.py")

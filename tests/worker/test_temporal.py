@@ -626,7 +626,7 @@ def test_a_number_out_of_range_is_refused(concurrency: Any, place: Place) -> Non
 
 @needs_temporal
 def test_without_its_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("paor.temporal")]:
+    for name in [name for name in sys.modules if name.startswith(("paor.temporal", "paor.worker"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"paor\[temporal\]"):
