@@ -683,7 +683,7 @@ def test_a_saved_case_names_the_class_where_the_present_folder_can_import_it(
     (tmp_path / "desk_of_mine.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     desk = import_module("desk_of_mine").Desk
-    violation = search(Fragile, examples=60, number=3).violation
+    violation = search(Fragile, examples=60, number=3, shrink=False).violation
     assert violation is not None
     for folder, named in ((tmp_path, "desk_of_mine:Desk"), (tmp_path.parent, "MODULE:ENGINE")):
         monkeypatch.chdir(folder)
@@ -761,11 +761,9 @@ def test_a_file_holds_the_case_and_nothing_else_is_taken_for_one(tmp_path: Path)
         load(tmp_path / "nowhere.json")
 
 
-class TestShop(unittest.TestCase):
-    """The shipped engine, through the machine as a user would have it."""
-
-    def test_nothing_is_found(self) -> None:
-        """A few examples always; `paor fuzz` takes more."""
-        found = search(sample_engine, examples=40, number=1)
-        assert found.violation is None, str(found.violation)
-        assert len(found.coverage.missing_rows) < 8
+@pytest.mark.whole
+def test_nothing_is_found_in_the_shipped_engine() -> None:
+    """Through the machine as a user would have it; `paor fuzz` takes more examples."""
+    found = search(sample_engine, examples=40, number=1)
+    assert found.violation is None, str(found.violation)
+    assert len(found.coverage.missing_rows) < 8
