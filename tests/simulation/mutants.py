@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..fuzz.planted_bugs import ROOT, Bug, patched, planted
+from ..fuzz.planted_bugs import Bug, patched, planted
+from ..support.edits import ROOT
 from ..versioning.mutants import Mutant
 from ..versioning.mutation_judge import Finder
 

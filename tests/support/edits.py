@@ -113,6 +113,11 @@ class Edit:
     change: str
     owner: str = ""
 
+    @classmethod
+    def of(cls, item: Mapping[str, Any], owner: str) -> Edit:
+        """Read an edit from a table, whose other entries are passed over."""
+        return cls(item["place"], item["at"], item["change"], owner)
+
     def __str__(self) -> str:
         return f"{self.owner or 'edit'}: {self.change} at `{self.at}` in {self.place}"
 
@@ -189,12 +194,6 @@ def _words(selector: str) -> tuple[str, set[str], set[str]]:
         raise ValueError(f"`{selector}` begins with no kind of node: {', '.join(KINDS)}")
     absent = {word[1:] for word in words if len(word) > 1 and word[0] == "-" and not word[1:].isdigit()}
     return kind, {word for word in words if word[1:] not in absent}, absent
-
-
-def _wanted(at: str) -> set[str]:
-    """Return the names of a selector and of those around it."""
-    names = set().union(*(_words(part)[1] for part in at.split(" within ")))
-    return {name for name in names if name.isidentifier() and name not in SYMBOLS.values()}
 
 
 def _matches(tree: ast.Module, name: str, at: str) -> list[ast.AST]:
