@@ -26,6 +26,7 @@ from typing import IO, Any
 
 import pytest
 
+from ..support.postgres_server import PostgresServer, server_missing
 from ..support.edits import PACKAGE, ROOT, Edit, changed_tree, sources
 
 
@@ -84,6 +85,14 @@ class Server:
         self._items: dict[str, pytest.Item] = {}
         self._files: set[str] = set()
         self._reports: list[pytest.TestReport] = []
+        self._postgres: PostgresServer | None = None
+
+    @pytest.fixture(scope="session")
+    def postgres(self) -> PostgresServer:
+        """Give the children one server, in place of the fixture that starts one for each process."""
+        if self._postgres is None:
+            pytest.skip(server_missing())
+        return self._postgres
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Leave nothing out, and run nothing again."""
@@ -108,6 +117,8 @@ class Server:
             os.waitpid(pid, 0)
             self._answers.write((answer or json.dumps([[], "broken", "the child has died"])) + "\n")
             self._answers.flush()
+        if self._postgres is not None:
+            self._postgres.close()
         return True
 
     def _named(self, session: pytest.Session, test: str) -> list[pytest.Item]:
@@ -117,7 +128,11 @@ class Server:
             self._files.add(file)
             self._items |= {item.nodeid: item for item in session.perform_collect([file])}
             _functions.clear()
-        return [item for name, item in self._items.items() if name == test or name.startswith(f"{test}[")]
+        items = [item for name, item in self._items.items() if name == test or name.startswith(f"{test}[")]
+        if self._postgres is None and not server_missing():
+            if any("postgres" in getattr(item, "fixturenames", ()) for item in items):
+                self._postgres = PostgresServer("fsync=off")
+        return items
 
     def _child(self, items: list[pytest.Item], edit: Edit | None, write: int) -> None:
         """Answer one job, and end."""
@@ -133,7 +148,6 @@ class Server:
         except BaseException:
             answer[1:] = ["broken", traceback.format_exc()]
         finally:
-            import resource; u = resource.getrusage(resource.RUSAGE_SELF); v = resource.getrusage(resource.RUSAGE_CHILDREN); answer[2] += f"CPU={u.ru_utime + u.ru_stime + v.ru_utime + v.ru_stime:.2f}="  # TEMPORARY
             with os.fdopen(write, "w") as said:
                 said.write(json.dumps(answer))
             os._exit(0)
@@ -185,7 +199,9 @@ def _functions_of(file: str) -> dict[tuple[str, int], list[FunctionType]]:
         for one in gc.get_objects():
             if type(one) is FunctionType and PACKAGE in one.__code__.co_filename:
                 key = one.__code__.co_qualname, one.__code__.co_firstlineno
-                _functions.setdefault(str(Path(one.__code__.co_filename).resolve()), {}).setdefault(key, []).append(one)
+                _functions.setdefault(str(Path(one.__code__.co_filename).resolve()), {}).setdefault(
+                    key, []
+                ).append(one)
     return _functions.get(str(Path(file).resolve()), {})
 
 
@@ -199,7 +215,9 @@ def _rebound(module: ModuleType, present: ast.Module, edited: ast.Module) -> lis
             FunctionType(compile(ast.Module([statement], []), str(module.__file__), "exec"), own)()
             for name in [name for name, value in own.items() if value is not vars(module).get(name)]:
                 was = vars(module)[name]
-                for other in [other for key, other in sys.modules.items() if key.startswith(("paor", "tests"))]:
+                for other in [
+                    other for key, other in sys.modules.items() if key.startswith(("paor", "tests"))
+                ]:
                     if vars(other).get(name) is was:
                         setattr(other, name, own[name])
                 names.append(name)

@@ -17,7 +17,7 @@ TABLES = {
     "tests/fuzz/planted_bugs.toml": ("bug", "edits"),
     "tests/simulation/simulated_bugs.toml": ("bug", "edits"),
 }
-TEXT = '''
+TEXT = """
 LIMIT = 3
 
 class Shop:
@@ -32,7 +32,7 @@ class Shop:
 
 def _most():
     return LIMIT
-'''
+"""
 SHOP = {"src/paor/shop.py": TEXT}
 
 
@@ -113,13 +113,20 @@ def test_every_edit_resolves_wherever_its_module_lies() -> None:
 
 
 def _position(node: ast.AST) -> tuple[object, ...]:
-    return tuple(getattr(node, name, None) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset"))
+    return tuple(
+        getattr(node, name, None) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")
+    )
 
 
 @pytest.mark.parametrize(
     "at, change, old, new",
     [
-        ("if count", "negate", "if count <= _most() and count > 0:", "if not (count <= _most() and count > 0):"),
+        (
+            "if count",
+            "negate",
+            "if count <= _most() and count > 0:",
+            "if not (count <= _most() and count > 0):",
+        ),
         ("compare <=", "op <", "count <= _most()", "count < _most()"),
         ("compare > 0", "drop", "count <= _most() and count > 0", "count <= _most()"),
         ("statement append", "drop", "            self.log.append(count)\n", ""),
@@ -152,7 +159,7 @@ def test_a_change_changes_its_node_alone(at: str, change: str, old: str, new: st
         (Edit("shop:Shop.buy", "call sell", "drop", "SHOP-7"), "it matches none"),
         (Edit("shop:Shop.sell", "call append", "drop", "SHOP-7"), "no other one defines `Shop.sell`"),
         (Edit("gone:sell", "call append", "drop", "SHOP-7"), "no other one defines `sell`"),
-        (Edit("shop:Shop.buy", "and count", "only name count", "SHOP-7"), "be within"),
+        (Edit("shop:Shop.buy", "and count", "only name", "SHOP-7"), "exactly one node within"),
         (Edit("shop:Shop.buy", "call append", "be self._log", "SHOP-7"), "does not know _log"),
         (Edit("shop:Shop.buy", "call append", "be price", "SHOP-7"), "does not know price"),
         (Edit("shop:Shop.buy", "call ValueError", "text nothing -> x", "SHOP-7"), "the text must be there"),

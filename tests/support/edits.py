@@ -254,7 +254,12 @@ def _own_words(node: ast.AST) -> set[str]:
         texts = [str(node.value)]
     else:
         values = (value for _, value in ast.iter_fields(node))
-        texts = [item for value in values for item in (value if isinstance(value, list) else [value]) if isinstance(item, str)]
+        texts = [
+            item
+            for value in values
+            for item in (value if isinstance(value, list) else [value])
+            if isinstance(item, str)
+        ]
     if isinstance(node, ast.AsyncFunctionDef):
         texts.append("async")
     words = {word for text in texts for word in (text, *re.findall(r"\w+", text))}
@@ -403,7 +408,9 @@ class _Change:
         new = ast.parse(text, mode="eval").body
         nodes = [*ast.walk(self._tree), *(one for one in ast.walk(new) if isinstance(one, ast.arg))]
         known = set(dir(builtins)).union(*(_own_words(one) for one in nodes))
-        bound = {one.id for one in ast.walk(new) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        bound = {
+            one.id for one in ast.walk(new) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        }
         named = {getattr(one, "id", getattr(one, "attr", "")) for one in ast.walk(new)}
         private = {word for word in named if word.startswith("_") and not word.endswith("__")}
         read = {one.id for one in ast.walk(new) if isinstance(one, ast.Name)}
