@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 
+import product_facts
 import reference_pages
 from guarantees_table import breakage_table, guarantee_table
 from machine_parts import lines_table, phase_placeholders
@@ -36,6 +37,8 @@ from paor.web import WebSettings
 
 DOCS = Path(__file__).resolve().parent
 PAGES = (
+    "../README.md",
+    "comparison.md",
     "index.md",
     "machine.md",
     "howto/prompts.md",
@@ -122,9 +125,8 @@ def placeholders() -> str:
 
 def commands() -> str:
     """Return the help page of every command."""
-    names = re.findall(r"(?m)^  (\w+)  +\S", _help().partition("\nCommands:\n")[2])
     parts = [f"```text\n{_help()}```"]
-    parts += [f"## paor {name}\n\n```text\n{_help(name)}```" for name in names]
+    parts += [f"## paor {name}\n\n```text\n{_help(name)}```" for name in product_facts.commands()]
     return "\n\n".join(parts)
 
 
@@ -182,6 +184,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "phase_placeholders": phase_placeholders,
     "machine_lines": lines_table,
     "commands": commands,
+    "command_names": product_facts.command_names,
+    "extras": product_facts.extras_list,
+    "facts": product_facts.facts_table,
     "coverage": coverage,
     "guarantees": guarantee_table,
     "breakages": breakage_table,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paor.otel.conventions import conventions
+from paor.otel.span import conventions
 
 
 def spans_table() -> str:

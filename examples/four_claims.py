@@ -8,7 +8,7 @@ The whole promise in four short acts, with real output.
 3. A kill (SIGKILL, a real process) inside a refund, right after the money has moved; another process finishes the run, and no
    order is refunded twice.
 4. A prompt and a policy that were changed: each is named with the first row and field that differs, and a run that is in the
-   middle is not resumed with them unless somebody accepts that, which is journaled.
+   middle is not resumed with them unless a person accepts that, which is journaled.
 
 A script stands in for the model, so the acts are the same every time. Everything happens in a temporary folder.
 """
@@ -49,7 +49,7 @@ def refund_tool(ledger: Path, dies_at: str | None) -> Tool:
         with ledger.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"order": order_id, "key": context.idempotency_key}) + "\n")
         if order_id == dies_at:
-            os.kill(os.getpid(), signal.SIGKILL)  # the money has moved, and nobody has written it down
+            os.kill(os.getpid(), signal.SIGKILL)  # the money has moved, and no row says so
         return f"order {order_id} is refunded"
 
     def reconcile(key: str) -> str | None:
@@ -84,7 +84,7 @@ def shop(folder: Path, name: str, *, dies_at: str | None = None, **changes: Any)
 
 def live(folder: Path) -> str:
     """Act 1; return the run's id."""
-    print("1. A live run: every step is a guarded transition, durable before the next one begins.")
+    print("1. A live run: every step is a guarded transition, committed before anything acts on it.")
     with shop(folder, "live") as engine:
         for event in engine.stream(OBJECTIVE):
             if isinstance(event, TransitionTaken) and (event.seq < 5 or event.dest == "Done"):
@@ -170,7 +170,7 @@ def changed(folder: Path, run_id: str) -> None:
             print(*(f"        {part}" for part in error.parts), sep="\n")
         result = engine.resume(half, accept_changes=True)
         accepted = [row.seq for row in engine.journal.transitions(half) if "spec" in row.request]
-        print(f"      accepted by somebody: journaled with row {accepted[0]}, then {result.state}")
+        print(f"      accepted: journaled with row {accepted[0]}, then {result.state}")
 
 
 def child(folder: Path) -> None:

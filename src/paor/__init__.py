@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from .fsm.explain.coverage import coverage
     from .fsm.explain.diff import diff
     from .fsm.explain.why import why, why_not
-    from .fsm.host.recover import Recovery
     from .fsm.journal_api import Journal
     from .fsm.lifecycle.arguments import ForkOptions, ResumeOptions, RunOptions
+    from .fsm.lifecycle.recover import Recovery
     from .fsm.lifecycle.subruns import Task
     from .fsm.machine.machine import Machine
     from .fsm.replay.replay import replay
-    from .fsm.report.report import report
-    from .fsm.results.events import Event
-    from .fsm.results.result import CriterionResult, Result, ResultDocument
+    from .fsm.report.html import report
+    from .fsm.runtime.events import Event
+    from .fsm.runtime.result import CriterionResult, Result, ResultDocument
     from .fsm.workflow.reader import load_workflow
     from .fsm.workflow.validate import validate
     from .prompts.clients.anthropic import AnthropicModel
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from .states.settings.limits import Limits, ReplyTokens
     from .states.settings.policy import ApprovalRule, Policy
     from .states.settings.profile import Profile
-    from .tools.documents.builtin import builtin_tools
     from .tools.documents.files import open_within
+    from .tools.documents.tools import builtin_tools
     from .tools.mcp.toolset import McpServer, mcp_tools
     from .tools.tool import Document, FunctionTool, Resumption, Tool, ToolContext, ToolOutput, tool
     from .tools.web.tools import web_tools
@@ -120,14 +120,14 @@ _PLACES = {
         "why",
         "why_not",
     ),
-    ".fsm.host.recover": ("Recovery",),
+    ".fsm.lifecycle.recover": ("Recovery",),
     ".fsm.journal_api": ("Journal",),
     ".fsm.lifecycle.subruns": ("Task",),
     ".fsm.machine.machine": ("Machine",),
     ".fsm.replay.replay": ("replay",),
-    ".fsm.report.report": ("report",),
-    ".fsm.results.events": ("Event",),
-    ".fsm.results.result": (
+    ".fsm.report.html": ("report",),
+    ".fsm.runtime.events": ("Event",),
+    ".fsm.runtime.result": (
         "CriterionResult",
         "Result",
         "ResultDocument",
@@ -157,7 +157,7 @@ _PLACES = {
         "Policy",
     ),
     ".states.settings.profile": ("Profile",),
-    ".tools.documents.builtin": ("builtin_tools",),
+    ".tools.documents.tools": ("builtin_tools",),
     ".tools.documents.files": ("open_within",),
     ".tools.mcp.toolset": (
         "McpServer",

@@ -9,7 +9,6 @@ The functions themselves, such as `paor.replay` and `paor.why`, are names of `pa
 from __future__ import annotations
 
 from .fsm.check.findings import Check, Explored, Finding, Path, PathStep
-from .fsm.erasure.execute import ErasureResult
 from .fsm.explain.calls import Decided, RunCall
 from .fsm.explain.coverage import Coverage, ForeignStep, GuardCount, GuardOutcome, RowCoverage
 from .fsm.explain.diff import RunDiff, Side
@@ -18,6 +17,7 @@ from .fsm.journal.erasure_log import Erasure
 from .fsm.journal.payloads import Payload
 from .fsm.journal.rows import RunRow, StoredDocument, Transition
 from .fsm.replay.replay import Divergence, Replay, Unchecked
+from .fsm.transfer.erasure import ErasureResult
 from .fsm.transfer.importer import Imported
 from .fsm.transfer.redaction import Redaction
 from .fsm.verify.heads import Head

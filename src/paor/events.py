@@ -8,7 +8,7 @@ What `Engine.stream` yields, and what hooks are called with.
 
 from __future__ import annotations
 
-from .fsm.results.events import (
+from .fsm.runtime.events import (
     Event,
     ModelNotice,
     ModelText,

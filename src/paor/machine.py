@@ -7,11 +7,11 @@ each is a pure function of a `GuardContext`.
 
 from __future__ import annotations
 
-from .fsm.decision.going_on import should_continue
 from .fsm.decision.guard_context import GuardContext
 from .fsm.machine import guards
 from .fsm.machine.machine import Machine
 from .fsm.machine.soundness import MachineDefect, defects_of
+from .fsm.machine.stop_rules import should_continue
 from .states.phase import Phase
 from .states.records.actions import Intent, Selection, ToolResult
 from .states.records.observations import Message, Observation, StepCheck

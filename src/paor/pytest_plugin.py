@@ -1,5 +1,5 @@
 """
-The pytest plugin: engines on scripted worlds, agents killed at every write, coverage of the machine's table.
+The pytest plugin: engines on scripted worlds, runs that are killed and resumed, coverage of the machine's table.
 
 It is found by pytest wherever paor is installed, and does nothing until a fixture or an option of it is used:
 everything that weighs anything is imported then. `docs/testing.md` shows how each part is used.
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from .fsm.engine import Engine
     from .fsm.journal_api import Journal
     from .testing import Walk
-    from .testing.crash_matrix import CrashReport
     from .testing.pytest_coverage import Gathering
 
-_REPORTS = pytest.StashKey[list[str]]()
 _GATHERING: pytest.StashKey[Gathering] = pytest.StashKey()
 JOURNAL = "paor.db"
 """Name of a test's journal within its ``tmp_path``."""
@@ -69,8 +67,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_testnodedown(node: Any, error: object) -> None:
     """Take in what a process of pytest-xdist has gathered; called in the one that gives out the tests."""
     message: Mapping[str, Any] = getattr(node, "workeroutput", None) or {}
-    for line in message.get("paor_crash_reports", ()):
-        node.config.stash.setdefault(_REPORTS, []).append(line)
     gathering = node.config.stash.get(_GATHERING, None)
     if gathering is not None:
         gathering.take(message.get("paor_coverage"))
@@ -81,7 +77,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     gathering, output = config.stash.get(_GATHERING, None), getattr(config, "workeroutput", None)
     if output is not None:
-        output["paor_crash_reports"] = config.stash.get(_REPORTS, [])
         if gathering is not None:
             output["paor_coverage"] = gathering.wire()
     elif gathering is not None:
@@ -93,11 +88,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Tell what was killed and what was covered."""
-    if lines := config.stash.get(_REPORTS, []):
-        terminalreporter.section("paor crash matrix")
-        for line in lines:
-            terminalreporter.write_line(line)
+    """Write what was covered."""
     gathering = config.stash.get(_GATHERING, None)
     if gathering is not None:
         terminalreporter.section("paor coverage")
@@ -139,6 +130,12 @@ class _World:
         if "journal" not in options:
             options["journal"] = self.journal()
         engine = Engine(tools=tools, **options)
+        self._closing.append(engine.close)
+        return engine
+
+    def made(self, make: Callable[[Journal], Engine]) -> Engine:
+        """Return the engine that a function of the host's makes on the test's journal."""
+        engine = make(self.journal())
         self._closing.append(engine.close)
         return engine
 
@@ -213,35 +210,30 @@ def paor_run(_paor_world: _World) -> Callable[..., Walk]:
 
 
 @pytest.fixture
-def crash_matrix(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., CrashReport]:
+def paor_kill(_paor_world: _World) -> Callable[..., Walk]:
     """
-    A function that kills an agent of yours at every write and resumes it; see `paor.testing.crash_matrix.CrashMatrix`.
+    A function that kills a run at one of its rows, resumes it, and returns what was done, as `paor.testing.Walk`.
 
-    ``crash_matrix("my_app:engine", run="What to reach")`` fails the test when anything differs from the run that nobody
-    killed, and returns a report.
+    ``paor_kill(make, run, row, before=False, answers=[...], doubt={"outcome": "retry"})``: *make* is a function f(journal) of a
+    module, which returns the engine; *run* the objective, or the arguments of `Engine.run`. A process of its own runs it and is ended
+    by SIGKILL once row *row* is committed, or just *before* it is, when what the row records has happened. The test's process
+    then makes the engine once more on the same journal and resumes the run. *answers* are as in `paor_run`; *doubt* is the one for an effect in doubt.
+    The test fails when the run has no such row, or when the journal does not hold at its end.
     """
-    from .testing.crash_matrix import matrix
 
-    def run(app: str, run: str | Mapping[str, Any] | None = None, **options: Any) -> CrashReport:
-        reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-        tell = _progress(reporter) if reporter is not None and reporter.isatty else None
-        places = [str(request.path.parent), str(request.config.rootpath)]
-        report = matrix(app, run, folder=tmp_path, places=places, tell=tell, **options)
-        line = f"{request.node.nodeid}: {report.headline}"
-        request.config.stash.setdefault(_REPORTS, []).append(line)
-        if (gathering := request.config.stash.get(_GATHERING, None)) is not None:
-            gathering.take(report.coverage)
-        if report.failures:
-            pytest.fail(str(report), pytrace=False)
-        return report
+    def killed(
+        make: Callable[[Journal], Engine],
+        run: str | Mapping[str, Any],
+        row: int,
+        *,
+        before: bool = False,
+        answers: Sequence[Mapping[str, Any]] = (),
+        doubt: Mapping[str, Any] = {"outcome": "retry"},
+    ) -> Walk:
+        from .testing.killing import kill, resume
 
-    return run
+        given = {"objective": run} if isinstance(run, str) else run
+        kill(make, given, _paor_world.path, row, before, answers)
+        return resume(_paor_world.made(make), given, answers, doubt)
 
-
-def _progress(reporter: Any) -> Callable[[int, int], None]:
-    """Return a function that shows how many processes were killed so far, on a terminal."""
-
-    def tell(done: int, whole: int) -> None:
-        reporter.write(f"\r  killed {done} of {whole}" + ("\n" if done == whole else ""))
-
-    return tell
+    return killed

@@ -17,8 +17,7 @@ import paor
 from paor import Engine, Journal, Limits, ScriptedModel, Tool
 from paor.audit import Check
 from paor.fsm.check.bounded_specs import CALL, CAPS, PARAMETERS, BoundedSpec, worlds_of
-from paor.fsm.check.checker import default_limits, prove
-from paor.fsm.check.counterexample import path_of, rerun
+from paor.fsm.check.checker import default_limits, path_of, prove, rerun
 from paor.fsm.check.findings import CODES, Finding
 from paor.fsm.check.inputs import outcome_of
 from paor.fsm.check.invariants import PROMISES

@@ -19,14 +19,11 @@ from paor import Engine, Journal, Limits, Machine, ModelCall, Phase, Reply
 from paor.audit import Check
 from paor.errors import UsageError
 from paor.fsm.check.bounded_specs import BOUNDS, BoundedSpec, worlds_of
-from paor.fsm.check.checker import OWN_STATES_MAX, prove
-from paor.fsm.check.counterexample import rerun
+from paor.fsm.check.checker import OWN_STATES_MAX, prove, rerun
 from paor.fsm.check.findings import CODES
-from paor.fsm.check.free_machine import Oracle, branches
-from paor.fsm.check.host_functions import HostFunctions
-from paor.fsm.check.smallest import fitting_values
-from paor.fsm.check.state_key import State, state_of
-from paor.fsm.check.state_space import StateGraph, StateWalker, explore
+from paor.fsm.check.host_functions import HostFunctions, Oracle, branches
+from paor.fsm.check.inputs import fitting_values
+from paor.fsm.check.state_space import State, StateGraph, StateWalker, explore, state_of
 from paor.fsm.machine.host_rows import NO_HOST
 from paor.fsm.machine.soundness import defects_of
 from paor.machine import GuardContext

@@ -10,8 +10,7 @@ import pytest
 from paor import Limits, Machine
 from paor.errors import UsageError
 from paor.fsm.check.bounded_specs import worlds_of
-from paor.fsm.check.checker import prove
-from paor.fsm.check.counterexample import rerun
+from paor.fsm.check.checker import prove, rerun
 from paor.fsm.check.findings import CODES
 from paor.machine import GuardContext, defects_of
 from paor.tools.tool import Tool

@@ -13,7 +13,6 @@ from ..support.cli_support import Shell, make_shell  # noqa: F401 - the fixture 
 NAMES = ("paor.db", "paor.db-wal", "paor.db-shm", "./sub/../paor.db", "link.db")
 WRITERS = (
     ("export", "last"),
-    ("export", "last", "--pytest"),
     ("export", "--all"),
     ("diagram", "last"),
     ("diagram",),

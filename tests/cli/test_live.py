@@ -28,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor.cli.support.live_view import LINES_MAX, LiveView, readable
-from paor.fsm.results.events import ModelText, TransitionTaken
+from paor.fsm.runtime.events import ModelText, TransitionTaken
 
 from ..support.cli_support import DONE, Shell, environ, interruptible, make_shell  # noqa: F401 - a fixture
 from ..support.model_server import KEY, WIRES, Behaviour, Connection, ModelServer, Received, plain, streamed

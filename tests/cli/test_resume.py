@@ -13,7 +13,7 @@ import pytest
 
 from paor import Engine, Journal, ScriptedModel
 from paor.cli.support.journals import is_driven
-from paor.fsm.results.events import Event
+from paor.fsm.runtime.events import Event
 
 from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
     APP,

@@ -21,7 +21,7 @@ from paor.events import ModelNotice, ModelText, RunEnded, TransitionTaken
 from paor.fsm.lifecycle.arguments import model_of
 from paor.models import Notice, PromptMessage
 from paor.prompts.clients import settings
-from paor.prompts.clients.asking import ask
+from paor.prompts.clients.background_loop import ask
 from paor.prompts.model import OfferedTool
 from paor.prompts.parsing.json_reading import read_object
 from paor.prompts.parsing.plans import read_plan

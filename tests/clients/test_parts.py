@@ -33,12 +33,12 @@ from paor.prompts.clients.wire.faults import (
 from paor.prompts.clients.wire.interface import Interface, ParsedReply, decoded
 from paor.prompts.clients.wire.messages import MessagesWire
 from paor.prompts.clients.wire.responses import ResponsesWire
-from paor.prompts.clients.wire.secrets import Scrubber
 from paor.prompts.model import FAULT_CODES, checked_reply, request_label
+from paor.prompts.parsing.plans import read_task_plan
 from paor.prompts.parsing.provider_schema import strict_schema, wrapped
 from paor.prompts.parsing.replies import WRAPPER, Invalid, read_refinement, read_review, read_selection
 from paor.prompts.parsing.reply_forms import review_form
-from paor.prompts.parsing.task_plans import read_task_plan
+from paor.states.base.secrets import Scrubber
 
 from ..support.model_server import WIRES, Wire, event
 

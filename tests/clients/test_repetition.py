@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paor.prompts.clients.wire.repetition import REPEATED_CHARS, said_once
+from paor.prompts.clients.wire.exchange import REPEATED_CHARS, said_once
 from paor.prompts.parsing.replies import Invalid, after
 
 from ..support.model_server import WIRES, ModelServer, Wire, model_server, streamed

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from paor import AnthropicModel, Engine, Event, OpenAIModel, ScriptedModel, tool
 from paor.errors import ModelUnavailable
 from paor.events import ModelText, RunEnded
-from paor.prompts.clients.wire.secrets import REDACTED, Scrubber, StreamScrubber
+from paor.states.base.secrets import REDACTED, Scrubber, StreamScrubber
 
 from ..support.model_server import KEY, WIRES, Behaviour, QuickPort, Wire, model_server, plain, streamed
 from ..support.worlds import PARAMETERS, SELECT, STOP, SUCCESS, TOOLS

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from paor import Engine, Journal, PaorError, Result
+from paor.audit import Transition
 from paor.errors import NotAJournal
-from paor.fsm.journal.rows import Transition
 
 from ..support.worlds import JOURNAL
 from .facts import facts, problems

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from paor import Engine, Journal, replay
-from paor.fsm.replay.restore import restore_run
 
 from .outside import EFFECT_US
 
@@ -32,38 +30,25 @@ PER_FILE = frozenset(
 def facts(engine: Engine) -> list[dict[str, Any]]:
     """Return the facts of every run of a journal, in the order of round and task, the oldest first."""
     rows = sorted(engine.journal.runs(), key=lambda row: (row.round, row.task, row.run))
-    return [_of_run(engine.journal, row.run_id) for row in rows]
+    return [_of_run(engine, row.run_id) for row in rows]
 
 
-def _of_run(journal: Journal, run_id: str) -> dict[str, Any]:
-    run, _ = restore_run(journal.reader, run_id)
-    counters = run.counters
-    stored = journal.documents(run_id)
-    rows = _rows(journal, run_id)
+def _of_run(engine: Engine, run_id: str) -> dict[str, Any]:
+    journal, result = engine.journal, engine.result(run_id)
+    spec, rows = journal.spec(run_id), _rows(journal, run_id)
+    last = journal.transitions(run_id)[-1]
+    counters = {name: value for name, value in last.counters.items() if name != "elicitations"}
     return {
-        "objective": run.spec.objective,
-        "mode": run.spec.mode,
-        "task": run.spec.task,
-        "end": [run.state, run.status, run.reason if run.final else None, run.memory.answer],
-        "criteria": counters.criteria,
-        "totals": [
-            counters.tokens_in,
-            counters.tokens_out,
-            counters.cost_micro,
-            counters.calls,
-            counters.step,
-        ],
-        "time_us": counters.time_us + EFFECT_US * sum(row["reconciled"] for row in rows),
-        "counters": {
-            name: getattr(counters, name)
-            for name in counters.__struct_fields__
-            if name not in ("time_us", "elicitations")
-        },
+        "objective": spec.objective,
+        "mode": spec.mode,
+        "task": spec.task,
+        "end": [result.state, result.status, result.reason, result.answer],
+        "time_us": last.time_us + EFFECT_US * sum(row["reconciled"] for row in rows),
+        "counters": counters,
         "documents": [
             [item.label, item.position, item.name, item.mime, _text(journal.document(run_id, item.number))]
-            for item in stored
+            for item in journal.documents(run_id)
         ],
-        "messages": [_plain(json.loads(json.dumps(message.wire()))) for message in run.memory.history],
         "rows": [{key: value for key, value in row.items() if key != "reconciled"} for row in rows],
     }
 
@@ -80,7 +65,6 @@ def _rows(journal: Journal, run_id: str) -> list[dict[str, Any]]:
     for row in rows:
         if row.source == "Executing" and row.trigger in ("wait", "provide"):
             continue
-        change = json.loads(journal.reader.change(number, json.dumps(dict(row.change))).wire_json())
         reconciled = row.trigger == "execute" and row.time_us == rows[row.seq - 1].time_us
         told = {
             "row": [row.trigger, row.source, row.dest, row.step, row.action, row.retries],
@@ -92,7 +76,7 @@ def _rows(journal: Journal, run_id: str) -> list[dict[str, Any]]:
             },
             "reply": _bodies(journal, number, [row.outcome["reply"]] if "reply" in row.outcome else []),
             "guards": dict(row.guards),
-            "change": _plain(change),
+            "change": _plain(dict(row.change)),
             "reconciled": reconciled,
         }
         if row.trigger == "execute":  # a reconciled effect is told as if the tool had returned it

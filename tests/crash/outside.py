@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from paor import Event, Reply, Tool, ToolContext, ToolOutput, Usage, tool
+from paor import Document, Event, ModelCall, Reply, Tool, ToolContext, ToolOutput, Usage, tool
 from paor.events import TransitionTaken
-from paor.prompts.model import ModelCall
-from paor.tools.tool import Document
 
 from ..support.recording import sections, user_text
 

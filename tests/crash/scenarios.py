@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from paor import Engine, Journal, Limits, Policy, Result, Task
-from paor.fsm.journal.backend import Durability
 from paor.testing import SeededIds, call_tools, step
 
 from ..support.planning import END, PLAN, STEP
@@ -77,7 +76,7 @@ class Scenario:
     start: Callable[[Engine], Result]
     options: Mapping[str, Any] = field(default_factory=dict)
     answers: Mapping[str, Any] = field(default_factory=dict)
-    durability: Durability = "full"
+    durability: Literal["full", "normal"] = "full"
 
     def engine(
         self,

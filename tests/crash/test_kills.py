@@ -87,7 +87,6 @@ def test_no_point_is_missed(server: Server, tmp_path: Path) -> None:
                 "mail.send",
                 "bank.pay",
             }
-    print(f"\n{total} kill points in {len(SCENARIOS)} scenarios")
     assert total >= 600
 
 
@@ -110,6 +109,17 @@ def test_a_run_killed_at_any_point_ends_like_the_one_that_was_not(
         failed += [f"killed at {point} ({name}): {line}" for line in judged(found, whole)]
         shutil.rmtree(folder)
     assert failed == []
+
+
+@pytest.mark.parametrize("name", ["tool mail.send, before", "tool mail.send, after", "write COMMIT, after"])
+def test_a_run_killed_at_a_point_ends_like_the_one_that_was_not(
+    server: Server, tmp_path: Path, name: str
+) -> None:
+    """A few of the points below, in the run that the command line drives, too: around the call that must not run twice."""
+    whole = uninterrupted(server, tmp_path / "whole", HOSTED)
+    folder = tmp_path / "killed"
+    killed_at(server, folder, HOSTED, whole["points"].index(name) + 1)
+    assert judged(server.do(folder, HOSTED, "finish", generation=1), whole) == []
 
 
 # -- killed again ----------------------------------------------------------------------------------------------
@@ -156,7 +166,6 @@ def test_a_run_killed_within_an_effect_and_again_while_it_is_taken_up(server: Se
             server, tmp_path, "async", whole, first, lambda points: range(1, min(points, 12) + 1)
         )
         count, failed = count + number, failed + told
-    print(f"\n{count} pairs of kills within effects")
     assert failed == []
     assert count == 12 * len(firsts) == 72
 
@@ -166,13 +175,6 @@ def test_a_run_killed_within_an_effect_and_again_while_it_is_taken_up(server: Se
 def test_a_run_killed_twice_at_any_two_points(server: Server, tmp_path: Path, scenario: str) -> None:
     """Chosen with a seed."""
     check_pairs(server, tmp_path, scenario, firsts=8, each=2)
-
-
-@pytest.mark.large
-@pytest.mark.parametrize("scenario", [scenario.name for scenario in SCENARIOS])
-def test_a_run_killed_twice_at_very_many_points(server: Server, tmp_path: Path, scenario: str) -> None:
-    """Chosen with a seed, too; together some thousand pairs."""
-    check_pairs(server, tmp_path, scenario, firsts=40, each=10)
 
 
 def check_pairs(server: Server, tmp_path: Path, scenario: str, *, firsts: int, each: int) -> None:
@@ -195,6 +197,7 @@ def check_pairs(server: Server, tmp_path: Path, scenario: str, *, firsts: int, e
     assert count >= firsts * each // 2
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("point", [1, 2, 3, 4])
 def test_a_run_killed_while_it_renews_its_lease(server: Server, tmp_path: Path, point: int) -> None:
     """In another thread than its own, while a call takes long: before and after the write."""
@@ -206,6 +209,7 @@ def test_a_run_killed_while_it_renews_its_lease(server: Server, tmp_path: Path, 
     assert judged(server.do(folder, "batch", "finish", generation=1), whole) == []
 
 
+@pytest.mark.whole
 def test_files_that_cannot_grow_stop_a_run_and_the_next_process_goes_on(
     server: Server, tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ from paor.fsm.diagrams.layout import layout_of
 from paor.fsm.diagrams.overlays import joined
 from paor.fsm.diagrams.render import Covered, Format, Overlay, Parted, RunWalk, graph_of
 from paor.fsm.diagrams.render import diagram as picture
-from paor.fsm.diagrams.style import OWN_CSS
+from paor.fsm.diagrams.svg import OWN_CSS
 from paor.fsm.machine.machine import DECIDE, MACHINE
 from paor.fsm.machine.table import ROWS, Row
 from paor.testing import call, refine

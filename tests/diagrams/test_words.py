@@ -9,7 +9,7 @@ import pytest
 
 from paor.fsm.diagrams.render import Parted
 from paor.fsm.diagrams.render import diagram as picture
-from paor.fsm.diagrams.style import CSS
+from paor.fsm.diagrams.svg import CSS
 
 from .test_diagram import STEPS, SVG, parsed, walked
 

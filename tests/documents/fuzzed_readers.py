@@ -23,8 +23,8 @@ from paor.fsm.transfer.export import export_runs, in_order, line_bytes
 from paor.fsm.verify.heads import Head, heads_file
 from paor.states.base.errors import InternalError
 from paor.tools.documents.convert import registry
+from paor.tools.documents.convert.conversion import CODES, ConversionError
 from paor.tools.documents.convert.converter import Converter
-from paor.tools.documents.convert.formats.conversion import CODES, ConversionError
 from paor.tools.documents.convert.registry import convert
 
 from ..verify.test_verify import VERIFIER

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from paor.tools.documents.convert.formats import plain as convert_text
-from paor.tools.documents.convert.formats.conversion import clean, one_line, tidy
-from paor.tools.documents.convert.formats.plain import text_of
+from paor.tools.documents.convert import plain as convert_text
+from paor.tools.documents.convert.conversion import clean, one_line, tidy
+from paor.tools.documents.convert.plain import text_of
 from paor.tools.documents.convert.registry import DOCX, ConversionError, Converted, convert, sniff_mime
 
 from ..support.effort import examples

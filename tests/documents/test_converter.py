@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from paor import Engine, Limits, ModelCall, Reply, Result, ScriptedModel, replay
 from paor.errors import JournalError, UsageError
 from paor.tools.documents.convert import converter as module
+from paor.tools.documents.convert.conversion import ConversionError, Converted
 from paor.tools.documents.convert.converter import Converter
-from paor.tools.documents.convert.formats.conversion import ConversionError, Converted
 from paor.tools.documents.convert.registry import convert
 from paor.tools.documents.convert.worker import serve
 

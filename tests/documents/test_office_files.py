@@ -25,14 +25,14 @@ from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
-from paor.tools.documents.convert.formats import docx as convert_office
-from paor.tools.documents.convert.formats import eml as convert_mail
-from paor.tools.documents.convert.formats import pptx as convert_slides
-from paor.tools.documents.convert.formats import xlsx as convert_sheets
-from paor.tools.documents.convert.formats.eml import MIME as MAIL
-from paor.tools.documents.convert.formats.pptx import MIME as SLIDES
-from paor.tools.documents.convert.formats.xlsx import MIME as SHEETS
+from paor.tools.documents.convert import docx as convert_office
+from paor.tools.documents.convert import eml as convert_mail
+from paor.tools.documents.convert import pptx as convert_slides
+from paor.tools.documents.convert import xlsx as convert_sheets
+from paor.tools.documents.convert.eml import MIME as MAIL
+from paor.tools.documents.convert.pptx import MIME as SLIDES
 from paor.tools.documents.convert.registry import ConversionError, Converted, convert, sniff_mime
+from paor.tools.documents.convert.xlsx import MIME as SHEETS
 
 from ..support.effort import examples
 from .test_convert import failure

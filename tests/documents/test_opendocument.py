@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paor.tools.documents.convert.formats import opendocument as module
+from paor.tools.documents.convert import opendocument as module
 from paor.tools.documents.convert.registry import (
     OPENDOCUMENT,
     ConversionError,
@@ -300,7 +300,7 @@ def test_a_book_with_encrypted_pages_says_so() -> None:
 
 def test_a_page_of_nothing_but_tags_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a book as of the web: packed it is small, and its time grows with the tags."""
-    monkeypatch.setattr("paor.tools.documents.convert.formats.html.MARKS_MAX", 2)
+    monkeypatch.setattr("paor.tools.documents.convert.html.MARKS_MAX", 2)
     for name, data in (("a.html", b"<p>words<b><i>"), ("a.epub", book())):
         with pytest.raises(ConversionError, match="more than 2 tags"):
             convert(name, data)
@@ -317,7 +317,7 @@ def test_a_book_without_a_list_of_its_pages_is_told_as_such(container: str) -> N
 
 def test_the_text_of_a_book_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left out is said."""
-    monkeypatch.setattr("paor.tools.documents.convert.formats.epub._CHARS_MAX", 10)
+    monkeypatch.setattr("paor.tools.documents.convert.epub._CHARS_MAX", 10)
     found = convert("a.epub", book())
     assert (found.text, len(found.notes)) == ("Second.", 1)
 

@@ -9,8 +9,8 @@ from fpdf.enums import EncryptionMethod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.tools.documents.convert.formats import pdf as convert_pdf
-from paor.tools.documents.convert.formats.reflow import PageLine, drop_running_heads, flow
+from paor.tools.documents.convert import pdf as convert_pdf
+from paor.tools.documents.convert.pdf import PageLine, drop_running_heads, flow
 from paor.tools.documents.convert.registry import ConversionError, convert
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.tools.documents.convert.formats import html as convert_web
-from paor.tools.documents.convert.formats.html_sanitizer import Balancer, tokens
+from paor.tools.documents.convert import html as convert_web
+from paor.tools.documents.convert.html import Balancer, tokens
 from paor.tools.documents.convert.registry import ConversionError, convert
 
 

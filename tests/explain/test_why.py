@@ -22,7 +22,7 @@ from paor.fsm.machine.table import rows_of
 from paor.states.records.actions import Selection
 from paor.states.records.outcomes import DOUBTS, NoOutcome
 from paor.states.run.phase_names import FINAL, PHASES, REVIEWING
-from paor.states.run.workflow_position import FlowState
+from paor.states.run.spec import FlowState
 
 from ..machine.test_machine import RUNS
 from ..support.cases import OUTCOMES, run_in
@@ -248,7 +248,7 @@ def test_a_duplicate_is_told_with_its_rule(tmp_path: Path) -> None:
         assert "duplicate was True" in why_not(found, "Executing").answer
         first = next(row.seq for row in rows if row.trigger == "specify" and row.step == 2)
         assert facts(why(scripted.journal, run_id, first))["duplicate"] == (
-            "the same call stands 1 times among the last 1"
+            "the same call is repeated 1 times in the last 1 calls"
         )
 
 

@@ -9,12 +9,23 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from paor import Engine, Journal, Limits, Policy, Tool, tool
-from paor.fuzz import EngineMachine, Said, Setting, World, families, replies, search
-from paor.fuzz.strategies.json_schema import arguments, weighted
-from paor.fuzz.strategies.outcomes import answers, tighter
-from paor.fuzz.strategies.replies import calls_again, near_misses
-from paor.states.records.questions import Question, QuestionRecord
+from paor import Engine, Journal, Limits, Policy, Question, Tool, tool
+from paor.fuzz import (
+    EngineMachine,
+    Said,
+    Setting,
+    World,
+    answers,
+    arguments,
+    families,
+    near_misses,
+    replies,
+    search,
+)
+from paor.fuzz.strategies.json_schema import weighted
+from paor.fuzz.strategies.outcomes import tighter
+from paor.fuzz.strategies.replies import calls_again
+from paor.states.records.questions import QuestionRecord
 from paor.states.run.spec import ToolSpec
 
 

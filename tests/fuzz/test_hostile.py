@@ -13,8 +13,7 @@ from hypothesis.stateful import invariant
 
 from paor import Engine, Journal, Policy, ScriptedModel, Tool
 from paor.errors import UsageError
-from paor.fuzz import EngineMachine, World, search
-from paor.fuzz.repro import RUNS_MAX, Repro, load
+from paor.fuzz import EngineMachine, Repro, World, load, search
 from paor.fuzz.sample_engine import sample_engine
 from paor.testing import call, refine, review
 
@@ -95,6 +94,25 @@ def test_whoever_interrupts_a_search_is_not_told_of_a_bug() -> None:
 # -- machines ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("modes", (), "modes of the machine are empty"),
+        ("modes", ("react", "reakt"), "'reakt', expected react, batch, planner, native, workflow"),
+        ("values", {"page": 3}, "values.'page'. of the machine are of type int, expected a list"),
+        ("values", {"page": "three"}, "values.'page'. of the machine are of type str, expected a list"),
+        ("values", ["page"], "values of the machine are of type list, expected lists by name"),
+        ("fakes", "orders.*", "fakes of the machine are of type str, expected a list"),
+        ("runs", 101, "runs of the machine are 101, expected 1 to 100"),
+        ("runs", "3", "runs of the machine are '3', expected 1 to 100"),
+        ("documents", [("name",)], "documents of a step"),
+    ],
+)
+def test_an_attribute_that_no_machine_can_have_is_named(name: str, value: object, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        search(type("Wrong", (Machine,), {name: value}), examples=10)
+
+
 def test_what_a_machine_itself_does_wrong_is_told_as_that() -> None:
     """Not as a bug of paor, and not as a failing case."""
 
@@ -105,30 +123,6 @@ def test_what_a_machine_itself_does_wrong_is_told_as_that() -> None:
     class NoPrepare(Machine):
         def prepare(self) -> None:
             raise ValueError("no folder")
-
-    class NoModes(Machine):
-        modes: ClassVar[Any] = ()
-
-    class BadValues(Machine):
-        values: ClassVar[Any] = {"page": 3}
-
-    class TextForAList(Machine):
-        values: ClassVar[Any] = {"page": "three"}
-
-    class NoMode(Machine):
-        modes: ClassVar[Any] = ("react", "reakt")
-
-    class Text(Machine):
-        fakes: ClassVar[Any] = "orders.*"
-
-    class ManyRuns(Machine):
-        runs: ClassVar[int] = 101
-
-    class NoRuns(Machine):
-        runs: ClassVar[Any] = "3"
-
-    class NoMapping(Machine):
-        values: ClassVar[Any] = ["page"]
 
     class Unmade(Machine):
         def __init__(self, more: int) -> None:
@@ -153,25 +147,13 @@ def test_what_a_machine_itself_does_wrong_is_told_as_that() -> None:
         def short(self) -> None:
             assert len(self.world.script) < 3, "too long"
 
-    class BadDocuments(Machine):
-        documents: ClassVar[Any] = [("name",)]
-
     told = {
         NoEngine: "NoEngine.engine raised ValueError: no database",
         NoPrepare: "engine of the machine raised ValueError: no folder",
-        NoModes: "modes of the machine are empty",
-        BadValues: "values.'page'. of the machine are of type int, expected a list",
-        TextForAList: "values.'page'. of the machine are of type str, expected a list",
-        NoMapping: "values of the machine are of type list, expected lists by name",
-        NoMode: "modes of the machine have 'reakt', expected react, batch, planner, native, workflow",
-        Text: "fakes of the machine are of type str, expected a list",
-        ManyRuns: "runs of the machine are 101, expected 1 to 100",
-        NoRuns: "runs of the machine are '3', expected 1 to 100",
         Unmade: "Unmade cannot be made: TypeError: .*'more'",
         Leaves: "Leaves.engine raised SystemExit: 3",
         OnceOnly: "OnceOnly.engine raised ValueError: the file is locked; it was call 2 of it in this case",
         Claims: "invariant of Claims raised AssertionError: too long; only what check raises is saved",
-        BadDocuments: "documents of a step",
     }
     for machine, words in told.items():
         with pytest.raises(UsageError, match=words):
@@ -215,9 +197,9 @@ def test_a_saved_case_of_too_many_runs_is_refused(tmp_path: Path) -> None:
         script: tuple[Mapping[str, Any], ...] = ({"do": "start"}, {"do": "cancel"}) * runs
         return Repro("", "check", 0, "", script).save(tmp_path)
 
-    assert len(load(saved(RUNS_MAX)).script) == 2 * RUNS_MAX
+    assert len(load(saved(100)).script) == 2 * 100
     with pytest.raises(UsageError, match="101 of its steps start a run, at most 100 are taken"):
-        load(saved(RUNS_MAX + 1))
+        load(saved(100 + 1))
 
 
 def test_a_saved_case_cannot_loosen_a_policy() -> None:

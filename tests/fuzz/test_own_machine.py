@@ -15,13 +15,10 @@ from hypothesis import strategies as st
 from paor import Engine, Journal, Limits, Machine, Phase, Result, replay
 from paor.errors import UsageError
 from paor.fsm.machine import host_rows
-from paor.fuzz import EngineMachine, Repro, Violation, World, load, repro_of, search
+from paor.fuzz import EngineMachine, Repro, Said, Setting, Violation, World, load, replies, repro_of, search
 from paor.fuzz.oracles.own_machine import OWN
 from paor.fuzz.repro import machine_words, step_lines
 from paor.fuzz.strategies.phase_replies import phase_reply
-from paor.fuzz.strategies.replies import replies
-from paor.fuzz.strategies.reply_builder import Said
-from paor.fuzz.strategies.setting import Setting
 from paor.machine import GuardContext
 from paor.tools.schema.parameters import ParameterSchema
 

@@ -21,8 +21,8 @@ from msgspec.structs import replace
 from paor import Engine, Journal, Result, replay
 from paor.errors import JournalBusy, JournalError, JournalFull, LeaseLost
 from paor.fsm.journal.backend import Entry
-from paor.fsm.journal.group_commit import Committer
 from paor.fsm.journal.record import COLUMNS
+from paor.fsm.journal.store import Committer
 from paor.states.base.errors import InternalError
 from paor.testing import RandomIds, SystemClock
 

@@ -1,4 +1,4 @@
-"""Every store of a journal does what `paor.testing.conformance` says: SQLite's, PostgreSQL's, and a third one that can fail."""
+"""Every store of a journal passes the cases of `conformance`: SQLite's, PostgreSQL's, and a third one that can fail."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from paor import Engine, Journal, Result, replay
 from paor.errors import AlreadyAnswered, JournalBusy
 from paor.fsm.journal.backend import Backend
 from paor.fsm.journal.sqlite.backend import SqliteBackend
-from paor.testing.conformance import CASES, WORLDS, Case, Opening, World
 
 from ..support.postgres_server import PostgresServer, needs_postgres
+from .conformance import CASES, WORLDS, Case, Opening, World
 from .faulty_store import Fate, FaultyBackend
 
 

@@ -29,11 +29,11 @@ from paor.errors import (
     UsageError,
 )
 from paor.fsm.journal.postgres.address import is_address, read_address, shown
-from paor.testing.conformance import WORLDS, export_of
 
 from ..support.postgres_server import PostgresServer, needs_postgres, server_missing
 from ..support.worlds import READ, STOP, SUCCESS
 from ..support.worlds import engine as scripted_engine
+from .conformance import WORLDS, entry_of, export_of
 
 pytestmark = needs_postgres
 PROGRAM = [sys.executable, "-m", "paor"]
@@ -396,11 +396,9 @@ def test_a_lost_connection_within_a_transaction_undoes_it(postgres: PostgresServ
 
 def test_a_group_whose_answer_was_lost_stands_once(postgres: PostgresServer) -> None:
     """It was committed as a whole, so its second try is refused, and all of it counts as written."""
-    from paor.testing.conformance import _entry
-
     with Journal(postgres.url(), "off") as journal:
         runs = [journal.run(world.play(journal)).run for world in WORLDS[:3]]
-        entries = [_entry(journal, run, journal.store.leases.acquire(run)) for run in runs]
+        entries = [entry_of(journal, run, journal.store.leases.acquire(run)) for run in runs]
         backend: Any = journal.store.backend
         whole, tries = backend._append, []
 
@@ -421,12 +419,10 @@ def test_a_group_whose_answer_was_lost_stands_once(postgres: PostgresServer) -> 
 
 def test_an_interrupt_within_a_group_leaves_no_transaction_open(postgres: PostgresServer) -> None:
     """What is appended next is committed, or said not to be."""
-    from paor.testing.conformance import _entry
-
     with Journal(postgres.url(), "off") as journal, Journal(postgres.url("elsewhere"), "off"):
         runs = [journal.run(world.play(journal)).run for world in WORLDS[:3]]
         fences = [journal.store.leases.acquire(run) for run in runs]
-        entries = [_entry(journal, run, fence) for run, fence in zip(runs, fences, strict=True)]
+        entries = [entry_of(journal, run, fence) for run, fence in zip(runs, fences, strict=True)]
         backend: Any = journal.store.backend
         whole, asked = backend.connection.execute, []
 
@@ -439,7 +435,7 @@ def test_an_interrupt_within_a_group_leaves_no_transaction_open(postgres: Postgr
         backend.connection.execute = execute
         with pytest.raises(KeyboardInterrupt):
             journal.store.append_all(entries)
-        again = _entry(journal, runs[0], fences[0])
+        again = entry_of(journal, runs[0], fences[0])
         journal.store.append(again)
         with journal.snapshot() as seen:
             assert seen.newest_row(runs[0]) == again.row[1]
@@ -487,9 +483,9 @@ def test_another_journal_in_its_place_is_not_written(postgres: PostgresServer) -
         backend: Any = journal.store.backend
         backend.connection.close()
         for _ in range(2):  # not only the first write
-            with pytest.raises(JournalError, match="another journal stands there now"):
+            with pytest.raises(JournalError, match="replaced by another journal"):
                 WORLDS[1].play(journal)
-            with pytest.raises(JournalError, match="another journal stands there now"):
+            with pytest.raises(JournalError, match="replaced by another journal"):
                 journal.store.leases.request_cancel(1)
         assert ask(postgres, f"SELECT sum(cancel)::int, count(*) FROM {schema}.leases") == [(0, 1)]
 

@@ -36,8 +36,8 @@ from paor.errors import (
     UnknownRun,
 )
 from paor.events import Event
-from paor.fsm.host.answer import answer_run, answer_to, runner_as_recorded
-from paor.fsm.host.cancel import cancel
+from paor.fsm.lifecycle.answer import answer_run, answer_to, runner_as_recorded
+from paor.fsm.lifecycle.cancel import cancel
 from paor.fsm.lifecycle.fork import fork_acquisition
 from paor.testing import SeededIds
 

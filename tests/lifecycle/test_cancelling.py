@@ -20,7 +20,7 @@ from paor import Engine, Journal, ModelCall, Policy, Reply, Result, ToolContext,
 from paor.errors import InvalidAnswer, ToolError
 from paor.events import TransitionTaken
 from paor.fsm.replay.restore import restore_run
-from paor.prompts.clients.asking import ask
+from paor.prompts.clients.background_loop import ask
 from paor.testing import RandomIds
 
 from ..support.journeys import JOURNEYS, Journey, play

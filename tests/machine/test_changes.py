@@ -21,8 +21,8 @@ from paor.states.records.outcomes import NoOutcome
 from paor.states.records.reviews import Review
 from paor.states.run.counters import counters_of
 from paor.states.run.phase_names import EXECUTING, PLANNING, REVIEWING, SPECIFYING
+from paor.states.run.spec import FlowState
 from paor.states.run.state import SLOTS, Change, initial_run
-from paor.states.run.workflow_position import FlowState
 
 from ..support.cases import INTENT, Walk, answered, fault, replied, run_in, spec
 from ..support.worlds import ANSWER, CONTINUE, MET, PARAMETERS, REFINE, REVIEW, SELECT, STOP

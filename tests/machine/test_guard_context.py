@@ -162,6 +162,17 @@ def test_should_continue_is_a_function_of_two_values() -> None:
     """As the specification has it; the guard of the same name says the same of a run."""
     going, content = Refinement(decision="continue", reason="more"), Review(status="success")
     assert should_continue(None, going) and not should_continue(None, content)
+    bounds: dict[str, Any] = {"limits": {"max_steps": 2, "token_budget": 1000}}
+    for counters, goes_on in (
+        ({"step": 1}, True),
+        ({"step": 2}, False),
+        ({"tokens_in": 999}, True),
+        ({"tokens_in": 1000}, False),
+    ):
+        run = guard_context("Reviewing", counters=counters, **bounds).run
+        assert should_continue(None, going, run=run) is goes_on
+    assert not should_continue(None, Refinement(decision="stop", reason="enough"))
+    assert not should_continue(None, None)
     context = guard_context("Reviewing", refinement=going)
     assert guards.should_continue(context)
     assert not guards.should_continue(guard_context("Reviewing", refinement=going, stop_reason="max_steps"))

@@ -38,7 +38,7 @@ from paor.fsm.replay.replay import Divergence, Replay
 from paor.fsm.replay.restore import restore_run
 from paor.fsm.verify.verify import Defect
 from paor.mcp_server.answering import TOOLS, Answerer, CallOutcome
-from paor.mcp_server.free_text import TOTAL_CHARS, Texts, visible, without_secrets
+from paor.mcp_server.answers import TOTAL_CHARS, Texts, visible, without_secrets
 from paor.mcp_server.names import LEFT_OUT, field_of, moment_text, name_of, part_of
 from paor.mcp_server.server import output_schema
 from paor.states.records.questions import Kind
@@ -516,7 +516,7 @@ def test_what_a_comparison_or_a_check_names_is_held_to_the_form_of_a_name(
         others=(_TOLD,),
     )
     monkeypatch.setattr(
-        "paor.mcp_server.diff.compare", lambda *_: replace(planted, detail=_TOLD, source=_TOLD)
+        "paor.mcp_server.why.compare", lambda *_: replace(planted, detail=_TOLD, source=_TOLD)
     )
     told = found(ask("diff", left="last", right="last"))
     assert (told["field"], told["source"], told["others"]) == (

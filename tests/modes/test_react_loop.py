@@ -33,7 +33,7 @@ from paor.states.records.actions import ActionParameters, ActionSelection
 from paor.states.records.observations import Observation
 from paor.states.records.reviews import Refinement
 from paor.tools.catalog import Catalog
-from paor.tools.documents.builtin import builtin_tools
+from paor.tools.documents.tools import builtin_tools
 from paor.web import WebFact
 
 from ..support.cases import short

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor import Policy, Tool, replay
+from paor.tools.defaults import WINDOWS, depth, time_window
 from paor.tools.schema.parameters import ParameterSchema
-from paor.tools.search_defaults import WINDOWS, depth, time_window
 
 from ..support.recording import World, sections, text_of
 from ..support.worlds import PARAMETERS, SELECT, STOP, SUCCESS

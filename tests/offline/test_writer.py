@@ -15,13 +15,10 @@ from markdown_it import MarkdownIt
 
 from paor.prompts.offline import corpus
 from paor.prompts.offline.corpus import Corpus, Source
-from paor.prompts.offline.evidence import find_evidence
 from paor.prompts.offline.kinds import kinds_of
-from paor.prompts.offline.markdown import escape
 from paor.prompts.offline.request import parse
-from paor.prompts.offline.units import Unit, fold, split, units
-from paor.prompts.offline.words import is_english, stem
-from paor.prompts.offline.writer import Written, write
+from paor.prompts.offline.units import Unit, fold, is_english, split, stem, units
+from paor.prompts.offline.writer import Written, escape, find_evidence, write
 from paor.tools.documents.convert.registry import convert
 
 from ..support.effort import examples

@@ -17,7 +17,6 @@ from typing import Any
 
 from paor import Engine, Journal, Limits, Policy, ScriptedModel
 from paor.otel import OpenTelemetry
-from paor.testing.crash_server import warm
 
 from ..support.journey import CALL, SEND, scan
 from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, flaky
@@ -89,7 +88,10 @@ def in_child(*arguments: Any, **options: Any) -> int:
 
 def main(folder: Path, url: str) -> None:
     """Kill the agent after every row, once with what was over sent before and once as it comes."""
-    warm()
+    with agent(
+        folder
+    ) as engine:  # whatever is made on first use is there before the first copy, and no thread is left
+        engine.run("Read the notes")
     OpenTelemetry(url).close()  # imports what sends, before the first copy is made
     whole = folder / "whole"
     whole.mkdir()

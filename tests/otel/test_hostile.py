@@ -9,9 +9,9 @@ import pytest
 
 from paor import Journal
 from paor.otel import spans_of
-from paor.otel.conventions import conventions, limit
 from paor.otel.otlp_json import json_lines
 from paor.otel.sending import sender_for
+from paor.otel.span import conventions, limit
 
 from ..mcp.hostile_run import write
 from .kit import Receiver, check, compared, of_lines

@@ -21,9 +21,8 @@ from paor import Document, Engine, Journal, Limits, Policy, Reply, ToolContext, 
 from paor.errors import InvalidAnswer, JournalDamaged, UnknownRun
 from paor.otel import Span, spans_of, trace_of
 from paor.otel.content import Cleaner
-from paor.otel.conventions import conventions, limit
 from paor.otel.otlp_json import json_lines
-from paor.otel.span import span_id_of, trace_id_of
+from paor.otel.span import conventions, limit, span_id_of, trace_id_of
 from paor.testing import SteppingClock
 
 from ..own_machine.test_host_machine import through

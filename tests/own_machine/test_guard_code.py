@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paor.fsm.decision.guard_context import GuardContext
+from paor.fsm.machine.guard_code import impurities
 from paor.fsm.machine.guards import GUARDS
-from paor.fsm.machine.purity.guard_code import impurities
 
 
 class Source(importlib.abc.InspectLoader):

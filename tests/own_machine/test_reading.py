@@ -15,7 +15,7 @@ import pytest
 from paor import Engine, Journal, Machine, Phase, Policy, diff, replay, why, why_not
 from paor.errors import RunChanged, UsageError
 from paor.fsm.journal.payloads import salted_digest
-from paor.fsm.verify.machines import may_be_own
+from paor.fsm.verify.chain import may_be_own
 from paor.machine import GuardContext
 from paor.testing import call, refine
 

@@ -29,7 +29,7 @@ from paor.errors import JournalError, UsageError
 from paor.fsm.report.html import content_policy
 from paor.fsm.report.run_view import RunView
 from paor.inspect import app
-from paor.inspect.search import FOUND_MAX, search
+from paor.inspect.application import FOUND_MAX, search
 from paor.inspect.server import base_address, listen
 from paor.testing import SeededIds, call, refine, review
 
@@ -298,10 +298,10 @@ def test_a_search_is_bounded(library: tuple[Journal, list[str]], monkeypatch: py
     for text in ("", " ", "x" * 201, "\ud800"):
         with pytest.raises(UsageError, match="1 to 200"):
             search(journal.reader, text)
-    monkeypatch.setattr("paor.inspect.search.FOUND_MAX", 1)
+    monkeypatch.setattr("paor.inspect.application.FOUND_MAX", 1)
     assert search(journal.reader, "notes") == [ids[2]]
-    monkeypatch.setattr("paor.fsm.journal.sqlite.search._STEPS", 1)
-    monkeypatch.setattr("paor.inspect.search.SEARCH_S", -1.0)
+    monkeypatch.setattr("paor.fsm.journal.sqlite.source._STEPS", 1)
+    monkeypatch.setattr("paor.inspect.application.SEARCH_S", -1.0)
     assert search(journal.reader, "harbour") == []
     assert search(journal.reader, "lighthouse") == [] and search(journal.reader, "notes.read") == []
     assert FOUND_MAX == 200
@@ -320,10 +320,10 @@ def test_a_search_that_takes_too_long_gives_what_it_has_found(
 ) -> None:
     """And nothing else is taken for a search that took too long."""
     journal, ids = library
-    monkeypatch.setattr("paor.inspect.search.SEARCH_S", 0.2)
-    monkeypatch.setattr("paor.fsm.journal.sqlite.search._TEXTS", ENDLESS)
+    monkeypatch.setattr("paor.inspect.application.SEARCH_S", 0.2)
+    monkeypatch.setattr("paor.fsm.journal.sqlite.source._TEXTS", ENDLESS)
     assert search(journal.reader, "lighthouse") == [ids[0]]
-    monkeypatch.setattr("paor.fsm.journal.sqlite.search._TEXTS", "SELECT run FROM nowhere")
+    monkeypatch.setattr("paor.fsm.journal.sqlite.source._TEXTS", "SELECT run FROM nowhere")
     with pytest.raises(JournalError, match="nowhere"):
         search(journal.reader, "lighthouse")
 
@@ -345,8 +345,8 @@ def test_a_search_holds_up_nobody_who_reads(
 
     with served(app(journal)) as browser, ThreadPoolExecutor(6) as pool:
         clock = SimpleNamespace(monotonic=stands_still)
-        monkeypatch.setattr("paor.fsm.journal.sqlite.search.time", clock)
-        monkeypatch.setattr("paor.fsm.journal.sqlite.search._STEPS", 1)
+        monkeypatch.setattr("paor.fsm.journal.sqlite.source.time", clock)
+        monkeypatch.setattr("paor.fsm.journal.sqlite.source._STEPS", 1)
         found = [pool.submit(browser.get, "search?q=lighthouse") for _ in range(5)]
         try:
             assert begun.wait(20)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from paor import Journal
-from paor.fsm.report.report import report
+from paor.fsm.report.html import report
 
 from ..mcp.hostile_run import Texts, asking, react, waiting, write
 from ..support.hostile_texts import UNSEEN

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from paor import Engine
-from paor.fsm.report.html import content_policy, page_html
-from paor.fsm.report.report import report
+from paor.fsm.report.html import content_policy, page_html, report
 
 from ..support.hostile_texts import HOSTILE, UNSEEN, visible
 from ..support.journeys import JOURNEYS, Journey, play

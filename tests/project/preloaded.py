@@ -26,8 +26,8 @@ from typing import IO, Any
 
 import pytest
 
-from ..support.postgres_server import PostgresServer, server_missing
 from ..support.edits import PACKAGE, ROOT, Edit, changed_tree, sources
+from ..support.postgres_server import PostgresServer, server_missing
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,11 @@ OPTIONAL = {
     "paor.inspect": "inspect",
     "paor.otel.sdk_spans": "otel",
     "paor.temporal": "temporal",
+    "paor.worker.temporal": "temporal",
+    "paor.worker.temporal_workflow": "temporal",
     **{
         f"paor.fsm.journal.postgres.{name}": "postgres"
-        for name in ("backend", "connecting", "listening", "migrations", "search", "source")
+        for name in ("backend", "connecting", "listening", "migrations", "source")
     },
     "paor.fsm.workflow.expressions.ast_builder": "workflow",
     "paor.prompts.clients.http": "openai",
@@ -55,7 +57,7 @@ USED_BY = {
     "src/paor/mcp_server/": ("mcp",),
     "src/paor/otel/": ("otel",),
     "src/paor/pytest_plugin.py": ("test",),
-    "src/paor/temporal/": ("temporal",),
+    "src/paor/worker/": ("temporal",),
     "src/paor/testing/": ("test",),
     "src/paor/tools/documents/": ("documents",),
     "src/paor/tools/mcp/": ("mcp",),
@@ -190,11 +192,9 @@ def test_every_public_name_is_there_without_any_extra(tmp_path: Path) -> None:
 
 
 def test_the_first_example_needs_no_extra(tmp_path: Path) -> None:
-    """The README's without a key, with what it prints; only the model of the first one needs an SDK."""
-    first, block = [block for block in blocks_of("README.md") if block.language == "python"][:2]
-    tools, model, _ = first.text.partition("engine = Engine(")
-    assert model
-    done = run_lean(f"{tools}\n{block.text}", tmp_path)
+    """The README's without a key prints what the page shows; the model of the other one needs an SDK."""
+    _, block = [block for block in blocks_of("README.md") if block.language == "python"]
+    done = run_lean(block.text, tmp_path)
     assert (done.stdout.strip(), done.stderr) == ((block.prints or "").strip(), "")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,17 @@ SESSIONS = tuple(
 )
 
 
+GENERATED = tuple(name for name in PAGES if "\n<!-- generated: " in page(name))
+
+DENIALS = {
+    "PostgreSQL": re.compile(r"(?i)SQLite only|only SQLite|one (?:SQLite )?file on one machine"),
+    "worker": re.compile(r"in parallel or on many machines|agent on one machine"),
+    "inspect": re.compile(r"(?i)\bno (?:UI|inbox|user interface|web page)\b"),
+    "otel": re.compile(r"(?i)\bno (?:traces|OpenTelemetry)\b"),
+}
+"""What no page may say while paor has the store, command or extra."""
+
+
 @pytest.mark.whole
 @pytest.mark.parametrize("name", RUN)
 def test_python_of_a_page_runs_and_prints_what_it_shows(name: str, tmp_path: Path) -> None:
@@ -101,15 +113,64 @@ def reference(generators: None) -> Any:
     return importlib.import_module("reference_pages")
 
 
-def test_generated_parts_are_what_the_code_says_now() -> None:
+@pytest.mark.parametrize("name", GENERATED)
+def test_generated_parts_are_what_the_code_says_now(name: str) -> None:
     """Table, guards, reasons, placeholders, the help of every command: ``python docs/generate.py``."""
     generate: Any = importlib.import_module("generate")
-    marked = []
-    for name in generate.PAGES:
-        text = page(f"docs/{name}")
-        assert generate.current(text) == text, f"docs/{name} is out of date: run python docs/generate.py"
-        marked += generate.PART.findall(text)
-    assert sorted(found[1] for found in marked) == sorted(generate.PARTS)
+    assert generate.current(page(name)) == page(name), f"{name} is out of date: run python docs/generate.py"
+
+
+def test_every_part_that_can_be_generated_is_on_a_page_once() -> None:
+    """And every page with such a part is one that ``python docs/generate.py`` writes."""
+    generate: Any = importlib.import_module("generate")
+    marked = [found[1] for name in GENERATED for found in generate.PART.findall(page(name))]
+    assert sorted(marked) == sorted(generate.PARTS)
+    assert {(ROOT / "docs" / name).resolve() for name in generate.PAGES} == {
+        ROOT / name for name in GENERATED
+    }
+
+
+def untrue(text: str) -> list[str]:
+    """Return the sentences of a page that deny what the product has: a store, a command, an extra."""
+    facts: Any = importlib.import_module("product_facts")
+    has = {*facts.stores(), *facts.commands(), *facts.extras()}
+    return [found for name, denial in DENIALS.items() if name in has for found in denial.findall(text)]
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name != "CHANGELOG.md"])
+def test_no_page_denies_what_the_product_has(name: str) -> None:
+    """The pages that argue for and against paor are held to its stores, commands and extras."""
+    assert untrue(page(name)) == []
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "storage: SQLite only",
+        "one SQLite file on one machine; any process there can continue a run",
+        "- **One file on one machine.** SQLite has one writer.",
+        "`Engine.waiting` lists them; no inbox",
+        "there is no user interface",
+        "if steps must run in parallel or on many machines",
+        "An agent on one machine whose every step must be limited",
+        "paor exports no traces",
+    ],
+)
+def test_a_denial_is_seen(sentence: str) -> None:
+    """Among them all that pages once said, after the product had become more."""
+    assert len(untrue(f"Before. {sentence}. After.")) == 1
+
+
+def test_the_arguments_name_every_store_and_every_part_has_a_page() -> None:
+    """A command is named by a page besides README's and the reference's lists, an extra by the page that needs it."""
+    facts: Any = importlib.import_module("product_facts")
+    for name in ("README.md", "docs/index.md", "docs/comparison.md", "docs/why-a-machine.md"):
+        assert not [store for store in facts.stores() if store not in page(name)], name
+    generate: Any = importlib.import_module("generate")
+    texts = "\n".join(generate.PART.sub("", page(name)) for name in (*OWN, *APART))
+    assert not [name for name in facts.commands() if not re.search(rf"\bpaor {name}\b", texts)]
+    assert not [name for name in facts.extras() if not re.search(rf"\[(?:\w+,)*{name}\b", texts)]
+    assert list(facts.EXTRAS) == facts.extras()
 
 
 def test_the_reference_is_what_the_docstrings_say_now(reference: Any) -> None:
@@ -180,7 +241,7 @@ def test_sections_of_docstrings_are_read() -> None:
 
 
 def test_links_lead_to_files_and_headings_that_exist() -> None:
-    """Within the repository; a heading by the name that a forge gives it."""
+    """Within the repository, and not through a symbolic link, which a ZIP lacks; a heading by the name that a forge gives it."""
     broken = []
     for name in PAGES:
         for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"(?s)```.*?```", "", page(name))):
@@ -188,7 +249,8 @@ def test_links_lead_to_files_and_headings_that_exist() -> None:
                 continue
             path, _, heading = target.partition("#")
             file = (ROOT / name).parent / path if path else ROOT / name
-            if not file.exists() or (heading and heading not in _headings(file)):
+            through_a_link = file.resolve() != Path(os.path.normpath(file))
+            if not file.exists() or through_a_link or (heading and heading not in _headings(file)):
                 broken.append(f"{name}: {target}")
     assert not broken
 
@@ -255,7 +317,10 @@ def test_no_message_cites_the_specification_by_number() -> None:
     """Of all texts in the code only those that stand alone, which are docstrings, may."""
     told = []
     for path in sources():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if not CITED.search(text):
+            continue
+        tree = ast.parse(text)
         alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import re
 import shutil
@@ -14,9 +13,8 @@ import pytest
 
 from ..support.pages import ROOT
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("zensical") is None, reason="needs pip install 'paor[docs]'"
-)
+pytestmark = pytest.mark.whole
+pytest.importorskip("zensical", reason="needs pip install 'paor[docs]'")
 PAGES = sorted(
     path.relative_to(ROOT).with_suffix(".html").as_posix() for path in (ROOT / "docs").rglob("*.md")
 )

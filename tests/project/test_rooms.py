@@ -1,4 +1,4 @@
-"""The rooms gate sees what it is for: circles, rooms that are too large, names with two meanings, arrows that point up."""
+"""The rooms gate sees what it is for: circles, names with two meanings, arrows that point up."""
 
 from __future__ import annotations
 
@@ -86,14 +86,6 @@ def test_a_circle_of_rooms_is_seen_where_no_modules_form_one(tmp_path: Path) -> 
         "fsm/y/c.py": "from ..x.d import f\n",
     }
     assert build(tmp_path, {**files, "fsm/x/d.py": ""}) == ["circle of rooms: fsm.x, fsm.y"]
-
-
-def test_a_room_that_is_too_large_is_seen(tmp_path: Path) -> None:
-    """Its `__init__.py` is not counted."""
-    files = {f"tools/m{number}.py": "" for number in range(rooms.MODULES_MAX)}
-    assert build(tmp_path / "full", files) == []
-    found = build(tmp_path / "over", {**files, "tools/more.py": ""})
-    assert found == [f"tools: {rooms.MODULES_MAX + 1} modules, at most {rooms.MODULES_MAX}"]
 
 
 @pytest.mark.parametrize("text", [None, "", "x = 1\n"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from paor.prompts.building.parameter_lines import DEPTH_MAX, LINES_MAX, VALUES_MAX, parameter_lines
 from paor.states.records.actions import SET_BY_CODE
-from paor.tools.documents.builtin import builtin_tools
+from paor.tools.documents.tools import builtin_tools
 from paor.tools.schema.parameters import ParameterSchema
 
 from ..support.cases import short

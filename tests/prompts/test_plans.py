@@ -12,10 +12,9 @@ from jsonschema_rs import Draft202012Validator, meta
 from pydantic import ValidationError
 
 from paor.prompts.parsing.plan_data import plan_of
-from paor.prompts.parsing.plans import REASON_CHARS, read_plan
+from paor.prompts.parsing.plans import REASON_CHARS, read_plan, read_task_plan
 from paor.prompts.parsing.replies import DirectAnswer, Invalid
 from paor.prompts.parsing.reply_forms import plan_form, task_plan_form
-from paor.prompts.parsing.task_plans import read_task_plan
 from paor.prompts.parsing.tool_calls import derived_id, native_reply
 from paor.states.records.plans import (
     RETRIES_MAX,

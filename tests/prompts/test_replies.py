@@ -34,7 +34,7 @@ from paor.prompts.parsing.reply_forms import (
 from paor.states.records.actions import FORBIDDEN_FIELDS, SchemaField, Selection
 from paor.states.records.reviews import Refinement, Review
 from paor.states.settings.profile import Profile
-from paor.tools.documents.builtin import builtin_tools
+from paor.tools.documents.tools import builtin_tools
 
 from ..support.cases import short
 from ..support.effort import examples

@@ -20,8 +20,8 @@ from paor.fsm.machine.decide import Moment, decide
 from paor.fsm.machine.stop_rules import read_case
 from paor.fuzz.strategies.json_schema import arguments
 from paor.prompts.building.templates import default_templates, single_stage_templates
+from paor.prompts.parsing.plans import read_task_plan
 from paor.prompts.parsing.provider_schema import strict_schema, wrapped
-from paor.prompts.parsing.task_plans import read_task_plan
 from paor.states.records.actions import DocumentRef, Selection, StoredText
 from paor.states.records.outcomes import Replied, Usage
 from paor.states.records.requests import RequestKind

@@ -14,7 +14,7 @@ from paor import Journal, replay
 from paor.audit import Unchecked
 from paor.fsm.journal.record import COLUMNS, HASHED, PREV_HASH, chain_hash, root_hash
 from paor.fsm.journal.rows import ROOT_COLUMNS
-from paor.fsm.replay.row_columns import column_problems
+from paor.fsm.replay.replay import column_problems
 
 from ..support.erasing import erase_by_hand
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play

@@ -15,7 +15,7 @@ import pytest
 from paor import Event, Journal, Result, ScriptedModel, Tool, tool
 from paor.errors import JournalError
 from paor.events import RunEnded, RunStarted, RunWaiting, StepCompleted, TransitionTaken
-from paor.fsm.journal.group_commit import AsyncWriter
+from paor.fsm.journal.store import AsyncWriter
 from paor.states.base.errors import InternalError
 from paor.testing import RandomIds
 

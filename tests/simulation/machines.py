@@ -15,15 +15,15 @@ from typing import Any, Literal
 
 from paor import Engine, Journal
 from paor.events import TransitionTaken
-from paor.fsm.host.look import result_now
-from paor.fsm.journal.queue.run_queue import Claim
 from paor.fsm.journal.rows import RunRow
+from paor.fsm.journal.run_queue import Claim
 from paor.fsm.journal.sqlite.backend import SqliteBackend
 from paor.fsm.lifecycle.fallback import is_owed
+from paor.fsm.lifecycle.look import result_now
 from paor.fsm.lifecycle.resume import Continuation, continuation
 from paor.fsm.lifecycle.runner import Runner
 from paor.fsm.replay.restore import restore_run
-from paor.fsm.results.result import Result
+from paor.fsm.runtime.result import Result
 from paor.worker import Worker, worker
 
 from .operators import Operator

@@ -10,7 +10,7 @@ from threading import get_ident
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
-from paor.fsm.journal import cancel_requests, group_commit, leases
+from paor.fsm.journal import cancel_requests, leases, store
 from paor.fsm.journal.sqlite import backend, source
 from paor.fsm.journal.sqlite import file as journal_file
 from paor.fsm.runtime import timed_calls
@@ -38,7 +38,7 @@ def simulated(schedule: Schedule, table: ProcessTable, disk: Disk, more: Replace
         (cancel_requests, {"threading": THREADING}),
         (backend, {"sqlite3": opened, "threading": THREADING}),
         (source, {"threading": THREADING}),
-        (group_commit, {"threading": THREADING}),
+        (store, {"threading": THREADING}),
         (timed_calls, {"threading": THREADING}),
         (
             leases,

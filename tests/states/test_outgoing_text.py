@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor.fsm.erasure.text_search import plain, unescaped
-from paor.fsm.transfer.outgoing import LOOKED_AT, OutgoingText
+from paor.fsm.transfer.redaction import LOOKED_AT, OutgoingText
+from paor.fsm.transfer.text_search import plain, unescaped
 from paor.otel.content import Cleaner
 from paor.prompts.clients.settings import environment_secrets, outgoing_secrets
 

@@ -165,15 +165,12 @@ def found(edit: Edit, texts: Mapping[str, str]) -> tuple[str, ast.AST]:
     if own is not None and (not name or _defined(_parsed(texts[own]), name)):
         counts = {own: _matches(_parsed(texts[own]), name, edit.at)}
     else:
-        words = {name.split(".")[0]} if name else _wanted(edit.at)
-        likely = [path for path, text in texts.items() if all(word in text for word in words)]
+        first = name.partition(".")[0]
+        defining = re.compile(rf"^(?:\s*(?:async def|def|class) )?{first}\b", re.MULTILINE)
+        likely = [path for path, text in texts.items() if first in text and defining.search(text)]
         trees = {path: _parsed(texts[path]) for path in likely}
-        counts = {
-            path: _matches(tree, name, edit.at)
-            for path, tree in trees.items()
-            if not name or _defined(tree, name)
-        }
-        if not any(counts.values()) and not counts:
+        counts = {path: _matches(tree, name, edit.at) for path, tree in trees.items() if _defined(tree, name)}
+        if not name or not counts:
             raise EditLost(f"{edit}: there is no such module, and no other one defines `{name}`")
     (only, *more) = [(path, nodes) for path, nodes in counts.items() if nodes] or [("", [])]
     if len(only[1]) != 1 or more:

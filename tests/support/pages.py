@@ -116,8 +116,14 @@ def environment() -> dict[str, str]:
 
 
 def run_python(name: str, folder: Path, **variables: str) -> list[tuple[Block, str]]:
-    """Run all Python blocks of a page as one program in *folder*, with *variables* in its environment; return each with what it printed."""
-    blocks = [block for block in blocks_of(name) if block.language == "python"]
+    """Run all Python blocks of a page as one program in *folder*, with *variables* in its environment; return each with its output."""
+    return run_program(
+        [block for block in blocks_of(name) if block.language == "python"], folder, **variables
+    )
+
+
+def run_program(blocks: list[Block], folder: Path, **variables: str) -> list[tuple[Block, str]]:
+    """Run Python blocks as one program; see `run_python`."""
     parts = [f"print({MARK!r}, end='')\n{block.text}" for block in blocks]
     (folder / "page.py").write_text("\n".join(parts), encoding="utf-8")
     done = subprocess.run(
@@ -130,7 +136,7 @@ def run_python(name: str, folder: Path, **variables: str) -> list[tuple[Block, s
         encoding="utf-8",
         timeout=120,
     )
-    assert done.returncode == 0, f"{name}: {done.stderr}"
+    assert done.returncode == 0, f"{blocks[0].page}: {done.stderr}"
     return list(zip(blocks, done.stdout.split(MARK)[1:], strict=True))
 
 

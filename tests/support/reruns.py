@@ -6,7 +6,7 @@ names the test in its last lines and in ``build/flaky.txt``, and the next change
 one that fails again, fail the run. A test of the default set that takes longer than `DEFAULT_S` is timed again in the
 same way, so that a busy machine fails nothing; if it is slow again, the run fails.
 
-``build/durations.json`` has the seconds of every test.
+``build/durations.json`` has the seconds of every test. A run of tests that the command line names does none of this.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+
+from .selection import DURATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build"
@@ -33,10 +35,11 @@ INNER = "PAOR_TESTS_AGAIN"
 
 
 def configured(config: pytest.Config) -> None:
-    """Register the plugin in the process that reports, the other one where a test is run again."""
-    if not hasattr(config, "workerinput"):
-        plugin = Again() if INNER in os.environ else Reruns(config)
-        config.pluginmanager.register(plugin, "reruns")
+    """Register the plugin in the process that reports on a run of no named tests, the other one where a test is run again."""
+    if INNER in os.environ:
+        config.pluginmanager.register(Again(), "again")
+    elif not hasattr(config, "workerinput") and config.args_source is not pytest.Config.ArgsSource.ARGS:
+        config.pluginmanager.register(Reruns(config), "reruns")
 
 
 class Reruns:
@@ -65,6 +68,8 @@ class Reruns:
             return
         FOLDER.mkdir(exist_ok=True)
         self._write("durations.json", json.dumps(dict(sorted(self.seconds.items())), indent=0))
+        if self._config.getoption("keep_durations"):
+            self._keep_durations()
         if 0 < len(self.failed) <= AGAIN_MAX:
             self.flaky = [name for name in self.failed if self._again(name)[0]]
         self._write("flaky.txt", "".join(f"{name}\n" for name in self.flaky))
@@ -105,6 +110,14 @@ class Reruns:
         if reporter is not None:
             for kind in ("failed", "error"):
                 reporter.stats.setdefault("flaky", []).extend(reporter.stats.pop(kind, []))
+
+    def _keep_durations(self) -> None:
+        """Write the seconds that each file's tests for ``--whole`` took."""
+        files: dict[str, float] = defaultdict(float)
+        for name in sorted(self.whole):
+            files[name.partition("::")[0]] += self.seconds[name]
+        kept = {file: round(spent, 1) for file, spent in files.items()}
+        DURATIONS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
     def _write(self, name: str, text: str) -> None:
         (FOLDER / name).write_text(text, encoding="utf-8")

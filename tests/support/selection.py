@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from functools import cache, cached_property
@@ -31,7 +32,7 @@ EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """Git's name of a tree without files: the base of the first commit."""
 WHOLE_FILE = "\npytestmark = pytest.mark.whole\n"
 DURATIONS = ROOT / "tests" / "durations.json"
-"""Seconds of each test file in a whole run on two cores; written by ``pytest --whole --keep-durations``."""
+"""Seconds of each test file's tests for ``--whole``, in a run on two cores; written by ``pytest --whole --keep-durations``."""
 CHANGE_S = 600.0
 """Processor seconds that the tests which a change touches may take; the rest is named and left to ``--whole``."""
 
@@ -45,7 +46,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "explain": ("fsm/explain",),
     "fuzz": ("fuzz",),
     "journal": ("fsm/journal",),
-    "lifecycle": ("fsm/lifecycle", "fsm/engine", "fsm/host"),
+    "lifecycle": ("fsm/lifecycle", "fsm/engine"),
     "machine": ("fsm/machine", "fsm/decision", "states"),
     "mcp": ("tools/mcp", "mcp_server"),
     "modes": ("fsm/decision", "fsm/lifecycle"),
@@ -60,7 +61,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "states": ("states",),
     "testing": ("testing", "pytest_plugin"),
     "tools": ("tools",),
-    "transfer": ("fsm/transfer", "fsm/erasure"),
+    "transfer": ("fsm/transfer",),
     "verify": ("fsm/verify",),
     "versioning": ("fsm/versioning",),
     "web": ("tools/web",),
@@ -68,6 +69,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "workflow": ("fsm/workflow",),
 }
 """Rooms of tests and the parts of the product, below ``src/paor``, whose change runs all their tests."""
+
+OTHER_FILES: dict[str, tuple[str, ...]] = {
+    "fuzz": ("examples/fuzzed_agent.py",),
+    "lifecycle": ("examples/host_",),
+    "own_machine": ("examples/machines/",),
+    "project": ("README.md", "CONTRIBUTING.md", "docs/", "examples/", "pyproject.toml", ".ci/"),
+}
+"""The same for files outside of the package, from the root."""
 
 
 def git(root: Path, *arguments: str) -> str | None:
@@ -104,6 +113,26 @@ def changed(root: Path) -> frozenset[str]:
     return frozenset(name for text in listed for name in text.split("\0") if name)
 
 
+def added_lines(root: Path) -> dict[str, set[int]]:
+    """Return the numbers of the lines that the change adds, by file from *root*; of an untracked file all its lines."""
+    base = base_of(root)
+    if base is None:
+        return {}
+    found: dict[str, set[int]] = {}
+    file = ""
+    for line in (git(root, "diff", "--unified=0", "--no-renames", "--no-color", base) or "").splitlines():
+        if line.startswith("+++ "):
+            file = line[4:].removeprefix("b/")
+        elif hunk := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
+            first, count = int(hunk[1]), int(hunk[2] or 1)
+            found.setdefault(file, set()).update(range(first, first + count))
+    others = git(root, "ls-files", "--others", "--exclude-standard", "-z") or ""
+    for name in filter(None, others.split("\0")):
+        length = (root / name).read_bytes().count(b"\n") + 1
+        found[name] = set(range(1, length + 1))
+    return found
+
+
 @cache
 def imported(file: str, root: Path = ROOT) -> frozenset[str]:
     """Return a test file with every module of ``tests/`` that it imports, directly or not; paths from *root*."""
@@ -130,8 +159,9 @@ def touches(change: frozenset[str], file: str, root: Path = ROOT) -> bool:
     """Return whether *change* touches the tests of *file*, both given from *root*."""
     if not change.isdisjoint(imported(file, root)):
         return True
-    parts = ROOMS.get(file.split("/")[1], ())
-    return any(name.startswith(f"src/paor/{part}") for name in change for part in parts)
+    room = file.split("/")[1]
+    parts = (*(f"src/paor/{part}" for part in ROOMS.get(room, ())), *OTHER_FILES.get(room, ()))
+    return any(name.startswith(parts) for name in change)
 
 
 class Selection:
@@ -200,4 +230,5 @@ def added_options(parser: pytest.Parser) -> None:
     """Add ``--whole`` and ``--change``."""
     group = parser.getgroup("selection", "which tests run")
     group.addoption("--whole", action="store_true", help="run every test, not only the default set")
+    group.addoption("--keep-durations", action="store_true", help=f"write {DURATIONS.name}; with --whole")
     group.addoption("--change", action="store_true", help="also run the tests that the change touches")

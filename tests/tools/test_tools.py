@@ -10,8 +10,7 @@ import pytest
 
 from paor import Document, Limits, Policy, Tool, ToolContext, ToolOutput, builtin_tools, tool
 from paor.errors import ToolError, UsageError
-from paor.tools.documents.process_tool import process
-from paor.tools.documents.tools import extract, generate_report, readable
+from paor.tools.documents.tools import extract, generate_report, process, readable
 
 from ..support.cases import short
 from ..support.recording import World, observation, sections

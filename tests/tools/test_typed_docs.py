@@ -10,8 +10,8 @@ import pytest
 
 from ..support.pages import blocks_of
 
-PAGES = {"README.md": 2, "docs/howto/events.md": 2}
-"""How many blocks from the top."""
+PAGES = {"README.md": (0, 1), "docs/howto/events.md": (0, 2)}
+"""The first blocks of Python that are one program, from and to."""
 WRONG = """
 for event in engine.stream("Which orders are late?"):
     if event.kind == "waiting":
@@ -41,7 +41,8 @@ def checked(folder: Path, text: str) -> str:
 
 def program(page: str) -> str:
     """Return the first blocks of Python of a page."""
-    return "\n".join([block.text for block in blocks_of(page) if block.language == "python"][: PAGES[page]])
+    blocks = [block.text for block in blocks_of(page) if block.language == "python"]
+    return "\n".join(blocks[slice(*PAGES[page])])
 
 
 @pytest.mark.whole

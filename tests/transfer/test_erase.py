@@ -19,8 +19,8 @@ import pytest
 
 from paor import Engine, Journal, Limits, Result, Task, replay, tool
 from paor.errors import Erased, JournalBusy, JournalError, LeaseHeld, UnknownRun, UsageError
-from paor.fsm.erasure.text_search import EXCERPT, Excerpts, form
 from paor.fsm.journal.scans import Scan
+from paor.fsm.transfer.text_search import EXCERPT, Excerpts, form
 from paor.testing import SeededIds
 
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play

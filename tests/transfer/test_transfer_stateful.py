@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from paor import Engine, Journal, replay
 from paor.errors import UsageError
-from paor.fsm.erasure.execute import Others
+from paor.fsm.transfer.erasure import Others
 from paor.fsm.transfer.export import export_runs, line_bytes
 from paor.testing import SeededIds, SteppingClock
 

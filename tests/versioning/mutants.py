@@ -35,7 +35,7 @@ SOURCES: dict[str, tuple[int, tuple[str, ...]]] = {
                 "fsm/machine/stop_rules.py",
                 "fsm/machine/machine.py",
                 "fsm/machine/decide.py",
-                "fsm/machine/row_facts.py",
+                "fsm/machine/decide.py",
                 "fsm/decision/plan_mode.py",
                 "fsm/decision/observation.py",
             ),

@@ -127,7 +127,7 @@ DECIDING = (
         "fsm/machine/machine.py",
         "fsm/machine/fold.py",
         "fsm/decision/observation.py",
-        "fsm/machine/row_facts.py",
+        "fsm/machine/decide.py",
     ),
     *(
         "fsm/decision/duplicate_calls.py",

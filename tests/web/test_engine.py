@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from paor import Engine, Journal, Limits, Policy, Profile, ScriptedModel, replay, web_tools
-from paor.tools.web.search import SearchHit
-from paor.tools.web.search_backends import TavilySearch
+from paor.tools.web.search import SearchHit, TavilySearch
 from paor.web import WebFact
 
 from ..support.recording import World, observation, text_of

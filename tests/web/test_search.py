@@ -12,8 +12,16 @@ import pytest
 from paor import Document, web_tools
 from paor.errors import MissingExtra, ToolError, UsageError
 from paor.tools.web.extraction import urls_in
-from paor.tools.web.search import BACKENDS, SearchHit, SearchQuery
-from paor.tools.web.search_backends import MetaSearch, SearxngSearch, TavilySearch, backend_of, missing_extra
+from paor.tools.web.search import (
+    BACKENDS,
+    MetaSearch,
+    SearchHit,
+    SearchQuery,
+    SearxngSearch,
+    TavilySearch,
+    backend_of,
+    missing_extra,
+)
 from paor.web import WebSettings
 
 from ..support.websites import ARTICLES, Answer, Context, Index, Site, Visit, sends, text_of, tools

@@ -20,8 +20,8 @@ import pytest
 
 from paor import Engine, Journal, ScriptedModel, replay
 from paor.errors import JournalBusy, PaorError
-from paor.testing.conformance import export_of
 
+from ..journal.conformance import export_of
 from ..support.postgres_server import PostgresServer, needs_postgres
 from ..support.shop_app import look, pay
 from ..support.temporal_server import TemporalServer, needs_temporal, temporal_missing

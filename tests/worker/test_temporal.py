@@ -20,7 +20,7 @@ import pytest
 
 from paor import Engine, Journal, Limits, Policy, Task, replay, tool
 from paor.errors import LeaseHeld, MissingExtra, UsageError
-from paor.fsm.journal.queue.run_queue import RunQueue
+from paor.fsm.journal.run_queue import RunQueue
 from paor.testing import call, plan, refine, review, step
 
 from ..support.shop_app import Shop, look, pay
@@ -31,8 +31,9 @@ if not temporal_missing():
     from temporalio.service import RPCError
     from temporalio.worker import Replayer
 
-    from paor.temporal import DriveRun, TemporalWorker, workflow
-    from paor.temporal.worker import client_of_environment
+    from paor.temporal import DriveRun, TemporalWorker
+    from paor.worker import temporal_workflow
+    from paor.worker.temporal import client_of_environment
 
 pytestmark = needs_temporal
 ASKED = Policy(approvals=("shop.pay",))
@@ -94,7 +95,9 @@ class Place:
 
     async def ended(self, run_id: str) -> Any:
         """Return what a run's workflow has come to once it has ended."""
-        handle = (await self.client()).get_workflow_handle(f"paor-{run_id}", result_type=workflow.Place)
+        handle = (await self.client()).get_workflow_handle(
+            f"paor-{run_id}", result_type=temporal_workflow.Place
+        )
         for _ in range(200):  # it may not have been started yet
             with suppress(Exception):
                 await handle.describe()
@@ -206,7 +209,7 @@ def test_a_submitted_run_is_driven_where_temporal_places_it(place: Place) -> Non
             stands = await place.ended(result.run_id)
         found = host.result(result.run_id)
         assert found.state == "Done" and place.paid() == [result.run_id]
-        assert stands == workflow.Place(result.run_id, host.journal.run(result.run_id).head_seq)
+        assert stands == temporal_workflow.Place(result.run_id, host.journal.run(result.run_id).head_seq)
         assert host.journal.verify() == [] and replay(host.journal, result.run_id).identical
         assert RunQueue(host.journal.store.backend).rows() == []
         await replayed(await place.history(result.run_id))
@@ -443,7 +446,7 @@ def test_a_workflow_begins_anew_before_its_history_is_long(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that asks often: each history is short, each replays, and the run ends."""
-    monkeypatch.setattr(workflow, "DRIVES", 2)
+    monkeypatch.setattr(temporal_workflow, "DRIVES", 2)
 
     async def work() -> None:
         asking = [item for n in range(5) for item in (*call("shop.pay", order=f"O-{n}"), refine("continue"))]

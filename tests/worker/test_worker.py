@@ -22,8 +22,8 @@ import pytest
 
 from paor import Engine, Journal, Limits, Policy, Task, replay
 from paor.errors import KeyConflict, UsageError
-from paor.fsm.journal.queue.run_queue import Queued, RunQueue
 from paor.fsm.journal.rows import RunRow
+from paor.fsm.journal.run_queue import Queued, RunQueue
 from paor.worker import Worker, worker
 
 from ..support.postgres_server import PostgresServer, server_missing

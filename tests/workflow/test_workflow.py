@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor.fsm.workflow.default import default_workflow_text
 from paor.fsm.workflow.defects import shown_path
 from paor.fsm.workflow.expressions.evaluator import ExpressionError
 from paor.fsm.workflow.navigation import HOPS_MAX, Cursor, Flow, FlowError, StepCall
 from paor.fsm.workflow.reader import (
     WorkflowError,
     default_workflow,
+    default_workflow_text,
     find_task,
     load_workflow,
     workflow_of_text,

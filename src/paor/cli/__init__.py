@@ -79,8 +79,8 @@ COMPLETE_VARIABLE = "_PAOR_COMPLETE"
 COMMANDS = {
     "run": ("run", "Run an objective to its end."),
     "resume": ("run", "Continue a run, or answer its question."),
-    "recover": ("driving.recover", "Go on with every run that nobody drives."),
-    "worker": ("driving.worker", "Drive the runs that hosts have submitted."),
+    "recover": ("recover", "Resume every run that has no driver."),
+    "worker": ("worker", "Drive the runs that hosts have submitted."),
     "cancel": ("run", "Stop a run."),
     "fork": ("fork", "Start a new run from a row of another one."),
     "runs": ("read", "List the runs of a journal."),
@@ -93,10 +93,10 @@ COMMANDS = {
     "export": ("transfer", "Print runs as JSON lines."),
     "import": ("transfer", "Import runs from JSON lines into a journal."),
     "erase": ("erase", "Erase what runs hold; the journal still verifies."),
-    "report": ("observability.report", "Write a page of a run, of two, or of all runs."),
-    "inspect": ("observability.inspect", "Show runs live in a browser, and answer what waits."),
-    "trace": ("observability.trace", "Send runs as traces, or write them to a file."),
-    "mcp": ("observability.mcp", "Serve a journal to coding agents, read-only."),
+    "report": ("inspect", "Write a page of a run, of two, or of all runs."),
+    "inspect": ("inspect", "Show runs live in a browser, and answer what waits."),
+    "trace": ("trace", "Send runs as traces, or write them to a file."),
+    "mcp": ("mcp", "Serve a journal to coding agents, read-only."),
     "diagram": ("diagram", "Draw the machine, or what runs did on it."),
     "validate": ("check", "Check a plan or workflow file."),
     "check": ("check", "Prove that every run ends, and find rules that can never fire."),
@@ -148,10 +148,10 @@ def _group() -> click.Group:
     @click.pass_context
     def group(context: click.Context) -> None:
         """
-        Run LLM agents step by step, with every step in one SQLite file.
+        Run LLM agents step by step, with every step in a journal.
 
-        Each step is written to that file, the journal, before the next one is taken. So a run can be looked at, resumed
-        after a crash, and replayed for an audit.
+        Each step is committed to the journal, a SQLite file or PostgreSQL, before anything acts on it. So a run can be
+        inspected, resumed after a crash, and replayed for an audit.
 
         \b
         Start:   paor run "Summarise the obligations" --document contract.pdf

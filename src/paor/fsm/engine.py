@@ -24,15 +24,9 @@ from ..states.settings.limits import Limits
 from ..states.settings.policy import Policy
 from ..states.settings.profile import Profile, Stage
 from ..tools.tool import Tool
-from .host.answer import answer_run
-from .host.callbacks import attach_journal, callbacks_of
-from .host.cancel import acancel, cancel
-from .host.keyed_start import begin
-from .host.look import result_now, waiting_results
-from .host.recover import Recovery, arecover, recover
-from .host.submit import submit
 from .journal_api import Journal
 from .lifecycle.acceptance import changes_now
+from .lifecycle.answer import answer_run
 from .lifecycle.arguments import (
     OPTIONS,
     DocumentLike,
@@ -44,8 +38,13 @@ from .lifecycle.arguments import (
     check_names,
     hooks_of,
 )
+from .lifecycle.callbacks import attach_journal, callbacks_of
+from .lifecycle.cancel import acancel, cancel
 from .lifecycle.fork import fork_acquisition
+from .lifecycle.keyed_start import begin, submit
+from .lifecycle.look import result_now, waiting_results
 from .lifecycle.output_type import typed, typed_event, with_output
+from .lifecycle.recover import Recovery, arecover, recover
 from .lifecycle.resume import (
     aevents_of,
     aperformed,
@@ -62,10 +61,9 @@ from .lifecycle.start import NewRun, new_run
 from .lifecycle.subrun_runner import SubrunDriver, new_round, new_workflow
 from .lifecycle.subruns import Task, task_options
 from .machine.machine import MACHINE, Machine
-from .results.events import Event
-from .results.result import Result
-from .runtime.ports import Clock, Ids, RandomIds, SystemClock
-from .runtime.values import ValuesPort
+from .runtime.events import Event
+from .runtime.ports import Clock, Ids, RandomIds, SystemClock, ValuesPort
+from .runtime.result import Result
 
 if TYPE_CHECKING:
     from .journal.rows import RunRow

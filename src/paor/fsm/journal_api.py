@@ -31,7 +31,7 @@ from .journal.rows import RunRow, StoredDocument, Transition
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-    from .erasure.execute import ErasureResult, Others
+    from .transfer.erasure import ErasureResult, Others
     from .transfer.importer import Imported
     from .transfer.redaction import Redaction
     from .verify.heads import Head
@@ -47,7 +47,7 @@ class Journal:
     Args:
         path: Of the SQLite file; created with the first run. ``:memory:`` keeps it in this process. Or the address of a
             schema in PostgreSQL, ``postgresql://USER@HOST/DATABASE?schema=NAME``, for any number of machines. Or a backend of
-            the host's own (`paor.testing.conformance`).
+            the host's own (`paor.fsm.journal.backend.Backend`).
         durability: ``full`` survives a power loss (one fsync a transition), ``normal`` a killed process, ``off`` is
             for tests. In PostgreSQL ``normal`` survives a killed process of the host, and of the server's at most the last
             second may be lost.
@@ -331,7 +331,7 @@ class Journal:
             JournalBusy: The texts are erased and the erasure is recorded, but other processes have the file open,
                 and it still contains old copies; call `finish_erasing` when they have closed it.
         """
-        from .erasure.execute import erase
+        from .transfer.erasure import erase
 
         return erase(
             self.store,

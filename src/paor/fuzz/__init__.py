@@ -22,7 +22,6 @@ hypothesis; a repro file is replayed without it.
     machine         `EngineMachine`
     campaign        the same from code, for the command line
     failing_case    a machine as a test case, and what it reports
-    shrinking       a smaller case that fails in the same way
     repro           a failing case as a file
     sample_engine   an engine to try the kit on
 

@@ -8,18 +8,23 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any, ClassVar, NamedTuple
 
 from hypothesis import Phase, seed, settings
 from hypothesis.database import InMemoryExampleDatabase
 from hypothesis.stateful import run_state_machine_as_test
 
+from ..fsm import journal, replay, verify
 from ..fsm.engine import Engine
 from ..fsm.explain.coverage import Coverage, coverage
 from ..fsm.journal_api import Journal
 from ..fsm.machine.decide import machine_told
+from ..prompts import offline
 from ..states.base.errors import UsageError
-from .failing_case import SETTINGS, quiet, smallest, violation_in
+from ..tools.documents import convert
+from . import strategies
+from .failing_case import SETTINGS, quiet, violation_in
 from .machine import EngineMachine
 from .oracles.seen import Violation
 from .repro import Repro, repro_of
@@ -27,40 +32,10 @@ from .sample_engine import sample_engine
 from .world.error_attribution import blaming, is_own_code
 from .world.world import Make
 
-_VERIFY = ("verify", "payloads", "forks", "chain", "references")
-_CONVERT = (
-    *("registry", "converter"),
-    *(
-        f"formats.{name}"
-        for name in (
-            "archive",
-            "reflow",
-            "eml",
-            "html_sanitizer",
-            "docx",
-            "pdf",
-            "xlsx",
-            "pptx",
-            "plain",
-            "html",
-        )
-    ),
-    *(f"formats.{name}" for name in ("opendocument", "epub", "rtf")),
-)
-_LOADED = (
-    *(
-        "fsm.journal.erasure_log",
-        "fsm.verify.heads",
-        "fsm.replay.row_columns",
-        "fuzz.strategies.plan_replies",
-    ),
-    *("prompts.offline.model", "prompts.offline.sections"),
-    *(f"fsm.verify.{name}" for name in _VERIFY),
-    *(f"tools.documents.convert.{name}" for name in _CONVERT),
-)
+_LOADED = (verify, replay, journal, offline, convert, strategies)
 """
-Modules that are loaded before a search, not on first use: hypothesis draws constants from the modules that it finds, so the
-same seed would give another search to whoever is the first.
+Rooms whose modules are loaded before a search, not on first use: hypothesis draws constants from the modules that it finds, so
+the same seed would give another search in a process that has loaded less.
 """
 
 
@@ -138,8 +113,9 @@ def search(
         unfinished: File for the current case while a tool is called, in case the tool ends the process; deleted
             when the search ends. None: no file.
     """
-    for name in _LOADED:
-        import_module(f"..{name}", __package__)
+    for room in _LOADED:
+        for module in iter_modules(room.__path__, f"{room.__name__}."):
+            import_module(module.name)
     seen = SearchProgress(progress)
     base = make if isinstance(make, type) else machine_of(make)
     chosen = settings(
@@ -149,17 +125,17 @@ def search(
         database=InMemoryExampleDatabase(),
         derandomize=False,
         print_blob=False,
-        phases=(Phase.generate,),
+        phases=(Phase.generate, Phase.shrink) if shrink else (Phase.generate,),
     )
-    found: Violation | None = None
     with _unfinished_case(unfinished, app) as write:
         base = type(base.__name__, (base,), {"_calling": staticmethod(write)}) if write is not None else base
         machine = _searching(base, seen)
         try:
             with quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
                 run_state_machine_as_test(seed(number or 0)(machine), settings=chosen)
-        except BaseException as error:
-            found = violation_in(error) or machine.failure
+            found = machine.failure
+        except BaseException as error:  # KeyboardInterrupt, too: what was found is not lost with it
+            found = machine.failure or violation_in(error)
             if found is None and machine._refused is not None:
                 raise machine._refused from None
             if found is None and isinstance(error, Exception) and is_own_code(error):
@@ -170,11 +146,6 @@ def search(
                 raise UsageError(f"{message}; only what check raises is saved") from error
             if found is None:
                 raise
-            with (
-                redirect_stdout(StringIO()),
-                suppress(KeyboardInterrupt),
-            ):  # what was found is not lost with it
-                found = smallest(base, found) if shrink else found
     requests, families = (dict(sorted(counter.items())) for counter in (seen.requests, seen.families))
     repro = repro_of(found, app) if found is not None else None
     return Found(seen.examples, seen.rows, requests, families, seen.coverage, repro, found)
@@ -185,12 +156,12 @@ def _searching(base: type[EngineMachine], seen: SearchProgress) -> Any:
 
     class Searching(base):  # type: ignore[misc, valid-type] # the base is a user's, known at run time only
         failure: ClassVar[Violation | None] = None
+        _tries: ClassVar[int] = 0
         _refused: ClassVar[UsageError | None] = None
 
         def __init__(self) -> None:
-            found = type(self).failure or type(self)._refused
-            if found is not None:  # hypothesis drops what is found while it stops an example
-                raise found
+            if (refused := type(self)._refused) is not None:  # hypothesis drops it while it stops an example
+                raise refused
             try:
                 with blaming(f"{base.__name__} cannot be made:"):
                     super().__init__()

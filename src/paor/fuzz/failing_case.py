@@ -15,7 +15,6 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from .oracles.seen import Violation
 from .repro import repro_of, step_lines
-from .shrinking import shrink
 
 Machine = type[Any]
 """A subclass of `EngineMachine`, which has a test case itself."""
@@ -26,9 +25,9 @@ SETTINGS = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
     report_multiple_bugs=False,
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
 )
-"""Of `EngineMachine.TestCase`, unless a user sets other ones. What is found is made smaller by `shrinking`, step by step."""
+"""Of `EngineMachine.TestCase`, unless a user sets other ones."""
 
 
 class TestCaseOf:
@@ -48,17 +47,16 @@ def _test_case(machine: Machine) -> type[unittest.TestCase]:
         settings = SETTINGS
 
         def runTest(self) -> None:
-            machine.failure = None
+            machine.failure, machine._tries = None, 0
             try:
                 with quiet():
                     run_state_machine_as_test(machine, settings=self.settings)
-                found = machine.failure  # hypothesis drops what is found while it stops an example
             except Exception as error:
-                found = violation_in(error)
-                if found is None:
+                machine.failure = machine.failure or violation_in(error)
+                if machine.failure is None:
                     raise
+            found = machine.failure  # hypothesis drops what is found while it stops an example
             if found is not None:  # without hypothesis' own account, which has every draw
-                found = smallest(machine, found)
                 found.__notes__ = [save_case(machine, found)]
                 raise found.with_traceback(None) from found.__cause__
 
@@ -86,15 +84,6 @@ def violation_in(error: BaseException) -> Violation | None:
         return error
     found = map(violation_in, getattr(error, "exceptions", ()))
     return next((violation for violation in found if violation is not None), None)
-
-
-def smallest(machine: Machine, violation: Violation) -> Violation:
-    """Return the smallest violation of the same invariant."""
-    with quiet():
-        case = repro_of(violation)
-        return shrink(
-            violation, lambda script, most: case._replace(script=script).run(machine, rows_max=most)
-        )
 
 
 def save_case(machine: Machine, violation: Violation) -> str:

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from hypothesis import reject
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from hypothesis.strategies import DataObject, SearchStrategy
@@ -55,6 +56,9 @@ from .strategies.setting import Setting
 from .world.error_attribution import blaming
 from .world.world import World
 
+TRIES_MAX = 1000
+"""Most examples in which a smaller case is looked for; so that the result depends on no clock."""
+
 MODES = ("react",) * 5 + ("batch", "planner", "workflow", "native", "native")
 
 
@@ -91,7 +95,7 @@ class EngineMachine(RuleBasedStateMachine):
         vary_policy: Whether runs also have tighter policies than the engine's own.
         app: The value of ``--app`` for this engine or class; saved cases contain it.
         repro_folder: Where the shortest failing case is saved; None: nowhere.
-        failure: The last violation that any example has found.
+        failure: The smallest violation of the invariant that was violated first.
         TestCase: The same as a `unittest.TestCase`; its attribute ``settings`` takes those of hypothesis.
         world: The engine under test with all that happened to it; for rules and invariants of your own.
     """
@@ -113,6 +117,7 @@ class EngineMachine(RuleBasedStateMachine):
     app: ClassVar[str] = ""
     repro_folder: ClassVar[str | None] = FOLDER
     failure: ClassVar[Violation | None] = None
+    _tries: ClassVar[int] = 0
     _refused: ClassVar[UsageError | None] = None
     _calling: ClassVar[Any] = None  # what World.calling is to be
     TestCase: Any = TestCaseOf()
@@ -150,6 +155,13 @@ class EngineMachine(RuleBasedStateMachine):
     @initialize(data=st.data())
     def begin(self, data: DataObject) -> None:
         """Start a run."""
+        if (found := type(self).failure) is not None:
+            type(self)._tries += 1
+            if (
+                type(self)._tries > TRIES_MAX
+            ):  # so that the plainest of all examples seems to fail, and the search ends
+                self._broken = True
+                raise found
         self._start(data)
 
     def _start(self, data: DataObject) -> None:
@@ -185,7 +197,11 @@ class EngineMachine(RuleBasedStateMachine):
             self.world.do(step)
         except Violation as violation:
             self._broken = True
-            type(self).failure = violation
+            found = type(self).failure
+            if found is not None and violation.invariant != found.invariant:
+                reject()  # another one: what was found first is made small
+            if found is None or violation.size < found.size:
+                type(self).failure = violation
             raise
         except KeyboardInterrupt:  # the step is half done: what comes of it says nothing of the engine
             self._broken = True

@@ -24,7 +24,6 @@ from ..states.base.version import VERSION
 from .oracles.seen import Violation
 from .strategies.injected_faults import check_happening
 from .strategies.reply_builder import Said
-from .world.engine_under_test import EnoughRows
 from .world.error_attribution import blaming
 from .world.world import DOS, Make, World
 
@@ -101,13 +100,12 @@ class Repro(NamedTuple):
             raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
         return path
 
-    def run(self, make: Make | type[Any], *, rows_max: int | None = None) -> Violation | None:
+    def run(self, make: Make | type[Any]) -> Violation | None:
         """
         Repeat the steps; return what they violate now, None for nothing.
 
         Args:
             make: Returns the engine for a journal; or a subclass of `EngineMachine`, whose own claims are checked, too.
-            rows_max: Largest number of rows to write; None: no limit. Steps that lead to more violate nothing.
 
         Raises:
             UsageError: A step cannot be taken with this engine.
@@ -117,13 +115,10 @@ class Repro(NamedTuple):
                 world = make().world
         else:
             world = World(make)
-        world.rows_max = rows_max
         try:
             world.play(self.script)
         except Violation as violation:
             return violation
-        except EnoughRows:
-            return None
         finally:
             world.close()
         return None

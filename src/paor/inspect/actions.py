@@ -17,14 +17,14 @@ from functools import partial
 from typing import Any, Protocol
 
 from ..fsm.engine import Engine
-from ..fsm.host.answer import answer_run, answer_to, runner_as_recorded
-from ..fsm.host.cancel import cancel
-from ..fsm.host.recover import OptionsOfRun
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
 from ..fsm.journal_api import Journal
+from ..fsm.lifecycle.answer import answer_run, answer_to, runner_as_recorded
 from ..fsm.lifecycle.arguments import ResumeOptions
+from ..fsm.lifecycle.cancel import cancel
 from ..fsm.lifecycle.fork import calls_after, fork_acquisition
+from ..fsm.lifecycle.recover import OptionsOfRun
 from ..fsm.lifecycle.runner import Runner
 from ..fsm.lifecycle.subruns import runs_of
 from ..fsm.runtime.logs import LOGGER
@@ -32,7 +32,7 @@ from ..states.base.errors import AlreadyAnswered, LeaseHeld, PaorError
 from ..states.records.questions import Answer
 
 LEASE_WAIT_S = 5.0
-"""Seconds that an answer waits while somebody else has the run, perhaps with an answer to the same question."""
+"""How long an answer waits for another driver's lease, in seconds."""
 
 LEASE_LOOK_S = 0.05
 """Seconds between the first two tries to have it; then twice as long each time, up to `LEASE_LOOK_MAX_S`."""

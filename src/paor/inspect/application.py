@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
+import orjson
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -17,8 +18,9 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ..fsm.engine import Engine
-from ..fsm.host.recover import OptionsOfRun
+from ..fsm.journal.reader import JournalReader
 from ..fsm.journal_api import Journal
+from ..fsm.lifecycle.recover import OptionsOfRun
 from ..fsm.report.html import content_policy, page_html
 from ..fsm.runtime.logs import LOGGER
 from ..prompts.clients.settings import environment_secrets
@@ -40,8 +42,47 @@ from ..states.base.secrets import Scrubber
 from .access import BODY_BYTES, Access, Guard, Refused, access_of, base_of
 from .actions import Acting, Actions, AnsweredBefore, AsRecorded, ByEngine
 from .live_events import EventStream, Hub, index_events, run_events
-from .search import search
 from .views import Views, json_bytes
+
+FOUND_MAX = 200
+"""Runs that a search gives at most, the newest."""
+
+TEXT_CHARS = 200
+"""Characters of a text that is searched for."""
+
+SEARCH_S = 2.0
+"""Seconds after which a search ends with what it has found: the texts may be gigabytes."""
+
+
+def search(reader: JournalReader, text: str) -> list[str]:
+    """
+    Return the ids of the runs that hold a text, newest first, at most `FOUND_MAX`.
+
+    Small and large letters of ASCII count as the same; the text is taken as it is, no sign in it has a meaning. A search that takes longer
+    than `SEARCH_S` ends with what it has found.
+
+    Args:
+        reader: What reads the journal.
+        text: What to look for, of 1 to `TEXT_CHARS` characters.
+
+    Raises:
+        UsageError: It is empty or longer.
+        JournalError: The journal cannot be read.
+    """
+    text = text.strip()
+    if not 0 < len(text) <= TEXT_CHARS or any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text):
+        raise UsageError(f"q: expected 1 to {TEXT_CHARS} characters")
+    patterns = _pattern(text), _pattern(orjson.dumps(text).decode()[1:-1])
+    found = reader.search(patterns, most=FOUND_MAX, seconds=SEARCH_S)
+    ids = reader.index.names(found)
+    return [ids[run] for run in found if run in ids]
+
+
+def _pattern(text: str) -> str:
+    """Return what `LIKE` takes for a text anywhere, none of its signs with a meaning."""
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"
+
 
 READERS = 4
 """Threads that read for the page."""

@@ -11,8 +11,8 @@ from typing import Literal
 import uvicorn
 
 from ..fsm.engine import Engine
-from ..fsm.host.recover import OptionsOfRun
 from ..fsm.journal_api import Journal
+from ..fsm.lifecycle.recover import OptionsOfRun
 from ..states.base.errors import UsageError
 from .access import is_loopback
 from .application import ActorOf, Inspector, app

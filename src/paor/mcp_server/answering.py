@@ -15,9 +15,19 @@ from typing import Any, NamedTuple
 from ..fsm.journal_api import Journal
 from ..states.base.errors import InternalError, JournalBusy, PaorError
 from ..tools.schema.parameters import ParameterSchema
-from . import diff, runs, show, verify, why
-from .answers import DiffAnswer, RunsAnswer, ShowAnswer, ToolAnswer, VerifyAnswer, WhyAnswer
-from .free_text import CHARS, Texts, visible, without_secrets
+from . import looking, show, verify, why
+from .answers import (
+    CHARS,
+    DiffAnswer,
+    RunsAnswer,
+    ShowAnswer,
+    Texts,
+    ToolAnswer,
+    VerifyAnswer,
+    WhyAnswer,
+    visible,
+    without_secrets,
+)
 from .looking import Look
 from .names import error_words
 
@@ -79,9 +89,9 @@ TOOLS: Mapping[str, JournalTool] = {
             "runs",
             "Runs of the journal",
             "List agent runs, newest first: how each stands or ended, rows, calls, tokens, cost, what it waits for.",
-            runs.SCHEMA,
+            looking.SCHEMA,
             RunsAnswer,
-            runs.runs,
+            looking.runs,
         ),
         _tool(
             "show",
@@ -103,9 +113,9 @@ TOOLS: Mapping[str, JournalTool] = {
             "diff",
             "Where two runs part",
             "Compare two runs: the first row and field that differ, the cause, and whether they end alike.",
-            diff.SCHEMA,
+            why.DIFF_SCHEMA,
             DiffAnswer,
-            diff.diff,
+            why.diff,
         ),
         _tool(
             "verify",

@@ -131,7 +131,7 @@ def _listed(tool: JournalTool) -> types.Tool:
 
 
 def output_schema(answer: type[ToolAnswer]) -> dict[str, Any]:
-    """Return the schema of an answer as clients are told it."""
+    """Return the output schema advertised to clients."""
     schema: dict[str, Any] = _compact(answer.model_json_schema())
     return schema
 

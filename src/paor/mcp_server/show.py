@@ -15,6 +15,8 @@ from ..states.run.phase_names import FINAL, PHASES
 from ..states.run.reasons import REASONS
 from ..states.run.state import Change
 from .answers import (
+    CHARS,
+    CHARS_MAX,
     ShowAnswer,
     ShownCall,
     ShownCriterion,
@@ -22,8 +24,8 @@ from .answers import (
     ShownDetail,
     ShownDocument,
     ShownRow,
+    Untrusted,
 )
-from .free_text import CHARS, CHARS_MAX, Untrusted
 from .looking import KnownNames, Look
 from .names import facts_of, moment_text, name_of
 

@@ -11,8 +11,7 @@ from ..fsm.replay.replay import Divergence, Replay, replay
 from ..fsm.verify.verify import Defect as Found
 from ..fsm.verify.verify import run_defects, verify_journal
 from ..states.base.errors import JournalBusy, PaorError
-from .answers import ShownDefect, ShownDifference, ShownReplay, VerifyAnswer
-from .free_text import Texts
+from .answers import ShownDefect, ShownDifference, ShownReplay, Texts, VerifyAnswer
 from .looking import Look
 from .names import LEFT_OUT, error_words, field_of, name_of, part_of, place_of
 from .show import RUN, TEXT_CHARS

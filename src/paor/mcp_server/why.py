@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..fsm.explain.diff import Side as Compared
+from ..fsm.explain.diff import diff as compare
+from ..fsm.explain.divergence import CAUSES
 from ..fsm.explain.why import Candidate, Checked, not_derived, outcome_words, request_words, why_not
 from ..fsm.explain.why import Why as Explained
 from ..fsm.explain.why import why as explain
@@ -13,10 +16,9 @@ from ..fsm.journal.rows import RunRow, Transition
 from ..fsm.machine.guards import GUARDS
 from ..fsm.machine.table import TABLE
 from ..states.base.errors import Erased, UsageError
-from .answers import ShownGuard, ShownWay, WhyAnswer, WhyNotAnswer
-from .free_text import Texts
+from .answers import DiffAnswer, ShownGuard, ShownSide, ShownWay, Texts, WhyAnswer, WhyNotAnswer
 from .looking import Look
-from .names import facts_of, name_of, names_of
+from .names import facts_of, field_of, name_of, names_of, part_of
 from .show import RUN, TEXT_CHARS
 
 _MEANINGS = frozenset(row.meaning for row in TABLE)
@@ -144,5 +146,66 @@ SCHEMA: dict[str, Any] = {
         "chars": TEXT_CHARS,
     },
     "required": ["run"],
+    "additionalProperties": False,
+}
+
+
+PARTS_NAMED = 20
+"""Most parts that are named."""
+
+
+def diff(look: Look, arguments: Mapping[str, Any]) -> DiffAnswer:
+    """
+    Compare two runs.
+
+    Args:
+        look: At the journal.
+        arguments: ``left`` and ``right``.
+
+    Raises:
+        UnknownRun: There is no such run.
+        JournalDamaged: One of them cannot be read.
+    """
+    left, right = (look.run(arguments[name]).run_id for name in ("left", "right"))
+    found = compare(look.reader, left, right)
+    return DiffAnswer(
+        left=_side(look, found.left),
+        right=_side(look, found.right),
+        identical=found.identical,
+        shared=found.shared,
+        row=found.seq,
+        source=name_of(found.source) if found.source else None,
+        field=field_of(found.field) if found.field else None,
+        line=found.line or None,
+        cause=found.cause or None,
+        cause_means=CAUSES.get(found.cause),
+        parts=[part_of(name) for name in found.parts[:PARTS_NAMED]],
+        others=[part_of(name) for name in found.others[:PARTS_NAMED]],
+        other_way_at=found.decision_seq,
+        same_end=found.same_end,
+        same_answer=found.same_answer,
+        detail=look.texts(found.detail or None),
+    )
+
+
+def _side(look: Look, side: Compared) -> ShownSide:
+    return ShownSide(
+        run_id=name_of(side.run_id),
+        state=name_of(side.state),
+        status=name_of(side.status),
+        reason=name_of(side.reason) if side.reason else None,
+        rows=side.transitions,
+        steps=side.steps,
+        tokens=side.tokens,
+        cost=side.cost,
+        seconds=side.seconds,
+        line=look.texts(side.text or None),
+    )
+
+
+DIFF_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"left": RUN, "right": RUN, "chars": TEXT_CHARS},
+    "required": ["left", "right"],
     "additionalProperties": False,
 }

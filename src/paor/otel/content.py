@@ -9,10 +9,10 @@ from contextlib import suppress
 from typing import Any
 
 from ..fsm.journal.reader import JournalReader
-from ..fsm.transfer.outgoing import OutgoingText
+from ..fsm.transfer.redaction import OutgoingText
 from ..prompts.clients.settings import outgoing_secrets
 from ..states.run.state import Change
-from .conventions import limit
+from .span import limit
 
 CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """OpenTelemetry's own switch for texts in traces."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..fsm.journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..fsm.journal.rows import transition_of
-from ..fsm.results.events import Event, TransitionTaken
+from ..fsm.runtime.events import Event, TransitionTaken
 from ..fsm.runtime.logs import LOGGER
 from ..states.base.errors import JournalBusy, PaorError, UnknownRun, UsageError
 from ..states.run.phase_names import FINAL

@@ -10,8 +10,7 @@ from typing import Any
 
 from ..states.base.version import VERSION
 from .content import whole_characters
-from .conventions import conventions
-from .span import Link, Span, SpanEvent, Value
+from .span import Link, Span, SpanEvent, Value, conventions
 
 SPANS_A_LINE = 256
 """Most spans of a line."""

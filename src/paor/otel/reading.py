@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from ..fsm.journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..fsm.journal.rows import transition_of
 from .content import Cleaner
-from .run_facts import facts_of
-from .run_spans import RunSpans
+from .run_spans import RunSpans, facts_of
 from .span import Span
 
 

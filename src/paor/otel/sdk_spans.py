@@ -17,9 +17,8 @@ from opentelemetry.trace.status import Status, StatusCode
 
 from ..fsm.runtime.logs import LOGGER
 from ..states.base.version import VERSION
-from .conventions import conventions
 from .otlp_json import service_name
-from .span import Span, Value
+from .span import Span, Value, conventions
 
 SPANS_A_REQUEST, CHARS_A_REQUEST = 256, 2_000_000
 """Most spans of a request, and about how many characters of attributes it may have: receivers refuse what is too long."""

@@ -10,14 +10,15 @@ Scripted worlds for tests of agents: replies, tools with given outcomes, and wha
         seen = walk(engine.journal, engine.run("Where is O-1?").run_id)
     assert seen.tools == ("orders.find",)
 
-`guard_context` is what a guard of the host's own is tested with. With `SeededIds` and `SteppingClock` as an engine's ports its journal is the same every time. Needs no pytest; the fixtures of `paor.pytest_plugin` are made of it. The other modules of this room are the crash matrix
-(`crash_matrix`), the export of a run as a test (`regression`) and the coverage report of the plugin. May import the four
-folders, nothing of `paor.cli` and `paor.fuzz`. Start reading at `scripted`.
+`guard_context` is what a guard of the host's own is tested with. With `SeededIds` and `SteppingClock` as an engine's ports its
+journal is the same every time. Needs no pytest; the fixtures of `paor.pytest_plugin` are made of it. The other modules of this
+room are what they use: runs that are killed and resumed (`killing`), and the coverage report (`pytest_coverage`). May import the four folders,
+nothing of `paor.cli` and `paor.fuzz`. Start reading at `scripted`.
 """
 
 from __future__ import annotations
 
-from ..fsm.lifecycle.listeners import listen
+from ..fsm.lifecycle.callbacks import listen
 from ..fsm.runtime.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
 from .guard_contexts import CALL_KEY, guard_context
 from .scripted import (

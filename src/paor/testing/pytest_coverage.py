@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 
-from ..fsm.explain.coverage import Coverage, coverage
-from ..fsm.explain.run_machines import machine_of_run
+from ..fsm.explain.coverage import Coverage, coverage, machine_of_run
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import transition_of
-from ..fsm.lifecycle.listeners import listen
+from ..fsm.lifecycle.callbacks import listen
 from ..states.base.errors import PaorError
 
 if TYPE_CHECKING:

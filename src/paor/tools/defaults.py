@@ -1,13 +1,127 @@
-"""Defaults that code fills, not the prompt (document 000, "Defaults (Code-Level, not Prompt)")."""
+"""
+Defaults that code fills, not the prompt (document 000, "Defaults (Code-Level, not Prompt)").
+
+What an objective and its criteria imply for a search: how deep, and whether only what is new counts.
+
+Only words are looked at, those of seven languages at once, so that the same run always gets the same values; words
+that mean something else in another of these languages are left out ("hier", "actual"). A table of words cannot know
+everything: where it finds nothing, nothing is implied.
+
+Source: document 000, "Defaults (Code-Level, not Prompt)"; the values are those of the Tavily API.
+"""
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import Any
 
 from ..states.records.actions import SET_BY_CODE
 from ..states.run.spec import Spec, ToolSpec
 from .schema.parameters import ParameterSchema
-from .search_defaults import depth, time_window
+
+WINDOWS = ("day", "week", "month", "year")
+"""Time windows, the narrowest first."""
+
+_SPANS = {
+    "day": r"today|tonight|yesterday|(?:last|past|previous) (?:\d\d? )?hours?|heute|heutige\w*|gestern|gestrige\w*"
+    r"|aujourd['’]hui|d['’]hier|depuis hier|hoy|ayer|oggi|ieri|hoje|ontem|vandaag|gisteren",
+    "week": r"(?:this|last|past|previous) week|(?:last|past|previous) (?:few |couple of |\d )?days|these days"
+    r"|(?:diese[rn]?|letzte[rn]?|vergangene[rn]?) woche|(?:letzten|vergangenen) (?:\w+ )?tagen?"
+    r"|cette semaine|semaine dernière|(?:derniers|\d) jours|est[ae] semana|semana pasada|últimos (?:\w+ )?d[ií]as"
+    r"|questa settimana|settimana scorsa|ultimi (?:\w+ )?giorni|semana passada"
+    r"|(?:deze|vorige|afgelopen) week|(?:laatste|afgelopen) (?:\w+ )?dagen",
+    "month": r"(?:this|last|past|previous) month|(?:last|past|previous) (?:few |couple of |\d )?weeks|(?:last|past) [1-3]\d days"
+    r"|(?:diesen|diesem|dieses|letzten|vergangenen) monats?|(?:letzten|vergangenen) (?:\w+ )?wochen"
+    r"|ce mois(?:-ci)?|mois dernier|dernières semaines|este mes|mes pasado|últimas (?:\w+ )?semanas"
+    r"|questo mese|mese scorso|ultime (?:\w+ )?settimane|este mês|mês passado"
+    r"|(?:deze|vorige|afgelopen) maand|(?:laatste|afgelopen) (?:\w+ )?weken",
+    "year": r"(?:this|last|past|previous) (?:year|quarter)|(?:last|past|previous) (?:few |couple of |\d\d? )?months|year to date"
+    r"|(?:diese[ms]?|letzte[ns]?|vergangene[ns]?) (?:jahr(?:es)?|quartals?)|(?:letzten|vergangenen) (?:\w+ )?monaten?"
+    r"|cette année|année dernière|derniers mois|este año|año pasado|últimos (?:\w+ )?meses"
+    r"|quest['’]anno|anno scorso|ultimi (?:\w+ )?mesi|este ano|ano passado"
+    r"|(?:dit|vorig|afgelopen) (?:jaar|kwartaal)|(?:laatste|afgelopen) (?:\w+ )?maanden",
+}
+"""Spans that a text names."""
+
+_NEWS = (
+    r"news(?! (?:agenc|anchor|stand))|headlines|current (?:events|affairs)|nachrichten|schlagzeilen|neuigkeiten"
+    r"|actualités?|noticias|actualidad|notizie|attualità|notícias|atualidades?|nieuws|actualiteit(?:en)?"
+)
+_RECENT = (
+    r"recent\w*|(?<!at the )(?<!at its )latest|newest|up[- ]to[- ]date|most current|currently|nowadays|as of now|right now"
+    r"|current (?:prices?|rates?|status|situation|state|figures?|numbers?|data|version|developments?|trends?|market)"
+    r"|aktuell\w*|neueste\w*|neuste\w*|kürzlich|derzeit\w*|gegenwärtig\w*|in jüngster zeit|jüngsten? (?:entwicklung|ereignis"
+    r"|zahlen|berichte)\w*|(?:letzten|letzte) (?:entwicklung|meldung|zahlen)\w*"
+    r"|récent\w*|récemment|actuel(?:le)?s?|actuellement|derni(?:ers?|ères?) (?:nouvelles?|développements?|chiffres|version)"
+    r"|reciente\w*|actualmente|últim[oa]s? (?:novedades|avances|cifras|versión|desarrollos)"
+    r"|attualmente|attual[ei]|ultim[aeio] (?:novità|sviluppi|cifre|versione|aggiornamenti)"
+    r"|atualmente|atua(?:l|is)|últim[oa]s? (?:novidades|desenvolvimentos|números|versão)"
+    r"|actuele?|nieuwste|momenteel|laatste (?:ontwikkeling|cijfers|stand|versie)\w*"
+)
+_ANALYSIS = (
+    r"analy[sz]\w*|compar(?:e[ds]?|ing|isons?|ative)|evaluat\w*|assess\w*|investigat\w*|research\w*|in[- ]depth|thorough\w*"
+    r"|comprehensive\w*|detailed|trade-?offs?|pros and cons|implications?|root causes?|trends?"
+    r"|vergleich\w*|bewerte\w*|bewertung\w*|untersuch\w*|recherch\w*|ausführlich\w*|gründlich\w*|umfassend\w*|detailliert\w*"
+    r"|comparai\w*|compare[rz]|évalu\w*|approfondi\w*|détaillé\w*"
+    r"|analiz\w*|análisis|compara\w*|evalúa\w*|evalua\w*|investiga\w*|profundidad|detallad\w*|exhaustiv\w*"
+    r"|analizz\w*|analisi|confront[aoi]\w*|valuta(?:re|zion[ei])|approfondi[rt]\w*|dettagliat\w*"
+    r"|análises?|analis\w*|avalia\w*|aprofunda\w*|detalhad\w*"
+    r"|vergelijk\w*|beoordeel\w*|beoordeling\w*|onderzoek\w*|evalueer\w*|uitgebreid\w*|grondig\w*|diepgaand\w*"
+)
+_LOOK_UPS = frozenset({"lookup", "look-up", "look_up", "fact", "facts"})
+
+
+def _words(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{pattern})(?!\w)", re.IGNORECASE)
+
+
+_SPAN_WORDS = {window: _words(pattern) for window, pattern in _SPANS.items()}
+_NEWS_WORDS, _RECENT_WORDS, _ANALYSIS_WORDS = _words(_NEWS), _words(_RECENT), _words(_ANALYSIS)
+
+
+@lru_cache(maxsize=256)
+def time_window(objective: str, criteria: tuple[str, ...]) -> str | None:
+    """
+    Return the time window that a run's words imply, or None where they ask for nothing new.
+
+    Args:
+        objective: What the run is for.
+        criteria: Its success criteria.
+
+    Returns:
+        The widest of `WINDOWS` that is named ("this week or this month": ``month``); without one ``week`` for news and
+        ``month`` for anything recent.
+    """
+    text = _join(objective, criteria)
+    named = [window for window in WINDOWS if _SPAN_WORDS[window].search(text)]
+    if named:
+        return named[-1]
+    if _NEWS_WORDS.search(text):
+        return "week"
+    return "month" if _RECENT_WORDS.search(text) else None
+
+
+@lru_cache(maxsize=256)
+def depth(objective: str, criteria: tuple[str, ...], task_type: str | None = None) -> str:
+    """
+    Return how deep a search should go: ``advanced`` for an analysis, ``basic`` for a look-up.
+
+    Args:
+        objective: What the run is for.
+        criteria: Its success criteria.
+        task_type: A task type that says which of the two it is wins over the words.
+    """
+    if task_type is not None and task_type.casefold() in _LOOK_UPS:
+        return "basic"
+    text = _join(f"{task_type or ''}\n{objective}", criteria)
+    return "advanced" if _ANALYSIS_WORDS.search(text) else "basic"
+
+
+def _join(objective: str, criteria: tuple[str, ...]) -> str:
+    """Return both as one text in single blanks, at most 20,000 characters of it."""
+    return " ".join("\n".join((objective, *criteria))[:20_000].replace("_", " ").split())
+
 
 LANGUAGE = "language"
 FORMATS = "expectedDocumentFormats"

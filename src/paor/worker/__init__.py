@@ -4,7 +4,8 @@ Workers: processes, on any number of machines, that drive the runs which `Engine
     worker = Worker(engine, concurrency=8)
     asyncio.run(worker.run())
 
-``paor worker --app MODULE:ENGINE`` does the same. May import the four folders. Start with `worker`.
+``paor worker --app MODULE:ENGINE`` does the same; `temporal` has Temporal decide where a run is driven. May import the four folders.
+Start with `worker`.
 """
 
 from __future__ import annotations

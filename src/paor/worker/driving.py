@@ -12,20 +12,20 @@ from contextlib import suppress
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
-from ..fsm.host.look import asked_at, result_now
 from ..fsm.journal.rows import RunRow
 from ..fsm.lifecycle.arguments import ResumeOptions
 from ..fsm.lifecycle.fallback import is_owed, stand_in
+from ..fsm.lifecycle.look import asked_at, result_now
 from ..fsm.lifecycle.resume import Continuation, continuation
 from ..fsm.lifecycle.runner import Left, Runner, leaving
 from ..fsm.lifecycle.subruns import runs_of, waiting_task
 from ..fsm.replay.restore import restore_run
-from ..fsm.results.result import Result
+from ..fsm.runtime.result import Result
 from ..fsm.runtime.run_context import Leaves
 from ..states.base.errors import JournalTooNew, MissingExtra, RunChanged, UsageError
 
 LOOK_AGAIN_S = 3600.0
-"""Seconds after which a run that waits for a person is looked at again, should its answer have woken nobody."""
+"""Poll interval for waiting runs, in seconds, in case a wake-up was lost."""
 
 TASK_AGAIN_S = 1.0
 """Seconds after which a workflow whose task went on by other hands is looked at: perhaps somebody still drives that."""
@@ -121,5 +121,5 @@ def got_to(runner: Runner, row: RunRow) -> int:
 
 
 def place_of(row: RunRow) -> str:
-    """Return where a run stands, in words that quote nothing of it."""
+    """Return the run's status without any of its content."""
     return f"after row {row.head_seq}" if row.head_seq >= 0 else "before its first row"

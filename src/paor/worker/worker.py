@@ -11,9 +11,9 @@ import asyncio
 import logging
 
 from ..fsm.engine import Engine
-from ..fsm.journal.queue.run_queue import Claim
 from ..fsm.journal.rows import RunRow
-from ..fsm.results.result import Result
+from ..fsm.journal.run_queue import Claim
+from ..fsm.runtime.result import Result
 from ..states.base.errors import JournalBusy, JournalError, LeaseHeld, LeaseLost, PaorError
 from .base import BaseWorker, check_count
 from .driving import LOOK_AGAIN_S, Options, drive, got_to, is_final, place_of, standing
@@ -21,7 +21,7 @@ from .driving import LOOK_AGAIN_S, Options, drive, got_to, is_final, place_of, s
 LOGGER = logging.getLogger("paor.worker")
 
 LOOK_S = 1.0
-"""Seconds between two looks for runs that are ready, where the database has told of none."""
+"""Poll interval, in seconds, when no notification arrives."""
 
 ATTEMPTS = 5
 """Times that a run is taken up without getting further, by default."""

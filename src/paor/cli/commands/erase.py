@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from ...fsm.erasure.execute import Others
 from ...fsm.journal_api import Journal
+from ...fsm.transfer.erasure import Others
 from ..support.journals import busy_timeout_s, find_run, reading
 from ..support.options import command, option
 from ..support.streams import say_either, tell

@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from ...fsm.diagrams.overlays import objective_of
-from ...fsm.host.moments import moment_of
 from ...fsm.journal.postgres.address import shown
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import STATUSES, Journal
@@ -20,7 +19,7 @@ from ...fsm.lifecycle.subruns import open_question
 from ...fsm.replay.replay import Replay
 from ...fsm.replay.replay import replay as replay_run
 from ...states.base.errors import JournalDamaged, UsageError
-from ...states.run.labels import key_of, value_text
+from ...states.run.labels import key_of, moment_of, value_text
 from ...states.run.phase_names import PHASES
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import ALONE, find_run, is_driven, reading, short_id

@@ -25,15 +25,15 @@ from ...fsm.lifecycle.resume import timeout_answer
 from ...fsm.lifecycle.subruns import unfinished_tasks, used_tools
 from ...fsm.machine.host_rows import NO_HOST
 from ...fsm.replay.restore import restore_run
-from ...fsm.results.events import RunEnded, RunStarted
-from ...fsm.results.result import Result
+from ...fsm.runtime.events import RunEnded, RunStarted
 from ...fsm.runtime.ports import SystemClock
+from ...fsm.runtime.result import Result
 from ...prompts.model import Model
 from ...states.base.errors import MissingExtra, PaorError, RunChanged, UsageError
 from ...states.records.questions import Question
 from ...states.run.phase_names import EXECUTING
 from ...states.run.spec import TASK_TOOL
-from ...tools.documents.builtin import builtin_tools
+from ...tools.documents.tools import builtin_tools
 from ...tools.tool import Tool
 from ..support.app import EngineOptions, engine_options
 from ..support.inputs import RunInput, run_input

@@ -28,7 +28,6 @@ from ..support.text import count
     "paor export last > run.jsonl",
     "paor export 0199d2b4-6f1e --output run.jsonl",
     "paor export --all --redact default --output runs.jsonl",
-    "paor export last --pytest --output test_run.py",
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every run of the journal.")
@@ -38,15 +37,11 @@ from ..support.text import count
     "Leave out payloads with keys, tokens and passwords; FILE adds rules, one NAME: REGULAR EXPRESSION per line.",
     multiple=True,
 )
-@click.option(
-    "--pytest", "as_test", is_flag=True, help="Print the run as a regression test, a Python file for pytest."
-)
 @OUTPUT
 def export(
     names: tuple[str, ...],
     everything: bool,
     redact: tuple[str, ...],
-    as_test: bool,
     output: str | None,
     journal: str,
     as_json: bool,
@@ -57,14 +52,9 @@ def export(
     The same bytes for the same runs, with or without --json, and nothing about the host or process. Without RUN it
     is the newest. The runs whose rows a fork shares come before it. Payloads that --redact leaves out are exported
     as erased, with the names of the rules, so that the rest still verifies.
-
-    --pytest writes one run as a test that repeats it with a scripted model and tools. Secrets are replaced by the
-    rules of --redact; the shipped rules always apply. A run that cannot become a test is refused with the reason.
     """
     if everything and names:
         raise click.UsageError("--all goes without RUN")
-    if as_test and (everything or len(names) > 1):
-        raise click.UsageError("--pytest takes one RUN")
     keep_journals("--output", output, journal)
     redaction = redaction_given(redact)
     with reading(journal) as opened:
@@ -73,11 +63,6 @@ def export(
             if everything
             else [find_run(opened, name).run_id for name in names or (None,)]
         )
-        if as_test:
-            from ...testing.regression import regression_test
-
-            say_or_write(regression_test(opened, ids[0], redaction).encode(), output)
-            return OK
         lines = (line_bytes(line) for line in export_runs(opened.reader, ids, redaction))
         if output is not None:
             say_or_write(b"".join(lines), output)

@@ -27,10 +27,10 @@ from ...fsm.lifecycle.workflow_start import given_workflow
 from ...states.base.errors import UsageError
 from ...states.run.labels import values_of
 from ...states.settings.limits import Limits, merged_limits
-from ...tools.documents.builtin import check_documents
+from ...tools.documents.convert.conversion import ConversionError
 from ...tools.documents.convert.converter import Converter
-from ...tools.documents.convert.formats.conversion import ConversionError
 from ...tools.documents.convert.registry import DOCX
+from ...tools.documents.tools import check_documents
 from ...tools.tool import Document
 from .app import asked_tools
 from .json_input import AS_GIVEN, BOUNDS, input_fields, json_value, standard_input, text_file

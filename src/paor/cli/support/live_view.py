@@ -20,9 +20,9 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from ...fsm.results.events import Event, ModelNotice, ModelText, RunStarted, StepCompleted, TransitionTaken
+from ...fsm.runtime.events import Event, ModelNotice, ModelText, RunStarted, StepCompleted, TransitionTaken
 from ...prompts.clients.settings import environment_secrets
-from ...prompts.clients.wire.secrets import Scrubber
+from ...states.base.secrets import Scrubber
 from ...states.run.phase_names import FINAL
 from .row_text import TRIGGER_STYLES
 from .text import CUT, NARROW, STYLES, arrow, count, cut, folded, one_line

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.start import FORMATS
-from ...fsm.results.result import Result
+from ...fsm.runtime.result import Result
 from ...states.base.errors import PaorError, UsageError
 from ...states.records.questions import Question
 from ...states.run.reasons import LIMIT_REASONS

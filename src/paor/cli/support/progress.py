@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from ...fsm.results.events import Event, ModelNotice, RunStarted
+from ...fsm.runtime.events import Event, ModelNotice, RunStarted
 from .streams import tell
 from .text import one_line
 

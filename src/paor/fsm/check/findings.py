@@ -86,7 +86,7 @@ class PathStep:
 @dataclass(frozen=True, slots=True)
 class Path:
     """
-    A walk from the start that shows a finding; `fsm.check.counterexample.rerun` walks it again.
+    A walk from the start that shows a finding; `fsm.check.checker.rerun` walks it again.
 
     Attributes:
         world: The spec of the run, as data (`fsm.check.bounded_specs.World.wire`).

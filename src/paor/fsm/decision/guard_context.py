@@ -21,8 +21,8 @@ from ...states.records.plans import Plan
 from ...states.records.questions import QuestionRecord
 from ...states.records.reviews import Refinement, Review
 from ...states.records.visits import Visit
+from ...states.run.spec import FlowState
 from ...states.run.state import Change, Counters, Run
-from ...states.run.workflow_position import FlowState
 from ...states.settings.limits import Limits
 
 

@@ -10,7 +10,7 @@ import orjson
 
 from ...states.base.errors import HostFunctionError
 from ...states.phase import Phase
-from ...states.run.host_machine import machine_data
+from ...states.run.spec import machine_data
 
 
 @lru_cache(maxsize=64)

@@ -37,11 +37,11 @@ from ...tools.policy import denial, matches, unsafe
 from .duplicate_calls import duplicate_key, limits_for, rule_broken
 from .guard_context import GuardContext
 from .host_phases import read_host_phase
-from .native_mode import call_arguments, read_native
 from .observation import TURN_CHARS, cut, line
-from .offered_tools import connection_lacks, connection_meant
 from .plan_mode import (
     ask_for_missing,
+    call_arguments,
+    read_native,
     read_other_step,
     read_planned,
     step_arguments,
@@ -50,7 +50,7 @@ from .plan_mode import (
     unknown_documents,
 )
 from .progress import progress
-from .run_resources import RunResources
+from .run_resources import RunResources, connection_lacks, connection_meant
 
 
 def read_phase(case: GuardContext, kit: RunResources) -> None:

@@ -25,9 +25,8 @@ from ...states.records.plans import Elicitation, Plan, TranscriptMessage
 from ...states.records.questions import Answer
 from ...states.records.workflow import EXEC_ACTION, FlowTask
 from ...states.run.phase_names import PLANNING, REVIEWING
-from ...states.run.spec import ToolSpec
+from ...states.run.spec import FlowState, ToolSpec
 from ...states.run.state import Run
-from ...states.run.workflow_position import FlowState
 from ...tools.catalog import fold_name
 from ..workflow.expressions.evaluator import rendered
 from ..workflow.expressions.functions import json_text
@@ -50,7 +49,7 @@ from .run_resources import RunResources
 Values = Sequence[Mapping[str, Any]]
 
 NO_FAILURE = frozenset(("duplicate_call_blocked", "declined"))
-"""Errors after which no hook is called: the planner, or the user, is told, and nothing has failed."""
+"""Errors reported to the planner or user rather than treated as failures; hooks do not run."""
 
 
 def read_flow(case: GuardContext, kit: RunResources) -> None:

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, get_args
 import orjson
 
 from ...states.base.errors import JournalDamaged, UsageError
-from ..explain.coverage import Coverage, coverage
+from ..explain.coverage import Coverage, coverage, machine_of_run
 from ..explain.diff import RunDiff, diff
 from ..explain.divergence import CAUSES
-from ..explain.run_machines import machine_of_run
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import RunRow
 from ..machine.decide import machine_told

@@ -13,9 +13,8 @@ from typing import Literal
 from ..machine.host_rows import NO_HOST, Host
 from ..machine.table import CONCLUDED, ROWS, STOPS, Row, Stop
 from .captions import caption
-from .dot import dot
 from .graph import Covered, Overlay, Parted, RunWalk, Step, graph_of, plain, status_of, walk_of
-from .mermaid import mermaid
+from .mermaid import dot, mermaid
 from .svg import svg
 
 Format = Literal["mermaid", "dot", "svg"]

@@ -156,7 +156,7 @@ class CallReader:
 
 
 _BEGINS = ("wait", "specify", "refuse")
-"""Rows of Specifying with which a call begins; one to a phase of the host's own, which looks at the call, is another."""
+"""Specifying rows that start a call (rows to a host review phase excluded)."""
 
 
 def _caller(row: Transition, change: Change, before: str) -> str:

@@ -44,7 +44,7 @@ LINE_CHARS = 400
 
 
 ERASED = "(erased)"
-"""In the place of a text that is not there any more; it is like every text."""
+"""Placeholder for erased text; compares equal to any text."""
 
 _OWN_KEYS = frozenset({"key", "idempotency_key", "salt", "approval", "run_id", "at"})
 _PLAN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")

@@ -16,9 +16,8 @@ from msgspec.structs import replace
 
 from ...states.base.errors import PaorError
 from ...states.records.outcomes import Outcome
-from ...states.run.host_machine import machine_data
 from ...states.run.phase_names import PHASES
-from ...states.run.spec import Spec
+from ...states.run.spec import Spec, machine_data
 from ...states.run.state import Change, Run, initial_run
 from ..decision.guard_context import Given
 from ..decision.host_machine import recorded_phases

@@ -126,7 +126,7 @@ def _begun_in(owner_text: str) -> int | None:
 
 
 def _answered_in(owner_text: str | None) -> int | None:
-    """Return the row that a free lease says to be an answer which nobody has acted on yet, None for any other lease."""
+    """Return the seq of an unprocessed answer noted in a released lease, or None."""
     try:
         row = json.loads(owner_text).get("answered") if owner_text is not None else None
     except (ValueError, AttributeError):

@@ -154,12 +154,12 @@ def transition_of(row: tuple[Any, ...]) -> Transition:
     Return a plain row with its JSON columns read.
 
     Raises:
-        JSONDecodeError: One of them is no JSON object.
-        TypeError: The name of a phase or trigger is no text.
+        JSONDecodeError: One of them is not a JSON object.
+        TypeError: The name of a phase or trigger is not a string.
     """
     values = list(row)
     if not all(isinstance(name, str) for name in row[3:6]):
-        raise TypeError("trigger, source or dest is no text")
+        raise TypeError("trigger, source or dest must be a string")
     for index in (6, 7, 8, 9, 17):
         values[index] = orjson.loads(row[index])
         if not isinstance(values[index], dict):

@@ -67,7 +67,7 @@ class RunWriter:
         return found[0] if found is not None else None
 
     def at_place(self, workflow_id: str, round: int, task: int, but: str | None) -> str | None:
-        """Return the id of a run at this place of a workflow, but for the run *but*; None when there is none."""
+        """Return the id of another run at this workflow position (excluding *but*), or None."""
         found = self._one(
             "SELECT run_id FROM specs WHERE workflow_id = ? AND round = ? AND task = ? AND run_id <> ?",
             workflow_id,
@@ -78,7 +78,7 @@ class RunWriter:
         return found[0] if found is not None else None
 
     def hash_of(self, run_id: str, seq: int) -> bytes | None:
-        """Return the hash of a row that stands under a run's own number, None without one."""
+        """Return the hash of row *seq* of the run, or None."""
         sql = "SELECT hash FROM transitions JOIN specs ON specs.run = transitions.run WHERE run_id = ? AND seq = ?"
         found = self._one(sql, run_id, seq)
         return found[0] if found is not None else None
@@ -112,7 +112,7 @@ class RunWriter:
         self.connection.execute("INSERT INTO leases VALUES (?, 1, NULL, NULL, 0)", (run,))
 
     def add_queued(self, run: int, ready_at: int) -> None:
-        """Write that a worker is to take a run up, from a time on; see `fsm.journal.queue.run_queue`."""
+        """Write that a worker is to take a run up, from a time on; see `fsm.journal.run_queue`."""
         self.connection.execute("INSERT INTO queue VALUES (?, ?, 0, -1, NULL, NULL)", (run, ready_at))
 
     def set_labels(self, run: int, key: str | None, metadata: str) -> None:

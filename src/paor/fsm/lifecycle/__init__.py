@@ -1,5 +1,5 @@
 """
-A run's life around the loop: started, taken up again, forked, followed up, and the result that it ends with.
+A run's life around the loop: started, once by key or queued for a worker, taken up again, answered, recovered, cancelled, forked, followed up, and looked at.
 
 May import every room of `fsm` but `explain`, `diagrams` and `check`. Start with `runner`.
 """

@@ -19,10 +19,10 @@ from ...states.settings.limits import Limits
 from ...states.settings.policy import Policy
 from ...states.settings.profile import NAMED, Profile, Stage
 from ...tools.catalog import fold_name
-from ...tools.documents.builtin import builtin_tools
+from ...tools.documents.tools import builtin_tools
 from ...tools.tool import Document, Tool
 from ..decision.observation import clean
-from ..results.events import Event
+from ..runtime.events import Event
 
 DEFAULT_MODELS = {
     "OPENAI_API_KEY": "openai:gpt-6.1-sol",

@@ -19,8 +19,8 @@ from ...tools.schema.canonical import NotJson, plain
 from ...tools.schema.references import SchemaError
 from ...tools.signature import UntitledSchema
 from ..decision.run_resources import output_checker
-from ..results.events import Event, RunEnded
-from ..results.result import Result
+from ..runtime.events import Event, RunEnded
+from ..runtime.result import Result
 
 
 def output_schema_of(output_type: Any) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Resuming: how a run goes on where its journal ends, and an answer in the form in which it is recorded."""
+"""Resume a run from its last row; encode answers for the journal."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ..journal.payloads import Stager
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
 from ..replay.restore import restore_run
-from ..results.events import Event, RunEnded, RunStarted
-from ..results.result import Result, result_of_run
+from ..runtime.events import Event, RunEnded, RunStarted
 from ..runtime.loop import Steps, steps
+from ..runtime.result import Result, result_of_run
 from ..runtime.run_context import RunContext
 from .acceptance import check_unchanged
 from .arguments import NOTHING_GIVEN, ResumeOptions, check_deps, check_names, check_priced, model_of

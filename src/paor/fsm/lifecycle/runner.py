@@ -23,20 +23,20 @@ from ...tools.documents.tools import generate_report
 from ...tools.tool import Document, Tool
 from ..decision.run_resources import RunResources
 from ..journal.payloads import JSON, Stager
-from ..journal.queue.run_queue import RunQueue
+from ..journal.run_queue import RunQueue
 from ..journal.store import JournalStore
 from ..replay.restore import restore_run, stager_of
-from ..results.events import Event, RunEnded, RunStarted, TransitionTaken
-from ..results.result import Result, result_of_run
 from ..runtime.drivers import aperform, perform
+from ..runtime.events import Event, RunEnded, RunStarted, TransitionTaken
 from ..runtime.logs import LOGGER, log_start
 from ..runtime.loop import Steps, steps, transition
 from ..runtime.ports import Clock, Ids
+from ..runtime.result import Result, result_of_run
 from ..runtime.run_context import Leaves, RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .arguments import Hook, offered_tools
+from .callbacks import tell
 from .fallback import fallback_spec, is_owed
-from .listeners import tell
 from .settings import EngineSettings
 from .start import NewRun, input_references
 from .subruns import TaskDriver, task_tool

@@ -10,18 +10,17 @@ from typing import Any
 from ...prompts.model import Model
 from ...states.base.errors import UsageError
 from ...states.phase import Phase
-from ...states.run.host_machine import machine_data
-from ...states.run.spec import Mode, Spec, ToolSpec
+from ...states.run.spec import Mode, Spec, ToolSpec, machine_data
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...tools.catalog import fold_name
 from ...tools.documents.tools import generate_report
-from ...tools.policy_typos import find_typos
+from ...tools.policy import find_typos
 from ...tools.schema.parameters import ParameterSchema
 from ...tools.tool import Tool
 from ..machine.machine import MACHINE, Machine
 from ..machine.soundness import defects_of
-from ..runtime.values import ValuesPort
+from ..runtime.ports import ValuesPort
 from ..versioning.host_code import host_text
 from .arguments import model_of, rules_of, templates_of, toolbox
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
@@ -12,16 +12,16 @@ from ...prompts.model import Model
 from ...states.base.errors import UsageError
 from ...states.base.version import VERSION
 from ...states.records.actions import DocumentRef
-from ...states.records.plans import TranscriptMessage
+from ...states.records.observations import Message
+from ...states.records.plans import PlannedTask, TranscriptMessage
 from ...states.run.labels import key_of, metadata_of, values_of
 from ...states.run.spec import TASK_TOOL, Mode, Spec, ToolSpec
 from ...states.run.state import label_of
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...states.settings.profile import Profile
-from ...tools.documents.builtin import check_documents
 from ...tools.documents.reports import check_report_format
-from ...tools.documents.tools import generate_report
+from ...tools.documents.tools import check_documents, generate_report
 from ...tools.tool import Document, Tool
 from ..decision.observation import cut, line
 from ..journal.payloads import Stager
@@ -42,11 +42,35 @@ from .arguments import (
     templates_of,
 )
 from .fallback import fallback_of, warn_of_legacy
-from .position import WorkflowPosition
 from .settings import EngineSettings, phase_templates
 
 if TYPE_CHECKING:
     from .workflow_start import GivenWorkflow, WorkflowLike
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowPosition:
+    """
+    Where a run belongs in a workflow.
+
+    Attributes:
+        workflow_id: Id of the workflow; empty: a new one, the run's own id.
+        round: From 1.
+        task: From 1; 0 is the workflow itself.
+        task_id: The task's own name.
+        history: What earlier rounds did, newest last, as summaries.
+        tasks: Tasks that the host has given.
+        options: What the tasks of a workflow are started with.
+    """
+
+    workflow_id: str = ""
+    round: int = 1
+    task: int = 1
+    task_id: str = ""
+    history: tuple[Message, ...] = ()
+    tasks: tuple[PlannedTask, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
 
 FORMATS = {"md": "md", "markdown": "md", "txt": "txt", "html": "html", "htm": "html", "docx": "docx"}
 """Endings that the final formatting writes."""

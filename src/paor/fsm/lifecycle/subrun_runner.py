@@ -18,14 +18,13 @@ from ...tools.tool import Document
 from ..decision.observation import cut, line
 from ..journal.reader import JournalReader
 from ..replay.restore import restore_run
-from ..results.result import Result
 from ..runtime.loop import Steps
+from ..runtime.result import Result
 from ..runtime.run_context import RunContext
 from .arguments import DocumentLike, ResumeOptions, RunOptions
-from .position import WorkflowPosition
 from .resume import Continuation, aperformed, continuation, resume
 from .runner import Acquisition, Runner, leaving
-from .start import NewRun, new_run
+from .start import NewRun, WorkflowPosition, new_run
 from .subruns import (
     Task,
     TaskCall,

@@ -26,12 +26,11 @@ from ...states.settings.limits import Limits, merged_limits, recorded_limits
 from ...states.settings.profile import Profile
 from ...tools.tool import Document, Tool, ToolContext, ToolOutput
 from ..replay.restore import restore_run
-from ..results.result import Result
 from ..runtime.effects import EffectPending
+from ..runtime.result import Result
 from ..runtime.tool_context import CallContext
 from .arguments import mode_of, profile_of
-from .position import WorkflowPosition
-from .start import clean_text, texts_of
+from .start import WorkflowPosition, clean_text, texts_of
 
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader

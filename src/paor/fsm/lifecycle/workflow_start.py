@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 from ...prompts.model import Model
 from ...states.base.errors import ToolError, UsageError
 from ...states.records.workflow import PLAN_ACTION, FlowTask, Workflow
-from ...states.run.spec import Mode, Spec
-from ...states.run.workflow_position import FlowState
+from ...states.run.spec import FlowState, Mode, Spec
 from ...tools.catalog import fold_name
 from ...tools.documents.files import open_within, within
 from ...tools.tool import Tool

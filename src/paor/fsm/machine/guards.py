@@ -1,8 +1,9 @@
 """
 The guards: named pure functions of a case, one fact each; and beside each what it looked at, in words.
 
-Every guard of a row that is tried is evaluated once, by `fsm.machine.decide.decide`, and recorded; `transitions` only
-looks the values up. A guard never raises and never looks beyond the case.
+`transitions` evaluates them: `fsm.machine.decide.decide` triggers the machine's one event, and its walk over the rows of the phase asks
+the guards of each row that is tried, every guard once for a decision; the values are recorded with the row. A guard never raises and
+never looks beyond the case.
 
 The words are for `fsm.explain.why`. They are given the guard's own value, ``holds``, so they compare nothing a second time: they say
 what was looked at, with its numbers.
@@ -267,7 +268,7 @@ def _(case: GuardContext, holds: bool) -> str:
         return f"the {case.duplicate} rule blocks it"
     window = case.run.memory.window
     made = window.count(case.intent.key) if case.intent is not None else 0
-    return f"the same call stands {made:,} times among the last {len(window):,}"
+    return f"the same call is repeated {made:,} times in the last {len(window):,} calls"
 
 
 def result_known(case: GuardContext) -> bool:
@@ -314,7 +315,7 @@ def in_doubt(case: GuardContext) -> bool:
 
 
 def doubt_words(why: str) -> str:
-    """Return in what way an effect that is in doubt was begun."""
+    """Describe how an in-doubt call was started."""
     return DOUBTS.get(why, "begun")
 
 

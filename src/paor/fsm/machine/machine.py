@@ -1,12 +1,12 @@
 """
 The machine: a `transitions.Machine` derived from the table, which decides what an outcome leads to.
 
-All rows of a phase are transitions of one event, `DECIDE`, in the table's order. The library's event tries them from top to
+All rows of a phase are transitions of one event, `DECIDE`, in the table's order. `OrderedEvent.trigger` tries them from top to
 bottom; each transition evaluates its conditions, the named guards, once a decision, and the first whose conditions all hold is
-taken. What was evaluated and what was taken is what the journal records: `Walker.guards` and `Walker.row`. There is no other chooser.
+taken. The journal records the values and the row: `Walker.guards` and `Walker.row`. There is no other chooser.
 
-The classes here extend the library where it allows that. They leave out what this machine must not have: callbacks within a
-decision, a queue, and the logging of each try.
+The classes here subclass the library's states, transitions and events, and replace its loops: this machine has no callbacks
+within a decision, no queue, and no logging of each try.
 """
 
 from __future__ import annotations

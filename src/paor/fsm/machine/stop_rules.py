@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...states.records.observations import Observation, StepCheck
 from ...states.records.outcomes import (
     Answered,
     Cancelled,
@@ -21,6 +22,7 @@ from ...states.records.outcomes import (
     Replied,
     Unaffordable,
 )
+from ...states.records.reviews import Refinement, Review
 from ...states.run import budgets
 from ...states.run.phase_names import OBSERVING, PHASES, REVIEWING, SPECIFYING
 from ...states.run.state import Run
@@ -266,6 +268,33 @@ PREDICATES: dict[str, Predicate] = {
     name: _FUNCTIONS[name] for name in {name.removeprefix("not "): 1 for stop in STOPS for name in stop.when}
 }
 """Every predicate that the table of stops names; a name without a function fails on import."""
+
+
+def should_continue(
+    observation: Observation | None, review: Refinement | Review | StepCheck | None, *, run: Run | None = None
+) -> bool:
+    """
+    Return whether another action is to be chosen; for a host's own tests and tools.
+
+    It is not where the judgement says stop, all criteria are met, the run's steps are used up, another of its limits is reached, or the judgement is a failure or
+    cannot be read. An action that failed is no reason to stop: the next one is chosen with its error in sight. The machine's guard of the
+    same name (`paor.machine.guards`) says the same of a run.
+
+    Args:
+        observation: Of the action; None where nothing was observed.
+        review: How it was judged: by the model's refinement or completion review, or by code; None where no judgement can be read.
+        run: Whose steps and limits are looked at, such as that of a `paor.testing.guard_context`; None for no bound.
+
+    Source: document 002, "should_continue(observation, review) -> bool"; docs/spec-coverage.md, A065.
+    """
+    if review is None or (run is not None and (not budgets.steps_left(run) or budgets.limit_reached(run))):
+        return False
+    if isinstance(review, Refinement):
+        met = [item.met for item in review.criteria]
+        return review.decision == "continue" and not (met and all(met))
+    if isinstance(review, Review):
+        return review.status == "retry"
+    return review.status != "failed" and observation is not None
 
 
 Compiled = dict[tuple[str, str], tuple[tuple[str, tuple[tuple[Predicate, bool], ...]], ...]]

@@ -249,7 +249,7 @@ def _compare_change(seq: int, body: str | bytes, derived: str) -> Iterator[Diver
 def compare_result(
     journal: PayloadWindow, kit: RunResources, run: Run, row: Transition, outcome: Ended
 ) -> Iterator[Difference]:
-    """Yield what of a call's result is not as code makes it: places of its documents, prompts of its own requests."""
+    """Yield the parts of a call result that do not derive from code: document locations and prompts of nested requests."""
     intent, first = run.memory.intent, run.counters.documents
     for position, document in enumerate(outcome.result.documents):
         found = (first + position, intent.label if intent is not None else "", position)

@@ -4,7 +4,7 @@ The walk of a replay: every row derived from its recorded outcome and compared, 
 Where a row decides otherwise the difference is noted and the record is followed, so that later rows are compared, too. An
 erased text is unknown: what depends on it is named as not checked, and so is a difference that may come from it; an
 agreement counts as one. Of a run with erased texts the chain, the places, the choices by the recorded guards and the sums
-are checked as well (`fsm.replay.row_columns`), which need no text at all.
+are checked as well (`fsm.replay.replay`), which need no text at all.
 """
 
 from __future__ import annotations

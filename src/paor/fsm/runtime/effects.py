@@ -18,9 +18,9 @@ from msgspec import Struct
 from ...prompts.model import Model, ModelCall
 from ...tools.tool import Tool
 from ..journal.backend import Entry
-from ..results.events import Event
+from .events import Event
+from .ports import ValuesPort
 from .tool_context import CallContext
-from .values import ValuesPort
 
 
 class AskModel(Struct, frozen=True):
@@ -45,7 +45,7 @@ class AskValues(Struct, frozen=True):
 
 
 class Returned(Struct, frozen=True):
-    """What a tool returned, told apart from an exception that it raised."""
+    """A tool's return value, as opposed to an exception."""
 
     value: Any
 
@@ -122,7 +122,7 @@ class UseTool(Struct, frozen=True):
 
 
 class Reconcile(Struct, frozen=True):
-    """Ask *tool* whether the effect under *key* happened; comes to what `UseTool` comes to."""
+    """Ask *tool* whether the call *key* took effect. Result type as for `UseTool`."""
 
     run: int
     tool: Tool

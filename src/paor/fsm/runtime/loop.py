@@ -51,13 +51,13 @@ from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row
 from ..machine.decide import Decision, Moment, decide, machine_of, request_of
 from ..machine.fold import apply
-from ..results.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from .effects import AskModel, AskValues, Commit, Effect, Emit
+from .events import Event, RunWaiting, StepCompleted, TransitionTaken
 from .logs import log_transition
+from .ports import values_text
 from .run_context import RunContext, place_of_next, recall
 from .tool_calls import reconcile_outcome, use
 from .tool_results import message_of
-from .values import values_text
 
 Steps = Generator[Effect, Any, None]
 
@@ -87,7 +87,7 @@ def cancel_steps(drive: RunContext) -> Steps:
 
 
 def _known_outcome(drive: RunContext, run: Run, request: Nothing | Recall) -> tuple[dict[str, Any], Outcome]:
-    """Return what the row says of a request that needs nobody, and what it came to."""
+    """Return the recorded request and outcome of a step that performs no I/O."""
     if isinstance(request, Recall):
         bodies = [recall(drive, place) for place in request.payloads]
         texts = tuple(body if isinstance(body, str) else None for body in bodies)

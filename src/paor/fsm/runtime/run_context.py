@@ -13,9 +13,8 @@ from ...tools.tool import Tool
 from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager
 from ..journal.store import JournalStore
-from .ports import Clock
+from .ports import Clock, ValuesPort
 from .tool_context import Loader
-from .values import ValuesPort
 
 Leaves = Callable[[], bool]
 """Whether a driver is to leave its run after the current call; asked after each transition."""

@@ -18,10 +18,9 @@ from ...tools.documents.files import outside
 from ...tools.tool import Resumption, Tool
 from ..decision.observation import cut, line
 from ..journal.cancel_requests import Interrupted
-from .call_budget import CallLedger
 from .effects import REAL_TIME, Effect, EffectPending, Reconcile, Returned, Timing, UseTool
 from .run_context import RunContext, place_of_next, recall
-from .tool_context import CallContext
+from .tool_context import CallContext, CallLedger
 from .tool_results import ERROR_CHARS, error_of, is_empty, message_of, output_of, question_from, result_of
 
 

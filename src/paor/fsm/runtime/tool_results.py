@@ -190,7 +190,7 @@ def question_from(error: AnswerNeeded, limits: Limits, stager: Stager) -> Asked:
         text = orjson.dumps(asking).decode()
         read = Asking.model_validate_json(text)
     except (ValueError, TypeError):
-        raise ToolError("the tool needs an answer and asks in a form that is no JSON") from None
+        raise ToolError("the tool's question has a schema or a state that is not valid JSON") from None
     if len(text) > limits.document_bytes:
         raise ToolError(
             f"the tool's question has {len(text)} bytes; at most {limits.document_bytes} are kept"

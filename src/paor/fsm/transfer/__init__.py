@@ -1,5 +1,6 @@
 """
-Export and import of runs, line by line, and redaction on the way out.
+What leaves a journal: a person's data, erased without breaking the chain; runs, exported and imported line by line, redacted on the way out.
 
-May import `fsm.verify`, `fsm.erasure`, `fsm.journal` and `states`. Start with `line_format`.
+May import `fsm.verify`, `fsm.journal` and `states`. Start with `line_format` and
+`erasure_plan`.
 """

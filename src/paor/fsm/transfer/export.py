@@ -14,10 +14,10 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..erasure.plan import named_with
 from ..journal.erasure_log import Erasure, chained_erasure, ranges_text
 from ..journal.reader import damage_told
 from ..journal.record import COLUMNS, canonical
+from .erasure_plan import named_with
 from .line_format import FORMAT, VERSION, HeadLine
 from .redaction import Redaction
 

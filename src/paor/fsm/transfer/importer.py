@@ -20,7 +20,6 @@ from typing import Any, Literal, TypeVar
 from msgspec.structs import asdict, astuple
 
 from ...states.base.errors import JournalConflict, JournalDamaged, LeaseHeld, UsageError
-from ..erasure.plan import json_of
 from ..journal.erasure_log import Erasure
 from ..journal.payloads import Payload
 from ..journal.places.opening import passing_journal
@@ -29,6 +28,7 @@ from ..journal.record import NO_LABELS, label_columns, root_hash
 from ..journal.run_writer import RunWriter
 from ..journal.store import JournalStore
 from ..verify.verify import Defect, run_defects
+from .erasure_plan import json_of
 from .line_format import (
     AnyLine,
     DocumentLine,

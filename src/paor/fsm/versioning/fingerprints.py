@@ -46,8 +46,7 @@ from ..machine.machine import PHASE_STATES, guards_in_force
 from ..machine.stop_rules import PREDICATES
 from ..machine.table import ROWS
 from ..machine.updates import CHANGES
-from .foreign_code import foreign_digest
-from .host_code import host_fingerprints
+from .host_code import foreign_digest, host_fingerprints
 from .normal_form import Place
 from .source_digests import (
     Files,

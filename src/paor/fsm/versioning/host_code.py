@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
+from types import CodeType
 from typing import Any
 
 import orjson
 
-from ...states.run.host_machine import machine_data
+from ...states.run.spec import machine_data
 from ..machine.machine import MACHINE, Machine
-from .foreign_code import foreign_digest
-from .source_digests import digest_of, short_digest
+from .source_digests import digest_of, function_digest, short_digest
+
+
+def foreign_digest(function: Any) -> str:
+    """Return the digest of a function of somebody else's; of one that is only named, of its name."""
+    try:
+        return function_digest(inspect.getsource(function))
+    except (OSError, TypeError, SyntaxError):
+        code = getattr(function, "__code__", None)
+        told = (repr(type(function)), getattr(function, "__name__", ""))
+        return digest_of(_compiled_form(code) if isinstance(code, CodeType) else told)
+
+
+def _compiled_form(code: CodeType) -> Iterator[str]:
+    """Yield what a compiled function is, functions within it included."""
+    yield code.co_code.hex()
+    yield repr(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _compiled_form(constant)
+        else:
+            yield ascii(constant)
 
 
 def host_text(machine: Machine | None) -> str:

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from ...states.base.errors import UsageError
 from ...states.records.workflow import PLAN_ACTION, FlowTask, Workflow
-from .checks import GIVEN
 from .expressions.evaluator import holds, rendered
+from .tasks import GIVEN
 
 HOPS_MAX = 1_000
 """Tasks in a row that do nothing but jump and set variables; more are a loop without an end."""

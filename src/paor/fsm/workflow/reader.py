@@ -13,17 +13,16 @@ Source: document 004 sections 2 and 5; docs/spec-coverage.md, A129 to A136, A161
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from ...states.base.errors import UsageError
 from ...states.records.workflow import FlowTask, Workflow
-from .checks import check_flow
-from .default import default_workflow_text
 from .defects import FileDefect, defect, in_order, is_usable
 from .source import Path, SourceError, SourceText, read_source
-from .tasks import KEYS, TaskReader
+from .tasks import KEYS, TaskReader, check_flow
 
 MERGED = ("input", "post")
 """Keys of a task that changes are merged into; the others are replaced."""
@@ -64,6 +63,12 @@ def load_workflow(text: str, *, name: str = "workflow") -> Workflow:
         more = f" (and {len(errors) - 1} more; run: paor validate)" if len(errors) > 1 else ""
         raise WorkflowError(f"{name}:{errors[0]}{more}", defects)
     return workflow
+
+
+@lru_cache(maxsize=1)
+def default_workflow_text() -> str:
+    """Return the YAML of the workflow that runs when no other is given."""
+    return pathlib.Path(__file__).with_name("workflow.yaml").read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=1)

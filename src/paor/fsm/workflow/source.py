@@ -160,7 +160,7 @@ def _fresh_key(kind: str, key: object, around: dict[str, Any], place: Place) -> 
         message = f"a key is a text; write {json.dumps(str(key)[:40])} in quotes"
         raise SourceError("unsupported", message, place)
     if key in around:
-        raise SourceError("duplicate_key", f"the key {key[:60]!a} stands twice", place)
+        raise SourceError("duplicate_key", f"duplicate key {key[:60]!a}", place)
     return key
 
 

@@ -3,7 +3,7 @@ The variables of a run's workflow: folded from its rows, or kept; and what its p
 
 ``results``, ``transcript``, ``plan``, ``answer`` and ``elicitation`` are read from the run's memory, ``query``, ``context``,
 ``model`` and ``promptTemplate`` from its spec; only what is left is in the row that moves the workflow, within
-`states.run.workflow_position.VARIABLES_BYTES_MAX` bytes. ``results`` are the last 50, each cut to 2,000 characters but for the newest one
+`states.run.spec.VARIABLES_BYTES_MAX` bytes. ``results`` are the last 50, each cut to 2,000 characters but for the newest one
 in the input of a task that calls a tool.
 
 Source: document 004 sections 2 to 5; docs/spec-coverage.md, A130 to A135, A144, A158, A160.
@@ -24,9 +24,8 @@ from ...states.base.errors import UsageError
 from ...states.records.observations import Message
 from ...states.records.plans import Plan, PlanResult
 from ...states.records.workflow import EXEC_ACTION, PLAN_ACTION, FlowTask, Workflow
-from ...states.run.spec import Spec, ToolSpec
+from ...states.run.spec import VARIABLES_BYTES_MAX, FlowKind, FlowState, Spec, ToolSpec
 from ...states.run.state import Run
-from ...states.run.workflow_position import VARIABLES_BYTES_MAX, FlowKind, FlowState
 from ...tools.catalog import fold_name
 from ...tools.policy import denial
 from .expressions.functions import CHARS_MAX, Misfit, text

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ...fsm.journal.rows import RunRow, Transition
 from ...fsm.journal_api import Journal
-from ...fsm.results.result import Result
+from ...fsm.runtime.result import Result
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ..strategies.reply_builder import Said
@@ -46,6 +47,11 @@ class Violation(AssertionError):
         self.script: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
         self.machine: dict[str, Any] = {}
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """By which one case is smaller than another: its rows, its steps, its length."""
+        return len(self.rows), len(self.script), len(json.dumps(self.script))
 
     def __str__(self) -> str:
         return f"{self.invariant} at seq {self.seq}: {self.told}"

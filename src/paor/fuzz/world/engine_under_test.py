@@ -21,11 +21,10 @@ from ...fsm.engine import Engine
 from ...fsm.journal.rows import RunRow, transition_of
 from ...fsm.journal_api import Journal
 from ...fsm.replay.restore import restore_run, run_before
-from ...fsm.results.events import Event
-from ...fsm.results.result import Result, result_of_run
-from ...fsm.runtime.ports import SeededIds
+from ...fsm.runtime.events import Event
+from ...fsm.runtime.ports import SeededIds, ValuesPort
+from ...fsm.runtime.result import Result, result_of_run
 from ...fsm.runtime.run_context import RunContext
-from ...fsm.runtime.values import ValuesPort
 from ...prompts.model import ModelCall
 from ...prompts.parsing.json_reading import read_object
 from ...states.run.budgets import may_call
@@ -57,10 +56,6 @@ Make = Callable[[Journal], Engine]
 Step = dict[str, Any]
 
 
-class EnoughRows(BaseException):
-    """A world has written as many rows as it may (`SystemUnderTest.rows_max`)."""
-
-
 class SystemUnderTest:
     """
     The engine that a `World` moves.
@@ -80,7 +75,6 @@ class SystemUnderTest:
         host: What the functions of the host's own machine said for the newest row.
         gives: Called with the engine's own port for values, a run's id and its phase; returns what the port gives.
         calling: Called before a tool's own function is, with the case as it stands if that ends the process.
-        rows_max: Most rows that are written before `EnoughRows` is raised, None for any number.
         allowed: How often a person allowed an effect to be tried again, by its key.
     """
 
@@ -104,7 +98,6 @@ class SystemUnderTest:
         self.run_id = ""
         self.allowed: Counter[str] = Counter()
         self.calling: Callable[[Violation], None] | None = None
-        self.rows_max: int | None = None
         self._tighter: tuple[Sequence[Any], Sequence[Any]] | None = None
         self._processes = 0
         self._pending: list[Said] = []
@@ -157,8 +150,6 @@ class SystemUnderTest:
                 raise self._keep(violation) from None
         self._hold_to_deadline(run)
         self._written[run] += 1
-        if self.rows_max is not None and self._written.total() > self.rows_max:
-            raise self._keep(EnoughRows())
         if run not in self._specs:
             self._specs |= {row.run: self.journal.spec(row.run_id) for row in self.journal.runs()}
         if self._written[run] > MARGIN + rows_allowed(

@@ -11,11 +11,10 @@ from ...fsm.decision.guard_context import GuardContext
 from ...fsm.decision.host_machine import ASKS
 from ...fsm.machine.host_rows import HostGuard
 from ...fsm.machine.machine import Machine
-from ...fsm.runtime.values import ValuesPort
+from ...fsm.runtime.ports import ValuesPort
 from ...prompts.model import Model
 from ...states.phase import Phase
-from ...states.run.host_machine import machine_data
-from ...states.run.spec import Spec
+from ...states.run.spec import Spec, machine_data
 
 NO_ROW = ("", -1)
 

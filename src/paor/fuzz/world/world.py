@@ -23,7 +23,7 @@ from ...fsm.lifecycle.subrun_runner import new_workflow
 from ...fsm.lifecycle.subruns import task_to_answer, waiting_task
 from ...fsm.machine.decide import request_of
 from ...fsm.replay.restore import restore_run
-from ...fsm.results.events import TransitionTaken
+from ...fsm.runtime.events import TransitionTaken
 from ...fsm.runtime.loop import Steps
 from ...fsm.runtime.run_context import RunContext
 from ...states.base.errors import HostFunctionError, IllegalEvent, InvalidAnswer, UsageError
@@ -36,7 +36,7 @@ from ..oracles.invariants import chain_verifies, journal_tells_the_state
 from ..oracles.seen import Violation
 from ..strategies.injected_faults import CALL, check_happening
 from ..strategies.reply_builder import Said
-from .engine_under_test import EnoughRows, Make, Step, SystemUnderTest, rows_allowed
+from .engine_under_test import Make, Step, SystemUnderTest, rows_allowed
 from .error_attribution import is_foreign
 from .scripts import closing, given_in_turn, happening_in_turn, in_turn
 from .test_doubles import Lost
@@ -135,8 +135,8 @@ class World(SystemUnderTest):
             raise self._with_script(self._violation("raises_nothing", f"{name}: {message:.500}")) from error
         except BaseException as error:
             self._interrupt()  # to the run the process is lost
-            if is_foreign(error) or isinstance(error, EnoughRows | Lost | SystemExit):
-                raise  # hypothesis, or who asked for fewer rows, stops it in the middle of a call
+            if is_foreign(error) or isinstance(error, Lost | SystemExit):
+                raise  # hypothesis stops it in the middle of a call
             message = f"{type(error).__name__}, which is no Exception and ends the process: {error!s:.500}"
             raise self._with_script(self._violation("raises_nothing", message)) from error
 

@@ -11,9 +11,9 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from ..model import CallStopped
+from ..model import AsyncModel, CallStopped, Model, ModelCall, Reply, SyncModel
 
 POLL_S = 0.1
 """Seconds between two looks."""
@@ -73,3 +73,23 @@ class LoopThread:
 
 BACKGROUND = LoopThread()
 """The one of this process: exchanges of all models share it."""
+
+
+def stops(model: Model) -> bool:
+    """Return whether a request of a sync driver gives up when `ModelCall.is_cancelled` is true."""
+    return bool(getattr(model, "stops", False)) or not hasattr(model, "ask")
+
+
+def ask(model: Model, call: ModelCall) -> Reply:
+    """Return the answer of *model*; one that has ``aask`` alone is asked on an event loop in a separate thread."""
+    if hasattr(model, "ask"):
+        return cast("SyncModel", model).ask(call)
+
+    return BACKGROUND.wait(model.aask(call), call.is_cancelled or (lambda: False))
+
+
+async def aask(model: Model, call: ModelCall) -> Reply:
+    """Return the answer of *model*; one that has ``ask`` alone is asked in a separate thread."""
+    if hasattr(model, "aask"):
+        return await cast("AsyncModel", model).aask(call)
+    return await asyncio.to_thread(model.ask, call)

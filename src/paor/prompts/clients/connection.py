@@ -18,13 +18,13 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
+from ...states.base.secrets import Scrubber
 from ..model import CallStopped, ModelCall, request_label
 from .background_loop import BACKGROUND
 from .settings import Port
 from .wire.exchange import Exchange
 from .wire.faults import AttemptFault
 from .wire.interface import Interface, ParsedReply
-from .wire.secrets import Scrubber
 
 if TYPE_CHECKING:
     from .http import AsyncBody, Body, SyncBody

@@ -16,9 +16,9 @@ from typing import Any
 
 import httpx2
 
+from ...states.base.secrets import Scrubber
 from .wire.faults import AttemptFault, one_line, status_fault, told_fault
 from .wire.interface import MALFORMED, bad_body
-from .wire.secrets import Scrubber
 
 BODY_BYTES = 32 * 2**20
 """Most bytes of a response, unpacked."""

@@ -7,6 +7,6 @@ asked) and `corpus` (what the documents hold).
 """
 
 from .model import OfflineModel
-from .sections import SIGNATURE
+from .planning import SIGNATURE
 
 __all__ = ["SIGNATURE", "OfflineModel"]

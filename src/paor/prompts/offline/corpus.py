@@ -12,8 +12,7 @@ from functools import cached_property
 from typing import Final
 
 from .kinds import kinds_of, pattern
-from .units import Unit, units
-from .words import content_words, is_english, stem, synonyms_of
+from .units import Unit, content_words, is_english, stem, synonyms_of, units
 
 UNITS_MAX: Final = 12_000
 """Units read in one call: some 250 pages."""

@@ -13,8 +13,7 @@ from typing import Any
 
 from ..building.fencing import DRAFT, without_note
 from ..model import ModelCall, ModelUnavailable, Reply
-from .planning import parameters_reply, plan_reply, selection_reply, tasks_reply
-from .sections import (
+from .planning import (
     EXTRACT,
     PROCESS,
     REPORT,
@@ -23,10 +22,14 @@ from .sections import (
     criteria_of,
     dumps,
     last_step,
+    parameters_reply,
+    plan_reply,
     sections_of,
+    selection_reply,
+    tasks_reply,
     tried_in,
+    turn_reply,
 )
-from .turns import turn_reply
 
 _FENCE = re.compile(r"<<<document (.*)\n((?:.*\n)*?)>>>(?:\n|\Z)")
 _COVERED = re.compile(r"\*Success criteria with evidence: ([0-9, ]+|none) of (\d+)\*")

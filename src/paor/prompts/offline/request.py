@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .kinds import ASKS, asked, pattern
-from .units import fold, shortened, split
-from .words import content_words, is_english
+from .units import content_words, fold, is_english, shortened, split
 
 PARTS_MAX: Final = 8
 REQUEST_CHARS_MAX: Final = 4_000

@@ -340,7 +340,7 @@ def read_review(text: str, *, chars_max: int) -> Review | Invalid:
 
 
 def read_host_reply(text: str, *, chars_max: int) -> dict[str, Any] | Invalid:
-    """Read the object that a phase of the host's own machine has asked for; its schema is checked by whoever knows it."""
+    """Parse the object requested by a host phase; the caller validates its schema."""
     return _object(text, chars_max)
 
 

@@ -251,7 +251,7 @@ def parameters_form(tool_parameters: Mapping[str, Any]) -> Form:
 
 
 PARAMETERS_PLACE = f"#/properties/{_PARAMETERS}"
-"""Where the schema of the arguments stands in that of the reply."""
+"""JSON pointer to the arguments' schema within the reply schema."""
 
 
 def moved_references(schema: Any, before: str, after: str) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
@@ -112,3 +114,24 @@ def value_text(name: str, value: object) -> str:
         return orjson.dumps(json.loads(text), option=orjson.OPT_SORT_KEYS).decode()
     except (TypeError, ValueError, RecursionError):
         raise UsageError(f"metadata {name}: a {type(value).__name__} like this has no JSON form") from None
+
+
+_AGO = re.compile(r"(\d{1,6})([mhd])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+
+
+def moment_of(text: str, now: datetime) -> int | None:
+    """
+    Return a moment as microseconds since the epoch, None for what is none.
+
+    Args:
+        text: ``2026-05-31``, ``2026-05-31T18:00`` (local without a time zone), or ``90m``, ``12h``, ``7d`` ago.
+        now: With its time zone.
+    """
+    with suppress(ValueError, OverflowError, OSError):
+        if ago := _AGO.fullmatch(text):
+            moment = now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        else:
+            moment = datetime.fromisoformat(text)
+        return round(moment.timestamp() * 1e6)
+    return None

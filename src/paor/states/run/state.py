@@ -22,10 +22,8 @@ from ..records.questions import Answer, Question, QuestionRecord
 from ..records.reviews import Refinement, Review
 from ..records.visits import RunChoice, Visit
 from ..settings.limits import lowered_limits
-from .host_machine import machine_data
 from .phase_names import DONE, FAILED, FINAL, PLANNING
-from .spec import Spec
-from .workflow_position import FlowState
+from .spec import FlowState, Spec, machine_data
 
 REFERENCES_MAX = 50
 """Most references to documents that a model is offered; the newest are kept."""

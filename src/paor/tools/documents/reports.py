@@ -16,7 +16,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ...states.base.errors import MissingExtra, ToolError
-from .convert.formats.conversion import clean
+from .convert.conversion import clean
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

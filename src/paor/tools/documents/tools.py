@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ...states.base.errors import ToolError
-from ..tool import Document, ToolContext, ToolOutput, tool
+from ...states.base.errors import MissingExtra, ToolError
+from ..tool import Document, Tool, ToolContext, ToolOutput, tool
 from .reports import ENDINGS, MIMES, render_report
 
 EXTRACTED = ".md"
@@ -42,8 +43,8 @@ def readable(context: ToolContext, documents: Sequence[Document]) -> tuple[list[
     Raises:
         ToolError: There are documents and none of them can be read.
     """
+    from .convert.conversion import ConversionError
     from .convert.converter import Converter
-    from .convert.formats.conversion import ConversionError
 
     texts: list[Readable] = []
     notes: list[str] = []
@@ -133,3 +134,91 @@ def _nested(text: str, by: int) -> str:
             line = "#" * level + line[len(marks.group(1)) :]
         lines.append(line)
     return "\n".join(lines)
+
+
+PROCESS_MIMES = {
+    "md": "text/markdown",
+    "txt": "text/plain",
+    "json": "application/json",
+    "csv": "text/csv",
+    "html": "text/html",
+}
+
+
+@tool("ai.process", effect="read", label="text")
+def process(
+    context: ToolContext,
+    documentList: Annotated[list[str] | None, Field(description="references of the input documents")] = None,
+    aiPrompt: Annotated[str | None, Field(description="what to write")] = None,
+    processingMode: Annotated[
+        Literal["basic", "advanced"] | None, Field(description="advanced for analysis, basic for look-ups")
+    ] = None,
+    includeMetadata: Annotated[bool | None, Field(description="name documents with type and size")] = None,
+    customInstructions: Annotated[str | None, Field(description="further instructions")] = None,
+    expectedDocumentFormats: Annotated[
+        list[str] | None,
+        # a list of what there is, small models fill in as it stands: a text for each, minutes on a machine of one's own
+        Field(
+            description="only where the objective asks for another format than Markdown: txt, json, csv, html"
+        ),
+    ] = None,
+) -> ToolOutput:
+    """Write a text from documents: a summary, an answer, a comparison, a list."""
+    documents, notes = readable(context, context.documents(documentList or []))
+    named = [
+        (f"{item.title} ({item.mime}, {item.size_bytes} bytes)" if includeMetadata else item.title, item.text)
+        for item in documents
+    ]
+    formats = expectedDocumentFormats or ["md"]
+    unknown = [form for form in formats if form.lower().lstrip(".") not in PROCESS_MIMES]
+    if unknown:
+        raise ToolError(f"ai.process cannot write {', '.join(unknown)}; use {', '.join(MIMES)}")
+    produced = []
+    for form in dict.fromkeys(form.lower().lstrip(".") for form in formats):
+        text = context.ask(
+            aiPrompt or context.objective,
+            named,
+            instructions=customInstructions or "",
+            format=form,
+        )
+        if form == "json":
+            try:
+                json.loads(text)
+            except ValueError:
+                notes.append("the model's text is not JSON although JSON was asked for")
+                continue
+        produced.append(Document(f"text.{form}", text, PROCESS_MIMES[form]))
+    if not produced:
+        raise ToolError(notes[-1])
+    return ToolOutput(documents=produced, notes=notes)
+
+
+def builtin_tools() -> tuple[Tool, ...]:
+    """Return the built-in tools in catalog order."""
+    return (process, extract, generate_report)
+
+
+def check_documents(documents: Iterable[Document], offered: Sequence[Tool]) -> None:
+    """
+    Check that the built-in tools, if any of them is *offered*, can read *documents*; imports no library.
+
+    Raises:
+        MissingExtra: A library for one of them is not installed.
+    """
+    if not any(tool is own for tool in offered for own in builtin_tools()):
+        return
+    to_convert = [
+        document
+        for document in documents
+        if not (isinstance(document.data, str) and document.mime in TEXT_MIMES)
+    ]
+    if not to_convert:
+        return
+    from .convert.registry import absent_libraries, shown  # 40 modules
+
+    for document in to_convert:
+        data = document.data if isinstance(document.data, bytes) else document.data.encode("utf-8", "replace")
+        if absent := absent_libraries(document.name, data):
+            raise MissingExtra(
+                f'{shown(document.name)} cannot be read without {", ".join(absent)}: pip install "paor[documents]"'
+            )

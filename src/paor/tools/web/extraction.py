@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from ...states.base.errors import ToolError
+from ..documents.convert.conversion import Converted, one_line, tidy
 from ..documents.convert.converter import Converter
-from ..documents.convert.formats.conversion import Converted, one_line, tidy
-from ..documents.convert.formats.html import page_text
+from ..documents.convert.html import page_text
 from ..documents.convert.registry import sniff_mime
 from .fetch import Fetched
 from .settings import WebSettings

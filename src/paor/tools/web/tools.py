@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from ...states.base.errors import ToolError, UsageError
 from ...states.records.actions import WebFact
 from ...states.settings.policy import Policy
+from ..defaults import WINDOWS
 from ..documents.convert.converter import Converter
 from ..policy import unsafe_url
 from ..tool import Document, Tool, ToolContext, ToolOutput
@@ -24,10 +25,74 @@ from .extraction import FORMATS, Page, document_name, links_of, page_of, urls_in
 from .fetch import Fetcher
 from .relevance import Enricher
 from .relevance import enrich as enriched_by_words
-from .schemas import CRAWL, SCRAPE, SEARCH
-from .search import SearchBackend, SearchHit, SearchQuery, SearchReply
-from .search_backends import backend_of, missing_extra
+from .search import SearchBackend, SearchHit, SearchQuery, SearchReply, backend_of, missing_extra
 from .settings import WebSettings
+
+RESULTS_MAX = 20
+_DEPTHS = ["basic", "advanced"]
+
+
+def _domains(what: str) -> dict[str, Any]:
+    domain = {"type": "string", "minLength": 1, "maxLength": 253}
+    return {"type": "array", "items": domain, "maxItems": 50, "description": what}
+
+
+_SEARCH: dict[str, Any] = {
+    "query": {"type": "string", "minLength": 1, "maxLength": 2000, "description": "what to look for"},
+    "maxResults": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": RESULTS_MAX,
+        "default": 5,
+        "description": "most results",
+    },
+    "searchDepth": {"enum": _DEPTHS, "description": "advanced for analysis, basic for look-ups"},
+    "timeRange": {"enum": list(WINDOWS), "description": "only what is that new; leave out for all times"},
+    "topic": {"enum": ["general", "news", "finance"], "default": "general", "description": "kind of sources"},
+    "includeDomains": _domains("only results from these domains"),
+    "excludeDomains": _domains("no results from these domains"),
+    "language": {"type": "string", "maxLength": 20, "description": "language of the results, such as de"},
+    "includeAnswer": {
+        "type": "boolean",
+        "default": False,
+        "description": "a short answer of the search's own",
+    },
+    "includeRawContent": {"type": "boolean", "default": False, "description": "also whole pages as they are"},
+}
+_EXTRACT: dict[str, Any] = {
+    "extractDepth": {
+        "enum": _DEPTHS,
+        "description": "advanced also keeps where links lead, and for web.crawl follows them",
+    },
+    "format": {
+        "enum": ["markdown", "text", "html"],
+        "default": "markdown",
+        "description": "form of the pages' text",
+    },
+}
+_DOCUMENTS: dict[str, Any] = {
+    "documentList": {
+        "type": "array",
+        "items": {"type": "string"},
+        "minItems": 1,
+        "description": "references of documents with URLs in them, such as the results of a search",
+    }
+}
+
+
+def _object(properties: dict[str, Any], required: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [required],
+        "additionalProperties": False,
+    }
+
+
+SEARCH = _object(_SEARCH, "query")
+SCRAPE = _object(_SEARCH | _EXTRACT, "query")
+CRAWL = _object(_DOCUMENTS | _EXTRACT, "documentList")
+
 
 Found = TypeVar("Found", Page, SearchHit)
 _REASONS_MAX = 8

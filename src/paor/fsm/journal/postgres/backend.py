@@ -153,7 +153,7 @@ class PostgresBackend(PostgresSource):
             found = f"postgresql:{journal_id(new, self._address, read_only=True)}"
             if found != self.identity:
                 raise JournalError(
-                    f"{self.path}: another journal stands there now, so nothing more is written; bring back the one that"
+                    f"{self.path}: the table was replaced by another journal, so nothing more is written; bring back the one that"
                     " was open, and resume"
                 )
         except BaseException:

@@ -13,7 +13,7 @@ VERSION = 2
 """Of the schema; the same number as a file's, since they hold the same."""
 
 MAKING = 0x70616F72
-"""Advisory lock of whoever makes a schema: the four letters ``paor``."""
+"""Advisory-lock key held while creating the schema (``b"paor"``)."""
 
 
 def journal_id(connection: PostgresConnection, address: Address, *, read_only: bool) -> str:

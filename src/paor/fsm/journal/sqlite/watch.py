@@ -64,7 +64,7 @@ class JournalWatch:
         return id(self._connection), version, self._standing
 
     def _is_other(self, node: Identity) -> bool:
-        """Return whether the connection shows the file no more: another one is there, or it was opened by somebody."""
+        """Return whether the path no longer refers to the open file."""
         if node[0] != self._node:
             return True
         return self._standing is not None and (node != self._standing or has_log(self._place))

@@ -3,6 +3,11 @@ One attempt as it comes in: the events of the SDK's stream or a whole body in, t
 
 A server may ignore that it was asked for a stream, and label its body wrongly. So a body is read as a stream when one was
 asked for or its content type says that it is one, and one without any event is then read as a whole.
+
+A text that has begun to say the same again and again, as small models do: found while it comes in; pure.
+
+What counts is exact, so that a table of like rows, a quoted clause or a list with one new word each is none: at least
+1,000 characters that the text ends with, and the same as many directly before them.
 """
 
 from __future__ import annotations
@@ -12,10 +17,26 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ....states.base.secrets import Scrubber, StreamScrubber
 from .faults import AttemptFault, one_line
 from .interface import MALFORMED, Interface, ParsedReply, bad_body, decoded
-from .repetition import said_once
-from .secrets import Scrubber, StreamScrubber
+
+REPEATED_CHARS = 1_000
+"""How many characters a text has to say again; a shorter passage that comes again is one while it fills as many."""
+
+
+def said_once(text: str) -> int | None:
+    """Return after how many characters *text* only repeats what stands directly before, None if it does not."""
+    tail = text[-REPEATED_CHARS:]
+    before = text.rfind(tail, 0, -1) if len(tail) == REPEATED_CHARS else -1
+    period = len(text) - REPEATED_CHARS - before
+    if before < 0 or text[-period:] != text[-2 * period : -period]:
+        return None
+    begin = len(text) - 2 * period
+    while begin and text[begin - 1] == text[begin - 1 + period]:
+        begin -= 1
+    return begin + period
+
 
 CHARS_PER_TOKEN_MAX = 8
 """More characters for a token than a reply has on average, whatever its language: one that is longer goes beyond its limit."""

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from ....states.settings.limits import Limits
 from ...process.child import AskedToStop, ChildProcess
-from .formats.conversion import ConversionError, Converted
+from .conversion import ConversionError, Converted
 from .registry import SIZE_MAX, convert, is_plain, shown
 
 _PLAIN_BYTES = 1_000_000

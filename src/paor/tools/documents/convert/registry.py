@@ -15,24 +15,24 @@ import zipfile
 from collections.abc import Callable
 from functools import partial
 
-from .formats.archive import PARTS_MAX
-from .formats.conversion import CODES, ConversionError, Converted
-from .formats.docx import read_docx
-from .formats.eml import MIME as MAIL
-from .formats.eml import looks_like_mail, read_mail
-from .formats.epub import MIME as BOOK
-from .formats.epub import read_book
-from .formats.html import read_html
-from .formats.opendocument import KINDS, read_opendocument
-from .formats.opendocument import MIME as OPENDOCUMENT_MIME
-from .formats.pdf import read_pdf
-from .formats.plain import decode, read_csv, read_json, read_markdown, read_plain, valid_json
-from .formats.pptx import MIME as SLIDES
-from .formats.pptx import read_slides
-from .formats.rtf import MIME as RTF
-from .formats.rtf import read_rtf
-from .formats.xlsx import MIME as SHEETS
-from .formats.xlsx import read_sheets
+from .archive import PARTS_MAX
+from .conversion import CODES, ConversionError, Converted
+from .docx import read_docx
+from .eml import MIME as MAIL
+from .eml import looks_like_mail, read_mail
+from .epub import MIME as BOOK
+from .epub import read_book
+from .html import read_html
+from .opendocument import KINDS, read_opendocument
+from .opendocument import MIME as OPENDOCUMENT_MIME
+from .pdf import read_pdf
+from .plain import decode, read_csv, read_json, read_markdown, read_plain, valid_json
+from .pptx import MIME as SLIDES
+from .pptx import read_slides
+from .rtf import MIME as RTF
+from .rtf import read_rtf
+from .xlsx import MIME as SHEETS
+from .xlsx import read_sheets
 
 __all__ = ["CODES", "DOCX", "ConversionError", "Converted", "convert", "sniff_mime"]
 

@@ -14,7 +14,7 @@ import sys
 from dataclasses import asdict
 from typing import IO
 
-from .formats.conversion import ConversionError
+from .conversion import ConversionError
 from .registry import convert
 
 

@@ -1,0 +1,145 @@
+"""`paor inspect`: a page on this machine that shows runs as they go on, and takes the answers to what waits."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+
+import click
+
+from ...fsm.report.html import report as page_of
+from ...inspect import naming_the_extra
+from ..support.app import EngineOptions
+from ..support.journals import busy_timeout_s, find_run, reading
+from ..support.options import OUTPUT, app_option, command, option
+from ..support.streams import OK, keep_journals, say, say_json, say_or_write, tell
+from .run import login_name
+from .transfer import redaction_given
+
+
+@command(
+    "inspect",
+    "paor inspect",
+    "paor inspect --journal runs.db --app shop:engine",
+    "paor inspect --port 0 --read-only",
+)
+@option("--port", "N", "Default 7267; 0 takes one that is free.", type=click.IntRange(0, 65535), default=7267)
+@option("--host", "ADDRESS", "Address to listen at; default 127.0.0.1.", default="127.0.0.1")
+@click.option("--allow-remote", is_flag=True, help="Let other machines in that have the token.")
+@option("--allow-host", "NAME", "Another name of this server; repeatable.", "hosts", multiple=True)
+@click.option("--read-only", is_flag=True, help="Only look: nothing can be answered or changed.")
+@app_option(after="With it runs go on here when they were answered.")
+def inspect(
+    port: int,
+    host: str,
+    allow_remote: bool,
+    hosts: tuple[str, ...],
+    read_only: bool,
+    app: str | None,
+    journal: str,
+    as_json: bool,
+) -> int:
+    """
+    Show the runs of a journal in a browser, live, and answer what waits for a person.
+
+    Prints the address with a token that is new with each start; anyone who opens it may see everything and answer. Other machines are let
+    in only with --allow-remote. Without --app an answer is written, and the run goes on with paor resume or paor recover. Ctrl-C ends it.
+    Needs paor[inspect].
+
+    Exit codes: 0 ended with Ctrl-C, 2 bad input or journal, or an address that cannot be used.
+    """
+    with naming_the_extra():
+        from ...inspect.access import access_of
+        from ...inspect.actions import Acting, AsRecorded, ByEngine
+        from ...inspect.application import Inspector
+        from ...inspect.server import listen, run
+    access = access_of(None, hosts=hosts, allow_remote=allow_remote)
+    usual = login_name()
+    with contextlib.ExitStack() as stack:
+        acting: Acting | None = None
+        if read_only:
+            opened = stack.enter_context(EngineOptions(journal, app).looking())
+        elif app is None:
+            opened = stack.enter_context(reading(journal))
+            acting = AsRecorded(journal, busy_timeout_s=busy_timeout_s())
+        else:
+            engine = stack.enter_context(EngineOptions(journal, app).driving())
+            opened, acting = engine.journal, ByEngine(engine, None)
+        inspector = Inspector(opened, acting, access, usual_actor=usual)
+        bound = stack.enter_context(listen(host, port, allow_remote=allow_remote))
+        out = sys.stdout
+
+        def ready(address: str) -> None:
+            with redirect_stdout(out):
+                if as_json:
+                    say_json({"url": address}, compact=True)
+                else:
+                    say(address)
+                    tell(*_hints(app, read_only=read_only))
+
+        with redirect_stdout(sys.stderr), contextlib.suppress(KeyboardInterrupt):
+            run(inspector, bound, ready)
+    return OK
+
+
+def _hints(app: str | None, *, read_only: bool) -> Iterator[str]:
+    """Yield the notes that the command prints before it serves."""
+    yield "open it in a browser; anyone with this address can see everything" + (
+        "" if read_only else ", and answer"
+    )
+    if not read_only and app is None:
+        yield "answers are written; runs go on with: paor resume, paor recover, or inspect with --app MODULE:ENGINE"
+    yield "Ctrl-C ends it"
+
+
+@command(
+    "report",
+    "paor report last --output run.html",
+    "paor report last~1 --diff last --output compared.html",
+    "paor report --all --redact default --output runs.html",
+)
+@click.argument("name", metavar="[RUN]", required=False)
+@click.option(
+    "--diff", "second", metavar="OTHER", help="A second run, side by side up to the first difference."
+)
+@click.option("--all", "everything", is_flag=True, help="Every run of the journal, with a list to filter.")
+@option(
+    "--redact",
+    "FILE|default",
+    "Leave out payloads with keys, tokens and passwords, as export does; FILE adds rules.",
+    multiple=True,
+)
+@OUTPUT
+def report(
+    name: str | None,
+    second: str | None,
+    everything: bool,
+    redact: tuple[str, ...],
+    output: str | None,
+    journal: str,
+    as_json: bool,
+) -> int:
+    """
+    Write a page of a run: what it did, why, what it could not do, and whether the journal holds.
+
+    One HTML file that needs no server and no network, with the same bytes for the same journal. It shows the verdict, the calls,
+    a timeline, every row with its prompt, reply and guards, the limits, the cost, and the machine as it went step by step.
+    Keys of the environment are taken out. RUN is an id, an unambiguous start of one, or "last"; without it the newest run.
+
+    Exit codes: 0 written, 2 no such run or file, 4 a row cannot be read.
+    """
+    if everything and (name is not None or second is not None):
+        raise click.UsageError("--all goes without RUN and --diff")
+    if as_json and output is None:
+        raise click.UsageError("--json tells what was written: it goes with --output")
+    keep_journals("--output", output, journal)
+    with reading(journal) as opened:
+        one = None if everything else find_run(opened, name).run_id
+        other = find_run(opened, second).run_id if second is not None else None
+        page = page_of(opened, one, diff=other, redact=redaction_given(redact)).encode()
+    say_or_write(page, output)
+    if as_json:
+        say_json({"run_id": one, "diff": other, "output": output, "bytes": len(page)})
+    return OK

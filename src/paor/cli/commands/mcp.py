@@ -1,0 +1,65 @@
+"""`paor mcp`: a read-only MCP server of a journal, for coding agents."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+
+import click
+
+from ...fsm.journal.postgres.address import is_address
+from ...fsm.journal_api import Journal
+from ...mcp_server.answering import Answerer
+from ...states.base.errors import MissingExtra
+from ..support.journals import busy_timeout_s
+from ..support.options import command
+from ..support.streams import OK, say_json, tell
+from ..support.text import one_line
+
+
+@command("mcp", "paor mcp --journal runs.db", "paor mcp --content", "paor mcp --journal runs.db --json")
+@click.option(
+    "--content",
+    is_flag=True,
+    help="Also show texts of users, models and tools, without keys, as untrusted data.",
+)
+def mcp(content: bool, journal: str, as_json: bool) -> int:
+    """
+    Serve a journal to a coding agent: an MCP server over standard input and output.
+
+    Its tools only read: runs, show, why, diff and verify. Without --content its answers hold numbers, times and names,
+    nothing that a user, a model or a tool has written. The journal may be written meanwhile, and need not be there yet.
+
+    With --json nothing is served: it prints the entry with which coding agents start this server.
+
+    Exit codes: 0 the client has ended the session, 2 not a paor journal, or the extra is not installed.
+    """
+    if as_json:
+        words = [
+            "-m",
+            "paor",
+            "mcp",
+            "--journal",
+            os.path.abspath(journal),
+            *(["--content"] if content else []),
+        ]
+        say_json({"mcpServers": {"paor": {"command": sys.executable, "args": words}}})
+        return OK
+    if importlib.util.find_spec("mcp") is None:
+        raise MissingExtra('paor mcp needs the mcp package: pip install "paor[mcp]"')
+    from ...mcp_server.server import serve
+
+    if is_address(journal) or os.path.exists(journal):
+        with Journal(journal, read_only=True, busy_timeout_s=busy_timeout_s()):
+            pass  # said now by an exit code what every call would say
+    else:
+        tell(f"paor: {one_line(journal)}: there is no such journal yet; calls say so until a run creates it")
+    if sys.stdin.isatty():
+        tell("paor: an MCP server for a coding agent, on standard input and output; Ctrl-C ends it")
+    serve(
+        Answerer(
+            journal, content=content, busy_timeout_s=busy_timeout_s(), log=lambda line: tell(f"paor: {line}")
+        )
+    )
+    return OK

@@ -1,0 +1,213 @@
+"""`paor worker`: drive the runs that hosts have submitted, beside any number of other workers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import Any
+
+import click
+
+from ...fsm.engine import Engine
+from ...fsm.journal.run_queue import Queued, RunQueue
+from ...fsm.lifecycle.arguments import ResumeOptions
+from ...fsm.runtime.events import Event, RunEnded, RunStarted
+from ...states.base.errors import UsageError
+from ...worker.base import BaseWorker
+from ...worker.driving import Options
+from ...worker.worker import ATTEMPTS, Worker
+from ..support.app import EngineOptions, engine_options
+from ..support.journals import find_run
+from ..support.options import QUIET, command, option
+from ..support.streams import OK, say_either, say_json, tell
+from ..support.text import Cell, Column, count, one_line, state_text, table
+
+LOGGERS = ("paor.worker", "paor.temporal", "temporalio")
+"""Whose warnings are shown, a line each."""
+
+
+@command(
+    "worker",
+    "paor worker --app shop:engine",
+    "paor worker --app shop:engine --journal postgresql://paor@db/agents --concurrency 16",
+    "paor worker --app shop:engine --journal postgresql://paor@db/agents --temporal",
+    "paor worker --list --json",
+)
+@option("--concurrency", "N", "Runs at a time.", type=click.IntRange(1, 1000), default=4, show_default=True)
+@option(
+    "--attempts",
+    "N",
+    f"Times that a run is taken up without getting further before it is held back.  [default: {ATTEMPTS}]",
+    type=click.IntRange(1, 1000),
+)
+@click.option(
+    "--accept-changes", is_flag=True, help="Continue although prompts, tools, policy or code have changed."
+)
+@click.option(
+    "--temporal", is_flag=True, help="Have Temporal place the runs; its own settings say where it is."
+)
+@click.option("--until-idle", is_flag=True, help="End once no run is left but those that wait for a person.")
+@click.option("--list", "listing", is_flag=True, help="List the runs in the queue, and drive none.")
+@option("--release", "RUN", "Have a run that was held back come up again, and drive none.")
+@QUIET
+@engine_options
+def worker(
+    concurrency: int,
+    attempts: int | None,
+    accept_changes: bool,
+    temporal: bool,
+    until_idle: bool,
+    listing: bool,
+    release: str | None,
+    quiet: bool,
+    options: EngineOptions,
+    as_json: bool,
+) -> int:
+    """
+    Drive the runs that Engine.submit has queued, each to its end or until it waits; any number of workers share them.
+
+    A worker that dies loses nothing: its runs come up again when their leases run out, and go on where their journals end. On
+    SIGTERM or Ctrl-C it takes up no more, leaves each run after its current call, and ends.
+
+    With --temporal a run is driven where Temporal places it, and looked at again when its timer or a signal says so; the journal
+    stays the truth. TEMPORAL_ADDRESS and the other settings of Temporal's own tools say where it is; needs paor[temporal].
+
+    Exit codes: 0 it was ended, or nothing is left; 2 bad input or journal, or no Temporal.
+    """
+    if listing or release is not None:
+        return _queue(options, release, as_json=as_json)
+    for name, is_given in (("--until-idle", until_idle), ("--attempts", attempts is not None)):
+        if temporal and is_given:
+            raise UsageError(
+                f"{name} is not for --temporal, which knows alone what comes next, and how often"
+            )
+    with (
+        options.tools() as tools,
+        options.driving(tools, hooks=() if quiet else (_told,)) as engine,
+        _telling(),
+    ):
+        given: ResumeOptions = {"accept_changes": accept_changes}
+        with redirect_stdout(sys.stderr):
+            if temporal:
+                name, driven = asyncio.run(_placed(engine, concurrency, lambda row: given, quiet=quiet))
+            else:
+                drives = Worker(
+                    engine, concurrency=concurrency, attempts=attempts or ATTEMPTS, options=lambda row: given
+                )
+                name, driven = asyncio.run(_run(drives, drives.run(until_idle=until_idle), quiet=quiet))
+        held = [row for row in RunQueue(engine.journal.store.backend).rows() if row.ready_at is None]
+        if as_json:
+            say_json({"worker": name, "driven": driven, "held_back": [row.run_id for row in held]})
+        elif not quiet:
+            tell(f"worker {name}: {count(driven, 'run')} driven to an end or to a question")
+        if held and not as_json:
+            tell(f"{count(len(held), 'run')} held back; which and why: paor worker --list")
+    return OK
+
+
+async def _placed(engine: Engine, concurrency: int, given: Options, *, quiet: bool) -> tuple[str, int]:
+    """Drive the runs that Temporal places here."""
+    from ...worker.temporal import TemporalWorker, client_of_environment
+
+    drives = TemporalWorker(engine, await client_of_environment(), concurrency=concurrency, options=given)
+    return await _run(drives, drives.run(), quiet=quiet)
+
+
+async def _run(drives: BaseWorker, work: Coroutine[Any, Any, int], *, quiet: bool) -> tuple[str, int]:
+    """Have a worker work until it is drained; return its name, and how many runs it has driven."""
+    if not quiet:
+        tell(
+            f"worker {drives.name}: {drives.engine.journal.path}, {count(drives.concurrency, 'run')} at a time"
+        )
+    with _draining(drives):
+        return drives.name, await work
+
+
+def _queue(options: EngineOptions, release: str | None, *, as_json: bool) -> int:
+    """Have a run come up again, or list what stands in the queue."""
+    if release is not None:
+        with options.driving() as engine:
+            row = find_run(engine.journal, release)
+            RunQueue(engine.journal.store.backend).release(row.run)
+        return say_either(as_json, {"released": row.run_id}, [f"run {row.run_id}  comes up again"])
+    with options.looking() as journal:
+        queue = RunQueue(journal.store.backend)
+        rows, now = queue.rows(), queue.now_us()
+    data = [row._asdict() for row in rows]
+    columns = (
+        Column("run"),
+        Column("ready"),
+        Column("attempts", right=True),
+        Column("worker"),
+        Column("why"),
+    )
+    cells = [
+        [
+            Cell(row.run_id),
+            Cell(_ready(row, now), "bad" if row.ready_at is None else ""),
+            Cell(str(row.attempts)),
+            Cell(row.worker or ""),
+            Cell(one_line(row.reason or "")),
+        ]
+        for row in rows
+    ]
+    return say_either(as_json, data, table(columns, cells) if cells else ["the queue is empty"])
+
+
+def _ready(row: Queued, now: int) -> str:
+    """Return when a run comes up, in words."""
+    if row.ready_at is None:
+        return "held back"
+    return "now" if row.ready_at <= now else f"in {(row.ready_at - now) / 1e6:,.0f} s"
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Show what the worker logs, a line each."""
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            error = record.exc_info[1] if record.exc_info else None
+            tell(one_line(record.getMessage() + (f": {type(error).__name__}: {error}" if error else "")))
+
+    handler, loggers = Lines(logging.WARNING), [logging.getLogger(name) for name in LOGGERS]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
+
+
+@contextmanager
+def _draining(drives: BaseWorker) -> Iterator[None]:
+    """Have a signal drain the worker; a second one ends the process at once."""
+
+    def drain(number: int, frame: object) -> None:
+        signal.signal(number, before[signal.Signals(number)])
+        tell(f"worker {drives.name}: draining; once more to end at once")
+        drives.drain()
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number in before:
+        signal.signal(number, drain)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            with suppress(TypeError):  # one that was not set by Python
+                signal.signal(number, handler)
+
+
+def _told(event: Event) -> None:
+    if isinstance(event, RunStarted):
+        tell(f"run {event.run_id}: {'goes on' if event.resumed else 'begins'}")
+    elif isinstance(event, RunEnded):
+        result = event.result
+        why = result.reason or (f"waits: {result.waiting_for.kind}" if result.waiting_for else result.status)
+        tell(f"run {event.run_id}: {state_text(result.state, why, result.status)}")

@@ -1,0 +1,63 @@
+"""Cancelling: ask whoever drives a run to stop, or end it here when nobody does."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ...states.base.errors import LeaseHeld
+from ..journal.rows import RunRow
+from ..replay.restore import restore_run
+from ..runtime.loop import cancel_steps, steps
+from ..runtime.result import Result, result_of_run
+from .runner import Acquisition, Runner
+from .subruns import unfinished_tasks
+
+
+def cancel(runner: Runner, run_id: str) -> Result:
+    """Ask a run and its tasks to stop; see `fsm.engine.Engine.cancel`."""
+    row = runner.journal.reader.run(run_id)
+    for task in _request(runner, row):
+        cancel(runner, task)
+    found = _end(runner, row)
+    if isinstance(found, Result):
+        return found
+    result = runner.result(found, resumed=True)
+    runner.queue.release(row.run)  # whoever waits for its answer need not
+    return result
+
+
+async def acancel(runner: Runner, run_id: str) -> Result:
+    """Do the same as `cancel` on the running event loop."""
+    row = runner.journal.reader.run(run_id)
+    for task in _request(runner, row):
+        await acancel(runner, task)
+    found = _end(runner, row)
+    if isinstance(found, Result):
+        return found
+    result = await runner.aresult(found, resumed=True)
+    await asyncio.to_thread(runner.queue.release, row.run)
+    return result
+
+
+def _request(runner: Runner, row: RunRow) -> list[str]:
+    """Leave the request for whoever drives a run, and return its tasks that have not ended; for an ended run do nothing."""
+    if row.status in ("done", "failed"):
+        return []
+    # the request first, then the lease: a driver that is alive sees it with its next row, and if there is none, or it
+    # ends between the two, the lease can be taken here and the end written
+    runner.journal.leases.request_cancel(row.run)
+    return unfinished_tasks(runner.journal.reader, row)
+
+
+def _end(runner: Runner, row: RunRow) -> Acquisition | Result:
+    """Return what ends a run here; its result when it has ended, or another driver will end it."""
+    if row.status not in ("done", "failed"):
+        try:
+            drive = runner.take(row.run_id)
+        except LeaseHeld:
+            pass
+        else:
+            drive.cancelled = True
+            walk = cancel_steps(drive) if drive.run.waiting_for is not None else steps(drive)
+            return lambda: (drive, walk)
+    return result_of_run(restore_run(runner.journal.reader, row.run_id)[0], runner.journal.reader)

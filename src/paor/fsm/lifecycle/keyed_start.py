@@ -1,0 +1,126 @@
+"""Starting under a key: the first start creates the run, every later one gets that run, whoever starts it and how often."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ...states.base.errors import KeyConflict, UsageError
+from ...states.run.spec import Spec
+from ..journal.payloads import Stager
+from ..journal.reader import JournalReader
+from ..journal.store import KeyTaken
+from ..runtime.result import Result
+from .fallback import stand_in
+from .look import result_now
+from .resume import Continuation, continuation
+from .runner import Runner
+from .start import NewRun, input_references
+
+SAID = (
+    *("objective", "success_criteria", "language", "task_type", "mode", "fallback", "profile", "context"),
+    *("final_format", "output_schema", "transcript", "workflow", "flow", "round", "task", "tasks"),
+)
+"""Fields of a spec that only the caller of the start decides, and no engine."""
+
+
+def begin(runner: Runner, new: NewRun) -> Continuation | Result:
+    """
+    Create a run; or, if its key has one, go on with that: its result when there is nothing to do.
+
+    Raises:
+        KeyConflict: The key's run was started otherwise.
+        LeaseHeld: Another driver drives it.
+    """
+    try:
+        made = runner.creation(new)()
+    except KeyTaken as taken:
+        return _first_run(runner, taken.run_id, new)
+    return Continuation(lambda: made, resumed=False)
+
+
+def _first_run(runner: Runner, run_id: str, new: NewRun) -> Continuation | Result:
+    """Return how the run of a key goes on, or the run that stands in for it."""
+    journal = runner.journal.reader
+    check_same_start(journal, run_id, new)
+    run_id = stand_in(journal, run_id)
+    return continuation(runner, run_id, connections=new.connections, deps=new.deps, model=new.model)
+
+
+def check_same_start(journal: JournalReader, run_id: str, new: NewRun) -> None:
+    """Raise `KeyConflict` unless a start is the one that created a run."""
+    if differing := _differences(journal, run_id, new):
+        raise KeyConflict(
+            f"key {new.spec.key!a:.60} is that of run {run_id}, which was started with other"
+            f" {', '.join(differing)}; nothing was started"
+        )
+
+
+def _differences(journal: JournalReader, run_id: str, new: NewRun) -> list[str]:
+    """
+    Return the arguments in which a start differs from the one that created a run.
+
+    What an engine brings unless the caller does (limits, tools, the planning template) is compared if this start gives it, so
+    that a start is the same after an engine has changed. Model and connections drive a run, and metadata decides nothing.
+    """
+    row, stored = journal.run(run_id), journal.spec(run_id)
+    spec = new.spec
+    found = [name for name in SAID if getattr(spec, name) != getattr(stored, name)]
+    if (spec.workflow_id or run_id) != row.workflow_id:
+        found.append("workflow")
+    found += [name for name, value in spec.children.items() if stored.children.get(name) != value]
+    given = {
+        "limits": spec.limits == stored.limits,
+        "tools": [tool.name for tool in spec.tools] == [tool.name for tool in stored.tools],
+        "prompt_template": all(
+            stored.templates.get(name) == spec.templates[name] for name in spec.own_templates
+        ),
+    }
+    found += [name for name in new.given if not given[name]]
+    if not _same_documents(journal, row.run, stored, new):
+        found.append("documents")
+    return list(dict.fromkeys(found))
+
+
+def _same_documents(journal: JournalReader, run: int, stored: Spec, new: NewRun) -> bool:
+    """Return whether a run was started with the documents of *new*, as far as they are not erased."""
+    stager = Stager(0, lambda: b"")
+    given = input_references(new.spec, new.documents, stager)
+    bodies = {payload.n: payload.body for payload in stager.taken()}
+    if len(given) != len(stored.documents):
+        return False
+    for item, was in zip(given, stored.documents, strict=True):
+        if (item.position, item.name, item.mime) != (was.position, was.name, was.mime):
+            return False
+        if journal.payload(run, was.payload.n).body not in (None, bodies[item.payload.n]):
+            return False
+    return True
+
+
+def submit(runner: Runner, new: NewRun, not_before: datetime | None) -> Result:
+    """
+    Write a run for a worker; see `fsm.engine.Engine.submit`.
+
+    Raises:
+        UsageError: It has what only the process that starts it has.
+        KeyConflict: Its key names a run that was started otherwise.
+    """
+    given = [name for name, value in (("connections", new.connections), ("deps", new.deps)) if value]
+    if given:
+        raise UsageError(
+            f"submit: {' and '.join(given)} would be lost: they are never written, so a worker's engine brings its own"
+        )
+    ready_at = runner.queue.now_us() if not_before is None else _moment(not_before)
+    try:
+        run_id = runner.submitted(new, ready_at)
+    except KeyTaken as taken:
+        check_same_start(runner.journal.reader, taken.run_id, new)
+        run_id = stand_in(runner.journal.reader, taken.run_id)
+    return result_now(runner.journal.reader, run_id)
+
+
+def _moment(when: datetime) -> int:
+    if not isinstance(when, datetime):
+        raise UsageError(f"not_before {when!a:.60}: expected a datetime")
+    if when.tzinfo is None:
+        when = when.astimezone()
+    return round((when - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
