@@ -129,9 +129,9 @@ class Server:
             self._items |= {item.nodeid: item for item in session.perform_collect([file])}
             _functions.clear()
         items = [item for name, item in self._items.items() if name == test or name.startswith(f"{test}[")]
-        if self._postgres is None and not server_missing():
-            if any("postgres" in getattr(item, "fixturenames", ()) for item in items):
-                self._postgres = PostgresServer("fsync=off")
+        asked = any("postgres" in getattr(item, "fixturenames", ()) for item in items)
+        if asked and self._postgres is None and not server_missing():
+            self._postgres = PostgresServer("fsync=off")
         return items
 
     def _child(self, items: list[pytest.Item], edit: Edit | None, write: int) -> None:
@@ -145,7 +145,7 @@ class Server:
                 answer[1:] = _outcome(self._reports)
                 if answer[1] != "passed":
                     break
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - whatever goes wrong is said
             answer[1:] = ["broken", traceback.format_exc()]
         finally:
             with os.fdopen(write, "w") as said:

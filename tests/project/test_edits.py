@@ -179,5 +179,5 @@ def test_a_name_that_several_modules_define_is_taken_where_the_selector_matches(
     other = "def sell(count):\n    return count + 1\n"
     texts = SHOP | {"src/paor/market.py": other}
     assert list(applied([Edit("gone:sell", "sum count", "op -")], texts)) == ["src/paor/market.py"]
-    with pytest.raises(EditLost, match="1 in src/paor/market.py, 1 in src/paor/stall.py"):
+    with pytest.raises(EditLost, match=r"1 in src/paor/market\.py, 1 in src/paor/stall\.py"):
         applied([Edit("gone:sell", "sum count", "op -")], texts | {"src/paor/stall.py": other})

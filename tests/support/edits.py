@@ -40,33 +40,31 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "src/paor"
 
 KINDS: dict[str, tuple[type[ast.AST], ...]] = {
-    "and": (ast.And,),
+    **{
+        kind.__name__.lower(): (kind,)
+        for kind in (
+            *(ast.And, ast.Attribute, ast.Call, ast.Compare, ast.Constant, ast.Continue, ast.Dict, ast.If),
+            *(
+                ast.List,
+                ast.Name,
+                ast.Not,
+                ast.Or,
+                ast.Raise,
+                ast.Return,
+                ast.Subscript,
+                ast.Tuple,
+                ast.keyword,
+            ),
+        )
+    },
     "assign": (ast.Assign, ast.AnnAssign, ast.AugAssign),
-    "attribute": (ast.Attribute,),
-    "call": (ast.Call,),
     "choice": (ast.IfExp,),
-    "compare": (ast.Compare,),
-    "comprehension": (ast.comprehension,),
-    "constant": (ast.Constant,),
-    "continue": (ast.Continue,),
     "def": (ast.FunctionDef, ast.AsyncFunctionDef),
-    "dict": (ast.Dict,),
     "except": (ast.ExceptHandler,),
     "for": (ast.For, ast.AsyncFor),
     "fstring": (ast.JoinedStr,),
-    "if": (ast.If,),
-    "keyword": (ast.keyword,),
-    "list": (ast.List,),
-    "name": (ast.Name,),
-    "not": (ast.Not,),
-    "or": (ast.Or,),
-    "raise": (ast.Raise,),
-    "return": (ast.Return,),
     "statement": (ast.Expr,),
-    "subscript": (ast.Subscript,),
     "sum": (ast.BinOp,),
-    "tuple": (ast.Tuple,),
-    "while": (ast.While,),
     "with": (ast.With, ast.AsyncWith),
     "yield": (ast.Yield, ast.YieldFrom),
 }
