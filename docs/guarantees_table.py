@@ -89,6 +89,7 @@ def breakage_table() -> str:
     return "\n".join(lines)
 
 
+@cache
 def tests_of(file: str) -> set[str]:
     """Return the names of the tests in a file, those of classes as ``Class::name``."""
     names: set[str] = set()

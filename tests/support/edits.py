@@ -265,8 +265,8 @@ def _reached(tree: ast.Module, name: str) -> list[ast.AST]:
     """Return what a place stands for: its definitions and the private ones of the module that they reach."""
     private: dict[str, list[ast.AST]] = {}
     for statement in _statements(tree.body):
-        inner = _statements(statement.body) if isinstance(statement, ast.ClassDef) else ()
-        for one in (statement, *inner):
+        within = _statements(statement.body) if isinstance(statement, ast.ClassDef) else ()
+        for one in (statement, *within):
             for own in _names(one):
                 if own.startswith("_"):
                     private.setdefault(own, []).append(one)
@@ -395,8 +395,9 @@ class _Change:
     def _entry(self, node: Any) -> Any:
         """Return the value of a key in a dict, any other node as it is."""
         around = self._around[node]
-        keys = around.keys if isinstance(around, ast.Dict) else []
-        return around.values[keys.index(node)] if node in keys else node
+        if isinstance(around, ast.Dict) and node in around.keys:
+            return around.values[around.keys.index(node)]
+        return node
 
     def _expression(self, text: str) -> ast.expr:
         """Parse what is put in; it may use public names alone, and only those that the module has."""
