@@ -234,7 +234,7 @@ def _elsewhere() -> Machine:
     )
 
 
-def _answered() -> Machine:
+def asked_again() -> Machine:
     return (
         STANDARD.phase(Phase("Asking", question="Go on?", answer=ADVICE))
         .row("Planning", "ask", "Asking", when=often, before="answer")
@@ -271,7 +271,7 @@ def _cage() -> Machine:
     )
 
 
-def _ending(*rows: tuple[Any, ...], **asks: Any) -> Machine:
+def ending_with(*rows: tuple[Any, ...], **asks: Any) -> Machine:
     """Return a machine with a phase *Ending* before Done that has these rows: trigger, destination, guards."""
     machine = STANDARD.phase(Phase("Ending", **asks)).row(
         "Reviewing", "end", "Ending", when="review_success", before="finish"
@@ -302,10 +302,10 @@ def told(tell: Callable[[GuardContext], str]) -> Machine:
 DEFECTS: tuple[OwnDefect, ...] = (
     # a loop without a budget
     OwnDefect("loop", "to a phase and back", lambda: thinking().row("Planning", "think", "Thinking", when=often, before="answer").row("Thinking", "back", "Planning"), "engine", "endless_loop", "Planning.think"),
-    OwnDefect("loop", "a phase that stays", lambda: _ending(("finish", "Done", often), ("stay", "Ending")), "engine", "endless_loop", "Ending.stay"),
+    OwnDefect("loop", "a phase that stays", lambda: ending_with(("finish", "Done", often), ("stay", "Ending")), "engine", "endless_loop", "Ending.stay"),
     OwnDefect("loop", "two phases in a ring", _ring, "engine", "endless_loop", "Asking.think"),
     OwnDefect("loop", "the bound is on a row beside it", _elsewhere, "engine", "endless_loop", "Verifying.rework"),
-    OwnDefect("loop", "through an answer", _answered, "engine", "endless_loop", "Asking.advise"),
+    OwnDefect("loop", "through an answer", asked_again, "engine", "endless_loop", "Asking.advise"),
     OwnDefect("loop", "through the completion review", lambda: verifying().phase(Phase("Thinking")).row("Reviewing", "think", "Thinking", when=often, before="finish").row("Thinking", "review", "Reviewing"), "engine", "endless_loop", "Thinking.review"),
     OwnDefect("loop", "a call that is looked at again", _looking, "engine", "endless_loop", "Specifying.look"),
     OwnDefect("loop", "a phase that calls again", _calling_again, "engine", "endless_loop", "Verifying.once_more"),
@@ -315,16 +315,16 @@ DEFECTS: tuple[OwnDefect, ...] = (
     OwnDefect("loop", "a bound that is counted elsewhere, too", lambda: verifying().phase(Phase("Thinking")).row("Thinking", "rework", "Planning", at_most=3), "built", "", "Thinking.rework"),
     # a dead end
     OwnDefect("dead end", "two phases that lead to each other alone", _cage, "engine", "dead_end", "Asking"),
-    OwnDefect("dead end", "a phase that nothing leads on from", lambda: _ending(), "engine", "dead_end", "Ending"),
-    OwnDefect("dead end", "a call and no way on", lambda: _ending(tool="tests.run"), "engine", "uncovered_case", "Ending"),
-    OwnDefect("dead end", "a question and no way on", lambda: _ending(question="Good?"), "engine", "dead_end", "Ending"),
+    OwnDefect("dead end", "a phase that nothing leads on from", lambda: ending_with(), "engine", "dead_end", "Ending"),
+    OwnDefect("dead end", "a call and no way on", lambda: ending_with(tool="tests.run"), "engine", "uncovered_case", "Ending"),
+    OwnDefect("dead end", "a question and no way on", lambda: ending_with(question="Good?"), "engine", "dead_end", "Ending"),
     OwnDefect("dead end", "a run that begins where only Failed is", lambda: STANDARD.phase(Phase("Closed"), initial=True).row("Closed", "turn_away", "Failed"), "check", "unreachable_phase", "Planning"),
     # a row that an earlier one shadows
-    OwnDefect("shadowed", "after the last one", lambda: _ending(("finish", "Done"), ("stay", "Failed")), "engine", "shadowed_row", "Ending.stay"),
-    OwnDefect("shadowed", "the same guards", lambda: _ending(("finish", "Done", often), ("leave", "Failed", often), ("end", "Done")), "engine", "shadowed_row", "Ending.leave"),
-    OwnDefect("shadowed", "more guards than one before it", lambda: _ending(("finish", "Done", often), ("leave", "Failed", often, seldom), ("end", "Done")), "engine", "shadowed_row", "Ending.leave"),
-    OwnDefect("shadowed", "two before it take everything", lambda: _ending(("finish", "Done", often), ("leave", "Failed", "not often"), ("end", "Done")), "engine", "shadowed_row", "Ending.end"),
-    OwnDefect("shadowed", "a guard that must hold and must not", lambda: _ending(("finish", "Done", often, "not often"), ("end", "Done")), "engine", "shadowed_row", "Ending.finish"),
+    OwnDefect("shadowed", "after the last one", lambda: ending_with(("finish", "Done"), ("stay", "Failed")), "engine", "shadowed_row", "Ending.stay"),
+    OwnDefect("shadowed", "the same guards", lambda: ending_with(("finish", "Done", often), ("leave", "Failed", often), ("end", "Done")), "engine", "shadowed_row", "Ending.leave"),
+    OwnDefect("shadowed", "more guards than one before it", lambda: ending_with(("finish", "Done", often), ("leave", "Failed", often, seldom), ("end", "Done")), "engine", "shadowed_row", "Ending.leave"),
+    OwnDefect("shadowed", "two before it take everything", lambda: ending_with(("finish", "Done", often), ("leave", "Failed", "not often"), ("end", "Done")), "engine", "shadowed_row", "Ending.end"),
+    OwnDefect("shadowed", "a guard that must hold and must not", lambda: ending_with(("finish", "Done", often, "not often"), ("end", "Done")), "engine", "shadowed_row", "Ending.finish"),
     OwnDefect("shadowed", "behind a row of paor's own that fits", lambda: _planned("answer_present"), "engine", "shadowed_row", "Planning.think"),
     # a guard that raises in some states, or gives no truth value
     OwnDefect("raises", "what it looks at is not there yet", lambda: required(last_failed, "finish"), "check", "guard_raises", "guard last_failed"),
@@ -348,13 +348,13 @@ DEFECTS: tuple[OwnDefect, ...] = (
     OwnDefect("impure", "an iterator", lambda: required(numbered), "engine", "impure_guard", "guard numbered"),
     OwnDefect("impure", "it changes its context by a detour", lambda: required(counts_within), "check", "impure_guard", "guard counts_within"),
     # a case that no row takes
-    OwnDefect("cover", "what did not succeed", lambda: _ending(("finish", "Done", "succeeded"), tool="tests.run"), "engine", "uncovered_case", "Ending"),
-    OwnDefect("cover", "what a guard refuses", lambda: _ending(("finish", "Done", often)), "engine", "uncovered_case", "Ending"),
-    OwnDefect("cover", "one of four cases", lambda: _ending(("finish", "Done", often, seldom), ("leave", "Failed", "not often"), ("stop", "Failed", "not seldom", "not often")), "engine", "uncovered_case", "Ending"),
-    OwnDefect("cover", "a bound that is used up", lambda: _ending().row("Ending", "rework", "Planning", at_most=2), "engine", "uncovered_case", "Ending"),
-    OwnDefect("cover", "a reply that does not fit", lambda: _ending(("finish", "Done", "succeeded"), prompt="Judge.\n=== user ===\n{{KEY:OBJECTIVE}}\n\n{{KEY:REPLY}}", reply=APPROVE), "engine", "uncovered_case", "Ending"),
+    OwnDefect("cover", "what did not succeed", lambda: ending_with(("finish", "Done", "succeeded"), tool="tests.run"), "engine", "uncovered_case", "Ending"),
+    OwnDefect("cover", "what a guard refuses", lambda: ending_with(("finish", "Done", often)), "engine", "uncovered_case", "Ending"),
+    OwnDefect("cover", "one of four cases", lambda: ending_with(("finish", "Done", often, seldom), ("leave", "Failed", "not often"), ("stop", "Failed", "not seldom", "not often")), "engine", "uncovered_case", "Ending"),
+    OwnDefect("cover", "a bound that is used up", lambda: ending_with().row("Ending", "rework", "Planning", at_most=2), "engine", "uncovered_case", "Ending"),
+    OwnDefect("cover", "a reply that does not fit", lambda: ending_with(("finish", "Done", "succeeded"), prompt="Judge.\n=== user ===\n{{KEY:OBJECTIVE}}\n\n{{KEY:REPLY}}", reply=APPROVE), "engine", "uncovered_case", "Ending"),
     # others
-    OwnDefect("name", "a guard that nobody knows", lambda: _ending(("finish", "Done", "is_good"), ("end", "Failed")), "engine", "unknown_name", "Ending.finish"),
+    OwnDefect("name", "a guard that nobody knows", lambda: ending_with(("finish", "Done", "is_good"), ("end", "Failed")), "engine", "unknown_name", "Ending.finish"),
     OwnDefect("name", "a phase that nobody knows", lambda: STANDARD.row("Reviewing", "verify", "Verifying"), "built", "", "Reviewing.verify"),
     OwnDefect("name", "a tool that the engine does not have", lambda: asked(tool="tests.walk"), "engine", "", "Asking"),
     OwnDefect("name", "a function without one", lambda: required(lambda context: True), "built", "", "guard"),
@@ -364,6 +364,6 @@ DEFECTS: tuple[OwnDefect, ...] = (
     OwnDefect("order", "behind the approval", lambda: two_reviewers().row("Specifying", "think", "FirstReview", when=often, before="specify", at_most=1), "built", "", "Specifying.think"),
     OwnDefect("order", "a refusal that is refused", lambda: required(often, "refuse"), "built", "", "refuse"),
     OwnDefect("order", "back to Specifying without a call", lambda: escalating().row("Escalating", "specify_it", "Specifying", when=often), "engine", "unready_phase", "Escalating.specify_it"),
-    OwnDefect("order", "a phase that no run comes to", lambda: _ending(("finish", "Done")).phase(Phase("Thinking")).row("Thinking", "back", "Failed"), "engine", "unreachable_phase", "Thinking"),
+    OwnDefect("order", "a phase that no run comes to", lambda: ending_with(("finish", "Done")).phase(Phase("Thinking")).row("Thinking", "back", "Failed"), "engine", "unreachable_phase", "Thinking"),
     OwnDefect("order", "a row whose guards never hold together", lambda: _planned("result_known", "answer"), "check", "row_never_taken", "Planning.think"),
 )  # fmt: skip

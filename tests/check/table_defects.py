@@ -13,12 +13,13 @@ from typing import Any
 
 from msgspec.structs import replace as changed
 
-from paor.fsm.decision.guard_context import GuardContext
+from paor import Machine
 from paor.fsm.machine.guards import GUARDS
-from paor.fsm.machine.machine import Machine
 from paor.fsm.machine.table import TABLE, WAITING, Row
 from paor.fsm.machine.updates import CHANGES
-from paor.states.run.phase_names import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
+from paor.machine import GuardContext
+
+from ..support.cases import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 
 
 @dataclass(frozen=True)

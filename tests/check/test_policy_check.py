@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from paor import ApprovalRule, Engine, Journal, Policy
 from paor.fsm.check.policy_lint import policy_findings
-from paor.states.run.spec import ToolSpec
 from paor.tools.approvals import approval_needed
 from paor.tools.policy import denial, matches
 
+from ..support.cases import ToolSpec
 from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
     Shell,
     make_shell,

@@ -19,19 +19,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor import Limits
+from paor import Limits, Machine
 from paor.fsm.check.bounded_specs import BOUNDS, BoundedSpec, worlds_of
 from paor.fsm.check.inputs import outcome_of
 from paor.fsm.check.state_space import COUNTERS, LATE, NOW, State, StateGraph, StateWalker, explore, state_of
 from paor.fsm.check.termination import endless_walk, unbounded_parts
-from paor.fsm.machine.decide import decide
 from paor.fsm.machine.guards import GUARDS
-from paor.fsm.machine.machine import Machine
 from paor.fsm.machine.soundness import find_shadowed, left_open
 from paor.fsm.machine.table import Row
-from paor.states.run.budgets import tools_withheld
-from paor.states.run.state import Run
 
+from ..support.cases import Run, decide, tools_withheld
 from ..support.effort import examples
 
 SAMPLES = 12

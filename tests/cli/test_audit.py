@@ -82,32 +82,11 @@ def test_fork_with_other_limits_ends_with_their_exit_code(shell: Shell, run: str
     replies = [*TWO[:3], {"decision": "continue", "reason": "?"}, RETRY]
     said = shell("fork", run, "--at", "3", "--max-steps", "1", "--model", shell.script(*replies))
     assert said.code == 6 and "max_steps" in said.err
-    from paor.prompts.building.templates import default_templates
-
-    shell.write("plan.md", default_templates()["selection"] + "\nChoose well.")
+    shell.write("plan.md", "Choose well. {{KEY:OBJECTIVE}} {{KEY:CATALOG}}")
     said = shell("fork", run, "--at", "4", "--prompt-template", "plan.md", "--model", shell.script(*TWO))
     assert said.code == 0
     assert shell("diff", "last~3", "last", "--json").json["parts"] == ["templates.selection"]
     assert shell("verify").code == 0
-
-
-def test_fork_answers_where_the_run_waited(shell: Shell, shop: str) -> None:
-    """With another answer than the run got, and with the notice of what may happen once more."""
-    app = ("--app", f"{shop}:engine")
-    shell("run", "Buy tea", *app)
-    row = shell("runs", "--json").json[0]
-    waited = row["head_seq"]
-    assert shell("resume", "last", "--answer", '{"approve": true}', *app).code == 0
-    said = shell("fork", row["run_id"], "--at", str(waited), *app)
-    assert said.code == 5 and "May shop.buy be called?" in said.out
-    assert f"after row {waited} run {row['run_id']} has called shop.buy" in said.err
-    said = shell("fork", row["run_id"], "--at", str(waited), "--answer", '{"approve": false}', *app)
-    assert said.code == 0, said
-    assert [item["outcome"] for item in shell("show", "--steps", "--json").json] == ["ok", "refused"]
-    said = shell("fork", row["run_id"], "--at", str(waited + 2), *app)
-    assert said.code == 5 and "may or may not have taken effect" in said.out
-    wrong = shell("fork", row["run_id"], "--at", "0", "--answer", "1", *app)
-    wrong.refused("waits for nothing at row 0", lines=3)
 
 
 def test_fork_refuses_with_one_line(shell: Shell, run: str) -> None:
@@ -198,14 +177,6 @@ def test_why_refuses_with_one_line(shell: Shell, run: str) -> None:
     shell.sql("UPDATE transitions SET step = 9 WHERE seq = 2")
     shell("why", run, "6").refused("does not fit", code=4)
     assert "none.db" not in shell.files()
-
-
-def test_why_of_an_erased_run_says_so(shell: Shell, run: str) -> None:
-    """The recorded values are there all the same."""
-    shell.sql("UPDATE payloads SET body = NULL, salt = NULL")
-    said = shell("why", run, "0")
-    assert said.code == 0 and "erased" in said.err
-    assert "steps_left" in said.out and "True" in said.out
 
 
 # -- diff ------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from paor.errors import InternalError
+
 from ..support.cli_support import DONE, SUCCESS, Said, Shell, Terminal, environ, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
 
 READING = (
@@ -153,38 +155,38 @@ def test_input_that_is_not_text_is_refused(shell: Shell) -> None:
         shell(*arguments, stdin=b"\xff\xfe").refused("standard input is not UTF-8 text")
 
 
-@pytest.mark.parametrize("arguments", [*READING, *NAMING])
-def test_no_command_but_run_creates_a_journal(shell: Shell, arguments: tuple[str, ...]) -> None:
+def test_no_command_but_run_creates_a_journal(shell: Shell) -> None:
     shell.write("text.db", "hello")
     (shell.folder / "folder").mkdir()
     shell.sql("CREATE TABLE other (x)", journal="foreign.db")
     shell.sql("PRAGMA journal_mode=WAL", journal="wal.db")
     shell.sql("CREATE TABLE other (x)", journal="wal.db")
     before = shell.files()
-    shell(*arguments).refused("paor.db: there is no such journal")
-    shell(*arguments, "--journal", "text.db").refused("text.db: is not an SQLite file")
-    shell(*arguments, "--journal", "folder").refused("folder: is a directory")
-    shell(*arguments, "--journal", "foreign.db").refused("foreign.db: is not a paor journal")
-    shell(*arguments, "--journal", "wal.db").refused("wal.db: is not a paor journal")
-    shell(*arguments, "--journal", "nowhere/a.db").refused("nowhere/a.db: there is no such journal")
-    shell(*arguments, "--journal", "bad\0name").refused("is not a file name")
+    for command in ("inspect", "why", "report", "recover"):
+        shell(command).refused("paor.db: there is no such journal")
+    for arguments in (*READING, *NAMING):
+        shell(*arguments).refused("paor.db: there is no such journal")
+        shell(*arguments, "--journal", "text.db").refused("text.db: is not an SQLite file")
+        shell(*arguments, "--journal", "folder").refused("folder: is a directory")
+        shell(*arguments, "--journal", "foreign.db").refused("foreign.db: is not a paor journal")
+        shell(*arguments, "--journal", "wal.db").refused("wal.db: is not a paor journal")
+        shell(*arguments, "--journal", "nowhere/a.db").refused("nowhere/a.db: there is no such journal")
+        shell(*arguments, "--journal", "bad\0name").refused("is not a file name")
     assert shell.files() == before
 
 
-@pytest.mark.parametrize("arguments", [*READING, *NAMING])
-def test_a_newer_journal_is_not_read(shell: Shell, arguments: tuple[str, ...]) -> None:
-    shell.run()
-    shell.sql("PRAGMA user_version=99")
-    shell(*arguments).refused("has schema 99", "upgrade paor")
-
-
-@pytest.mark.parametrize("arguments", READING)
-def test_reading_changes_nothing(shell: Shell, arguments: tuple[str, ...]) -> None:
+def test_reading_changes_nothing_and_a_newer_journal_is_not_read(shell: Shell) -> None:
+    """By its name or by a link to it."""
     shell.write("note.txt", "Tea.")
     shell.run("--document", "note.txt")
+    (shell.folder / "link.db").symlink_to("paor.db")
     before = {name: (shell.folder / name).read_bytes() for name in shell.files()}
-    assert shell(*arguments).code == 0
+    for arguments in READING:
+        assert shell(*arguments).code == shell(*arguments, "--journal", "link.db").code == 0, arguments
     assert {name: (shell.folder / name).read_bytes() for name in shell.files()} == before
+    shell.sql("PRAGMA user_version=99")
+    for arguments in (*READING, *NAMING):
+        shell(*arguments).refused("has schema 99", "upgrade paor")
 
 
 def test_a_bad_timeout_is_named(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,13 +263,6 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_later(shell: Shell, disk: P
     subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
     said = shell("resume", "last", "--model", model, "--journal", "disk/a.db")
     assert (said.code, len(said.out)) == (0, 400_001), said.err
-
-
-def test_an_unreadable_document_is_named(shell: Shell) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("permissions do not bind root")
-    (shell.folder / shell.write("secret.txt", "x")).chmod(0)
-    shell.run("--document", "secret.txt").refused("secret.txt: cannot be read (Permission denied)")
 
 
 # -- output that cannot be written -------------------------------------------------------------------------------
@@ -347,68 +342,35 @@ def test_text_is_written_in_any_encoding(shell: Shell) -> None:
     assert "café → ␛" in shell.process("resume", "last", "--json", PYTHONIOENCODING="ascii").out
 
 
-def test_an_arrow_is_what_standard_output_can_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    from paor.cli.support.text import arrow
-
-    for encoding, sign in (("ascii", "->"), ("utf-8", "→"), ("no such encoding", "->")):
-        stream = Terminal()
-        stream.encoding = encoding
-        with monkeypatch.context() as patch:
-            patch.setattr("sys.stdout", stream)
-            assert arrow() == sign
-
-
 # -- what should never happen ------------------------------------------------------------------------------------
 
 
-def test_an_unexpected_exception_is_one_line_with_a_hint(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (
+            ZeroDivisionError("oh\nno"),
+            1,
+            "paor: internal error: ZeroDivisionError: oh no; set PAOR_TRACEBACK=1 for the whole traceback\n",
+        ),
+        (InternalError("an invariant"), 1, "paor: internal error: InternalError: an invariant"),
+        (KeyboardInterrupt(), 130, "\npaor: interrupted\n"),
+    ],
+)
+def test_an_unexpected_exception_is_one_line(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, told: str
 ) -> None:
     def broken(*_: object) -> None:
-        raise ZeroDivisionError("oh\nno")
+        raise error
 
     monkeypatch.setattr("paor.cli.commands.diagram.drawn", broken)
-    shell("diagram").refused("paor: internal error: ZeroDivisionError: oh no; set PAOR_TRACEBACK=1", code=1)
-    monkeypatch.setenv("PAOR_TRACEBACK", "1")
-    with pytest.raises(ZeroDivisionError):
-        shell("diagram")
-
-
-def test_an_error_that_must_not_leave_a_run_is_internal(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from paor.states.base.errors import InternalError
-
-    def broken(*_: object) -> None:
-        raise InternalError("an invariant")
-
-    monkeypatch.setattr("paor.cli.commands.diagram.drawn", broken)
-    shell("diagram").refused("paor: internal error: InternalError: an invariant", code=1)
-
-
-def test_ctrl_c_in_a_reading_command_is_quiet(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("paor.cli.commands.diagram.drawn", interrupted)
     said = shell("diagram")
-    assert (said.code, said.out, said.err) == (130, "", "\npaor: interrupted\n")
-
-
-def test_every_error_of_paor_has_an_exit_code() -> None:
-    from paor.cli.support import streams as io
-    from paor.states.base import errors
-
-    codes = {
-        name: io.exit_code_of(error(""))
-        for name, error in vars(errors).items()
-        if isinstance(error, type) and issubclass(error, errors.PaorError)
-    }
-    assert {name for name, code in codes.items() if code == 4} == {"JournalDamaged", "JournalConflict"}
-    assert {name for name, code in codes.items() if code == 3} == {"ReplayDiverged"}
-    ours = {"PaorError", "InternalError", "ModelError", "ScriptExhausted", "ToolError", "NotStarted"}
-    ours |= {"EffectUnknown", "AnswerNeeded", "TimedOut"}
-    assert {name for name, code in codes.items() if code == 1} == ours
+    assert (said.code, said.out) == (code, "") and said.err.startswith(told.partition(" for the")[0])
+    assert len(said.err.strip().splitlines()) == 1
+    if isinstance(error, ZeroDivisionError):
+        monkeypatch.setenv("PAOR_TRACEBACK", "1")
+        with pytest.raises(ZeroDivisionError):
+            shell("diagram")
 
 
 @pytest.mark.parametrize("place", [100, 4096])

@@ -76,27 +76,5 @@ def test_the_first_difference_is_shown_and_the_others_are_counted(
     assert lines[2].startswith("    recorded  ") and lines[3].startswith("    derived   ")
     assert any(line.startswith("  changed since: prompt.refinement") for line in lines)
     data = shell("replay", "last", "--app", f"{other}:engine", "--json").json
-    assert {item["field"] for item in data["divergences"]} == {
-        "request.prompt",
-        "change.question.approval",
-    }
+    assert {item["field"] for item in data["divergences"]} == {"request.prompt", "change.question.approval"}
     assert [item["part"] for item in data["changed"]][:2] == ["policy", "prompt.refinement"]
-
-
-def test_what_the_run_brought_itself_is_no_change(shell: Shell) -> None:
-    shell.write("script.json", json.dumps([*DONE[:2], STOP, SUCCESS]))
-    shell.write("own.md", "Choose. {{KEY:OBJECTIVE}} {{KEY:CATALOG}}")
-    options = ("--prompt-template", "own.md", "--max-steps", "1", "--model", "script:script.json")
-    said = shell("run", "Anything", *options)
-    assert said.code in (0, 1, 6)
-    assert shell("resume", "last").code == said.code
-    assert shell("replay", "last").code == 0
-
-
-def test_another_model_is_told_and_no_reason_to_refuse(shell: Shell, shop: str) -> None:
-    shell("run", "Buy tea", "--app", f"{shop}:engine")
-    said = shell(
-        "resume", "last", "--answer", '{"approve": true}', "--app", f"{shop}:engine", "--model", "offline"
-    )
-    assert "had the model scripted, it goes on with" in said.err
-    assert said.code in (0, 1, 5, 6)

@@ -16,6 +16,7 @@ from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `sh
     Shell,
     make_shell,
     make_shop,
+    words,
 )
 
 ID = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -75,19 +76,9 @@ def test_run_as_a_process_keeps_the_streams_apart(shell: Shell) -> None:
 def test_json_prints_the_result_as_one_object(shell: Shell) -> None:
     said = shell.run("--json", "--criterion", "is done")
     assert list(said.json) == [
-        "run_id",
-        "state",
-        "status",
-        "reason",
-        "answer",
-        "output",
-        "documents",
-        "steps",
-        "usage",
-        "criteria",
-        "waiting_for",
-        "key",
-        "metadata",
+        *words("""
+        run_id state status reason answer output documents steps usage criteria waiting_for key metadata
+    """)
     ]
     assert said.json["criteria"] == [{"criterion": "is done", "met": False}]
     assert said.json["documents"][0]["label"] == "round1_task1_action1_text"
@@ -166,17 +157,6 @@ def test_options_win_over_the_json_beside_them(shell: Shell) -> None:
     shown = shell("show", "--json").json["spec"]
     assert (shown["objective"], shown["limits"]["max_steps"], shown["language"]) == ("Write it", 3, "fr")
     assert '"File {{KEY:OBJECTIVE}}' in shell("export").out.replace('\\"', '"')
-
-
-@pytest.mark.parametrize("field", ["promptTemplate", "promptTemplateFile"])
-def test_a_template_field_may_name_a_file(shell: Shell, field: str) -> None:
-    shell.write("own.md", "File {{KEY:OBJECTIVE}}")
-    assert shell.run("--input", json.dumps({field: "own.md"})).code == 0
-    assert "File {{KEY:OBJECTIVE}}" in shell("export").out
-
-
-def test_an_empty_template_field_means_the_shipped_one(shell: Shell) -> None:
-    assert shell.run("--input", json.dumps({"promptTemplate": ""})).code == 0
 
 
 SCHEMA = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from paor import Journal, Task, coverage
+from paor import Journal
 from paor.audit import Coverage
 
 from ..support.cli_support import (  # noqa: F401 - the fixture `shell`
@@ -21,9 +21,6 @@ from ..support.cli_support import (  # noqa: F401 - the fixture `shell`
     Shell,
     make_shell,
 )
-from ..support.worlds import JOURNAL, READ, engine
-from ..support.worlds import STOP as STOPPED
-from ..support.worlds import SUCCESS as READY
 
 
 def counted(shell: Shell, *names: str) -> Coverage:
@@ -49,13 +46,6 @@ def test_coverage_adds_runs_and_files_up(shell: Shell) -> None:
     assert said["percent"] == both.percent and said["run_id"] is None and said["format"] == "mermaid"
 
 
-def test_coverage_of_a_journal_is_that_of_its_rows(shell: Shell) -> None:
-    shell.run()
-    with Journal(shell.folder / "paor.db", read_only=True) as journal:
-        rows = journal.transitions(journal.runs()[0].run_id)
-    assert counted(shell) == coverage(rows)
-
-
 def test_rows_that_forks_share_count_once(shell: Shell) -> None:
     shell.run(replies=[SELECT, PARAMETERS, TEXT, CONTINUE, SELECT, PARAMETERS, TEXT, STOP, SUCCESS])
     alone = counted(shell)
@@ -65,20 +55,6 @@ def test_rows_that_forks_share_count_once(shell: Shell) -> None:
     both = counted(shell)
     assert (both.transitions, both.runs) == (alone.transitions, 2)
     assert counted(shell, "last", "last~1") == both
-
-
-def test_a_workflow_with_tasks_is_drawn_run_by_run_and_as_a_whole(shell: Shell) -> None:
-    replies = [*READ(1), STOPPED, READY, *READ(2), STOPPED, READY, READY]
-    with engine(shell.folder, replies) as scripted:
-        scripted.run_workflow("Read all", tasks=[Task("Read page 1"), Task("Read page 2")])
-        runs = [row.run_id for row in scripted.journal.runs()]
-        rows = [row for run_id in runs for row in scripted.journal.transitions(run_id)]
-    there = ("--journal", JOURNAL)
-    assert len(runs) == 3 and counted(shell, *there) == coverage(rows)
-    for run_id in runs:
-        for form in ("mermaid", "dot", "svg"):
-            assert shell("diagram", run_id, "--format", form, *there).code == 0
-    assert shell("diagram", runs[0], "--diff", runs[1], *there).code == 0
 
 
 def test_every_picture_in_every_form(shell: Shell) -> None:
@@ -156,15 +132,6 @@ def test_a_journal_without_runs_has_nothing_to_draw(shell: Shell) -> None:
     shell("diagram", "last").refused("holds no run yet")
 
 
-def test_a_run_of_another_journal_is_unknown_here(shell: Shell) -> None:
-    shell.run()
-    run_id = shell("runs", "--json").json[0]["run_id"]
-    (shell.folder / "paor.db").rename(shell.folder / "old.db")
-    shell.run()
-    shell("diagram", run_id).refused(f"there is no run {run_id!r}")
-    shell("diagram", "--coverage", run_id).refused(f"there is no run {run_id!r}")
-
-
 def test_guards_that_cannot_be_read_are_damage(shell: Shell) -> None:
     shell.run()
     shell.sql("UPDATE transitions SET guards = '[' WHERE seq = 1")
@@ -173,13 +140,3 @@ def test_guards_that_cannot_be_read_are_damage(shell: Shell) -> None:
     shell.sql("""UPDATE transitions SET guards = '{"hard_stop": 3}' WHERE seq = 1""")
     found = counted(shell)
     assert [step.trigger for step in found.foreign] == ["specify"]
-
-
-@pytest.mark.whole
-def test_the_bytes_of_a_picture_do_not_depend_on_the_process(shell: Shell) -> None:
-    shell.run()
-    shell.run("--max-steps", "1", replies=[*OUT_OF_STEPS])
-    for words in (("--coverage",), ("last~1", "--diff", "last", "--format", "svg")):
-        here = shell("diagram", *words).out
-        for seed in ("1", "99"):
-            assert shell.process("diagram", *words, PYTHONHASHSEED=seed).out == here

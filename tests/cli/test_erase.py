@@ -5,21 +5,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from ..support.cli_support import PARAMETERS, SELECT, STOP, SUCCESS, Shell
+from ..support.cli_support import PARAMETERS, SELECT, STOP, SUCCESS, Shell, make_shell  # noqa: F401 - the fixture `shell`
 
 SECRET = "sk-proj-Zm9vYmFyYmF6cXV4MTIz"
-
-
-@pytest.fixture
-def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """Return a shell in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PAOR_JOURNAL", raising=False)
-    return Shell(tmp_path, capsys, monkeypatch)
 
 
 def given_run(shell: Shell) -> str:
@@ -75,6 +66,8 @@ def test_a_run_is_erased_as_a_whole_and_every_command_copes(shell: Shell) -> Non
         assert said.code == 0 and "Traceback" not in said.out + said.err, command
     for words in (("show", "--steps"), ("show", "--documents"), ("diagram", "last"), ("why", "last")):
         assert "Traceback" not in shell(*words).err
+    assert "objective  (erased)" in shell("show").out and "(erased)" in shell("runs").out
+    assert "(erased)" in shell("show", "--steps").out and shell("show", "--json").json["spec"] is None
     shell("resume", "last").refused("its spec has been erased; it can be verified, not resumed")
 
 

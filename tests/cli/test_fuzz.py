@@ -67,6 +67,7 @@ def shop(shell: Shell) -> str:
     return name
 
 
+@pytest.mark.whole
 def test_an_engine_without_a_fault_is_told_with_what_was_covered(shell: Shell, shop: str) -> None:
     """By a factory and by an engine that is there; neither its journal nor another one is written."""
     for name in ("make", "engine"):
@@ -79,7 +80,7 @@ def test_an_engine_without_a_fault_is_told_with_what_was_covered(shell: Shell, s
 
 def test_the_shipped_engine_is_fuzzed_without_an_app(shell: Shell) -> None:
     """As JSON, the same bytes for the same seed."""
-    one, other = (shell("fuzz", "--examples", "3", "--seed", "5", "--json") for _ in range(2))
+    one, other = (shell("fuzz", "--examples", "2", "--seed", "5", "--json") for _ in range(2))
     assert one.code == 0 and one.out == other.out
     assert one.json["found"] is None and one.json["seed"] == 5 and one.json["rows"] > 0
 
@@ -113,6 +114,7 @@ def test_a_case_is_saved_told_and_fails_again_in_another_process(shell: Shell, s
     assert text.code == 1 and "smallest case" in text.out and f"--app {app}" in text.out
 
 
+@pytest.mark.whole
 def test_nothing_that_a_file_names_is_imported(shell: Shell, shop: str) -> None:
     """A stranger's file names a module; only the command line can."""
     said = shell("fuzz", "--app", f"{shop}:Machine", "--examples", "50", "--json")
@@ -171,26 +173,8 @@ def test_a_tool_that_ends_the_process_leaves_its_case(shell: Shell, shop: str) -
     assert not Path(shell.folder, "new").exists()
 
 
-def test_rows_that_no_run_of_the_chosen_modes_takes_are_no_gap(shell: Shell, shop: str) -> None:
-    """They are told apart, for people and as JSON, and are not part of the sum."""
-    said = shell("fuzz", "--app", f"{shop}:Repaired", "--examples", "2")
-    plain = " ".join(said.out.split())
-    left_out = (
-        "left out no run of react takes Planning wait,"
-        " Specifying wait Specifying [argument_missing, elicitations_left], Reviewing next_step, Planning provide"
-    )
-    assert said.code == 0 and left_out in plain and " of 28 of the table" in plain
-    assert "Planning wait" not in plain.partition("never taken")[2].partition("left out")[0]
-    covered = shell("fuzz", "--app", f"{shop}:Repaired", "--examples", "2", "--json").json["covered"]
-    assert len(covered["of_other_modes"]) == 4
-    assert not set(covered["of_other_modes"]) & set(covered["never_taken"]) and covered["never_taken"]
-    every = shell("fuzz", "--app", f"{shop}:make", "--examples", "2", "--json").json["covered"]
-    assert every["of_other_modes"] == []
-
-
 def test_paor_fuzz_without_hypothesis_says_what_to_install(
-    shell: Shell,
-    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And a name of `paor.fuzz` that draws does the same."""
     import sys

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 import sys
 from typing import Any
 
 import pytest
 
-from paor import Engine, Journal
+from paor import Engine
 
 from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
     DONE,
@@ -134,57 +132,6 @@ def test_recover_with_bad_input_is_one_line_and_creates_nothing(
     assert {name for name in shell.files() if not name.endswith(("-wal", "-shm"))} == before
 
 
-KILLED = """
-import os, signal, sys
-from paor import Engine, ScriptedModel, tool
-from paor.events import TransitionTaken
-
-@tool("notes.work", effect="idempotent")
-def work() -> str:
-    "Work."
-    with open("effects", "a") as file:
-        file.write("x")
-    return "worked"
-
-CHOSEN = {"action": "notes.work", "actionObjective": "go", "requiredInputDocuments": [], "parametersContext": "",
-          "parametersSchema": {"fields": []}}
-END = [{"decision": "stop", "reason": "enough"}, {"status": "success", "improvements": [], "answer": "Worked."}]
-
-def engine(journal):
-    return Engine(ScriptedModel([CHOSEN, *END]), tools=[work], journal=journal, builtins=False)
-
-def hook(event):
-    if isinstance(event, TransitionTaken) and event.seq == int(sys.argv[1]):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-if __name__ == "__main__":
-    host = engine("paor.db")
-    host.hooks = [hook]
-    host.run("Work", key=sys.argv[2])
-"""
-
-
-@pytest.mark.whole
-def test_commands_that_recover_at_once_share_the_runs_of_killed_processes(shell: Shell) -> None:
-    """Real processes: six hosts are killed with SIGKILL, four commands recover, each run ends once."""
-    shell.write("lost_host.py", KILLED)
-    for number in range(6):
-        command = [sys.executable, "lost_host.py", str(number % 4), f"order-{number}"]
-        assert subprocess.run(command, cwd=shell.folder, check=False).returncode == -signal.SIGKILL
-    command = [sys.executable, "-m", "paor", "recover", "--app", "lost_host:engine", "--json"]
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    children = [subprocess.Popen(command, cwd=shell.folder, **pipes) for _ in range(4)]
-    found = [(*child.communicate(timeout=120), child.returncode) for child in children]
-    assert [code for _, _, code in found] == [0] * 4, found
-    results = [item for out, _, _ in found for item in json.loads(out)["results"]]
-    assert sorted(item["key"] for item in results) == [f"order-{number}" for number in range(6)]
-    assert {item["status"] for item in results} == {"done"}
-    with Journal(shell.folder / "paor.db", read_only=True) as journal:
-        assert journal.verify() == [] and {row.status for row in journal.runs()} == {"done"}
-    # of an idempotent tool a call whose end was not recorded is made again: one run was killed right after its intent
-    assert 6 <= len((shell.folder / "effects").read_text()) <= 8
-
-
 # -- keys ----------------------------------------------------------------------------------------------------------
 
 
@@ -292,47 +239,40 @@ def test_a_function_whose_engine_has_its_own_journal_is_followed_in_every_comman
     shell: Shell, shop: str
 ) -> None:
     """Run, list by resume, answer, replay, fork, cancel, recover: all in that file, and no other is created."""
-    shell.write("own_app.py", OWN.format(shop=shop))
-    app = ("--app", "own_app:own")
-    said = shell.process("run", "Look", *app)
+    shell.write(f"own_{shop}.py", OWN.format(shop=shop))
+    app = ("--app", f"own_{shop}:own")
+    said = shell("run", "Look", *app)
     assert said.code == 5 and "--journal own.db" in said.err, said
-    assert shell.process("resume", "last", *app).code == 5
-    assert shell.process("replay", "last", *app).code == 0
-    assert shell.process("fork", "last", "--at", "1", "--no-run", *app).code == 0
-    said = shell.process("recover", *app)
+    assert shell("resume", "last", *app).code == 5
+    assert shell("replay", "last", *app).code == 0
+    assert shell("fork", "last", "--at", "1", "--no-run", *app).code == 0
+    said = shell("recover", *app)
     assert said.code == 0 and "waits: approval" in said.out, said
-    assert shell.process("resume", "last~1", "--answer", '{"approve": true}', *app).code == 0
-    assert shell.process("cancel", "last", *app).code == 0
+    assert shell("resume", "last~1", "--answer", '{"approve": true}', *app).code == 0
+    assert shell("cancel", "last", *app).code == 0
     assert "paor.db" not in shell.files()
     rows = shell("runs", "--journal", "own.db", "--json").json
     assert [row["status"] for row in rows] == ["failed", "done"]
 
 
-@pytest.mark.whole
-@pytest.mark.parametrize("command", ["run", "resume", "replay", "fork", "cancel", "recover"])
-def test_a_journal_that_is_named_beside_another_one_is_refused(shell: Shell, shop: str, command: str) -> None:
+def test_a_journal_that_is_named_beside_another_one_is_refused(
+    shell: Shell, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One line that names both; the environment gives way to the engine, as a default does."""
-    shell.write("own_app.py", OWN.format(shop=shop))
-    assert shell.process("run", "Look", "--app", "own_app:own").code == 5
-    words = {"run": ["Look"], "recover": [], "fork": ["last", "--at", "1"]}.get(command, ["last"])
-    said = shell.process(command, *words, "--app", "own_app:own", "--journal", "other.db")
-    assert said.code == 2 and "has the journal own.db, not other.db" in said.err, said
-    assert said.err.count("\n") == 1 and "other.db" not in shell.files()
-    assert shell.process("runs", "--journal", "own.db").code == 0
-    said = shell.process("replay", "last", "--app", "own_app:own", PAOR_JOURNAL="other.db")
-    assert said.code == 0 and "other.db" not in shell.files()
-
-
-def test_a_function_that_uses_the_journal_it_is_given_is_as_before(shell: Shell, shop: str) -> None:
-    """As a value or by its path; a reading command on a missing file creates none."""
-    shell.write("own_app.py", OWN.format(shop=shop))
-    for app in (f"{shop}:engine", "own_app:by_path"):
-        said = shell.process("resume", "last", "--app", app, "--journal", "new.db")
-        assert said.code == 2 and "new.db: there is no such journal" in said.err, said
-        assert said.err.count("\n") == 1 and "new.db" not in shell.files()
-    assert shell.process("run", "Look", "--app", f"{shop}:engine", "--journal", "new.db").code == 5
-    assert shell.process("resume", "last", "--app", "own_app:by_path", "--journal", "new.db").code == 5
-    assert "paor.db" not in shell.files() and "own.db" not in shell.files()
+    shell.write(f"own_{shop}.py", OWN.format(shop=shop))
+    app = ("--app", f"own_{shop}:own")
+    assert shell("run", "Look", *app).code == 5
+    for words in (
+        ("run", "Look"),
+        ("resume", "last"),
+        ("replay", "last"),
+        ("fork", "last", "--at", "1"),
+        ("cancel", "last"),
+        ("recover",),
+    ):
+        shell(*words, *app, "--journal", "other.db").refused("has the journal own.db, not other.db")
+    monkeypatch.setenv("PAOR_JOURNAL", "other.db")
+    assert shell("replay", "last", *app).code == 0 and "other.db" not in shell.files()
 
 
 # -- an answer to a run that has ended -----------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from paor import Machine
-from paor.fsm.machine.machine import MACHINE
 
 from ..support.cli_support import Shell, make_shell  # noqa: F401 - the fixture `shell`
 
@@ -120,7 +119,7 @@ def test_the_machine_of_an_engine_and_of_a_run_is_drawn_and_told(shop: Shell) ->
     assert {"Verifying", "Asking"} <= own.states.keys()
     assert not [name for name in shop.files() if name.endswith(".db")]
     standard = json.loads(shop("diagram", "--format", "json").out)
-    assert Machine.from_dict(standard).rows == MACHINE.rows
+    assert Machine.from_dict(standard).rows == Machine.standard().rows
     shop("run", "Do it", *APP, *OPEN)
     walked = shop("diagram", "last").out
     assert "verify ×1 (#" in walked and "turn_down" in walked

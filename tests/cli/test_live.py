@@ -26,12 +26,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
-from paor.cli.support.live_view import LINES_MAX, LiveView, readable
-from paor.fsm.runtime.events import ModelText, TransitionTaken
+from paor.events import TransitionTaken
 
 from ..support.cli_support import DONE, Shell, environ, interruptible, make_shell  # noqa: F401 - a fixture
 from ..support.model_server import KEY, WIRES, Behaviour, Connection, ModelServer, Received, plain, streamed
+from .inside import LINES_MAX, LiveView, drawn, readable
 
 CHAT = WIRES[0]
 SELECT = {
@@ -180,6 +181,7 @@ RUN = ("run", "Look", "--app", "live:engine")
 # -- while it is written -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("columns", [60, 100])
 def test_text_is_shown_while_it_is_written_and_every_row_stays(
     shell: Shell, server: ModelServer, columns: int
@@ -205,6 +207,7 @@ def test_text_is_shown_while_it_is_written_and_every_row_stays(
         assert settled and max(map(len, settled)) <= columns
 
 
+@pytest.mark.whole
 def test_only_messages_are_on_the_terminal_when_output_is_piped(shell: Shell, server: ModelServer) -> None:
     """Standard output has the JSON and nothing else."""
     server.script(said(SELECT), said(LOOK), said(STOP), said(END))
@@ -214,6 +217,7 @@ def test_only_messages_are_on_the_terminal_when_output_is_piped(shell: Shell, se
         assert shown.end() == 0 and "Planning → Specifying" in shown.text and '"answer"' not in shown.text
 
 
+@pytest.mark.whole
 def test_quiet_shows_the_answer_and_the_end_only(shell: Shell, server: ModelServer) -> None:
     """Neither the model nor rows nor attempts, on a terminal and elsewhere."""
     server.script(LOADING, said(SELECT), said(LOOK), said(STOP), said(END))
@@ -228,20 +232,7 @@ def test_quiet_shows_the_answer_and_the_end_only(shell: Shell, server: ModelServ
     assert told.code == 0 and told.err.startswith("run ")
 
 
-def test_a_resumed_run_is_shown_alike(shell: Shell, server: ModelServer) -> None:
-    """Also with an engine of a host's own."""
-    server.script(said(SELECT), said(LOOK), said(STOP), said(END))
-    assert shell.process(*RUN, "--quiet").code == 0
-    assert shell.process("fork", "last", "--at", "0", "--no-run", "--app", "live:engine").code == 0
-    server.script(said(LOOK), said(STOP), said(END))
-    with screen(shell, "resume", "last", "--app", "live:engine") as shown:
-        assert shown.end() == 0
-        assert (
-            "Specifying → Executing" in shown.text
-            and "model: openai:small (from --app live:engine)" in shown.text
-        )
-
-
+@pytest.mark.whole
 def test_ctrl_c_leaves_the_terminal_as_it_was(shell: Shell, server: ModelServer) -> None:
     """In the middle of a reply: exit code 130, the command to go on with, the cursor there, the modes as before."""
     server.script(held(SELECT, threading.Event(), "look [bold]"))
@@ -257,6 +248,7 @@ def test_ctrl_c_leaves_the_terminal_as_it_was(shell: Shell, server: ModelServer)
 # -- attempts --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_attempts_and_waits_are_told(shell: Shell, server: ModelServer) -> None:
     """On a terminal with the wait that goes on; elsewhere one line for each."""
     server.script(LOADING, LOADING, said(SELECT), said(LOOK), said(STOP), said(END))
@@ -366,36 +358,22 @@ def test_nothing_that_a_model_says_leaves_its_place(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(columns))
         patch.setenv("TERM", "xterm")
-        view = LiveView()
-        console = view._console
-        with console.capture() as captured:
-            for text in texts:
-                view.take(ModelText("run", 0, "selection", text))
-            region = view._region()
-            call = TransitionTaken(
-                "run", 0, "specify", "Specifying", "Executing", 1, 5, 9, detail, {"word": value}
-            )
-            view.take(call)
-            view.note(value)
-    lines = region.plain.split("\n")
+        kept, region = drawn(LiveView(), texts, row_of(detail, value), value)
+    lines = region.split("\n")
     assert len(lines) <= 1 + LINES_MAX
-    shown = captured.get() + region.plain
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", re.sub(r"\x1b\[[0-9;]*m", "", shown))
-    from rich.cells import cell_len
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", kept + region)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", shown)
+    assert all(cell_len(line) <= columns for line in shown.split("\n"))
 
-    assert all(cell_len(line) <= columns for line in re.sub(r"\x1b\[[0-9;]*m", "", shown).split("\n"))
+
+def row_of(detail: str, word: str) -> TransitionTaken:
+    """Return the row of a call."""
+    return TransitionTaken("run", 0, "specify", "Specifying", "Executing", 1, 5, 9, detail, {"word": word})
 
 
 def test_keys_of_the_environment_are_left_out_whoever_says_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the text, in a row with its arguments, and in a note; a host's own model takes none out."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    view = LiveView()
-    with view._console.capture() as captured:
-        view.take(ModelText("run", 0, "selection", f'{{"word": "{KEY}'))
-        region = view._region().plain
-        view.take(
-            TransitionTaken("run", 0, "specify", "Specifying", "Executing", 1, 5, 9, "look", {"w": KEY})
-        )
-        view.note(f"refused {KEY}")
-    assert KEY not in region + captured.get()
-    assert (region + captured.get()).count("[redacted]") == 3
+    kept, region = drawn(LiveView(), [f'{{"word": "{KEY}'], row_of("look", KEY), f"refused {KEY}")
+    assert KEY not in region + kept
+    assert (region + kept).count("[redacted]") == 3

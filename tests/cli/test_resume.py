@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import re
 import signal
-import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, ScriptedModel
-from paor.cli.support.journals import is_driven
-from paor.fsm.runtime.events import Event
+from paor import Journal
+from paor.events import Event
 
 from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
     APP,
@@ -27,6 +24,7 @@ from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `sh
     make_shop,
     until_looking,
 )
+from .inside import Watch
 
 # -- resume, cancel ----------------------------------------------------------------------------------------------
 
@@ -52,21 +50,17 @@ def test_the_printed_command_answers_the_question(shell: Shell, shop: str) -> No
 
     asked = shell("run", "Buy tea", "--app", f"{shop}:engine")
     command = next(line for line in asked.err.splitlines() if "true" in line)
-    said = shell.process(*shlex.split(command)[1:])
+    said = shell(*shlex.split(command)[1:])
     assert (said.code, said.out) == (0, "All is bought.\n"), said
     assert [item["outcome"] for item in shell("show", "--steps", "--json").json] == ["ok", "ok"]
 
 
-def test_a_declined_approval_goes_on_without_the_call(shell: Shell, shop: str) -> None:
-    shell("run", "Buy tea", "--app", f"{shop}:engine")
-    said = shell("resume", "last", "--answer", '{"approve": false}', "--app", f"{shop}:engine")
-    assert said.code == 0, said
-    assert [item["outcome"] for item in shell("show", "--steps", "--json").json] == ["ok", "refused"]
-
-
 @pytest.mark.parametrize(
     ("word", "outcome"),
-    [("yes", "ok"), ("Approve", "ok"), (" YES ", "ok"), ("no", "refused"), ("DENY", "refused")],
+    [
+        *[("yes", "ok"), ("Approve", "ok"), (" YES ", "ok"), ("no", "refused"), ("DENY", "refused")],
+        ('{"approve": false}', "refused"),
+    ],
 )
 def test_a_word_answers_an_approval(shell: Shell, shop: str, word: str, outcome: str) -> None:
     shell("run", "Buy tea", "--app", f"{shop}:engine")
@@ -122,6 +116,7 @@ def test_a_model_that_cannot_be_made_from_its_name_has_to_be_named(shell: Shell)
     assert shell("resume", "last", "--model", model).code == 0
 
 
+@pytest.mark.whole
 def test_a_killed_run_goes_on_where_it_was(shell: Shell, shop: str) -> None:
     killed(shell, "run", "Look", "--app", f"{shop}:plain")
     said = shell("show")
@@ -134,19 +129,13 @@ def test_a_killed_run_goes_on_where_it_was(shell: Shell, shop: str) -> None:
     assert (shell.folder / "report.txt").read_text() == "All is bought.\n"
 
 
-def test_resume_uses_another_model_when_told(shell: Shell, shop: str) -> None:
-    killed(shell, "run", "Look", "--app", f"{shop}:plain")
-    replies = [None, None, STOP, SUCCESS]
-    model = shell.script(*[reply if reply is not None else {} for reply in replies])
-    said = shell("resume", "last", "--app", f"{shop}:plain", "--model", model)
-    assert (said.code, said.out) == (0, "It is **done**.\n"), said
-
-
+@pytest.mark.whole
 def test_an_effect_in_doubt_is_settled_by_its_outcome(shell: Shell, shop: str) -> None:
     shell.write("doubt.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
     killed(shell, "run", "Look", "--app", "doubt:plain")
     asked = shell("resume", "last", "--app", "doubt:plain")
     assert asked.code == 5
+    assert "in doubt, driver lost" in shell("show").out
     assert "shop.look may or may not" in asked.out
     assert sum("--outcome" in line for line in asked.err.splitlines()) == 3
     assert "in doubt" in shell("show", "--steps").out
@@ -155,10 +144,9 @@ def test_an_effect_in_doubt_is_settled_by_its_outcome(shell: Shell, shop: str) -
     assert (said.code, said.out) == (0, "All is bought.\n"), said
 
 
+@pytest.mark.whole
 def test_ctrl_c_ends_with_130_and_the_command_to_go_on(shell: Shell, shop: str) -> None:
-    process = shell.start(
-        "run", "Look", "--app", f"{shop}:plain", "--journal", "my runs.db", SHOP_SLEEP_S="60"
-    )
+    process = shell.start("run", "Look", "--app", f"{shop}:plain", "--journal", "my runs.db", SHOP_HOLD="1")
     until_looking(shell, process)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
@@ -172,10 +160,11 @@ def test_ctrl_c_ends_with_130_and_the_command_to_go_on(shell: Shell, shop: str) 
     assert said.code == 0, said
 
 
+@pytest.mark.whole
 def test_ctrl_c_inside_a_once_tool_names_the_call_that_is_in_doubt(shell: Shell, shop: str) -> None:
     """With its arguments and key, and how to settle it; the command that is printed asks for the outcome."""
     shell.write("doubt.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
-    process = shell.start("run", "Look", "--app", "doubt:plain", SHOP_SLEEP_S="60")
+    process = shell.start("run", "Look", "--app", "doubt:plain", SHOP_HOLD="1")
     until_looking(shell, process)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
@@ -196,8 +185,6 @@ def test_ctrl_c_inside_a_once_tool_names_the_call_that_is_in_doubt(shell: Shell,
 
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_ctrl_c_at_any_event(shell: Shell, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    from paor.cli.support.progress import Watch
-
     usual = Watch.__call__
     seen = iter(range(1000))
 
@@ -220,7 +207,7 @@ def test_ctrl_c_at_any_event(shell: Shell, monkeypatch: pytest.MonkeyPatch, afte
 
 @pytest.mark.whole
 def test_a_run_that_goes_on_can_be_followed_from_before(shell: Shell, shop: str) -> None:
-    process = shell.start("run", "Look", "--app", f"{shop}:plain", SHOP_SLEEP_S="60")
+    process = shell.start("run", "Look", "--app", f"{shop}:plain", SHOP_HOLD="1")
     until_looking(shell, process)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
@@ -239,27 +226,12 @@ def test_a_run_whose_driver_died_is_told_from_one_that_is_driven(shell: Shell, s
     assert "Executing (nobody drives it)" in shell("runs").out
     assert "nobody drives it; go on: paor resume" in shell("show", "last").err
     (shell.folder / "looking").unlink()
-    process = shell.start("resume", "last", "--app", f"{shop}:plain", SHOP_SLEEP_S="60")
+    process = shell.start("resume", "last", "--app", f"{shop}:plain", SHOP_HOLD="1")
     until_looking(shell, process)
     assert "Executing (running)" in shell("runs").out
     assert "a process drives it; later: paor resume" in shell("show", "last").err
     process.kill()
     process.communicate()
-
-
-def test_a_run_that_ends_while_it_is_looked_at_is_not_told_to_be_left_alone(tmp_path: Path) -> None:
-    """What was read of it is older than its lease: it has gone on since."""
-    replies: list[Any] = list(DONE)
-    with Engine(ScriptedModel(replies), journal=Journal(tmp_path / "a.db")) as host:
-        events = host.stream("Write it")
-        while next(events).kind != "transition":
-            pass
-        [row] = host.journal.runs()
-        assert row.status == "running" and is_driven(host.journal, row)
-        for _ in events:
-            pass
-        assert is_driven(host.journal, row)
-        assert not is_driven(host.journal, host.journal.run(row.run_id))
 
 
 def test_cancel_ends_a_run_that_nobody_drives(shell: Shell, shop: str) -> None:
@@ -275,23 +247,24 @@ def test_cancel_ends_a_run_that_nobody_drives(shell: Shell, shop: str) -> None:
     assert shell("resume", "last").code == 1
 
 
+@pytest.mark.whole
 def test_cancel_stops_a_run_of_another_process_before_its_next_effect(shell: Shell, shop: str) -> None:
-    process = shell.start("run", "Look", "--app", f"{shop}:plain", SHOP_SLEEP_S="3")
+    process = shell.start("run", "Look", "--app", f"{shop}:plain", SHOP_HOLD="1")
     until_looking(shell, process)
     said = shell("cancel", "last")
     assert said.code == 0
     assert "asked to stop" in said.out
     shell("resume", "last", "--app", f"{shop}:plain").refused("is driven by process")
+    (shell.folder / "go").touch()
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1, err
     assert b"Failed (cancelled)" in err
 
 
 def test_runs_are_found_by_prefix_and_by_last(shell: Shell) -> None:
-    first = shell.run("--json").json["run_id"]
-    time.sleep(0.002)
-    second = shell.run("--json").json["run_id"]
-    assert shell("resume", first[:13], "--json").json["run_id"] == first
+    first, second = (shell.run("--json").json["run_id"] for _ in range(2))
+    unique = next(place for place, pair in enumerate(zip(first, second, strict=True), 1) if len({*pair}) == 2)
+    assert shell("resume", first[:unique], "--json").json["run_id"] == first
     assert shell("resume", "last", "--json").json["run_id"] == second
     shell("resume", first[:4]).refused("2 runs start with")
     shell("resume", "ffffffff").refused("there is no run 'ffffffff'")
@@ -390,50 +363,26 @@ def test_a_word_is_no_answer_to_another_question(shell: Shell, shop: str) -> Non
     shell("resume", "last", "--answer", "yes", *app).refused("takes no answer")
 
 
-def test_an_effect_in_doubt_takes_no_answer(shell: Shell, shop: str) -> None:
-    """The line says what it takes."""
-    shell.write("doubt.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
-    killed(shell, "run", "Look", "--app", "doubt:plain")
-    assert shell("resume", "last", "--app", "doubt:plain").code == 5
-    shell("resume", "last", "--answer", "done", "--app", "doubt:plain").refused(
-        "--outcome done", "--outcome fail"
+@pytest.fixture(name="unsure")
+def make_unsure(shell: Shell, shop: str) -> tuple[str, str]:
+    """Return the option for an app whose once tool does not know whether it did anything; a run of it waits."""
+    text = APP.replace('"shop.look", effect="read"', '"shop.look"').replace(
+        "    return f", '    raise EffectUnknown("who knows")\n    return f'
     )
+    shell.write(f"unsure_{shop}.py", f"from paor.errors import EffectUnknown\n{text}")
+    app = ("--app", f"unsure_{shop}:plain")
+    assert shell("run", "Look", *app).code == 5
+    return app
 
 
-def test_example_answers_fit_the_schema_of_a_question() -> None:
-    from paor.cli.support.json_input import answers_to
-    from paor.states.records.questions import Question, QuestionRecord
-
-    properties: dict[str, Any] = {
-        "name": {"type": "string"},
-        "sure": {"type": "boolean"},
-        "count": {"type": "integer"},
-        "size": {"enum": ["s", "m"]},
-        "any": True,
-    }
-    asked = QuestionRecord(kind="elicitation", message="Who?", answer_schema={"properties": properties})
-    question = Question.of(asked, "r", 4)
-    first, second = answers_to(question)
-    assert (
-        first
-        == f"--question {question.id} --answer '"
-        + json.dumps({"name": "...", "sure": True, "count": 1, "size": "s", "any": "..."})
-        + "'"
-    )
-    assert second == f'--question {question.id} --answer \'{{"action": "decline"}}\''
-
-
-@pytest.mark.whole
-def test_why_an_effect_was_settled_so_is_kept_and_shown(shell: Shell, shop: str) -> None:
+def test_why_an_effect_was_settled_so_is_kept_and_shown(shell: Shell, unsure: tuple[str, str]) -> None:
     """With the outcome, never alone; beside it in the rows, and why it was in doubt."""
-    shell.write("doubt.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
-    killed(shell, "run", "Look", "--app", "doubt:plain")
-    assert shell("resume", "last", "--app", "doubt:plain").code == 5
-    assert "in doubt, driver lost" in shell("show").out
+    assert "in doubt, tool unsure" in shell("show").out
+    shell("resume", "last", "--answer", "done", *unsure).refused("--outcome done", "--outcome fail")
     shell("resume", "last", "--reason", "seen").refused(
         "--reason and --question come with --answer or --outcome", lines=2
     )
-    flags = ("--outcome", "done", "--result", '"seen"', "--app", "doubt:plain")
+    flags = ("--outcome", "done", "--result", '"seen"', *unsure)
     shell("resume", "last", *flags, "--reason", " ").refused("the reason must be a text")
     said = shell("resume", "last", *flags, "--reason", "stands in the outbox, J. Doe")
     assert (said.code, said.out) == (0, "All is bought.\n"), said
@@ -470,12 +419,10 @@ def test_the_login_name_decides_unless_another_is_named(
     assert "answer approved by clerk" in shell("show").out
 
 
-@pytest.mark.whole
-def test_cancelling_a_run_in_doubt_says_so(shell: Shell, shop: str) -> None:
+def test_cancelling_a_run_in_doubt_says_so(shell: Shell, unsure: tuple[str, str]) -> None:
     """At once, since nobody drives it; the row names the doubt, and the answer the tool."""
-    shell.write("doubt.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
-    killed(shell, "run", "Look", "--app", "doubt:plain")
-    said = shell("cancel", "last", "--app", "doubt:plain")
+    said = shell("cancel", "last", *unsure)
     assert said.code == 0 and "Failed (cancelled)" in said.out
-    assert "effect in doubt" in shell("show").out
+    shown = shell("show").out
+    assert "cancelled, effect in doubt" in shown and "[hard_stop]" in shown
     assert "shop.look had been started" in shell("resume", "last", "--json").json["answer"]

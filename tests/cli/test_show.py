@@ -54,16 +54,6 @@ def test_show_tells_what_a_run_did(shell: Shell) -> None:
     assert said.err == ""
 
 
-def test_show_on_a_narrow_terminal_names_the_next_phase_only(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given_run(shell)
-    monkeypatch.setenv("COLUMNS", "80")
-    said = shell("show")
-    assert "→" not in said.out
-    assert re.search(r"0  select      Specifying  ", said.out)
-
-
 def test_show_names_what_was_wrong(shell: Shell) -> None:
     replies = [
         "no json at all",
@@ -115,18 +105,6 @@ def test_show_names_the_last_guard_of_a_failure(shell: Shell) -> None:
     assert "hard_stop" in " ".join(shell("show").out.split())
 
 
-def test_deciding_guards_of_a_row_that_no_table_has() -> None:
-    from paor.cli.support.row_text import deciding
-
-    assert deciding("Planning", "fly", "Done", {}) == []
-    assert deciding("Specifying", "refuse", "Observing", {"duplicate": True, "parameters_valid": True}) == [
-        "duplicate"
-    ]
-    assert deciding(
-        "Executing", "retry_step", "Executing", {"step_retries_left": True, "retryable": True}
-    ) == ["retryable"]
-
-
 def test_show_of_money(shell: Shell) -> None:
     replies = {"replies": DONE}
     shell.write("paid.py", PAID + f"DATA = {replies!r}\n")
@@ -146,17 +124,6 @@ def engine(journal):
     return Engine(model=ScriptedModel(replies), journal=journal)
 
 """
-
-
-@pytest.mark.whole
-def test_show_of_a_cancelled_run_and_of_an_effect_in_doubt(shell: Shell, shop: str) -> None:
-    shell.write("doubtful.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
-    killed(shell, "run", "Look", "--app", "doubtful:plain")
-    assert shell("resume", "last", "--app", "doubtful:plain").code == 5
-    assert "shop.look, in doubt" in shell("show").out
-    assert shell("cancel", "last").code == 0
-    shown = shell("show").out
-    assert "cancelled, effect in doubt" in shown and "[hard_stop]" in shown
 
 
 def test_show_prefers_one_view_at_a_time(shell: Shell) -> None:
@@ -242,19 +209,6 @@ def test_content_is_exact_in_a_pipe_and_harmless_on_a_terminal(
     assert (found["mime"], found["base64"]) == ("application/pdf", "JVBERi0xLjQgAP8bWzJK")
 
 
-def test_what_was_erased_is_said_and_not_an_error(shell: Shell) -> None:
-    given_run(shell)
-    assert shell("erase", "last", "--all").code == 0
-    assert "objective  (erased)" in shell("show").out
-    assert "(erased)" in shell("runs").out
-    assert "(erased)" in shell("show", "--steps").out
-    shell("show", "--content", "0").refused("round1_task1_action0_input#0: has been erased")
-    assert shell("show", "--json").json["spec"] is None
-    assert shell("diagram", "last").code == 0
-    shell("resume", "last").refused("its spec has been erased; it can be verified, not resumed")
-    assert shell("replay").code == shell("verify").code == shell("export").code == 0
-
-
 def test_show_of_a_damaged_run_is_one_line(shell: Shell) -> None:
     given_run(shell)
     shell.sql("UPDATE payloads SET body = '{}' WHERE n = (SELECT spec_payload FROM specs)")
@@ -267,23 +221,21 @@ def test_show_of_a_damaged_run_is_one_line(shell: Shell) -> None:
     shell("show", "--steps").refused("paor verify", code=4)
 
 
-def test_show_of_a_row_whose_change_cannot_be_read(shell: Shell) -> None:
-    given_run(shell)
-    shell.sql("""UPDATE payloads SET body = '{"intent": 5}' WHERE n > 2""")
-    shell("show").refused("what it set cannot be read", code=4)
-
-
+@pytest.mark.whole
 def test_follow_prints_rows_as_they_come_and_ends_with_the_run(shell: Shell, shop: str) -> None:
-    process = shell.start("run", "Look", "--app", f"{shop}:plain", SHOP_SLEEP_S="1.5")
+    """Those of a run whose tool works while they are read, and the rest once it has gone on."""
+    process = shell.start("run", "Look", "--app", f"{shop}:plain", SHOP_HOLD="1")
     until_looking(shell, process)
-    said = shell("show", "--follow")
+    follower = shell.start("show", "--follow", "--json")
+    assert follower.stdout is not None
+    rows = [json.loads(follower.stdout.readline())["seq"] for _ in range(2)]
+    (shell.folder / "go").touch()
+    rows += [json.loads(line)["seq"] for line in follower.stdout]
+    assert (rows, follower.wait(timeout=60)) == (list(range(6)), 0)
     process.communicate(timeout=60)
-    assert said.code == 0
-    numbers = [int(line.split()[0]) for line in said.out.splitlines() if re.match(r"\s+\d", line)]
-    assert numbers == list(range(6)), said.out
-    assert said.out.splitlines()[-2].startswith("state  Done (model_stop")
-    rows = [json.loads(line) for line in shell("show", "--follow", "--json").out.splitlines()]
-    assert [row["seq"] for row in rows] == list(range(6))
+    lines = shell("show", "--follow").out.splitlines()
+    assert [int(line.split()[0]) for line in lines if re.match(r"\s+\d", line)] == rows
+    assert lines[-2].startswith("state  Done (model_stop")
 
 
 def test_follow_stops_at_a_question(shell: Shell, shop: str) -> None:
@@ -313,13 +265,6 @@ def test_a_narrow_terminal_keeps_the_texts(
         "name",
     ]
     assert shell("runs").out.splitlines()[0].split() == ["run", "state", "rows", "objective"]
-
-
-def test_a_word_document_is_called_docx(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-    given = {"objective": "Write it", "documents": [{"name": "a.docx", "content": "x", "mime": kind}]}
-    shell("run", "--input", json.dumps(given), "--model", shell.script(*DONE))
-    assert shell("show", "--documents").out.splitlines()[1].split()[3] == "docx"
 
 
 def test_an_answer_that_is_cut_comes_with_the_command_for_all_of_it(shell: Shell) -> None:

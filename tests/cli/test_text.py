@@ -1,6 +1,16 @@
-"""Text for people: harmless, cut, folded, counted."""
+"""What the commands share, seen from inside: text for people, names of runs, exit codes, examples of answers."""
 
 from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import termios
+from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -8,18 +18,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from paor.cli.support.text import (
+from paor import Engine, Question, ScriptedModel, errors
+from paor.testing import SeededIds
+
+from ..support.cli_support import DONE, Terminal
+from .inside import (
     Cell,
     Column,
+    _requirement,
+    answers_to,
+    arrow,
     count,
     cut,
+    deciding,
     duration,
+    exit_code_of,
     facts,
     folded,
     harmless,
+    is_driven,
+    json_text,
+    local_time,
     one_line,
+    short_id,
     size,
     table,
+    width,
 )
 
 
@@ -123,9 +147,108 @@ def test_text_is_no_markup_and_separators_of_lines_are_line_feeds() -> None:
 @pytest.mark.parametrize("separator", ["\u2028", "\u2029"])
 def test_line_separators_reach_no_output(separator: str) -> None:
     """For people they are line feeds, in JSON they are escaped: some programs take them for the end of a line."""
-    from paor.cli.support.streams import json_text
-    from paor.cli.support.text import folded, harmless, one_line
-
     text = f"a{separator}b"
     assert (harmless(text), one_line(text), folded(text)) == ("a\nb", "a b", ["a", "b"])
     assert json_text({"a": text}) == f'{{"a": "a\\u{ord(separator):04x}b"}}'
+
+
+def test_the_width_and_the_arrow_are_what_the_stream_can_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    ours, theirs = pty.openpty()
+    with open(theirs, "w") as terminal, open(ours, "rb"), open(os.devnull, "w") as nowhere:
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 77, 0, 0))
+        assert (width(terminal), width(nowhere)) == (77, 100)
+        for columns, shown in (("66", 66), ("3", 40)):
+            monkeypatch.setenv("COLUMNS", columns)
+            assert width(terminal) == shown
+    for encoding, sign in (("ascii", "->"), ("utf-8", "→"), ("no such encoding", "->")):
+        stream = Terminal()
+        stream.encoding = encoding
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.stdout", stream)
+            assert arrow() == sign
+
+
+def test_moments_and_requirements_are_read() -> None:
+    assert local_time(10**30) == "?"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", local_time(0))
+    assert _requirement('pypdf>=5; extra == "documents"') == ("pypdf", "documents")
+    assert _requirement("click>=8.1") == ("click", "")
+    assert _requirement("; odd") == ("; odd", "")
+
+
+def test_the_guards_that_decided_are_those_of_the_row_that_was_taken() -> None:
+    for row, guards, told in (
+        (("Planning", "fly", "Done"), {}, []),
+        (("Specifying", "refuse", "Observing"), {"duplicate": True, "parameters_valid": True}, ["duplicate"]),
+        (
+            ("Executing", "retry_step", "Executing"),
+            {"step_retries_left": True, "retryable": True},
+            ["retryable"],
+        ),
+    ):
+        assert deciding(*row, guards) == told
+
+
+def test_short_ids_are_as_long_as_they_need_to_be(tmp_path: Path) -> None:
+    class Given(SeededIds):
+        """Gives the ids of a list."""
+
+        def __init__(self, *ids: str) -> None:
+            super().__init__()
+            self._left = iter(ids)
+
+        def run_id(self) -> str:
+            """Return the next one."""
+            return next(self._left)
+
+    ids = ("0123456789ab-cd-1", "0123456789ab-cd-2", "0123456789aX-cd-2", "short")
+    for name, made, shown in (
+        ("several", ids, ("0123456789ab-cd-1", "0123456789ab-cd-2", "0123456789aX", "short")),
+        ("one", ("only-one-here-there-is",), ("only-one-here",)),
+    ):
+        with Engine(ScriptedModel([]), journal=tmp_path / f"{name}.db", ids=Given(*made)) as engine:
+            for _ in made:
+                engine.run("Write it")
+            assert tuple(short_id(engine.journal.reader, run_id) for run_id in made) == shown
+
+
+def test_a_run_that_ends_while_it_is_looked_at_is_not_told_to_be_left_alone(tmp_path: Path) -> None:
+    """What was read of it is older than its lease: it has gone on since."""
+    replies: list[Any] = list(DONE)
+    with Engine(ScriptedModel(replies), journal=tmp_path / "a.db") as host:
+        events = host.stream("Write it")
+        while next(events).kind != "transition":
+            pass
+        [row] = host.journal.runs()
+        assert row.status == "running" and is_driven(host.journal, row)
+        assert list(events)
+        assert is_driven(host.journal, row) and not is_driven(host.journal, host.journal.run(row.run_id))
+
+
+def test_every_error_of_paor_has_an_exit_code() -> None:
+    found: dict[int, set[str]] = {}
+    for name in errors.__all__:
+        given = ("timeout", "") if name == "ModelUnavailable" else ("",)
+        found.setdefault(exit_code_of(getattr(errors, name)(*given)), set()).add(name)
+    assert found[4] == {"JournalDamaged", "JournalConflict"} and found[3] == {"ReplayDiverged"}
+    ours = {"PaorError", "InternalError", "ModelError", "ScriptExhausted", "ToolError", "NotStarted"}
+    ours |= {"EffectUnknown", "AnswerNeeded", "TimedOut", "ModelUnavailable", "CallStopped"}
+    assert found[1] == ours
+    assert found.keys() == {1, 2, 3, 4}
+
+
+def test_example_answers_fit_the_schema_of_a_question() -> None:
+    properties: dict[str, Any] = {
+        "name": {"type": "string"},
+        "sure": {"type": "boolean"},
+        "count": {"type": "integer"},
+        "size": {"enum": ["s", "m"]},
+        "any": True,
+    }
+    asked = Question("r", "4-x", "elicitation", "Who?", None, None, None, 0, None, {"properties": properties})
+    example = {"name": "...", "sure": True, "count": 1, "size": "s", "any": "..."}
+    assert answers_to(asked) == [
+        f"--question 4-x --answer '{json.dumps(example)}'",
+        """--question 4-x --answer '{"action": "decline"}'""",
+    ]

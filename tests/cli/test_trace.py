@@ -134,6 +134,7 @@ def test_a_receiver_that_does_not_take_it_is_told_by_its_status(
     assert len(said.err.splitlines()) == 1 and said.out == ""
 
 
+@pytest.mark.whole
 def test_a_receiver_that_never_answers_is_given_up_after_the_exporter_s_timeout(
     journal: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +156,7 @@ def test_a_damaged_journal_is_exit_code_4(journal: Path, capsys: pytest.CaptureF
     assert "paor verify" in capsys.readouterr().err
 
 
+@pytest.mark.whole
 def test_without_the_extra_files_are_written_and_sending_says_what_to_install(
     journal: Path, tmp_path: Path
 ) -> None:
@@ -170,6 +172,7 @@ def test_without_the_extra_files_are_written_and_sending_says_what_to_install(
     )
 
 
+@pytest.mark.whole
 def test_a_reader_that_goes_away_ends_it_quietly(journal: Path, tmp_path: Path) -> None:
     """``paor trace --all --output - | head -1``."""
     replies = [

@@ -7,13 +7,12 @@ import re
 
 import pytest
 
-from paor.fsm.workflow.expressions.functions import FUNCTIONS
-from paor.fsm.workflow.tasks import KEYS
-from paor.fsm.workflow.validate import validate
+from paor import validate
 
 from ..support.cli_support import Shell, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
 from ..support.pages import ROOT, blocks_of, page
 from ..workflow.test_workflow import FIXTURES, fixture
+from .inside import FUNCTIONS, KEYS
 
 GOOD = "steps:\n  - {type: tool, name: shop_look, args: {word: tea}}\n"
 BAD = "steps:\n  - type: toool\n  - {type: tool}\n"

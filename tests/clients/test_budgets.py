@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from paor import Engine, Limits, ModelCall, OpenAIModel, Result, replay
 from paor.errors import UsageError
+from paor.machine import Counters
 from paor.models import PromptMessage
-from paor.states.run.budgets import REPLY_TOKENS_MIN, Reservation, allowance, refusal, reservation
-from paor.states.run.state import Counters
 
 from ..support.model_server import (
     WIRES,
@@ -29,6 +28,7 @@ from ..support.model_server import (
     streamed,
 )
 from ..support.worlds import PARAMETERS, READ, STOP, SUCCESS, TOOLS
+from .inside import REPLY_TOKENS_MIN, Reservation, allowance, refusal, reservation
 
 CHAT, RESPONSES, MESSAGES = WIRES
 SCRIPT = [*READ(1), STOP, SUCCESS]
@@ -38,6 +38,11 @@ WRITING = [
     PARAMETERS(aiPrompt="write"),
 ]
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: str(wire.name))
+chat_first = pytest.mark.parametrize(
+    "wire",
+    [pytest.param(wire, id=wire.name, marks=() if wire is CHAT else pytest.mark.whole) for wire in WIRES],
+)
+"""By default the one wire."""
 each_driver = pytest.mark.parametrize("driver", ["sync", "async"])
 NAMES = {"chat": "max_tokens", "responses": "max_output_tokens", "messages": "max_tokens"}
 
@@ -76,7 +81,7 @@ def greedy(wire: Wire, text: str) -> Behaviour:
 # -- on the wire ---------------------------------------------------------------------------------------------------
 
 
-@each_wire
+@chat_first
 @each_driver
 @pytest.mark.parametrize("own, limit, sent", [(4096, 77, 77), (50, 77, 50), (500, None, 500)])
 def test_what_is_reserved_for_a_reply_is_its_limit(
@@ -107,7 +112,7 @@ def test_what_a_tool_has_written_is_limited_too(tmp_path: Path, driver: str) -> 
         assert [item.body["max_tokens"] for item in server.requests] == [77] * 5
 
 
-@each_wire
+@chat_first
 @pytest.mark.parametrize("reply_tokens", [None, 300])
 @pytest.mark.parametrize("budget", [2000, 9000])
 def test_no_reply_however_long_overspends_a_token_budget(
@@ -170,17 +175,6 @@ def test_attempts_that_used_tokens_are_repeated_as_far_as_the_budget_goes(
             assert row.tokens_in + row.tokens_out == 1201 * attempts
             words = engine.journal.payload(row.run, row.outcome["message"]["n"]).body
             assert "what is left of the token budget is too little for another attempt" in str(words)
-
-
-def test_attempts_that_used_nothing_are_not_counted(tmp_path: Path) -> None:
-    """A server that is busy has read nothing."""
-    with model_server() as server:
-        busy = plain(CHAT.error("busy"), status=529)
-        server.script(busy, busy, busy, *(plain(CHAT.body(text)) for text in TEXTS))
-        limits = Limits(token_budget=9000, reply_tokens=300)
-        model = CHAT.model(server.url, port=QuickPort())
-        with Engine(model, tools=TOOLS, journal=tmp_path / "runs.db", limits=limits) as engine:
-            assert engine.run("Read it").state == "Done"
 
 
 @pytest.mark.parametrize("left, attempts", [(None, 4), (10_000, 4), (2_500, 2), (1_300, 1)])

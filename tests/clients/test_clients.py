@@ -12,22 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anthropic
+import httpx2
+import openai
 import pytest
 from msgspec.structs import replace
 
-from paor import AnthropicModel, Engine, Limits, ModelCall, OfflineModel, OpenAIModel, Reply, Usage, replay
+from paor import AnthropicModel, Engine, ModelCall, OfflineModel, OpenAIModel, Reply, Usage, replay
 from paor.errors import MissingExtra, ModelUnavailable, UsageError
 from paor.events import ModelNotice, ModelText, RunEnded, TransitionTaken
-from paor.fsm.lifecycle.arguments import model_of
-from paor.models import Notice, PromptMessage
-from paor.prompts.clients import settings
-from paor.prompts.clients.background_loop import ask
-from paor.prompts.model import OfferedTool
-from paor.prompts.parsing.json_reading import read_object
-from paor.prompts.parsing.plans import read_plan
-from paor.prompts.parsing.reply_forms import parameters_form, plan_form
-from paor.states.records.plans import Plan
-from paor.states.records.requests import RequestKind
+from paor.models import Notice, OfferedTool, PromptMessage
 
 from ..support.model_server import (
     KEY,
@@ -37,17 +31,23 @@ from ..support.model_server import (
     ModelServer,
     QuickPort,
     Wire,
-    event,
     model_server,
     plain,
     streamed,
 )
 from ..support.worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS
+from .inside import RequestKind, model_of
+from .inside import settings_module as settings
 
 TEXT = '{"decision": "stop", "reason": "enough is known"}'
 CHAT, RESPONSES, MESSAGES = WIRES
 REPORTED = Usage(1, 1200, 34, 0, tokens_cached=1000, tokens_reasoning=20)
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: str(wire.name))
+chat_first = pytest.mark.parametrize(
+    "wire",
+    [pytest.param(wire, id=wire.name, marks=() if wire is CHAT else pytest.mark.whole) for wire in WIRES],
+)
+"""By default the one wire."""
 each_driver = pytest.mark.parametrize("driver", ["sync", "async"])
 
 
@@ -112,16 +112,6 @@ def test_how_a_reply_ended(server: ModelServer, wire: Wire, driver: str, stream:
     assert (reply.text, reply.finish, reply.usage) == ("I can", finish, REPORTED)
 
 
-@pytest.mark.parametrize(
-    "stop, finish",
-    [("stop_sequence", "stop"), ("model_context_window_exceeded", "length"), ("new_one", "stop")],
-)
-def test_stop_reasons_of_anthropic(server: ModelServer, stop: str, finish: str) -> None:
-    """One that nobody knows is an end like others: the reply is read all the same."""
-    server.script(plain(MESSAGES.body(TEXT) | {"stop_reason": stop}))
-    assert asked(MESSAGES.model(server.url), call()).finish == finish
-
-
 def test_a_refusal_without_words_says_its_category(server: ModelServer) -> None:
     """Anthropic's classifiers may refuse before the first word."""
     details = {"type": "refusal", "category": "cyber", "explanation": "not this"}
@@ -141,83 +131,45 @@ def test_a_paused_turn_is_sent_back_until_it_ends(server: ModelServer) -> None:
     assert server.requests[1].body["messages"][-1] == {"role": "assistant", "content": paused["content"]}
 
 
-def test_a_turn_that_pauses_for_ever_ends_as_cut_off(server: ModelServer) -> None:
-    """After three times."""
-    server.script(plain(MESSAGES.body("and ") | {"stop_reason": "pause_turn"}))
-    reply = asked(MESSAGES.model(server.url), call())
-    assert (reply.text, reply.finish, reply.attempts) == ("and and and and ", "length", 4)
-
-
-@each_wire
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_native_tool_calls_are_steps_of_a_plan(server: ModelServer, wire: Wire, stream: bool) -> None:
-    """A provider's calls, whole or in pieces, come to the plan that they mean."""
-    arguments = '{"page": 1}'
-    function = {"name": "notes.read", "arguments": arguments}
-    if wire is CHAT:
-        tool_call = {"id": "call_1", "type": "function", "function": function}
-        body = wire.body("")
-        body["choices"][0] |= {"message": {"role": "assistant", "content": None, "tool_calls": [tool_call]}}
-        first = {"index": 0, "id": "call_1", "function": {"name": "notes.read", "arguments": ""}}
-        rest = [{"index": 0, "function": {"arguments": piece}} for piece in arguments]
-        deltas = [{"tool_calls": [part]} for part in (first, *rest)]
-        events = [event({"choices": [{"index": 0, "delta": delta}]}) for delta in deltas]
-        events.append(event({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}))
-    elif wire is RESPONSES:
-        item = {"type": "function_call", "call_id": "call_1", "id": "fc_1", **function}
-        body = wire.body("") | {"output": [item]}
-        events = [event({"type": "response.output_item.done", "item": item})]
-        events.append(event({"type": "response.completed", "response": body | {"output": []}}))
-    else:
-        block = {"type": "tool_use", "id": "call_1", "name": "notes.read", "input": {}}
-        body = wire.body("") | {"content": [block | {"input": {"page": 1}}], "stop_reason": "tool_use"}
-        inputs = [{"type": "input_json_delta", "partial_json": piece} for piece in arguments]
-        parts: list[dict[str, Any]] = [{"type": "content_block_start", "index": 0, "content_block": block}]
-        parts += [{"type": "content_block_delta", "index": 0, "delta": delta} for delta in inputs]
-        parts.append({"type": "message_delta", "delta": {"stop_reason": "tool_use"}})
-        events = [event(part, part["type"]) for part in parts]
-    server.script(streamed(events) if stream else plain(body))
-    reply = asked(wire.model(server.url, stream=stream), call("plan", plan_form().schema))
-    plan = read_plan(reply.text, chars_max=10_000, finish=reply.finish)
-    assert reply.finish == "tool_calls" and isinstance(plan, Plan)
-    assert [(step.id, step.name, step.args) for step in plan.steps] == [("call_1", "notes.read", {"page": 1})]
-
-
 # -- requests ----------------------------------------------------------------------------------------------------
 
 
-def test_what_is_asked_of_the_providers_themselves(server: ModelServer) -> None:
+def told_the_provider(make: Callable[[httpx2.Client], OpenAIModel | AnthropicModel]) -> dict[str, Any]:
+    """Return the body of the request that a model sends to its provider, which never answers."""
+    bodies: list[dict[str, Any]] = []
+
+    def noted(request: httpx2.Request) -> httpx2.Response:
+        bodies.append(json.loads(request.content))
+        return httpx2.Response(500)
+
+    with httpx2.Client(transport=httpx2.MockTransport(noted)) as http, pytest.raises(ModelUnavailable):
+        make(http).ask(call())
+    return bodies[0]
+
+
+def test_what_is_asked_of_the_providers_themselves() -> None:
     """Strict schemas, nothing stored, a limit of tokens, no parameter that newer models refuse."""
-    server.script(plain(RESPONSES.body(TEXT)))
-    model = OpenAIModel("gpt-6.1-sol", api_key=KEY, effort="low")
+    options: dict[str, Any] = {"effort": "low", "retries": 0}
+    model = OpenAIModel("gpt-6.1-sol", api_key=KEY)
     assert (model.official, model.api, model.price is not None) == (True, "responses", True)
-    body, features = model._interface.body(call(), model._options(call()))
-    assert features == {"store", "effort", "structure"}
-    assert (body["store"], body["max_output_tokens"], body["reasoning"]) == (False, 16_000, {"effort": "low"})
-    assert (body["instructions"], body["input"]) == (
-        "Be brief.",
-        [{"role": "user", "content": "Go on? Reply in JSON."}],
+    body = told_the_provider(
+        lambda http: OpenAIModel(
+            "gpt-6.1-sol", client=openai.OpenAI(api_key=KEY, http_client=http), api="responses", **options
+        )
     )
+    assert (body["store"], body["max_output_tokens"], body["reasoning"]) == (False, 16_000, {"effort": "low"})
+    assert body["instructions"] == "Be brief."
+    assert body["input"] == [{"role": "user", "content": "Go on? Reply in JSON."}]
     schema = body["text"]["format"]
     assert schema["strict"] is True and schema["schema"]["required"] == list(REFINEMENT["properties"])
     assert "temperature" not in body
-    claude = AnthropicModel("claude-sonnet-5-5", api_key=KEY, effort="low")
-    body, _ = claude._interface.body(call(), claude._options(call()))
+    body = told_the_provider(
+        lambda http: AnthropicModel(
+            "claude-sonnet-5-5", client=anthropic.Anthropic(api_key=KEY, http_client=http), **options
+        )
+    )
     assert body["output_config"]["format"]["schema"]["required"] == ["decision", "reason"]
     assert body["output_config"]["effort"] == "low" and body["system"] == "Be brief."
-
-
-def test_a_schema_of_free_keys_is_advice_at_openai_and_left_out_at_anthropic() -> None:
-    """Neither can enforce an object of any keys, and a closed one would forbid what a tool wants."""
-    schema = parameters_form(
-        {"type": "object", "properties": {"page": {"type": "integer"}, "more": {"type": "object"}}}
-    ).schema
-    request = call("parameters", schema)
-    model = OpenAIModel("gpt-6.1-sol", api_key=KEY)
-    body, _ = model._interface.body(request, model._options(request))
-    assert body["text"]["format"]["strict"] is False and body["text"]["format"]["schema"] == schema
-    claude = AnthropicModel("claude-sonnet-5-5", api_key=KEY)
-    assert "output_config" not in claude._interface.body(request, claude._options(request))[0]
 
 
 def test_what_is_asked_of_a_server_of_ones_own(server: ModelServer) -> None:
@@ -252,15 +204,6 @@ def test_a_server_that_passes_over_schemas_is_made_to_call_a_tool(server: ModelS
     assert json.loads(reply.text) == json.loads(TEXT) and reply.finish == "stop"
     assert server.requests[0].body["tool_choice"] == {"type": "tool", "name": "reply"}
     assert asked(model, call()).text == "No."
-
-
-def test_lone_surrogates_can_be_sent(server: ModelServer) -> None:
-    """A host's own text may hold them; UTF-8 does not."""
-    for wire in WIRES:
-        server.script(plain(wire.body(TEXT)))
-        request = ModelCall("text", (PromptMessage("system", "a\ud800"), PromptMessage("user", "b\udfff")))
-        assert asked(wire.model(server.url), request).text == TEXT
-        assert "\\ud" not in json.dumps(server.requests[0].body)
 
 
 # -- what a server lacks -----------------------------------------------------------------------------------------
@@ -365,14 +308,6 @@ def test_a_server_that_refuses_everything_is_asked_a_bounded_number_of_times(ser
     assert caught.value.code == "bad_request" and len(server.requests) <= 9
 
 
-def test_what_is_chosen_is_not_changed_by_a_refusal(server: ModelServer) -> None:
-    """``structured="schema"`` means it."""
-    server.script(plain(CHAT.error("json_schema is not supported"), status=400))
-    with pytest.raises(ModelUnavailable, match="not supported"):
-        asked(CHAT.model(server.url, structured="schema"), call())
-    assert len(server.requests) == 1
-
-
 # -- prices ------------------------------------------------------------------------------------------------------
 
 
@@ -385,19 +320,6 @@ def test_costs_are_whole_micro_units(server: ModelServer) -> None:
     one = 200 * 1 + 100 + 34 * 5
     cut = 200 * 1 + 100 + 1 * 5
     assert usage == Usage(2, 2400, 35, one + cut, tokens_cached=2000, tokens_reasoning=40)
-
-
-def test_a_model_without_a_price_costs_nothing_and_says_so_once(
-    server: ModelServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The shipped prices are those of the providers, not those of whoever serves a model of the same name."""
-    server.script(plain(CHAT.body(TEXT)))
-    model = CHAT.model(server.url)
-    notices: list[Notice] = []
-    for _ in range(3):
-        reply = asked(model, call(notices=notices))
-        assert reply.usage is not None and reply.usage.cost_micro == 0
-    assert [notice.kind for notice in notices] == ["prices"] and caplog.text.count("no price is known") == 1
 
 
 def test_the_price_list_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -433,18 +355,6 @@ def test_models_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(model_of(None), OfflineModel)
     with pytest.raises(UsageError, match=r"openai:NAME, anthropic:NAME, offline or script:FILE"):
         model_of("openai:")
-
-
-def test_a_server_of_the_environment_needs_no_key(
-    monkeypatch: pytest.MonkeyPatch, server: ModelServer
-) -> None:
-    """`OPENAI_BASE_URL` and `ANTHROPIC_BASE_URL` are honoured."""
-    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-    for name, wire in (("openai:local", CHAT), ("anthropic:local", MESSAGES)):
-        server.script(plain(wire.body(TEXT)))
-        assert ask(model_of(name), call()).text == TEXT
-        assert server.requests[0].path == wire.path
 
 
 def test_without_key_or_sdk_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -491,17 +401,8 @@ def test_values_that_cannot_be_used_are_refused_at_once(options: dict[str, Any],
     assert KEY not in str(caught.value) and "sk-" not in str(caught.value)
 
 
-def test_structured_object_is_for_openai() -> None:
-    """Anthropic has no JSON mode."""
-    with pytest.raises(UsageError, match="OpenAIModel"):
-        AnthropicModel("m", api_key=KEY, structured="object")
-
-
 def test_clients_that_a_host_has_made(server: ModelServer) -> None:
     """Such as those for other clouds; their own retries are turned off."""
-    import anthropic
-    import openai
-
     given: list[tuple[Wire, Callable[[], OpenAIModel | AnthropicModel]]] = [
         (CHAT, lambda: OpenAIModel("m", client=openai.OpenAI(api_key=KEY, base_url=f"{server.url}/v1"), retries=0)),
         (MESSAGES, lambda: AnthropicModel("m", client=anthropic.Anthropic(api_key=KEY, base_url=server.url), retries=0)),
@@ -532,7 +433,7 @@ def test_clients_that_a_host_has_made(server: ModelServer) -> None:
 SCRIPT = [*READ(1), CONTINUE, SELECT(), PARAMETERS(page=2), STOP, SUCCESS]
 
 
-@each_wire
+@chat_first
 @pytest.mark.parametrize("driver", ["run", "arun", "stream", "astream"])
 def test_a_whole_run_with_faults_in_it(tmp_path: Path, wire: Wire, driver: str) -> None:
     """Done; request ids, attempts and tokens stand in the rows; it replays without the server."""
@@ -682,24 +583,3 @@ def test_who_stops_listening_stops_the_exchange(tmp_path: Path, driver: str) -> 
         assert hung_up.wait(60) and engine.journal.transitions(run_id) == []
         server.script(*(plain(CHAT.body(json.dumps(reply))) for reply in SCRIPT))
         assert engine.resume(run_id).state == "Done"
-
-
-def test_a_budget_of_time_bounds_the_attempts(tmp_path: Path) -> None:
-    """A model is given what is left, its repeated attempts included."""
-    with model_server() as server:
-        server.script(plain(CHAT.error("busy"), status=500, headers={"retry-after": "9"}))
-        limits = Limits(time_budget_s=5)
-        engine = Engine(CHAT.model(server.url, port=QuickPort()), journal=tmp_path / "runs.db", limits=limits)
-        result = engine.run("Read it")
-        assert (result.state, result.reason, len(server.requests)) == ("Failed", "model_error", 1)
-        assert "no time left" in str(
-            engine.journal.payload(
-                1, engine.journal.transitions(result.run_id)[-1].outcome["message"]["n"]
-            ).body
-        )
-
-
-def test_a_reply_of_nulls_is_read(server: ModelServer) -> None:
-    """What strict schemas make of optional members."""
-    filled = {name: None for name in REFINEMENT["properties"]} | json.loads(TEXT)
-    assert isinstance(read_object(json.dumps(filled)), dict)

@@ -10,7 +10,6 @@ import pytest
 
 from paor import Journal
 
-from ..support.main_job import REPLIES, look_back, run_job
 from ..support.model_server import (
     WIRES,
     Behaviour,
@@ -23,6 +22,7 @@ from ..support.model_server import (
     plain,
     streamed,
 )
+from .main_job import REPLIES, look_back, run_job
 
 CHAT, _, MESSAGES = WIRES
 

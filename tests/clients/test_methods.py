@@ -22,8 +22,8 @@ class Asked:
 
     name = "one:sync"
 
-    def __init__(self) -> None:
-        self._inner = ScriptedModel(REPLIES)
+    def __init__(self, replies: list[Any] = REPLIES) -> None:
+        self._inner = ScriptedModel(replies)
         self.threads: set[int] = set()
 
     def ask(self, call: ModelCall) -> Reply:
@@ -113,8 +113,8 @@ def test_a_model_without_either_is_refused() -> None:
 class Greedy(Asked):
     """Takes apart what it was given."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, replies: list[Any]) -> None:
+        super().__init__(replies)
         self.keys: list[tuple[str, set[str]]] = []
 
     def ask(self, call: ModelCall) -> Reply:
@@ -126,18 +126,8 @@ class Greedy(Asked):
 
 def test_what_a_model_does_to_a_schema_it_was_given_stays_with_that_request(tmp_path: Path) -> None:
     """The next request of the same kind has all of it again."""
-    model = Greedy()
-    model._inner = ScriptedModel(
-        [
-            SELECT("notes.count"),
-            PARAMETERS(page=1),
-            CONTINUE,
-            SELECT("notes.count"),
-            PARAMETERS(page=2),
-            STOP,
-            SUCCESS,
-        ]
-    )
+    pages = [[SELECT("notes.count"), PARAMETERS(page=page)] for page in (1, 2)]
+    model = Greedy([*pages[0], CONTINUE, *pages[1], STOP, SUCCESS])
     with Engine(model, tools=[count], journal=tmp_path / "runs.db") as engine:
         assert engine.run("Count").state == "Done"
     parameters = [keys for kind, keys in model.keys if kind == "parameters"]

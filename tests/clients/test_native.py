@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from paor import (
     Engine,
@@ -16,23 +13,17 @@ from paor import (
     Limits,
     ModelCall,
     Policy,
-    Profile,
     Reply,
     ScriptedModel,
     ToolContext,
     Usage,
     replay,
-    why,
 )
 from paor import tool as as_tool
-from paor.errors import EffectUnknown, UsageError
-from paor.prompts.building.conversation import NO_CALLS, wire_names
-from paor.prompts.parsing.replies import DirectAnswer, Invalid
-from paor.prompts.parsing.turns import CALLS_MAX, Calls, read_turn, turn_text
-from paor.states.settings.profile import NAMED
 from paor.testing import call_tools, review, scripted_tool, step, walk
 
 from ..support.worlds import fail, read, send
+from .inside import CALLS_MAX, NO_CALLS, Calls, DirectAnswer, Invalid, read_turn, wire_names
 
 DONE = review("success")
 
@@ -174,12 +165,6 @@ def test_a_call_that_cannot_be_made_is_an_error_row_that_the_model_reads(calls: 
     assert second.startswith("Page 3:")
 
 
-def test_a_failed_call_is_told_as_text() -> None:
-    """In the tool's own words."""
-    _, model, _ = run(call_tools(step("notes.fail", page=1)), "It is torn.", DONE)
-    assert said(model.turns[1])[-1] == ("tool", "Error: page 1 is torn out")
-
-
 def test_what_stands_in_arguments_is_no_placeholder() -> None:
     """Unlike in a plan that a planner writes."""
     calls = call_tools(step("notes.send", text="Page 1"), step("notes.send", text="$step[0].output"))
@@ -208,30 +193,6 @@ def test_a_reply_that_is_none_is_asked_again_with_the_reason() -> None:
     assert run("", "")[0].reason == "selection_invalid"
 
 
-def test_improvements_of_a_review_stay_until_the_next_one() -> None:
-    """An error of a call is told where the call stands, and nowhere else."""
-    failed = call_tools(step("notes.fail", page=1))
-    reviewed = Limits(completion_review="model")
-    _, model, _ = run("Known.", review("retry", "read page 1"), failed, "Torn.", DONE, limits=reviewed)
-    assert all("- read page 1" in said(turn)[1][1] for turn in model.turns[1:])
-    assert "torn" not in said(model.turns[2])[1][1]
-
-
-def test_an_approval_a_decline_and_a_tools_question_as_in_any_run() -> None:
-    """The call waits; declined it is an error that the model reads."""
-    policy = Policy(approvals=("notes.send",))
-    for approve, state in ((True, ["execute"]), (False, ["refuse"])):
-        model = Heard(call_tools(step("notes.send", text="hi")), "Ready.", DONE)
-        with Engine(model, [send], Journal(":memory:"), policy=policy, builtins=False) as engine:
-            waiting = engine.run("Send hi", profile="native")
-            assert waiting.state == "Specifying" and waiting.waiting_for is not None
-            result = engine.resume(waiting.run_id, answer={"approve": approve})
-            assert result.state == "Done" and replay(engine.journal, result.run_id, engine).identical
-            assert set(state) <= set(walk(engine.journal, result.run_id).triggers)
-            if not approve:
-                assert "not approved" in said(model.turns[1])[-1][1]
-
-
 @pytest.mark.parametrize("reason", ["cancelled", "token_budget"])
 def test_a_cancel_and_a_budget_hold_between_the_calls_of_one_reply(reason: str) -> None:
     """What was done stays done; the calls behind it are not made, and the model is asked nothing more."""
@@ -257,27 +218,6 @@ def test_a_cancel_and_a_budget_hold_between_the_calls_of_one_reply(reason: str) 
         assert len(model.calls) == 1 and replay(engine.journal, result.run_id, engine).identical
 
 
-def test_doubts_are_settled_one_by_one_between_the_calls_of_one_reply() -> None:
-    """In doubt, each of them: a person settles the one, and the one behind it is made."""
-
-    @as_tool("notes.sign", effect="once")
-    def sign(page: int, context: ToolContext) -> str:
-        """Sign a page."""
-        raise EffectUnknown("the line was cut")
-
-    both = call_tools(step("notes.sign", page=1), step("notes.sign", page=2))
-    with Engine(Heard(both, "Both are signed."), [sign], Journal(":memory:"), builtins=False) as engine:
-        run_id = engine.run("Sign both pages", profile="native").run_id
-        for page in (1, 2):
-            assert engine.journal.run(run_id).state == "Executing", f"page {page} is in doubt"
-            waiting = engine.resume(run_id).waiting_for
-            assert waiting is not None
-            result = engine.resume(run_id, question=waiting.id, outcome="done", result="signed")
-        assert (result.state, result.answer) == ("Done", "Both are signed.")
-        assert len(walk(engine.journal, run_id).calls) == 2
-        assert replay(engine.journal, run_id, engine).identical
-
-
 def test_repeated_calls_are_blocked_and_told() -> None:
     """What has just succeeded is not called again: blocked within a turn, and where it ends one the next has to answer."""
     once, twice = step("notes.read", page=1), step("notes.read", page=2)
@@ -292,32 +232,6 @@ def test_repeated_calls_are_blocked_and_told() -> None:
     assert (result.state, result.answer, len(seen.calls)) == ("Done", "It is page 1.", 1)
     assert [turn.may_call for turn in model.turns] == [True, True, False]
     assert said(model.turns[2])[-1] == ("user", NO_CALLS)
-
-
-def test_a_call_that_returned_nothing_is_not_made_again() -> None:
-    """That it succeeded is its result: the answer is asked for as after any other."""
-
-    @as_tool("orders.ship", effect="once")
-    def ship(order: str) -> None:
-        """Ship an order."""
-
-    again = call_tools(step("orders.ship", order="o7"))
-    result, _, seen = run(again, again, "It is shipped.", tools=[ship])
-    assert (result.answer, len(seen.calls), seen.triggers.count("withhold")) == ("It is shipped.", 1, 1)
-
-
-def test_why_tells_that_no_step_is_left_for_the_other_calls() -> None:
-    """The row after the last step names the limit, not the calls that are left."""
-    calls = call_tools(step("notes.read", page=1), step("notes.read", page=2))
-    with Engine(ScriptedModel([calls, "Page 1."]), [read], Journal(":memory:", "off")) as engine:
-        result = engine.run("Read", profile="native", limits=Limits(max_steps=1))
-        (row,) = [
-            row
-            for row in engine.journal.transitions(result.run_id)
-            if row.trigger in ("proceed", "next_step")
-        ]
-        told = json.dumps(why(engine.journal, result.run_id, row.seq).wire())
-    assert row.trigger == "proceed" and "step 1 of max_steps 1" in told
 
 
 # -- documents -----------------------------------------------------------------------------------------------------
@@ -394,55 +308,7 @@ def test_results_are_bounded_the_newest_whole_the_older_as_summaries() -> None:
     assert len(texts) == 1 and len(texts[0]) <= 1520 and texts[0].startswith("zzz")
 
 
-def test_names_are_mapped_without_two_being_the_same() -> None:
-    """Shortened with a digest beyond what providers take."""
-    long = "orders." + "x" * 90
-    names = wire_names(["orders.lookup", "orders-a.lookup", long, long + "y"])
-    assert names["orders.lookup"] == "orders_lookup" and len(set(names.values())) == 4
-    assert all(len(name) <= 64 for name in names.values())
-    tool = scripted_tool(long, ["found"])
-    _, _, seen = run(call_tools(step(wire_names([long])[long])), "Found.", DONE, tools=[tool])
-    assert seen.calls[0].tool == long and seen.calls[0].ok
-
-
-def test_a_template_rules_language_and_criteria_of_ones_own() -> None:
-    """The template is recorded; the five shipped rules are for the two-stage forms."""
-    model = Heard("Bekannt.", DONE)
-    with Engine(
-        model, [read], builtins=False, prompts={"turn": "Sei kurz.\n=== user ===\n{{KEY:OBJECTIVE}}"}
-    ) as own:
-        run_id = own.run("Lies", profile="native").run_id
-        assert own.journal.spec(run_id).templates["turn"].startswith("Sei kurz.")
-        assert said(model.turns[0]) == [("system", "Sei kurz."), ("user", "Lies")]
-    model = Heard("Bekannt.", DONE)
-    with Engine(model, [read], builtins=False, rules=["Be kind."]) as own:
-        own.run("Lies", ["it is read"], profile="native", language="de", context="at home")
-        system, task = (text for _, text in said(model.turns[0]))
-        assert "de" in system and "- Be kind." in system and "exactly one action" not in system
-        assert "- [open] it is read" in task and "at home" in task
-
-
-def test_what_was_said_before_is_part_of_the_conversation() -> None:
-    """A host's transcript stands before the task."""
-    before = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
-    _, model, _ = run("Known.", DONE, transcript=before)
-    assert said(model.turns[0])[1:] == [("user", "Hello"), ("assistant", "Hi"), ("user", "Read page 1")]
-
-
 # -- starting ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", ["batch", "planner"])
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_native_is_a_form_of_react_alone(mode: Any) -> None:
-    """One line says so."""
-    with Engine(Heard(), builtins=False) as engine, pytest.raises(UsageError, match=f"react, not {mode}"):
-        engine.run("Read", profile="native", mode=mode)
-
-
-def test_the_profile_has_a_name_and_is_recorded() -> None:
-    """A profile without the stage is what it was."""
-    assert Profile(**NAMED["native"]) == Profile(stage="native") and Profile().stage == "two_stage"
 
 
 # -- how a turn is read ----------------------------------------------------------------------------------------------
@@ -502,90 +368,15 @@ def test_what_is_neither_is_invalid(text: str, finish: str, code: str) -> None:
     assert isinstance(read, Invalid) and read.code == code
 
 
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=6,
-)
-_CALLS = st.fixed_dictionaries(
-    {
-        "text": st.text(max_size=10),
-        "calls": st.lists(
-            st.dictionaries(
-                st.sampled_from(["id", "name", "arguments", "fault"]),
-                _JSON | st.sampled_from(["notes_read", "notes.send", '{"page": 2}', "{"]),
-                max_size=4,
-            )
-            | st.just({"name": "notes_read", "arguments": {"page": 1}}),
-            max_size=4,
-        ),
-    }
-)
-_TURNS = st.one_of(
-    _CALLS.map(json.dumps),
-    _JSON.map(json.dumps),
-    st.text(max_size=40),
-    st.text('{}[]<>`"tool_call/:,\\', max_size=30),
-    st.text(max_size=10).map(lambda text: f"<tool_call>{text}</tool_call>"),
-)
-
-
-@given(replies=st.lists(_TURNS, min_size=1, max_size=3))
-def test_whatever_a_model_says_no_turn_raises_and_the_run_replays(replies: list[str]) -> None:
-    """A run ends with a reason, its journal verifies and replays identically."""
-    result, _, seen = run(*replies, *["Known."] * 2, *[DONE] * 2, limits=Limits(selection_retries=3))
-    assert result.state in ("Done", "Failed") and result.reason != "internal_error"
-    assert all(call.tool in ("notes.read", "notes.send", "notes.fail") for call in seen.calls)
-
-
-@given(_CALLS)
-def test_a_recorded_turn_is_read_as_it_was_written(data: dict[str, Any]) -> None:
-    """What a client writes down is what replay reads; what is no provider's message stays as it is."""
-    text = json.dumps(data)
-    assert turn_text(text) == text
-    assert read_turn(text, chars_max=10_000) == read_turn(text, chars_max=10_000)
-
-
 # -- processes --------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_that_is_lost_between_two_calls_goes_on_in_another_process(tmp_path: Path) -> None:
-    """A once effect is not repeated: the plan, its place in it and the conversation are in the journal."""
-    calls = call_tools(step("notes.send", text="a"), step("notes.send", text="b"))
-    sent: list[str] = []
-
-    @as_tool("notes.send", effect="once")
-    def note(text: str) -> str:
-        """Send."""
-        sent.append(text)
-        if sent == ["a", "b"]:
-            raise KeyboardInterrupt
-        return f"sent {text}"
-
-    model = Heard(calls, "Both.", DONE)
-    with (
-        Engine(model, [note], tmp_path / "runs.db", builtins=False) as engine,
-        pytest.raises(KeyboardInterrupt),
-    ):
-        engine.run("Send a and b", profile="native")
-    with Engine(model, [note], tmp_path / "runs.db", builtins=False) as engine:
-        run_id = engine.journal.runs()[0].run_id
-        waiting = engine.resume(run_id)
-        assert waiting.waiting_for is not None and waiting.waiting_for.kind == "in_doubt"
-        result = engine.resume(run_id, outcome="done", result="sent b")
-        assert result.state == "Done" and sent == ["a", "b"]
-        assert [text for role, text in said(model.turns[-1]) if role == "tool"] == ["sent a", "sent b"]
-        assert replay(engine.journal, run_id, engine).identical and engine.journal.verify() == []
-
-
-def test_a_run_is_forked_from_between_its_calls() -> None:
-    """The fork has the conversation up to where it begins."""
-    calls = call_tools(step("notes.read", page=1), step("notes.read", page=2))
-    model = Heard(calls, "Both.", DONE)
-    with Engine(model, [read], Journal(":memory:"), builtins=False) as engine:
-        run_id = engine.run("Read both", profile="native").run_id
-        between = next(row.seq for row in engine.journal.transitions(run_id) if row.trigger == "next_step")
-        result = engine.fork(run_id, between, policy=Policy(deny=("notes.*",)))
-        texts = [text for role, text in said(model.turns[-1]) if role == "tool"]
-        assert texts[0].startswith("Page 1") and "denied by policy" in texts[1]
-        assert engine.journal.verify() == [] and replay(engine.journal, result.run_id).identical
+def test_names_are_mapped_without_two_being_the_same() -> None:
+    """Shortened with a digest beyond what providers take."""
+    long = "orders." + "x" * 90
+    names = wire_names(["orders.lookup", "orders-a.lookup", long, long + "y"])
+    assert names["orders.lookup"] == "orders_lookup" and len(set(names.values())) == 4
+    assert all(len(name) <= 64 for name in names.values())
+    tool = scripted_tool(long, ["found"])
+    _, _, seen = run(call_tools(step(wire_names([long])[long])), "Found.", DONE, tools=[tool])
+    assert seen.calls[0].tool == long and seen.calls[0].ok

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Limits, replay, tool
-from paor.prompts.model import ModelCall, OfferedTool, PromptMessage, ToolCall
-from paor.prompts.parsing.turns import Calls, read_turn
+from paor import Engine, Journal, Limits, ModelCall, replay, tool
+from paor.models import OfferedTool, PromptMessage, ToolCall
 from paor.testing import walk
 
 from ..support.model_server import Behaviour, ModelServer, Wire, event, model_server, plain, streamed
+from .inside import Calls, read_turn
 
 CHAT, RESPONSES, MESSAGES = (Wire(name) for name in ("chat", "responses", "messages"))
 each_wire = pytest.mark.parametrize("wire", [CHAT, RESPONSES, MESSAGES], ids=lambda wire: wire.name)
@@ -128,6 +128,7 @@ def test_arguments_that_are_no_object_are_told_to_the_model(
     assert isinstance(read, Calls) and (read.steps[0].fault is None) is (given == "")
 
 
+@pytest.mark.whole
 @each_wire
 @each_way
 def test_words_are_the_answer(server: ModelServer, wire: Wire, stream: bool) -> None:

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paor.prompts.clients.wire.exchange import REPEATED_CHARS, said_once
-from paor.prompts.parsing.replies import Invalid, after
-
 from ..support.model_server import WIRES, ModelServer, Wire, model_server, streamed
+from .inside import REPEATED_CHARS, Invalid, after, said_once
 from .test_clients import asked, call
 
 CLAUSE = "".join(
@@ -82,14 +80,6 @@ def test_a_passage_that_is_quoted_twice_is_none(server: ModelServer, wire: Wire)
     server.script(streamed(wire.events(text, size=40)))
     reply = asked(wire.model(server.url, prices={}), call(schema=None), "sync")
     assert (reply.text, reply.finish) == (text, "stop")
-
-
-def test_a_server_of_ones_own_streams_unless_told_not_to(server: ModelServer) -> None:
-    """Only what streams can be cut off; a host may still want whole bodies."""
-    for stream, is_asked in ((None, True), (True, True), (False, None)):
-        server.script(streamed(CHAT.events("Yes.")))
-        asked(CHAT.model(server.url, prices={}, stream=stream), call(schema=None), "sync")
-        assert server.requests[-1].body.get("stream") is is_asked
 
 
 def test_json_that_was_cut_is_asked_for_again_in_other_words() -> None:

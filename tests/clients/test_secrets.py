@@ -28,10 +28,10 @@ from hypothesis import strategies as st
 from paor import AnthropicModel, Engine, Event, OpenAIModel, ScriptedModel, tool
 from paor.errors import ModelUnavailable
 from paor.events import ModelText, RunEnded
-from paor.states.base.secrets import REDACTED, Scrubber, StreamScrubber
 
 from ..support.model_server import KEY, WIRES, Behaviour, QuickPort, Wire, model_server, plain, streamed
 from ..support.worlds import PARAMETERS, SELECT, STOP, SUCCESS, TOOLS
+from .inside import REDACTED, Scrubber, StreamScrubber
 
 FORMS = (KEY, base64.b64encode(KEY.encode()).decode().rstrip("="))
 
@@ -92,7 +92,10 @@ def searched(folder: Path, *texts: str) -> None:
             assert form.encode() not in data, name
 
 
-@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: str(wire.name))
+@pytest.mark.parametrize(
+    "wire",
+    [pytest.param(wire, id=wire.name, marks=() if wire is WIRES[0] else pytest.mark.whole) for wire in WIRES],
+)
 @pytest.mark.parametrize("driver", ["sync", "async"])
 def test_no_key_in_any_byte_written(
     tmp_path: Path, wire: Wire, driver: str, logged: io.StringIO, capfd: pytest.CaptureFixture[str]
@@ -244,25 +247,6 @@ def test_no_cut_of_a_stream_lets_a_secret_through(
     assert secret not in shown and secret not in scrub(text)
 
 
-@given(text=st.text(), words=st.lists(st.text(max_size=7), max_size=3))
-def test_short_words_are_no_secrets(text: str, words: list[str]) -> None:
-    """A local server is given ``none`` as its key."""
-    assert Scrubber(words)(text) == text
-
-
-def test_the_forms_in_which_a_key_travels() -> None:
-    """In a URL, in JSON, in base64, and one that is part of another."""
-    scrub = Scrubber(['se/cret"key&1', 'se/cret"key&1-and-more'])
-    for form in (
-        'se/cret"key&1',
-        "se%2Fcret%22key%261",
-        'se/cret\\"key&1',
-        base64.b64encode(b'se/cret"key&1').decode(),
-    ):
-        assert scrub(f"a {form.rstrip('=')} b").count(REDACTED) == 1
-    assert scrub('se/cret"key&1-and-more!') == f"{REDACTED}!" and repr(scrub) == "Scrubber()"
-
-
 LONG = "sk-proj-Zq7Wm3Kx9Lp2Vb8Nc4Rt6Yh1Jd5Fg0SaXe/+?"
 
 
@@ -388,21 +372,3 @@ def test_a_tools_own_error_is_told_without_keys(tmp_path: Path, monkeypatch: pyt
     data = (tmp_path / "runs.db").read_bytes()
     assert LONG.encode() not in data and LONG.encode().hex().encode() not in data
     assert b"RuntimeError: cannot reach" in data
-
-
-@pytest.mark.parametrize(
-    ("key", "text"),
-    [
-        ("k1&secret-77", "k1&amp;secret-77"),
-        ("k1/secret-77", "k1\\/secret-77"),
-        ("onlyletterskey", "onlyletterskey"),
-    ],
-)
-def test_escapes_of_a_key_are_the_key(key: str, text: str) -> None:
-    """By name, by a backslash, and of a key that is looked for only as it stands."""
-    assert Scrubber((key,))(f"a {text} b") == f"a {REDACTED} b"
-
-
-def test_without_keys_nothing_is_held_back() -> None:
-    """A stream goes on at once."""
-    assert Scrubber(()).held_back("any text") == 0

@@ -107,12 +107,14 @@ class WatchedModel:
     def ask(self, call: ModelCall) -> Reply:
         """Ask."""
         with self._points.around(f"model {call.kind}"):
-            return self._model.ask(call)
+            reply: Reply = self._model.ask(call)
+        return reply
 
     async def aask(self, call: ModelCall) -> Reply:
         """Do the same."""
         with self._points.around(f"model {call.kind}"):
-            return await self._model.aask(call)
+            reply: Reply = await self._model.aask(call)
+        return reply
 
 
 @contextmanager

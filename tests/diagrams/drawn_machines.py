@@ -8,8 +8,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from paor import Machine, Phase
-from paor.fsm.machine.guards import Guard
 from paor.machine import GuardContext
+
+from .inside import Guard
 
 ADVICE = {"type": "object", "properties": {"advice": {"type": "string"}}, "required": ["advice"]}
 CHOICE = {"type": "object", "properties": {"mode": {"enum": ["react", "batch"]}}, "required": ["mode"]}

@@ -11,12 +11,13 @@ from typing import NamedTuple
 import pytest
 
 from paor import coverage
-from paor.fsm.diagrams.render import Covered, Parted, diagram
-from paor.fsm.machine.table import ROWS
 
 from ..explain.test_coverage import Taken, steps
 from .drawn_machines import MACHINES
+from .inside import ROWS, Covered, Parted, diagram
 from .test_diagram import FINAL, STEPS, SVG, USER, parsed, walked
+
+pytestmark = pytest.mark.whole
 
 LEAST = 4.5
 """Source: WCAG 2.2, success criterion 1.4.3, for text of any size."""

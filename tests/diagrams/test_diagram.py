@@ -8,26 +8,33 @@ import subprocess
 import xml.etree.ElementTree as ET
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.fsm.diagrams.geometry import Layout, Rect, count_text, cut, width_of
-from paor.fsm.diagrams.layout import layout_of
-from paor.fsm.diagrams.render import (
+from ..support.effort import examples
+from .inside import (
+    INITIAL,
+    ROWS,
     Format,
+    Layout,
+    Rect,
+    Row,
     RunWalk,
     caption,
+    count_text,
+    cut,
     diagram,
     graph_of,
+    layout_of,
     plain,
     status_of,
     table_markdown,
     walk_of,
+    width_of,
 )
-from paor.fsm.machine.table import INITIAL, ROWS, Row
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -211,7 +218,7 @@ def test_a_walk_counts_its_steps_in_order_of_first_use() -> None:
 
 
 @given(walk=walks())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_counts_and_places_are_the_same_in_every_form(walk: RunWalk) -> None:
     expected = {
         (edge.source, edge.dest): [label.walked_text for label in edge.labels]
@@ -252,12 +259,6 @@ def test_the_phase_where_the_run_stands_is_highlighted_by_its_status(status: str
     assert f"{status} (why)" in text and f"{status} (why)" in diagram("dot", walk)
 
 
-def test_a_run_without_transitions_stands_at_its_start() -> None:
-    text = diagram("mermaid", walked())
-    assert f"    class {INITIAL} running\n" in text
-    assert "seen\n" not in text.replace("unseen\n", "")
-
-
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_step_that_the_table_does_not_know_is_drawn_too(form: Format) -> None:
     """A journal of an older table tells what happened; it is not hidden."""
@@ -274,7 +275,7 @@ def test_a_step_that_the_table_does_not_know_is_drawn_too(form: Format) -> None:
 
 
 @given(walk=st.none() | walks())
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_the_engines_own_table_has_the_fixed_layout_without_overlaps(walk: RunWalk | None) -> None:
     layout = geometry(walk)
     assert layout.columns is None and layout.width == 1100 and not layout.clashes
@@ -283,12 +284,6 @@ def test_the_engines_own_table_has_the_fixed_layout_without_overlaps(walk: RunWa
     assert not any(one.meets(two) for one, two in combinations(rects, 2))
     assert not any(rect.meets(other) for rect in rects for other in (*layout.boxes.values(), *lines))
     assert not any(one.meets(two) for one, two in combinations(layout.boxes.values(), 2))
-
-
-def test_a_million_steps_of_each_kind_still_fit() -> None:
-    """Limits allow a million steps, so that all counts at once are the widest that can come."""
-    walk = RunWalk("all", dict.fromkeys(STEPS, 1_000_000), STEPS, "Reviewing", "running", None)
-    assert geometry(walk).columns is None
 
 
 def test_no_line_runs_through_a_box() -> None:
@@ -315,16 +310,6 @@ def test_a_table_that_does_not_fit_the_fixed_layout_becomes_a_ladder(more: Row) 
     assert any(label.trigger == more.trigger for route in layout.routes for label in route.edge.labels)
 
 
-@pytest.mark.parametrize("count", range(2, 9))
-def test_labels_side_by_side_and_below_each_other_never_overlap(count: int) -> None:
-    """More triggers on one edge than the table has: they are stacked, or the ladder takes over."""
-    for source, dest in {(row.source, row.dest) for row in ROWS}:
-        rows = (*ROWS, *(Row(source, f"also_{n}", dest, (), "") for n in range(count)))
-        walk = walked((source, "also_1", dest), (source, "also_0", dest))
-        for layout in (geometry(rows=rows), geometry(walk, rows)):
-            assert not any(one.meets(two) for one, two in combinations(mark_rects(layout), 2))
-
-
 NAMES = st.text(min_size=1, max_size=12) | st.sampled_from(
     ["A", "B", "state", "end", "Planning", "Failed", "ラベル"]
 )
@@ -332,7 +317,7 @@ TABLES = st.lists(st.builds(Row, NAMES, NAMES, NAMES, st.just(()), st.text(max_s
 
 
 @given(rows=TABLES, data=st.data())
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_any_table_is_drawn(rows: list[Row], data: st.DataObject) -> None:
     """The ladder: every label inside the picture, none on another, in well-formed XML."""
     steps = (
@@ -348,14 +333,6 @@ def test_any_table_is_drawn(rows: list[Row], data: st.DataObject) -> None:
     parsed(diagram("svg", walk, rows=rows))
     assert_mermaid(diagram("mermaid", walk, rows=rows))
     assert_dot(diagram("dot", walk, rows=rows))
-
-
-def test_the_ladder_shows_a_users_table() -> None:
-    walk = walked(("draft", "save", "draft"), ("draft", "submit", "in review"))
-    assert set(svg_edges(diagram("svg", walk, rows=USER))) == {(row.source, row.dest) for row in USER}
-    assert {route.kind for route in geometry(rows=USER).routes} == {"flow", "skip", "back", "loop", "fail"}
-    assert list(geometry(rows=USER).boxes) == ["draft", "in review", "published", "Failed"]
-    assert graph_of(USER).initial == "draft"
 
 
 def test_text_is_measured_and_cut() -> None:
@@ -387,7 +364,7 @@ def test_the_svg_is_self_contained_and_accessible() -> None:
         )
         assert "prefers-color-scheme:dark" in text
         assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {
-            *("svg", "title", "desc", "style", "g", "rect", "circle", "path", "text", "tspan"),
+            *("svg", "title", "desc", "style", "g", "rect", "circle", "path", "text", "tspan")
         }
         assert not re.search(r"href|url\(|@import|javascript|\bon\w+=", text)
 
@@ -417,15 +394,6 @@ def test_titles_and_reasons_cannot_break_out(text: str) -> None:
     assert root.findtext(f"{SVG}title") == caption(walk) == plain(caption(walk))
     assert_mermaid(diagram("mermaid", walk))
     assert_dot(diagram("dot", walk))
-
-
-def test_hostile_names_in_a_users_table_cannot_break_out() -> None:
-    for text in HOSTILE:
-        rows = [Row("state", text, "end", (text,), text), Row(text, "go", "note", (), "")]
-        for walk in (None, walked(("state", text, "end"))):
-            assert_mermaid(diagram("mermaid", walk, rows=rows))
-            assert_dot(diagram("dot", walk, rows=rows))
-            parsed(diagram("svg", walk, rows=rows))
 
 
 def assert_mermaid(text: str) -> None:
@@ -474,14 +442,3 @@ def test_graphviz_reads_the_dot_form(title: str) -> None:
     nodes = re.findall(r"^node (\".*?\"|\S+) ", out.stdout.decode(), re.MULTILINE)
     assert set(nodes) == {'" start"', *(row.source for row in ROWS), *FINAL}
     assert not out.stderr
-
-
-def test_an_unknown_form_is_a_programmers_error() -> None:
-    with pytest.raises(AssertionError):
-        diagram(cast(Format, "png"))
-
-
-def test_the_svg_needs_no_style_sheet_of_a_browser_for_its_size() -> None:
-    """Programs that read ``height:auto`` as a height of nothing drew an empty page."""
-    root = diagram("svg").split(">", 1)[0]
-    assert " height=" in root and " viewBox=" in root and "height:" not in root

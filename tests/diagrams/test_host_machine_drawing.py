@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import json
 import re
-import xml.etree.ElementTree as ET
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
@@ -14,35 +12,35 @@ from typing import Any
 
 import orjson
 import pytest
-import transitions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transitions.extensions import GraphMachine
-from transitions.extensions.markup import MarkupMachine, rep
+from transitions.extensions.markup import MarkupMachine
 
 from paor import Engine, Machine, Phase, ScriptedModel, coverage, diagram, tool
 from paor.errors import JournalDamaged, UsageError
-from paor.fsm.diagrams.layout import layout_of
-from paor.fsm.diagrams.overlays import joined
-from paor.fsm.diagrams.render import Covered, Format, Overlay, Parted, RunWalk, graph_of
-from paor.fsm.diagrams.render import diagram as picture
-from paor.fsm.diagrams.svg import OWN_CSS
-from paor.fsm.machine.machine import DECIDE, MACHINE
-from paor.fsm.machine.table import ROWS, Row
 from paor.testing import call, refine
 
-from .drawn_machines import MACHINES, machines, office_hours, verifying
+from ..support.effort import examples
+from .drawn_machines import MACHINES, machines, verifying
+from .inside import (
+    MACHINE,
+    OWN_CSS,
+    ROWS,
+    Covered,
+    Format,
+    Overlay,
+    Parted,
+    RunWalk,
+    graph_of,
+    joined,
+    layout_of,
+)
+from .inside import diagram as picture
 from .test_diagram import FORMATS, SVG, assert_dot, assert_mermaid, parsed, walked
 from .test_overlays import text_rects
-from .test_words import colour, contrast
 
 NAMES = [*MACHINES]
-
-
-def sheet(*, dark: bool) -> str:
-    """Return the style sheet that is in force on a page."""
-    light, night = OWN_CSS.split("@media(prefers-color-scheme:dark)")
-    return light + (night.strip("{}") + "}" if dark else "")
 
 
 def drawn(form: Format, machine: Machine, overlay: Overlay | None = None) -> str:
@@ -78,34 +76,6 @@ def overlays(machine: Machine) -> list[Overlay | None]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("form", FORMATS)
-def test_every_row_is_in_every_form_with_its_guards(name: str, form: Format) -> None:
-    machine = MACHINES[name]()
-    text = drawn(form, machine)
-    for row in machine.rows:
-        guards = f" [{', '.join(row.guards)}" if row.guards else ""
-        if form == "svg":
-            assert re.search(
-                rf"{row.source} → {row.dest}\n(?:.*\n)*?{row.trigger}{re.escape(guards)}", hovers(text)
-            )
-        else:
-            alias = dict(re.findall(r'state "(\w+)" as (\w+)', text))
-            ends = (
-                f'"{row.source}" -> "{row.dest}"'
-                if form == "dot"
-                else f"{alias.get(row.source, row.source)} --> {alias.get(row.dest, row.dest)}"
-            )
-            lines = [line for line in text.splitlines() if ends in line]
-            assert any(row.trigger in line and ", ".join(row.guards) in line for line in lines), row
-    for phase in machine.states:
-        assert phase in text
-
-
-def hovers(text: str) -> str:
-    return "\n".join(title.text or "" for title in parsed(text).iter(f"{SVG}title"))
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_an_own_machine_has_the_fixed_layout_and_nothing_lies_on_anything(name: str) -> None:
     machine = MACHINES[name]()
     for overlay in overlays(machine):
@@ -132,7 +102,7 @@ def test_an_own_machine_has_the_fixed_layout_and_nothing_lies_on_anything(name: 
 
 
 @given(machine=machines(), data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_any_own_machine_is_drawn_in_every_form_and_under_every_overlay(
     machine: Machine, data: st.DataObject
 ) -> None:
@@ -146,38 +116,14 @@ def test_any_own_machine_is_drawn_in_every_form_and_under_every_overlay(
     assert_dot(drawn("dot", machine, overlay))
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_the_hosts_own_stands_out(name: str, dark: bool) -> None:
-    """Its lines are of another colour than any of paor's own; that its words can be read, `test_diagram_contrast` tests."""
-    machine, css = MACHINES[name](), sheet(dark=dark)
-    root = parsed(drawn("svg", machine))
-    paper = colour(css, "fill", root, next(item for item in root if item.get("class") == "card"))
-    usual = {
-        colour(css, "stroke", root, *line_of(root, kind)) for kind in ("flow", "skip", "back", "loop", "fail")
-    }
-    own = [item for item in root.iter(f"{SVG}g") if item.get("class") == "edge own"]
-    ends = {(row.source, row.dest) for row in machine.rows if row.host}
-    assert len(own) >= len({one for one in ends if set(one) & machine.host.phases.keys()})
-    for group in own:
-        for part in group:
-            if part.get("class") == "line":
-                assert colour(css, "stroke", root, group, part) not in usual
-                assert contrast(colour(css, "stroke", root, group, part), paper) >= 3
-    for group in root.iter(f"{SVG}g"):
-        if group.get("class") == "phase own":
-            rim = next(group.iter(f"{SVG}rect"))
-            assert contrast(colour(css, "stroke", root, group, rim), paper) >= 3
-            assert float(rim.get("rx", "0")) > 20  # its form tells it, too
-    texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+def test_what_is_the_hosts_own_is_said_to_be(name: str) -> None:
+    """Once in the legend, and by the sentence of each guard; that its words can be read, `test_contrast` tests."""
+    machine = MACHINES[name]()
+    texts = ["".join(text.itertext()) for text in parsed(drawn("svg", machine)).iter(f"{SVG}text")]
     assert texts.count("your own") == 1
     for guard in machine.host.guards.values():
         assert guard.name in texts and str(guard.__doc__) in " ".join(texts)
-
-
-def line_of(root: ET.Element, kind: str) -> tuple[ET.Element, ET.Element]:
-    group = next(item for item in root.iter(f"{SVG}g") if kind in item.get("class", "").split())
-    return group, next(item for item in group if item.get("class") == "line")
 
 
 def test_the_standard_machine_has_nothing_of_a_hosts_own() -> None:
@@ -242,28 +188,15 @@ def test_two_runs_are_drawn_on_the_rows_of_both(tmp_path: Path) -> None:
 
 
 def test_a_damaged_machine_of_a_run_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from paor.fsm.diagrams import overlays as reading
-
     with walk_once(tmp_path / "own.db") as engine:
         row = engine.journal.runs()[0]
         for text in ("{", "{}", "[]", 5, '{"states": []}'):
             monkeypatch.setattr(
-                reading, "_recorded", lambda *_, text=text: {"objective": "o", "host_machine": text}
+                "paor.fsm.diagrams.overlays._recorded",
+                lambda *_, text=text: {"objective": "o", "host_machine": text},
             )
             with pytest.raises(JournalDamaged, match="its machine cannot be read"):
                 diagram(engine.journal, row.run_id)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"journal": Machine.standard(), "run": "last"}, "takes a Journal"),
-        ({"journal": Machine.standard(), "diff": "last"}, "second run"),
-    ],
-)
-def test_a_machine_has_no_runs(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        diagram(**given)
 
 
 # -- the library's own tools ---------------------------------------------------------------------------------------
@@ -295,20 +228,6 @@ def test_the_librarys_graph_machine_draws_every_row_with_its_conditions(made: An
     assert f"[*] --> {machine.host.initial}" in source
 
 
-@pytest.mark.skipif(importlib.util.find_spec("graphviz") is None, reason="needs the package graphviz")
-@pytest.mark.parametrize("made", [made for _, made in WALKED], ids=[name for name, _ in WALKED])
-def test_the_librarys_graphviz_draws_the_same(made: Any) -> None:
-    machine = made()
-    graph = GraphMachine(graph_engine="graphviz", show_conditions=True, **machine.graph_data())
-    found = {
-        (one, two): Counter(labels.split(" | "))
-        for one, two, labels in re.findall(
-            r'^\t(\w+) -> (\w+) \[label="?(.*?)"?\]$', graph.get_graph().source, re.MULTILINE
-        )
-    }
-    assert found == expected_labels(machine)
-
-
 @pytest.mark.parametrize("made", [made for _, made in WALKED], ids=[name for name, _ in WALKED])
 def test_the_librarys_markup_gives_the_same_transitions_back(made: Any) -> None:
     data = made().graph_data()
@@ -325,61 +244,6 @@ def test_the_librarys_markup_gives_the_same_transitions_back(made: Any) -> None:
     assert told(again.markup["transitions"]) == told(data["transitions"])
 
 
-@pytest.mark.parametrize("made", [made for _, made in WALKED], ids=[name for name, _ in WALKED])
-def test_the_machine_itself_answers_the_librarys_questions(made: Any) -> None:
-    """Names of phases, rows in the order in which they are tried, conditions by their names."""
-    machine = made()
-    assert list(machine.events) == [DECIDE] == machine.get_triggers("Planning")
-    for phase in machine.states:
-        taken = machine.get_transitions(DECIDE, source=phase)
-        rows = [row for row in machine.rows if row.source == phase]
-        assert [(item.label, item.source, item.dest) for item in taken] == [
-            (row.trigger, row.source, row.dest) for row in rows
-        ]
-        for item, row in zip(taken, rows, strict=True):
-            named = [rep(one.func, MarkupMachine.format_references) for one in item.conditions]
-            assert named == [*row.conditions, *row.unless]
-            assert [one.target for one in item.conditions] == [True] * len(row.conditions) + [False] * len(
-                row.unless
-            )
-        assert machine.get_state(phase).name == phase
-        assert machine.get_state(phase).final == (phase in ("Done", "Failed"))
-    assert machine.get_transitions() == machine.get_transitions(DECIDE)
-    assert machine.initial == machine.host.initial
-
-
-class Walks:
-    """A model whose methods are the guards: what they say is set by the test."""
-
-    state: str
-
-    def __init__(self, held: set[str]) -> None:
-        self.held = held
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("trigger", "may_trigger", "state"):
-            raise AttributeError(name)
-        return lambda event: name in self.held
-
-
-@pytest.mark.parametrize("made", [made for _, made in WALKED], ids=[name for name, _ in WALKED])
-def test_the_librarys_machine_walks_a_model_of_ones_own_the_same_way(made: Any) -> None:
-    """Each row is taken when its conditions hold and no row of its trigger before it fits."""
-    machine = made()
-    for row in machine.rows:
-        model = Walks(set(row.conditions))
-        transitions.Machine(model, **machine.graph_data())
-        model.state = row.source
-        same = [other for other in machine.rows if (other.source, other.trigger) == (row.source, row.trigger)]
-        first = next(
-            other
-            for other in same
-            if model.held.issuperset(other.conditions) and not model.held.intersection(other.unless)
-        )
-        assert model.trigger(row.trigger)
-        assert model.state == first.dest
-
-
 # -- as data -------------------------------------------------------------------------------------------------------
 
 
@@ -388,7 +252,7 @@ def told_phases(machine: Machine) -> Any:
 
 
 @given(machine=machines())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_machine_comes_back_from_its_data(machine: Machine) -> None:
     data = machine.to_dict()
     for form in (data, orjson.loads(orjson.dumps(data)), json.loads(json.dumps(data))):
@@ -409,74 +273,6 @@ def test_a_machine_comes_back_from_its_data(machine: Machine) -> None:
         ]
 
 
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-3, 9)
-    | st.floats(allow_nan=False)
-    | st.text(max_size=6)
-    | st.sampled_from(["Planning", "Done", "Verifying", "hard_stop", "not x", "not ", "select"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
-    max_leaves=6,
-)
-
-
-def nodes(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path] if path else []
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, inner in items:
-        found += nodes(inner, (*path, key))
-    return found
-
-
-@pytest.mark.whole
-@given(name=st.sampled_from(NAMES), data=st.data())
-@settings(max_examples=300, deadline=None)
-def test_damaged_data_is_one_clear_line_or_a_machine(name: str, data: st.DataObject) -> None:
-    """Never another exception; what is taken can be told, drawn and read again."""
-    told = copy.deepcopy(MACHINES[name]().to_dict())
-    for _ in range(data.draw(st.integers(1, 3))):
-        places = nodes(told)
-        *above, last = data.draw(st.sampled_from(places))
-        holder = told
-        for key in above:
-            holder = holder[key]
-        if data.draw(st.booleans()):
-            holder[last] = data.draw(JSON)
-        else:
-            del holder[last]
-        if not nodes(told):
-            break
-    try:
-        machine = Machine.from_dict(told)
-    except UsageError as error:
-        assert type(error) is UsageError and str(error).count("\n") == 0
-        return
-    assert Machine.from_dict(machine.to_dict()).rows == machine.rows
-    parsed(drawn("svg", machine))
-    GraphMachine(model=None, graph_engine="mermaid", **machine.graph_data())
-
-
-@given(data=JSON)
-@settings(max_examples=60)
-def test_foreign_data_is_refused(data: Any) -> None:
-    with pytest.raises(UsageError, match="this is no machine's data"):
-        Machine.from_dict(data)
-
-
-def test_the_markup_of_another_machine_is_refused() -> None:
-    markup = MarkupMachine(states=["A", "B"], initial="A", transitions=[["go", "A", "B"]]).markup
-    with pytest.raises(UsageError, match="the seven phases"):
-        Machine.from_dict(markup)
-    deep: Any = []
-    for _ in range(100_000):
-        deep = [deep]
-    data = verifying().to_dict()
-    data["states"][-1]["asks"] = {"tool": "x", "arguments": {"values": {"deep": deep}}}
-    with pytest.raises(UsageError):
-        Machine.from_dict(data)
-
-
 @pytest.mark.parametrize(
     ("asks", "message"),
     [
@@ -489,14 +285,3 @@ def test_the_markup_of_another_machine_is_refused() -> None:
 def test_a_phase_that_no_journal_could_record_is_refused(asks: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Machine.standard().phase(Phase("A", **asks))
-
-
-def test_the_order_of_guards_is_kept() -> None:
-    row = Row("Planning", "way", "Reviewing", ("not duplicate", "steps_left"), "", host=True)
-    machine = Machine.standard().row("Planning", "way", "Reviewing", when=row.guards)
-    assert (
-        next(item for item in Machine.from_dict(machine.to_dict()).rows if item.trigger == "way").guards
-        == row.guards
-    )
-    assert "guards" not in machine.graph_data()["transitions"][0]
-    assert str(office_hours.__doc__) in str(MACHINES["guarded"]().to_dict())

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import html
 import importlib
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -23,23 +21,31 @@ from hypothesis import strategies as st
 from paor import Journal, coverage, diagram
 from paor.audit import Coverage
 from paor.errors import UnknownRun, UsageError
-from paor.fsm.diagrams.captions import legend_of
-from paor.fsm.diagrams.geometry import Rect, width_of
-from paor.fsm.diagrams.layout import layout_of
-from paor.fsm.diagrams.legend import panel_of
-from paor.fsm.diagrams.mermaid import EDGES
-from paor.fsm.diagrams.render import Covered, Overlay, Parted, RunWalk, Step, graph_of
-from paor.fsm.diagrams.render import diagram as picture
-from paor.fsm.machine.table import ROWS, Row
 
 from ..explain.test_coverage import Taken, steps
+from ..support.effort import examples
+from .inside import (
+    EDGES,
+    ROWS,
+    Covered,
+    Overlay,
+    Parted,
+    Rect,
+    Row,
+    RunWalk,
+    Step,
+    graph_of,
+    layout_of,
+    legend_of,
+    width_of,
+)
+from .inside import diagram as picture
 from .test_diagram import (
     FORMATS,
     HOSTILE,
     READERS,
     STEPS,
     SVG,
-    USER,
     assert_dot,
     assert_mermaid,
     parsed,
@@ -75,7 +81,7 @@ OVERLAYS = st.none() | walks() | coverages() | partings()
 
 
 @given(covered=coverages())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_a_coverage_shows_every_count_and_dashes_what_was_never_taken(covered: Covered) -> None:
     counts: dict[Step, int] = {}
     for row in covered.coverage.rows:
@@ -98,7 +104,7 @@ def test_a_coverage_shows_every_count_and_dashes_what_was_never_taken(covered: C
 
 
 @given(covered=coverages())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_every_guard_outcome_that_is_missing_stands_in_every_form(covered: Covered) -> None:
     missing = covered.coverage.missing_outcomes
     root = parsed(picture("svg", covered))
@@ -130,7 +136,7 @@ def test_everything_that_was_seen_is_said_to_be_seen() -> None:
 
 
 @given(parted=partings())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_a_difference_shows_whose_each_edge_is_and_how_often(parted: Parted) -> None:
     left, right = parted.left.counts, parted.right.counts
     ends = [{(source, dest) for source, _, dest in counts} for counts in (left, right)]
@@ -201,16 +207,29 @@ def test_the_machine_lists_its_guards_in_the_order_in_which_they_are_tried() -> 
             place = shown.index(words, place) + len(words)
 
 
-def test_a_coverage_draws_the_table_that_it_was_measured_on() -> None:
-    covered = Covered("Mine", Coverage.empty(USER))
-    assert set(edge_looks(picture("svg", covered))) == {(row.source, row.dest) for row in USER}
+def test_a_run_says_its_kinds_and_a_title_that_shows_nothing_gets_one() -> None:
+    """A word joiner alone is an objective, too."""
+    walk = walked(*STEPS[:2], *STEPS[:1], title="\u2060", status="failed", reason="stuck")
+    texts = [text.text for text in parsed(picture("svg", walk)).iter(f"{SVG}text")][:2]
+    assert texts[0] == "A run" and texts[1] is not None
+    assert texts[1].startswith("3 transitions of 2 kinds; the table has ")
+
+
+def test_how_two_runs_ended_is_said_once() -> None:
+    """Done is done; where a run waits is another thing than that it waits."""
+    done = walked(*STEPS[:1], title="one", state="Done", status="done", reason="model_stop")
+    waits = walked(*STEPS[:1], title="two", state="Specifying", status="waiting")
+    root = parsed(picture("svg", Parted("T", done, waits, None, "", "", "", None)))
+    texts = [text.text for text in root.iter(f"{SVG}text")]
+    assert "done · model_stop, 1 transition" in texts
+    assert "Specifying, waiting, 1 transition" in texts
 
 
 # -- geometry ------------------------------------------------------------------------------------------------------
 
 
 @given(overlay=OVERLAYS)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_no_text_lies_on_another_one_or_outside_the_picture(overlay: Overlay | None) -> None:
     """All texts of the whole picture, as wide as they are estimated; the estimate is on the safe side."""
     root = parsed(picture("svg", overlay))
@@ -225,13 +244,6 @@ def test_no_text_lies_on_another_one_or_outside_the_picture(overlay: Overlay | N
         x, y, wide, high = (float(rim.get(name, "0")) for name in ("x", "y", "width", "height"))
         for text, rect in text_rects(group):
             assert rect.x >= x and rect.right <= x + wide and rect.y >= y and rect.low <= y + high, text
-
-
-@given(overlay=OVERLAYS)
-@settings(max_examples=40)
-def test_the_engines_own_table_keeps_its_layout_under_every_overlay(overlay: Overlay | None) -> None:
-    layout = layout_of(graph_of(ROWS, overlay))
-    assert layout.columns is None and layout.width == 1100 and not layout.clashes
 
 
 @pytest.mark.parametrize("count", [1, 999, 9_999, 100_000])
@@ -251,7 +263,7 @@ TABLES = st.lists(
 
 @pytest.mark.whole
 @given(rows=TABLES, data=st.data())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_any_table_is_drawn_with_every_overlay(rows: list[Row], data: st.DataObject) -> None:
     taken = [Taken(0, row.source, row.trigger, row.dest, {}) for row in rows]
     some = data.draw(st.lists(st.sampled_from(taken), max_size=5)) if taken else []
@@ -267,15 +279,6 @@ def test_any_table_is_drawn_with_every_overlay(rows: list[Row], data: st.DataObj
         assert not any(one.meets(two) for (_, one), (_, two) in combinations(rects, 2))
         assert_mermaid(picture("mermaid", overlay, rows=rows))
         assert_dot(picture("dot", overlay, rows=rows))
-
-
-@pytest.mark.whole
-def test_a_table_of_a_thousand_rows_is_still_a_picture() -> None:
-    rows = [Row(f"p{n % 40}", f"t{n}", f"p{n % 37}", (f"g{n}", f"not h{n}"), "") for n in range(1000)]
-    graph = graph_of(rows, Covered("Big", Coverage.empty(rows)))
-    layout = layout_of(graph)
-    assert panel_of(graph, layout.width, layout.height).low > layout.height
-    parsed(picture("svg", Covered("Big", Coverage.empty(rows))))
 
 
 # -- form ----------------------------------------------------------------------------------------------------------
@@ -309,7 +312,7 @@ def test_nothing_that_somebody_wrote_breaks_out(text: str) -> None:
 
 
 @given(overlay=OVERLAYS)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_every_overlay_is_told_in_words_without_scripts_or_references(overlay: Overlay | None) -> None:
     text = picture("svg", overlay)
     root = parsed(text)
@@ -359,32 +362,13 @@ def test_the_same_journal_gives_the_same_bytes_in_every_process(tmp_path: Path) 
     assert said[0] == said[1] and len(said[0]) > 100_000
 
 
-@pytest.mark.skipif(shutil.which("dot") is None, reason="needs Graphviz: apt-get install graphviz")
-@pytest.mark.parametrize("title", HOSTILE)
-def test_graphviz_reads_every_overlay(title: str) -> None:
-    walk = walked(*STEPS[:3], title=title)
-    for overlay in (
-        Covered(title, coverage(WORLD[:5])),
-        Parted(title, walk, walked(), 0, "Planning", title, title, 0),
-    ):
-        out = subprocess.run(
-            ["dot", "-Tplain"],
-            check=False,
-            input=picture("dot", overlay).encode(),
-            capture_output=True,
-            timeout=60,
-        )
-        assert out.returncode == 0 and not out.stderr
-        assert b'node " legend"' in out.stdout
-
-
 def arrows(text: str) -> list[tuple[str, str]]:
     """The arrows of a Mermaid text in the order in which Mermaid numbers them."""
     return re.findall(r"^    (\S+) --> ([^\s:]+)", text, re.MULTILINE)
 
 
 @given(overlay=walks() | coverages() | partings())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_mermaid_gives_every_edge_the_look_that_it_has_in_the_other_forms(overlay: Overlay) -> None:
     """By its number, which is that of its arrow: a number too far would colour the neighbour."""
     text = picture("mermaid", overlay)
@@ -394,72 +378,6 @@ def test_mermaid_gives_every_edge_the_look_that_it_has_in_the_other_forms(overla
             for number in re.findall(r"edge(\d+)", rule):
                 looks[arrows(text)[int(number)]] = look
     assert looks == edge_looks(picture("svg", overlay))
-
-
-@given(overlay=coverages() | partings())
-@settings(max_examples=20)
-def test_mermaid_has_its_legend_below_everything_else(overlay: Overlay) -> None:
-    """As the note of the first final phase; as a state of its own it would stand above the first phase."""
-    above, _, legend = picture("mermaid", overlay).partition("    note right of Done\n")
-    assert legend.endswith("\n    end note\n") and "note" not in above
-    assert "state " not in above and arrows(above) and not arrows(legend)
-
-
-PARSE = """
-import { JSDOM } from "jsdom";
-import { readFileSync } from "fs";
-globalThis.window = new JSDOM("").window;
-globalThis.document = window.document;
-const mermaid = (await import("mermaid")).default;
-for (const file of process.argv.slice(2)) {
-  const text = readFileSync(file, "utf8");
-  const { diagramType } = await mermaid.parse(text);
-  const read = await mermaid.mermaidAPI.getDiagramFromText(text);
-  const edges = read.db.getData().edges.filter((edge) => edge.id.startsWith("edge"));
-  const name = (end) => end.replace(/^root_(start|end)$/, "[*]");
-  console.log(JSON.stringify([diagramType, edges.map((edge) => [edge.id, name(edge.start), name(edge.end)])]));
-}
-"""
-
-
-@pytest.mark.large
-@pytest.mark.whole
-def test_mermaid_itself_reads_every_overlay(tmp_path: Path) -> None:
-    """With Mermaid's own parser, from the npm registry; it numbers the edges as the style sheet does."""
-    if shutil.which("npm") is None:
-        pytest.skip("needs npm")
-    (tmp_path / "package.json").write_text('{"private": true}')
-    (tmp_path / "parse.mjs").write_text(PARSE)
-    done = subprocess.run(
-        ["npm", "install", "--no-audit", "--no-fund", "mermaid@11", "jsdom"],
-        check=False,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    if done.returncode:
-        pytest.skip(f"no package registry: {done.stderr.strip()[-200:]}")
-    files = []
-    for number, title in enumerate(HOSTILE):
-        walk = walked(*STEPS[:3], title=title, reason=title)
-        user = walked(("draft", title or "x", "in review"))
-        for kind, text in {
-            "machine": picture("mermaid"),
-            "users": picture("mermaid", user, rows=USER),
-            "run": picture("mermaid", walk),
-            "coverage": picture("mermaid", Covered(title, coverage(WORLD[: number * 5]))),
-            "difference": picture("mermaid", Parted(title, walk, walked(), 0, "Planning", title, title, 0)),
-        }.items():
-            files.append(tmp_path / f"{kind}{number}.mermaid")
-            files[-1].write_text(text, encoding="utf-8")
-    said = subprocess.run(
-        ["node", "parse.mjs", *map(str, files)], check=False, cwd=tmp_path, capture_output=True, timeout=300
-    )
-    assert said.returncode == 0, said.stderr.decode()
-    for file, line in zip(files, said.stdout.decode().splitlines(), strict=True):
-        ends = arrows(file.read_text(encoding="utf-8"))
-        assert json.loads(line) == ["stateDiagram", [[f"edge{n}", *pair] for n, pair in enumerate(ends)]]
 
 
 # -- from Python ---------------------------------------------------------------------------------------------------

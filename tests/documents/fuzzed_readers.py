@@ -5,29 +5,19 @@ from __future__ import annotations
 import contextlib
 import io
 import random
-import sqlite3
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
 
-from paor import Journal, Limits, PaorError, replay
+from paor import Journal, Limits, PaorError, replay, why
 from paor.cli import main
-from paor.errors import JournalError, UsageError
-from paor.fsm.explain.why import why
-from paor.fsm.transfer.export import export_runs, in_order, line_bytes
-from paor.fsm.verify.heads import Head, heads_file
-from paor.states.base.errors import InternalError
-from paor.tools.documents.convert import registry
-from paor.tools.documents.convert.conversion import CODES, ConversionError
-from paor.tools.documents.convert.converter import Converter
-from paor.tools.documents.convert.registry import convert
+from paor.errors import InternalError, JournalError, UsageError
 
-from ..verify.test_verify import VERIFIER
 from .hostile_bytes import (
     CSV,
     HTML,
@@ -36,7 +26,6 @@ from .hostile_bytes import (
     RTF,
     Change,
     damaged,
-    edited,
     rearranged,
     relined,
     repacked,
@@ -44,6 +33,8 @@ from .hostile_bytes import (
     reproved,
     restreamed,
 )
+from .inside import CODES, ConversionError, Converter, convert, export_runs, in_order, line_bytes
+from .inside import registry_module as registry
 from .test_opendocument import book, document, row
 from .test_pdf import hand_made, paper
 
@@ -52,7 +43,6 @@ HEADER = b'{"line":"header"'
 CONVERTERS = str(Path(registry.__file__).parent)
 CHILD = 1 / 400
 """How many documents are read a second time, by the process that a run reads them with."""
-HASHED = ("specs", "transitions", "payloads", "documents", "erasures")
 COMMANDS = (
     *("runs", "runs --json", "show", "show --steps", "show --documents", "show --content 0", "show last~3 --json"),
     *("why", "why last~2 --json", "verify --json", "replay --all", "export --all", "diff last last~1", "diagram last~1"),
@@ -103,18 +93,16 @@ def readers(folder: Path) -> dict[str, Reader]:
     lines = (TESTS / "fixtures" / "journals" / "schema2.jsonl").read_bytes()
     runs = tuple(HEADER + run for run in lines.split(HEADER) if b'"parent_run_id":null' in run)
     scratch, opened = folder / "changed.db", folder / "opened.db"
-    by_sql = tuple(partial(change, path=scratch) for change in (edited, reproved))
+    forged = partial(reproved, path=scratch)
     proved = partial(_reproved_export, golden, scratch)
-    heads = _kept_heads(golden, folder)
     with _as_file(golden, scratch) as path, Journal(path, read_only=True) as journal:
         exported = _exported(journal)
     return {
         **{name: Reader(*kind, partial(read_document, f"a.{name}")) for name, kind in _documents().items()},
         "import": Reader((*runs, lines), (relined, relined, relined, damaged), partial(read_import, exported)),
         "forged": Reader((lines,), (proved, proved, relined), partial(read_import, None)),
-        "verify": Reader((golden,), (*by_sql, repaged), partial(read_verify, opened, _contents(golden, scratch), heads)),
-        "journal": Reader((golden,), (*by_sql, by_sql[1], repaged), partial(read_journal, opened)),
-        "command": Reader((golden,), (*by_sql, by_sql[1], repaged), partial(read_command, opened)),
+        "journal": Reader((golden,), (forged, forged, repaged), partial(read_journal, opened)),
+        "command": Reader((golden,), (forged, forged, repaged), partial(read_command, opened)),
     }  # fmt: skip
 
 
@@ -201,40 +189,12 @@ def _own_fault(error: BaseException | None) -> None:
 # -- journals --------------------------------------------------------------------------------------------------------
 
 
-@cache
-def _kept_heads(golden: bytes, folder: Path) -> tuple[list[Head], Path]:
-    with _as_file(golden, folder / "golden.db") as path, Journal(path, read_only=True) as journal:
-        heads = journal.heads()
-    kept = folder / "heads.json"
-    kept.write_bytes(heads_file(heads))
-    return heads, kept
-
-
 @contextlib.contextmanager
 def _as_file(data: bytes, path: Path) -> Iterator[Path]:
     for ending in ("-wal", "-shm", "-journal"):
         Path(f"{path}{ending}").unlink(missing_ok=True)
     path.write_bytes(data)
     yield path
-
-
-def _contents(data: bytes, path: Path) -> list[tuple[Any, ...]] | None:
-    """Return what the chain proves, None where SQLite cannot read it; of what was erased, type, name and size are not."""
-    with (
-        _as_file(data, path),
-        closing(sqlite3.connect(path)) as connection,
-        suppress(sqlite3.Error, UnicodeDecodeError),
-    ):
-        connection.text_factory = bytes
-        tables = {
-            table: connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in HASHED
-        }
-        payloads, documents = tables["payloads"], tables["documents"]
-        erased = {row[1] for row in payloads if row[-1] is None}
-        tables["payloads"] = [row if row[-1] is not None else (*row[:3], *row[4:]) for row in payloads]
-        tables["documents"] = [row if row[1] not in erased else (*row[:5], *row[8:]) for row in documents]
-        return [row for table in HASHED for row in tables[table]]
-    return None
 
 
 def _reproved_export(golden: bytes, scratch: Path, data: bytes, chance: random.Random) -> bytes:
@@ -272,32 +232,6 @@ def read_import(exported: dict[str, list[dict[str, Any]]] | None, data: bytes, c
             for run_id, lines in _exported(journal).items() if exported is not None else ():
                 require(exported and lines == exported.get(run_id), "changed lines were imported")
             browse(journal)
-
-
-def read_verify(
-    path: Path,
-    sound: list[tuple[Any, ...]] | None,
-    heads: tuple[list[Head], Path],
-    data: bytes,
-    chance: random.Random,
-) -> None:
-    """Verify a journal, by the package and by the script: both tell that something is wrong if anything is."""
-    with _as_file(data, path):
-        try:
-            with Journal(path, read_only=True) as journal:
-                told = bool(journal.verify(heads[0]))
-        except JournalError:
-            told = True
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            code = VERIFIER.main(str(path), str(heads[1]))
-    require(code in (0, 2, 4), f"the script ends with {code}")
-    changed = _contents(data, path) != sound
-    require(told or not changed, "verify is silent about a change")
-    require(code or not changed, "the script is silent about a change")
-    require(
-        told == bool(code),
-        f"verify {'finds' if told else 'does not find'} what the script does not agree with",
-    )
 
 
 def read_journal(path: Path, data: bytes, chance: random.Random) -> None:

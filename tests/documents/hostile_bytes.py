@@ -14,9 +14,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from paor.fsm.journal.record import chain_hash
-
 from ..verify.tampering import Tamperer, other_json, update
+from .inside import chain_hash
 
 Change = Callable[[bytes, random.Random], bytes]
 
@@ -35,27 +34,12 @@ PDF = (
     *(b"/Kids", b"/Length", b"/Filter[/FlateDecode/FlateDecode]", b"/Encrypt<<>>", b"/ToUnicode 3 0 R"),
 )
 RTF = (
-    b"{",
-    b"}",
-    b"\\u-1",
-    b"\\u99999",
-    b"\\'zz",
-    b"\\bin9999999",
-    b"\\cell",
-    b"\\row",
-    b"\\ansicpg99999",
-    b"\\uc99999",
+    *(b"{", b"}", b"\\u-1", b"\\u99999", b"\\'zz"),
+    *(b"\\bin9999999", b"\\cell", b"\\row", b"\\ansicpg99999", b"\\uc99999"),
 )
 HTML = (
-    b"<table>",
-    b"<td colspan=9999999>",
-    b"<svg>",
-    b"</p>",
-    b"<pre>",
-    b"<li>",
-    b"<h1>",
-    b"<template>",
-    b"<a href='",
+    *(b"<table>", b"<td colspan=9999999>", b"<svg>", b"</p>", b"<pre>"),
+    *(b"<li>", b"<h1>", b"<template>", b"<a href='"),
 )
 CSV = (b'"', b",", b"\n", b";", b"\t", b'""', b"\r")
 _PIECE = re.compile(rb"<[^<>]*>|\\[a-z]+-?\d*|\d+|[\w-]+|\s+|.", re.DOTALL)
@@ -248,13 +232,6 @@ def repaged(data: bytes, chance: random.Random) -> bytes:
             del pages[place:]
     whole = b"".join(pages)
     return whole[: chance.randrange(len(whole))] if chance.random() < 0.03 else whole
-
-
-def edited(data: bytes, chance: random.Random, path: Path) -> bytes:
-    """Change rows and schema of a journal with SQL, as `tampering` does; *path* is a scratch file."""
-    return _by_sql(
-        data, path, lambda tamperer, connection: tamperer.case(chance.randrange(2**32), connection)
-    )
 
 
 def reproved(data: bytes, chance: random.Random, path: Path) -> bytes:

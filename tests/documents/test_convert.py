@@ -4,8 +4,6 @@ import builtins
 import copy
 import csv
 import io
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +13,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from paor.tools.documents.convert import plain as convert_text
-from paor.tools.documents.convert.conversion import clean, one_line, tidy
-from paor.tools.documents.convert.plain import text_of
-from paor.tools.documents.convert.registry import DOCX, ConversionError, Converted, convert, sniff_mime
-
 from ..support.effort import examples
+from .inside import DOCX, Converted, convert, sniff_mime
+from .inside import plain_module as convert_text
+from .inside import registry_ConversionError as ConversionError
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "documents"
@@ -108,13 +104,6 @@ def test_text_is_decoded_and_tidied(data: bytes, text: str, notes: tuple[str, ..
     assert (converted.text, converted.notes, converted.mime) == (text, notes, "text/plain")
 
 
-def test_binary_data_is_never_taken_for_text() -> None:
-    """Not even by a reader that was called for it."""
-    with pytest.raises(ConversionError, match="binary data where text"):
-        text_of(b"a\x00b")
-    assert convert("a.txt", b"even", mime="text/plain; charset=utf-16").text == "even"
-
-
 def test_a_stated_mime_decides_between_text_formats_only() -> None:
     """A server's word counts for text; a PDF stays a PDF whatever the server says."""
     assert convert("x", b"# Title\n\ntext", mime="text/markdown; charset=utf-8").title == "Title"
@@ -168,13 +157,6 @@ def test_a_table_that_is_filled_up_has_a_bound(monkeypatch: pytest.MonkeyPatch) 
     assert convert("a.csv", b"a,b,c\n" * 30).mime == "text/csv"
     assert "more than 100 cells" in convert("a.csv", b"a\n" * 30 + b"a,b,c,d\n").notes[0]
     assert "more than 100 cells" in convert("a.csv", b"a,b\n" * 60).notes[0]
-
-
-def test_text_that_is_no_csv_is_kept_as_text() -> None:
-    """A cell larger than the parser takes must not lose the file."""
-    converted = convert("a.csv", b'"' + b"x" * 140_000 + b'",b\n')
-    assert converted.mime == "text/plain"
-    assert "not valid CSV" in converted.notes[0]
 
 
 cells = st.text(
@@ -253,12 +235,6 @@ def test_refusals_say_what_to_do(name: str, data: bytes, code: str, words: str) 
     assert (again.code, str(again)) == (error.code, str(error))
 
 
-def test_size_is_limited() -> None:
-    """Both the bytes of a file and the characters of a page have a limit."""
-    assert failure("a.txt", b"12345", size_max=4).code == "too_large"
-    assert convert("a.txt", b"1234", size_max=4).text == "1234"
-
-
 @pytest.mark.parametrize(
     ("name", "data", "library"),
     [("a.pdf", b"%PDF-1.4", "pypdfium2"), ("a.html", b"<p>x", "bs4"), ("a.docx", word_file(), "mammoth")],
@@ -281,13 +257,6 @@ def test_missing_libraries_are_named_by_their_extra(
     assert convert("a.csv", b"a,b\n1,2\n").text
 
 
-def test_importing_the_converter_loads_no_library() -> None:
-    """A program that never meets a PDF must not pay for one."""
-    code = "import sys, paor.tools.documents.convert.registry; print([m for m in ('pypdfium2', 'mammoth', 'bs4', 'striprtf') if m in sys.modules])"
-    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert shown.stdout.strip() == "[]"
-
-
 HEADS = st.sampled_from(
     [
         b"",
@@ -303,31 +272,11 @@ HEADS = st.sampled_from(
         b"\xef\xbb\xbf",
     ]
 )
-NAMES = st.sampled_from(
-    [
-        "a.pdf",
-        "a.docx",
-        "a.html",
-        "a.csv",
-        "a.json",
-        "a.md",
-        "a.txt",
-        "a",
-        ".",
-        "x/",
-        "a.tsv",
-        "a.xlsx",
-        "a.pptx",
-        "a.eml",
-        "a.odt",
-        "a.ods",
-        "a.odp",
-        "a.odg",
-        "a.epub",
-        "a.rtf",
-        "a.xml",
-    ]
+ENDINGS = (
+    *("pdf", "docx", "html", "csv", "json", "md", "txt", "tsv", "xlsx", "pptx", "eml"),
+    *("odt", "ods", "odp", "odg", "epub", "rtf", "xml"),
 )
+NAMES = st.sampled_from(["a", ".", "x/", *(f"a.{ending}" for ending in ENDINGS)])
 
 
 @settings(deadline=None, max_examples=examples(300))
@@ -347,26 +296,3 @@ def test_any_bytes_are_text_or_a_conversion_error(name: str, head: bytes, tail: 
     assert converted.text.strip()
     assert converted.text.encode()
     assert converted == convert(name, head + tail)
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.sampled_from(sorted(path.name for path in EXAMPLES.iterdir())), st.data())
-def test_damaged_documents_are_text_or_a_conversion_error(name: str, data: st.DataObject) -> None:
-    """Real files with bytes changed or cut off behave as well as random ones."""
-    content = bytearray((EXAMPLES / name).read_bytes())
-    for _ in range(data.draw(st.integers(0, 8))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    cut = data.draw(st.integers(1, len(content)))
-    try:
-        assert convert(name, bytes(content[:cut])).text.strip()
-    except ConversionError as error:
-        assert error.message
-
-
-@given(st.text(max_size=60))
-def test_cleaning_twice_is_cleaning_once(text: str) -> None:
-    """Clean text holds no control characters and does not change again."""
-    assert clean(clean(text)) == clean(text)
-    assert tidy(tidy(text)) == tidy(text)
-    assert one_line(text) is None or "\n" not in str(one_line(text))
-    assert clean(text).encode("utf-8", "strict").decode() == clean(text)

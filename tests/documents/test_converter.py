@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import io
-import json
-import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from paor import Engine, Limits, ModelCall, Reply, Result, ScriptedModel, replay
-from paor.errors import JournalError, UsageError
-from paor.tools.documents.convert import converter as module
-from paor.tools.documents.convert.conversion import ConversionError, Converted
-from paor.tools.documents.convert.converter import Converter
-from paor.tools.documents.convert.registry import convert
-from paor.tools.documents.convert.worker import serve
+from paor.errors import UsageError
 
+from .inside import ChildProcess, ConversionError, Converter, convert
+from .inside import converter_module as module
 from .test_pdf import hand_made, paper
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "documents"
@@ -41,7 +32,16 @@ def failure(name: str, data: bytes, limits: Limits | None = None, **given: objec
     return raised.value
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.iterdir()))
+@pytest.mark.parametrize(
+    "name",
+    [
+        "contract.pdf",
+        *(
+            pytest.param(name, marks=pytest.mark.whole)
+            for name in ("minutes.docx", "notes.html", "prices.csv")
+        ),
+    ],
+)
 def test_the_text_is_the_same_as_without_a_process(name: str) -> None:
     """Titles, pages and notes too."""
     data = (EXAMPLES / name).read_bytes()
@@ -49,37 +49,62 @@ def test_the_text_is_the_same_as_without_a_process(name: str) -> None:
         assert read(name, data) == convert(name, data)
 
 
-def test_one_process_reads_the_documents_of_a_call_and_ends_with_it() -> None:
+class Processes:
+    """The processes that were begun to read documents, and a signal whenever one is asked for a text."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun: list[ChildProcess] = []
+        self.ended: list[ChildProcess] = []
+        self.asked = threading.Semaphore(0)
+        begin, ask, end = ChildProcess.__init__, ChildProcess.ask, ChildProcess.end
+
+        def noted(process: ChildProcess, *given: Any, **options: Any) -> None:
+            begin(process, *given, **options)
+            self.begun.append(process)
+
+        def asking(process: ChildProcess, *given: Any) -> bytes:
+            self.asked.release()
+            return ask(process, *given)
+
+        def ending(process: ChildProcess) -> int:
+            self.ended.append(process)
+            return end(process)
+
+        monkeypatch.setattr(ChildProcess, "end", ending)
+        monkeypatch.setattr(ChildProcess, "__init__", noted)
+        monkeypatch.setattr(ChildProcess, "ask", asking)
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> Processes:
+    """Note the processes of this test."""
+    return Processes(monkeypatch)
+
+
+def test_one_process_reads_the_documents_of_a_call_and_ends_with_it(processes: Processes) -> None:
     """After an error the next document gets a new one."""
     with Converter() as read:
-        assert read("a.html", PAGE).text == "Some words."
-        first = read._process
-        assert read("b.html", PAGE).text == "Some words."
-        assert first is not None and read._process is first
+        for name in ("a.html", "b.html"):
+            assert read(name, PAGE).text == "Some words."
+        assert len(processes.begun) == 1
         with pytest.raises(ConversionError, match="damaged"):
             read("c.pdf", b"%PDF-1.4")
         assert read("d.html", PAGE).text == "Some words."
-        assert first._process.poll() is not None and read._process is not first
-        last = read._process
-    assert last is not None and last._process.poll() is not None
+        assert len(processes.begun) == 2
+    assert processes.ended == processes.begun
 
 
-def test_small_plain_texts_need_no_process() -> None:
+def test_small_plain_texts_need_no_process(processes: Processes) -> None:
     """What takes long for its size, or is large, is read by one."""
+    texts = {"a.txt": b"x", "a.md": b"# x", "a.csv": b"a,b\n1,2", "a.json": b"[1]", "a.xml": b"<a>x</a>"}
     with Converter() as read:
-        for name, data in {
-            "a.txt": b"x",
-            "a.md": b"# x",
-            "a.csv": b"a,b\n1,2",
-            "a.json": b"[1]",
-            "a.xml": b"<a>x</a>",
-        }.items():
+        for name, data in texts.items():
             assert read(name, data) == convert(name, data)
         with pytest.raises(ConversionError, match="is empty"):
             read("a.pdf", b"")
-        assert read._process is None
+        assert not processes.begun
         assert read("a.txt", b"many words " * 100_000).text == convert("a.txt", b"many words " * 100_000).text
-        assert read._process is not None
+        assert len(processes.begun) == 1
 
 
 @pytest.mark.parametrize(("name", "data"), [("a.eml", SLOW_MAIL), ("a.pdf", SLOW_PAGES)])
@@ -103,6 +128,7 @@ def test_reading_stops_when_the_run_does() -> None:
     )
 
 
+@pytest.mark.whole
 def test_a_file_that_needs_too_much_memory_is_given_up() -> None:
     """Whether Python or a library in C finds none."""
     bomb = hand_made(b"\0" * 150_000_000)
@@ -132,55 +158,6 @@ def test_the_process_sees_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert seen <= {*module._KEPT, "PYTHONPATH", "PYTHONHASHSEED", "PYTHONUTF8", "LC_CTYPE"}
 
 
-def test_the_worker_answers_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also a name that no file system would take; its own bounds are left out here."""
-    monkeypatch.setitem(sys.modules, "resource", None)
-    asked = b""
-    for name, data in (("a\ud800.html", PAGE), ("b.pdf", b"%PDF-1.4")):
-        asked += json.dumps({"name": name, "mime": None, "bytes": len(data)}).encode() + b"\n" + data
-    answers = io.BytesIO()
-    serve(io.BytesIO(asked), answers, 5.0, 10**9)
-    first, second = map(json.loads, answers.getvalue().splitlines())
-    assert Converted(**first | {"notes": ()}) == convert("a.html", PAGE)
-    assert second["code"] == "broken"
-
-
-ENDINGS = (
-    "pdf",
-    "docx",
-    "xlsx",
-    "pptx",
-    "odt",
-    "ods",
-    "odp",
-    "epub",
-    "rtf",
-    "html",
-    "eml",
-    "txt",
-    "csv",
-    "json",
-    "md",
-    "xml",
-)
-
-
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(ENDINGS), st.binary(max_size=300)), min_size=1, max_size=4))
-def test_any_bytes_are_text_or_a_conversion_error(documents: list[tuple[str, bytes]]) -> None:
-    """As they are without a process, and in any order."""
-    with Converter(Limits(document_time_s=20)) as read:
-        for ending, data in documents:
-            try:
-                expected: Converted | str = convert(f"a.{ending}", data)
-            except ConversionError as error:
-                expected = str(error)
-            try:
-                assert read(f"a.{ending}", data) == expected
-            except ConversionError as error:
-                assert str(error) == expected
-
-
 # -- within a run ----------------------------------------------------------------------------------------------------
 
 LABEL = "docList:round1_task1_action0_input"
@@ -192,44 +169,34 @@ SCRIPT: list[Any] = [
 ]
 
 
-def extracted(
-    folder: Path, name: str, data: bytes, limits: Limits, cancel_after_s: float | None = None
-) -> tuple[Result, str]:
-    """Return the result of a run that extracts a document, and what its tool said."""
+def extracted(folder: Path, limits: Limits) -> tuple[Result, str]:
+    """Return the result of a run that extracts a slow document, and what its tool said."""
     with Engine(ScriptedModel(SCRIPT), journal=folder / "a.db", limits=limits) as engine:
-
-        def cancel() -> None:
-            while not engine.journal.runs():
-                time.sleep(0.01)
-            time.sleep(cancel_after_s or 0)
-            with suppress(JournalError):  # closed: the run has ended in another way
-                engine.cancel(engine.journal.runs()[0].run_id)
-
-        if cancel_after_s is not None:
-            threading.Thread(target=cancel).start()
-        result = engine.run("Extract", documents=[(name, data)])
+        result = engine.run("Extract", documents=[("a.eml", SLOW_MAIL)])
         told = str(engine.journal.reader.query("SELECT body FROM payloads"))
         assert replay(engine.journal, result.run_id)
         return result, told
 
 
-def test_a_cancel_reaches_a_document_that_is_read(tmp_path: Path) -> None:
+def test_a_cancel_reaches_a_document_that_is_read(tmp_path: Path, processes: Processes) -> None:
     """The process ends, the row says why, and the run is cancelled."""
-    result, told = extracted(tmp_path, "a.eml", SLOW_MAIL, Limits(document_time_s=20), cancel_after_s=1.0)
+
+    def cancel() -> None:
+        assert processes.asked.acquire(timeout=60)
+        with Engine(ScriptedModel([]), journal=tmp_path / "a.db") as other:
+            other.cancel(other.journal.runs()[0].run_id)
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    result, told = extracted(tmp_path, Limits(document_time_s=20))
+    canceller.join(60)
     assert (result.state, result.reason) == ("Failed", "cancelled")
-    assert "takes more than" not in told
-
-
-def test_the_time_budget_reaches_a_document_that_is_read(tmp_path: Path) -> None:
-    """So does it when nobody cancels."""
-    result, told = extracted(tmp_path, "a.eml", SLOW_MAIL, Limits(document_time_s=20, time_budget_s=1))
-    assert (result.state, result.reason) == ("Failed", "time_budget")
     assert "takes more than" not in told
 
 
 def test_the_model_is_told_that_a_document_takes_too_long(tmp_path: Path) -> None:
     """In one line, as an error of its call; the run goes on."""
-    result, told = extracted(tmp_path, "a.eml", SLOW_MAIL, Limits(document_time_s=0.5))
+    result, told = extracted(tmp_path, Limits(document_time_s=0.5))
     assert result.state == "Done"
     assert "takes more than 0.5 seconds" in told
 

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import sys
+import random
 from pathlib import Path
 
 import pytest
 
 from paor import Journal
-from paor.tools.documents.convert.registry import convert
 
 from .fuzz_readers import Campaign, main
-from .fuzzed_readers import readers
+from .fuzzed_readers import Reader, readers
+from .inside import convert
 
-BROKEN = """
-import sys
-from pathlib import Path
-
-from paor.tools.documents.convert import registry
-from tests import fuzz_readers
-
-def hang(data, charset):
-    while True:
-        pass
-
-def fall(data, charset):
-    raise KeyboardInterrupt
-
-
-registry._READERS |= {"application/rtf": hang, "text/csv": fall}
-fuzz_readers.serve(Path(sys.argv[1]), float(sys.argv[2]))
-"""
+pytestmark = pytest.mark.whole
 
 
 def test_a_few_inputs_for_each_reader_find_nothing(tmp_path: Path) -> None:
@@ -38,41 +21,31 @@ def test_a_few_inputs_for_each_reader_find_nothing(tmp_path: Path) -> None:
     assert main(["--inputs", "4", "--seed", "0", "--save", str(tmp_path)]) == 0, list(tmp_path.iterdir())
 
 
-def test_every_sample_is_read_as_it_is(tmp_path: Path) -> None:
-    """One that is refused would make nothing but inputs that are refused at the same place."""
-    known = readers(tmp_path)
-    for name in known.keys() - {"import", "forged", "verify", "journal", "command"}:
-        assert all(convert(f"a.{name}", sample).text for sample in known[name].samples)
-    assert len(known["import"].samples) > 9
-    for sample in known["import"].samples:
-        with Journal(":memory:") as journal:
-            assert journal.import_lines(sample.splitlines(keepends=True))
-
-
-def test_inputs_are_made_of_their_seed(tmp_path: Path) -> None:
-    """Of every reader."""
+def test_every_sample_is_read_as_it_is_and_every_input_is_made_of_its_seed(tmp_path: Path) -> None:
+    """A sample that is refused would make nothing but inputs that are refused at the same place."""
     known, other = readers(tmp_path), readers(tmp_path)
     for name, reader in known.items():
         assert [reader.make(f"{name}{n}") for n in range(3)] == [
             other[name].make(f"{name}{n}") for n in range(3)
         ]
+    for name in known.keys() - {"import", "forged", "verify", "journal", "command"}:
+        assert all(convert(f"a.{name}", sample).text for sample in known[name].samples)
+    for sample in known["import"].samples:
+        with Journal(":memory:") as journal:
+            assert journal.import_lines(sample.splitlines(keepends=True))
 
 
-def test_readers_that_were_broken_are_found_once_each(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One that never ends and one that raises; what is saved repeats them, and the readers as they are pass."""
-    (tmp_path / "broken.py").write_text(
-        f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[2])!r})\n{BROKEN}"
-    )
-    campaign = Campaign(tmp_path, (sys.executable, str(tmp_path / "broken.py")), clock_s=0.3)
-    campaign.run(["rtf", "csv", "md"], 0, inputs=1)
-    kinds = {finding.reader: finding.kind for finding in campaign.findings.values()}
-    assert kinds.keys() == {"rtf", "csv"} and campaign.tallies["md"].inputs == 1
-    assert kinds["rtf"].startswith("over time in ") and kinds["csv"].startswith("KeyboardInterrupt in ")
-    assert campaign.one("csv", "0:csv:0") in kinds.values() and len(campaign.findings) == 2
-    campaign.end()
-    campaign.save(tmp_path / "found")
-    saved = sorted((tmp_path / "found").glob("*.finding"))
-    assert len(saved) == 2
-    assert [main(["--replay", str(file)]) for file in saved] == [0, 0]
+def test_a_reader_that_is_broken_is_found_once_and_its_finding_can_be_repeated(tmp_path: Path) -> None:
+    """With its first seed, and with the bytes that were read."""
+
+    def fall(data: bytes, chance: random.Random) -> None:
+        raise KeyboardInterrupt
+
+    known = {"fall": Reader((b"abc",), (lambda data, chance: data,), fall)}
+    campaign = Campaign(known)
+    campaign.run(["fall"], 0, inputs=3)
+    (finding,) = campaign.findings.values()
+    assert (finding.times, finding.seed) == (3, "0:fall:0") and "KeyboardInterrupt in " in finding.kind
+    campaign.save(tmp_path)
+    (saved,) = tmp_path.glob("*.finding")
+    assert saved.read_bytes().endswith(b"\nabc")

@@ -6,8 +6,7 @@ import zipfile
 import docx
 import docx.document
 
-from paor.tools.documents.convert.registry import DOCX, convert
-
+from .inside import DOCX, convert
 from .test_convert import failure, word_file
 
 
@@ -72,14 +71,3 @@ def test_word_document_is_checked_before_it_is_opened() -> None:
     depth = b"<w:p><w:r>" + b"<w:smartTag>" * 3000 + b"</w:smartTag>" * 3000 + b"</w:r></w:p>"
     deep = body.replace(b"<w:p>", depth + b"<w:p>", 1)
     assert failure("a.docx", changed_zip(good, word__document_xml=deep)).message.endswith("to be read")
-
-
-def test_title_part_of_a_word_document_may_be_missing() -> None:
-    """The first heading serves as the title then."""
-    good = word_file(lambda document: document.add_heading("Only heading", 1))
-    written = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(good)) as source, zipfile.ZipFile(written, "w") as target:
-        for name in source.namelist():
-            if name != "docProps/core.xml":
-                target.writestr(name, source.read(name))
-    assert convert("a.docx", written.getvalue()).title == "Only heading"

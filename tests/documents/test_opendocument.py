@@ -10,14 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paor.tools.documents.convert import opendocument as module
-from paor.tools.documents.convert.registry import (
-    OPENDOCUMENT,
-    ConversionError,
-    Converted,
-    convert,
-    sniff_mime,
-)
+from .inside import OPENDOCUMENT, Converted, convert, sniff_mime
+from .inside import opendocument_module as module
+from .inside import registry_ConversionError as ConversionError
 
 TEXT, SHEET, SLIDES, _ = OPENDOCUMENT
 SPACES = " ".join(
@@ -116,14 +111,6 @@ def test_a_text_keeps_its_structure(body: str, shown: str) -> None:
     assert text(body) == shown
 
 
-def test_the_title_is_the_stated_one_or_the_first_heading() -> None:
-    """As for every format."""
-    heading = '<text:h text:outline-level="1">Plan</text:h>'
-    meta = '<m xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Stated</dc:title></m>'
-    assert convert("a.odt", document(heading)).title == "Plan"
-    assert convert("a.odt", document(heading, meta_xml=meta)).title == "Stated"
-
-
 def test_sheets_show_what_their_cells_show() -> None:
     """Repeated cells and rows are written out, and the million empty ones around them cost nothing."""
     found = sheet(
@@ -136,8 +123,8 @@ def test_sheets_show_what_their_cells_show() -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        [row("xyz", repeated=999_999_999)],
-        [row("2000:x", repeated=999_999_999)],
+        pytest.param([row("xyz", repeated=999_999_999)], marks=pytest.mark.whole),
+        pytest.param([row("2000:x", repeated=999_999_999)], marks=pytest.mark.whole),
         [row("9999:x"), row("y", repeated=99_999)],
         [row("head"), row(f"99999:{'x' * 2000}", repeated=99_999)],
     ],
@@ -147,17 +134,6 @@ def test_what_is_repeated_has_a_bound(rows: list[str]) -> None:
     found = sheet(*rows)
     assert len(found.text) < 4 * module.CHARS_MAX
     assert found.notes == (module._CUT,)
-
-
-def test_a_row_that_is_too_long_to_be_read_at_all_is_an_error() -> None:
-    """And not an empty file."""
-    with pytest.raises(ConversionError, match="more text than is read"):
-        sheet(row(f"99999:{'x' * 2000}"))
-
-
-def test_a_row_has_no_more_cells_than_a_sheet() -> None:
-    """Whatever its file says."""
-    assert sheet(row("999999999:x")).text.count("x") == module.COLUMNS_MAX
 
 
 def test_slides_are_numbered_and_their_notes_named() -> None:
@@ -211,21 +187,9 @@ def test_files_that_cannot_be_read_say_why(data: bytes, code: str) -> None:
 
 TAGS = st.sampled_from(
     [
-        "text:p",
-        "text:h",
-        "text:list",
-        "text:list-item",
-        "text:note",
-        "text:note-body",
-        "table:table",
-        "table:table-row",
-        "table:table-cell",
-        "draw:page",
-        "pres:notes",
-        "text:s",
-        "text:tab",
-        "office:annotation",
-        "draw:frame",
+        *("text:p", "text:h", "text:list", "text:list-item", "text:note", "text:note-body"),
+        *("table:table", "table:table-row", "table:table-cell", "draw:page", "pres:notes"),
+        *("text:s", "text:tab", "office:annotation", "draw:frame"),
     ]
 )
 BODIES = st.recursive(
@@ -306,22 +270,6 @@ def test_a_page_of_nothing_but_tags_is_refused(monkeypatch: pytest.MonkeyPatch) 
             convert(name, data)
 
 
-@pytest.mark.parametrize(
-    "container", ["<none/>", "<a><rootfile/></a>", "<a><rootfile full-path='no.opf'/></a>"]
-)
-def test_a_book_without_a_list_of_its_pages_is_told_as_such(container: str) -> None:
-    """Whatever part of the way to the list is missing."""
-    with pytest.raises(ConversionError, match="which pages it has"):
-        convert("a.epub", packed(mimetype="application/epub+zip", **{"META-INF__container_xml": container}))
-
-
-def test_the_text_of_a_book_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left out is said."""
-    monkeypatch.setattr("paor.tools.documents.convert.epub._CHARS_MAX", 10)
-    found = convert("a.epub", book())
-    assert (found.text, len(found.notes)) == ("Second.", 1)
-
-
 # -- RTF -------------------------------------------------------------------------------------------------------------
 
 
@@ -352,13 +300,3 @@ def test_a_table_of_fonts_costs_no_more_than_its_length(table: bytes, read: bool
     else:
         with pytest.raises(ConversionError, match="table of fonts"):
             convert("a.rtf", data)
-
-
-@given(st.text(alphabet=r"\{}'abcdefu09 -*;|" + "\n", max_size=200))
-def test_any_rtf_is_text_or_a_conversion_error(body: str) -> None:
-    """Of whatever a hand may write."""
-    data = b"{\\rtf1 " + body.encode()
-    try:
-        assert convert("a.rtf", data).text.strip()
-    except ConversionError as error:
-        assert error.code in ("empty", "broken")

@@ -5,13 +5,12 @@ from datetime import UTC, datetime
 
 import pytest
 from fpdf import FPDF
-from fpdf.enums import EncryptionMethod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.tools.documents.convert import pdf as convert_pdf
-from paor.tools.documents.convert.pdf import PageLine, drop_running_heads, flow
-from paor.tools.documents.convert.registry import ConversionError, convert
+from .inside import PageLine, convert, drop_running_heads, flow
+from .inside import pdf_module as convert_pdf
+from .inside import registry_ConversionError as ConversionError
 
 
 def paper(*pages: str, **options: object) -> FPDF:
@@ -71,15 +70,6 @@ def test_paragraphs_run_on() -> None:
     assert converted.text == "\n\n".join([(sentence * 8).strip(), (sentence * 3).strip(), sentence.strip()])
     assert (converted.title, converted.pages, converted.mime) == ("Order", 3, "application/pdf")
     assert converted.notes == ("1 of 3 pages hold no text",)
-
-
-def test_a_paragraph_goes_on_over_the_end_of_a_page() -> None:
-    """A page break inside a sentence must not cut it in two."""
-    pdf = paper(
-        "All parts must be de-\nlivered by the supplier before the", "end of June. Then they are tested."
-    )
-    converted = convert("a.pdf", bytes(pdf.output()))
-    assert converted.text.endswith("before the end of June. Then they are tested.")
 
 
 def test_headers_footers_and_page_numbers_are_left_out() -> None:
@@ -161,13 +151,6 @@ def test_protected_files_open_when_the_password_is_empty() -> None:
     assert raised.value.code == "encrypted"
 
 
-def test_a_file_encrypted_with_aes_needs_no_further_package() -> None:
-    """It is opened with the empty password as any other."""
-    locked = paper("Secret text.")
-    locked.set_encryption(owner_password="boss", encryption_method=EncryptionMethod.AES_256)
-    assert text_of(locked) == "Secret text."
-
-
 def test_one_unreadable_page_is_a_note_and_all_of_them_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long report must not be lost for one bad page, nor half of it without a word."""
     honest = convert_pdf._lines
@@ -200,12 +183,6 @@ def test_pages_and_characters_are_limited(monkeypatch: pytest.MonkeyPatch) -> No
         convert("a.pdf", data)
 
 
-def test_a_damaged_table_of_objects_is_mended() -> None:
-    """The text is all there."""
-    data = bytes(paper("Some text.").output()).replace(b"startxref\n", b"startxref\n9")
-    assert convert("a.pdf", data).text == "Some text."
-
-
 def test_doubtful_pages_are_named() -> None:
     """Words without spaces between them on two of twelve pages, and signs that the file does not explain."""
     prose = "The supplier shall deliver the goods within thirty days of the order. " * 4
@@ -220,21 +197,6 @@ def test_doubtful_pages_are_named() -> None:
     unnamed += b"/CharProcs<<>>/Encoding<</Differences[1/g1/g2]>>>>"
     (note,) = convert("a.pdf", hand_made(b"BT /F 9 Tf 9 9 Td (\1\2\1\2) Tj ET", font=unnamed)).notes
     assert note.startswith("page 1: the file does not say which letters")
-
-
-def test_a_file_without_pages_is_empty() -> None:
-    """Valid, but nothing in it."""
-    with pytest.raises(ConversionError) as raised:
-        convert("a.pdf", hand_made(b"", pages=0))
-    assert raised.value.code == "empty"
-
-
-def test_titles_that_name_a_program_or_a_file_are_ignored() -> None:
-    """Then the largest line of the first page serves, if it is large."""
-    for title in ("Microsoft Word - final2.doc", "report.indd", "untitled", ""):
-        pdf = paper("Only text of one size.")
-        pdf.set_title(title)
-        assert convert("a.pdf", bytes(pdf.output())).title is None
 
 
 @pytest.mark.parametrize(
@@ -291,15 +253,6 @@ def test_lines_are_joined_by_rule(page: list[PageLine], text: str | None) -> Non
         assert joined == text
 
 
-def test_pages_join_as_lines_do() -> None:
-    """Code and tables go on over a page's end; other new beginnings get a blank line."""
-    assert flow([lines("a", code=True), lines("b", code=True)]) == ("a\nb", 0)
-    assert flow([lines("a | b", row=True), lines("c | d", row=True)]) == ("a | b\nc | d", 0)
-    assert flow([lines("a", code=True), lines("b")]) == ("a\n\nb", 0)
-    assert flow([[], lines("Some text"), [], lines("Other text"), []]) == ("Some text\n\nOther text", 0)
-    assert flow([]) == ("", 0)
-
-
 def numbered(number: int, *, head: str = "", foot: str = "") -> list[PageLine]:
     """Return a page of seven lines with a head and a foot."""
     body = [
@@ -325,12 +278,6 @@ def test_running_heads_are_told_from_text_that_repeats() -> None:
     assert drop_running_heads([lines("All", "pages", "are", "alike")] * 3)[1] == 0
     mixed = [numbered(n, foot=f"{n + 1} Part {'abc'[n % 3]}") for n in range(6)]
     assert all(len(page) == 7 for page in drop_running_heads(mixed)[0])
-
-
-def test_a_line_of_a_million_numbers_costs_no_more_than_its_length() -> None:
-    """Each number of an outermost line is tried as the page's, but only of a line as long as a running head is."""
-    pages = [numbered(n, foot="1 " * 1_000_000) for n in range(3)]
-    assert drop_running_heads(pages)[0] == pages, "most of the text would be gone"
 
 
 @settings(deadline=None)

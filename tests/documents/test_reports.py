@@ -14,16 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Engine, Journal, builtin_tools, replay
-from paor.errors import MissingExtra, ToolError, UsageError
-from paor.tools.documents import reports
-from paor.tools.documents.convert.registry import convert
-from paor.tools.documents.reports import MIMES, render_report
+from paor import Engine, Journal, replay
+from paor.errors import MissingExtra, UsageError
 
 from ..support.cli_support import Shell
 from ..support.effort import examples
-from ..support.worlds import PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS
+from ..support.worlds import READ, REVIEW, STOP
 from ..support.worlds import engine as scripted
+from .inside import MIMES, convert, render_report
 
 TEXT = """# Plan & "offers" <script>alert(1)</script>
 
@@ -182,20 +180,13 @@ real_localtime = _time.localtime
 WORDS = st.text(st.sampled_from("ab<>&\"'`*_~#|-+.!()[]{}\\/:=1 \n\t\x00\x0b\ud800é"), max_size=200)
 
 
+@pytest.mark.whole
 @settings(max_examples=examples(200))
 @given(text=WORDS, title=WORDS, language=st.text(max_size=8))
 def test_any_text_becomes_a_safe_page_and_a_document(text: str, title: str, language: str) -> None:
     """Whatever a model wrote."""
     check_safe(page(text, title=title, language=language))
     docx.Document(io.BytesIO(word(text, title=title, language=language)))
-
-
-def test_a_text_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One clear line; the report stays Markdown."""
-    monkeypatch.setattr(reports, "CHARS_MAX", 10)
-    with pytest.raises(ToolError, match="at most 10 are written as html"):
-        render_report("x" * 11, "html")
-    assert render_report("x" * 11, "md") == "x" * 11
 
 
 @pytest.mark.parametrize("form", ["html", "docx", "md"])
@@ -217,19 +208,6 @@ def test_a_run_ends_with_a_report_in_its_format(form: str, tmp_path: Path) -> No
         assert engine.journal.verify() == [] and replay(engine.journal, result.run_id).identical
 
 
-def test_a_report_within_a_run_stays_markdown(tmp_path: Path) -> None:
-    """Only the last formatting writes the format of the run; what a model puts together can be read by the next call."""
-    call = SELECT(
-        "document.generateReport",
-        {"title": "string"},
-        requiredInputDocuments=["docList:round1_task1_action0_input"],
-    )
-    with scripted(tmp_path, [call, PARAMETERS(title="T"), STOP, SUCCESS], builtin_tools()) as engine:
-        result = engine.run("Put it together", documents=[("a.md", "text")], final_format="html")
-        names = [item.name for item in result.documents if item.name.startswith("report")]
-        assert names == ["report.md", "report.html"]
-
-
 def test_a_format_whose_library_is_missing_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not after a whole run."""
     import importlib.util
@@ -247,7 +225,7 @@ def test_a_format_whose_library_is_missing_is_refused_at_once(monkeypatch: pytes
         engine.run("Read", final_format="odt")
 
 
-@pytest.mark.parametrize("ending", ["html", "docx"])
+@pytest.mark.parametrize("ending", ["html", pytest.param("docx", marks=pytest.mark.whole)])
 def test_output_writes_a_page_or_a_document(
     ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

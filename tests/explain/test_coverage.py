@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,34 +12,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Engine, Journal, ScriptedModel, why
+from paor import Engine, Journal, ScriptedModel, coverage, why
+from paor.audit import Coverage, GuardOutcome
 from paor.errors import UsageError
-from paor.fsm.check.bounded_specs import worlds_of
-from paor.fsm.check.checker import default_limits
-from paor.fsm.check.state_space import explore
-from paor.fsm.diagrams.overlays import coverage_of
-from paor.fsm.explain.coverage import (
-    COUNT_MAX,
-    UNREACHED,
-    Coverage,
-    GuardOutcome,
-    coverage,
-    possible_outcomes,
-    tried_rows,
-)
-from paor.fsm.explain.coverage import asked_guards as guards_asked
-from paor.fsm.machine.decide import machine_told
-from paor.fsm.machine.machine import Machine
-from paor.fsm.machine.table import ROWS, Row, rows_of
-from paor.fuzz.oracles.reachable_rows import never
-from paor.machine import GuardContext
-from paor.testing.pytest_coverage import Gathering
+from paor.machine import GuardContext, Machine
 
 from ..support import own_machines
 from ..support.effort import examples
-from ..support.journey import play
-from ..support.plan_journeys import PLANNED
-from ..support.worlds import CONTINUE, READ, STOP, SUCCESS, engine
+from ..support.journeys import BY_NAME, play
+from .inside import (
+    COUNT_MAX,
+    ROWS,
+    UNREACHED,
+    Gathering,
+    Row,
+    coverage_of,
+    default_limits,
+    explore,
+    machine_told,
+    never,
+    possible_outcomes,
+    rows_of,
+    tried_rows,
+    worlds_of,
+)
+from .inside import asked_guards as guards_asked
 
 JOURNALS = Path(__file__).parents[1] / "fixtures" / "journals"
 
@@ -81,27 +78,44 @@ def orders(rows: list[Row], source: str) -> list[list[int]]:
     ]
 
 
-def steps(rows: list[Row], sources: Iterable[str] = ("A", "B")) -> list[tuple[Taken, set[GuardOutcome], int]]:
-    """Everything that a machine of this table could ever record: the record, the outcomes tried, the row taken."""
+def steps(
+    rows: list[Row], sources: Iterable[str] = ("A", "B"), own: tuple[str, ...] = ()
+) -> list[tuple[Taken, set[GuardOutcome], int]]:
+    """
+    Everything that a machine of this table could ever record: the record, the outcomes tried, the row taken.
+
+    Guards that are the host's *own* are asked only where a row's other guards hold, up to the first that does not.
+    """
     found = []
     for source in sources:
         for order in orders(rows, source):
             names = sorted({guard.removeprefix("not ") for place in order for guard in rows[place].guards})
             for drawn in product((True, False), repeat=len(names)):
-                values, recorded, tried = (
-                    dict(zip(names, drawn, strict=True)),
-                    dict[str, bool](),
-                    set[GuardOutcome](),
-                )
+                values = dict(zip(names, drawn, strict=True))
+                recorded: dict[str, bool] = {}
+                tried: set[GuardOutcome] = set()
                 for place in order:
                     row = rows[place]
-                    for name in (*row.conditions, *row.unless):
+                    for name in asked_of(row, values, own):
                         recorded[name] = values[name]
                         tried.add(GuardOutcome(place, name, values[name]))
                     if holds(row, values):
                         found.append((Taken(0, source, row.trigger, row.dest, recorded), tried, place))
                         break
     return found
+
+
+def asked_of(row: Row, values: dict[str, bool], own: tuple[str, ...]) -> Iterator[str]:
+    """The guards of a row that are looked at."""
+    wanted = [(guard.removeprefix("not "), not guard.startswith("not ")) for guard in row.guards]
+    first = [item for item in wanted if item[0] not in own]
+    yield from (name for name, _ in first)
+    if all(values[name] is value for name, value in first):
+        for name, value in wanted:
+            if name in own:
+                yield name
+                if values[name] is not value:
+                    return
 
 
 @given(TABLES)
@@ -207,35 +221,6 @@ def test_of_the_shipped_table_the_machine_comes_to_everything_else() -> None:
         assert seen and not any(one.true if value else one.false for one in seen)
 
 
-def test_rows_that_share_phases_and_trigger_are_told_apart_by_their_guards() -> None:
-    before = {"hard_stop": False, "result_known": False, "action_allowed": True, "tools_offered": True}
-    approval = {**before, "approval_needed": True, "elicitations_left": True}
-    argument = {**approval, "approval_needed": False, "argument_missing": True}
-    found = coverage(
-        Taken(0, "Specifying", "wait", "Specifying", guards) for guards in (approval, argument, argument)
-    )
-    waits = {
-        row.guards[0]: row.count for row in found.rows if row.trigger == "wait" and row.source == "Specifying"
-    }
-    assert waits == {"approval_needed": 1, "argument_missing": 2}
-    seen = {
-        (row.guards[0], one.guard): (one.true, one.false)
-        for row in found.rows
-        for one in row.seen
-        if row.source == "Specifying" and (one.true or one.false)
-    }
-    assert seen == {
-        ("hard_stop", "hard_stop"): (0, 3),
-        ("result_known", "result_known"): (0, 3),
-        ("result_known", "action_allowed"): (3, 0),
-        ("result_known", "tools_offered"): (3, 0),
-        ("approval_needed", "approval_needed"): (1, 2),
-        ("approval_needed", "elicitations_left"): (3, 0),
-        ("argument_missing", "argument_missing"): (2, 0),
-        ("argument_missing", "elicitations_left"): (2, 0),
-    }
-
-
 @pytest.mark.parametrize(
     "record",
     [
@@ -256,11 +241,12 @@ def test_a_record_that_the_table_would_not_make_covers_nothing(record: Taken) ->
     assert found.percent == 0 and found.transitions == 2 and found.runs == 1
 
 
-def test_real_runs_are_counted_row_by_row_as_why_tells_them(tmp_path: Path) -> None:
-    """`why` tells of each row of a journal what was tried; coverage adds up the same."""
+@pytest.mark.parametrize("name", ["two_pages", "planner_asked"])
+def test_real_runs_are_counted_row_by_row_as_why_tells_them(name: str, tmp_path: Path) -> None:
+    """`why` tells of each row of a journal what was tried; coverage adds up the same, also of a plan that asks."""
     tried, taken = dict[tuple[str, bool | None], int](), 0
-    with engine(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as one:
-        run_id = one.run("Read the notes").run_id
+    with BY_NAME[name].engine(tmp_path) as one:
+        run_id = play(BY_NAME[name], one).run_id
         rows = one.journal.transitions(run_id)
         for row in rows:
             for item in why(one.journal, run_id, row.seq).candidates:
@@ -277,18 +263,6 @@ def test_real_runs_are_counted_row_by_row_as_why_tells_them(tmp_path: Path) -> N
                 if times:
                     counted[guard_count.guard, value] = counted.get((guard_count.guard, value), 0) + times
     assert counted == tried
-
-
-def test_rows_of_plans_are_counted_like_all_others(tmp_path: Path) -> None:
-    """`next_step`, and the planner's question: rows that never fit in the mode react."""
-    journey = next(journey for journey in PLANNED if journey.name == "planner_asked")
-    with journey.engine(tmp_path) as scripted:
-        result = play(journey, scripted)
-        rows = scripted.journal.transitions(result.run_id)
-    found = coverage(rows)
-    assert not found.foreign and sum(row.count for row in found.rows) == len(rows)
-    taken = {(row.source, row.trigger) for row in found.rows if row.count}
-    assert {("Planning", "wait"), ("Planning", "provide"), ("Reviewing", "next_step")} <= taken
 
 
 def test_the_journals_of_released_versions_hold_no_foreign_step() -> None:
@@ -391,50 +365,15 @@ def free(context: GuardContext) -> bool:
     return True
 
 
-def required_rows(rows: list[Row], own: tuple[str, ...]) -> list[tuple[Taken, set[GuardOutcome]]]:
-    """Everything that a machine could record whose own guards are asked only where a row's other guards hold."""
-    found = []
-    for source in ("A", "B"):
-        for order in orders(rows, source):
-            names = sorted({guard.removeprefix("not ") for place in order for guard in rows[place].guards})
-            for drawn in product((True, False), repeat=len(names)):
-                values, recorded, tried = (
-                    dict(zip(names, drawn, strict=True)),
-                    dict[str, bool](),
-                    set[GuardOutcome](),
-                )
-                for place in order:
-                    needed = [
-                        (name.removeprefix("not "), not name.startswith("not "))
-                        for name in rows[place].guards
-                    ]
-                    first = [item for item in needed if item[0] not in own]
-                    asked = [name for name, _ in first]
-                    if all(values[name] is wanted for name, wanted in first):
-                        for name, wanted in needed:
-                            if name in own:
-                                asked.append(name)
-                                if values[name] is not wanted:
-                                    break
-                    for name in asked:
-                        recorded[name] = values[name]
-                        tried.add(GuardOutcome(place, name, values[name]))
-                    if holds(rows[place], values):
-                        row = rows[place]
-                        found.append((Taken(0, source, row.trigger, row.dest, recorded), tried))
-                        break
-    return found
-
-
 @given(TABLES, st.sampled_from([("a",), ("a", "b"), ("c", "d")]))
 @settings(max_examples=examples(100))
 def test_own_guards_are_counted_where_they_are_asked(rows: list[Row], own: tuple[str, ...]) -> None:
     """Against every assignment of truth values: what is possible, and what each record counts."""
     rows = [row for row in rows if not {guard.removeprefix("not ") for guard in row.guards} & {"hard_stop"}]
-    world = required_rows(rows, own)
+    world = steps(rows, own=own)
     keys = tuple(rows_key(row) for row in rows)
-    assert set(possible_outcomes(keys, own)) == {outcome for _, tried in world for outcome in tried}
-    for record, tried in world:
+    assert set(possible_outcomes(keys, own)) == {outcome for _, tried, _ in world for outcome in tried}
+    for record, tried, _ in world:
         places = tried_rows(rows, record[1:4], record.guards, own)
         assert places and tried == {
             GuardOutcome(place, name, record.guards[name])
@@ -468,15 +407,6 @@ def test_rows_of_an_own_machine_are_counted_as_those_of_a_table_of_its_own(kind:
     text = found.wire_json()
     assert Coverage.read(text) == found and Coverage.read(text).wire_json() == text
     assert (found + found).own[0].transitions == 2 * len(rows)
-
-
-def test_the_report_of_standard_runs_alone_has_nothing_of_own_machines(tmp_path: Path) -> None:
-    with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as one:
-        run_id = one.run("Read the notes").run_id
-        found = coverage_of(one.journal.reader)
-        assert found == coverage(one.journal.transitions(run_id))
-    assert "own" not in found.wire() and "guards" not in found.wire()
-    assert found.tables == (found,)
 
 
 def test_runs_of_several_machines_are_counted_each_on_its_own(tmp_path: Path) -> None:

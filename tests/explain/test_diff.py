@@ -16,15 +16,23 @@ from hypothesis import strategies as st
 
 from paor import Engine, Journal, Limits, Policy, Reply, ScriptedModel, Tool, Usage, diff, tool
 from paor.audit import RunDiff
-from paor.errors import ModelUnavailable, ToolError, UnknownRun, UsageError
-from paor.fsm.decision.guard_context import GuardContext
-from paor.fsm.explain.divergence import CAUSES
-from paor.fsm.machine.stop_rules import STOP_REACHED, first_stop
-from paor.prompts.building.templates import default_templates
+from paor.errors import ToolError, UnknownRun, UsageError
 from paor.testing import SeededIds, SteppingClock
 
+from ..support.effort import examples
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, Lost, losing, play
-from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, REFINE, SELECT, STOP, SUCCESS, engine
+from ..support.worlds import (
+    CONTINUE,
+    JOURNAL,
+    PARAMETERS,
+    READ,
+    REFINE,
+    SELECT,
+    STOP,
+    SUCCESS,
+    engine,
+    template,
+)
 
 SCRIPT = (*READ(1), CONTINUE, *READ(2), CONTINUE, *READ(3), STOP, SUCCESS)
 KINDS = ("selection", "parameters", "refinement") * 3 + ("review",)
@@ -73,7 +81,7 @@ def compared(folder: Path, one: str, other: str) -> RunDiff:
         assert (found.seq, found.cause, found.field) == (turned.seq, turned.cause, turned.field)
         assert (found.left, found.right) == (turned.right, turned.left)
         assert found.wire() == json.loads(json.dumps(found.wire()))
-        assert found.cause in CAUSES if found.cause else found.identical
+        assert found.identical or found.cause
         return found
 
 
@@ -120,13 +128,6 @@ def test_model_output(tmp_path: Path) -> None:
     assert (found.left.steps, found.right.steps) == (3, 2)
 
 
-def test_a_model_that_fails_is_its_output(tmp_path: Path) -> None:
-    """A fault in one of them, a reply in the other."""
-    found = parted(tmp_path, replies=[*SCRIPT[:3], ModelUnavailable("timeout", "slow")])
-    assert (found.cause, found.seq, found.field) == ("model_output", 5, "outcome.kind")
-    assert not found.same_end and (found.left.text, found.right.text) == ("reply", "fault")
-
-
 def test_another_model_is_named_where_it_says_something_else(tmp_path: Path) -> None:
     """Not where it says the same."""
 
@@ -143,14 +144,6 @@ def test_another_model_is_named_where_it_says_something_else(tmp_path: Path) -> 
     found = compared(tmp_path, one, other)
     assert (found.cause, found.parts, found.seq) == ("model_output", ("a", "c"), 4)
     assert "not the same model" in found.detail
-
-
-@pytest.mark.parametrize("text", ["Page 2 was altered.", "torn"])
-def test_tool_output(text: str, tmp_path: Path) -> None:
-    """The same call came to something else, an error among that."""
-    found = parted(tmp_path, texts={2: text})
-    assert (found.cause, found.seq, found.parts) == ("tool_output", 7, ("notes.read",))
-    assert found.field.startswith("outcome.result")
 
 
 def test_what_a_model_says_within_a_tool_is_model_output(tmp_path: Path) -> None:
@@ -170,7 +163,7 @@ def test_what_a_model_says_within_a_tool_is_model_output(tmp_path: Path) -> None
         journey.replies,
         journey.tools(),
         ids=SeededIds("b"),
-        prompts={"text": default_templates()["text"] + "\nBriefly."},
+        prompts={"text": template("text", "\nBriefly.")},
     ) as scripted:
         ids.append(scripted.run("Scan", **journey.run).run_id)
     found = compared(tmp_path, ids[0], ids[2])
@@ -197,20 +190,9 @@ def test_answer(answers: list[Any], tmp_path: Path) -> None:
     assert (found.cause, found.seq) == ("answer", 2)
 
 
-@pytest.mark.parametrize("name", ["selection", "parameters", "refinement", "review"])
-def test_prompt(name: str, tmp_path: Path) -> None:
-    """Another template, from the first request that it is used for; the line is the one that differs."""
-    changed = default_templates()[name] + "\nBe careful."
-    found = parted(tmp_path, prompts={name: changed})
-    first = {"selection": 0, "parameters": 1, "refinement": 4, "review": 15}[name]
-    assert (found.cause, found.seq, found.parts) == ("prompt", first, (f"templates.{name}",))
-    assert found.field.startswith("request.prompt") and "Be careful." in found.right.text
-    assert found.decision_seq is None and found.same_end
-
-
-def stops_always(case: GuardContext, guard: str) -> str | None:
+def stops_always(case: object, guard: str) -> str | None:
     """Read the table of stops as one that ends a run after every action."""
-    return "model_stop" if guard == STOP_REACHED else first_stop(case, guard)
+    return "model_stop" if guard == "stop_reached" else None
 
 
 def test_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,24 +204,6 @@ def test_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = compared(tmp_path, one, other)
     assert (found.cause, found.seq, found.field) == ("code", 4, "trigger")
     assert "is the same" in found.detail
-
-
-def test_code_of_another_version_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The version and the table's fingerprint stand in the spec; alone they are no difference."""
-    one = drive(tmp_path, "one")
-    with monkeypatch.context() as patch:
-        patch.setattr("paor.fsm.lifecycle.start.VERSION", "0.0.9")
-        same = drive(tmp_path, "same")
-        patch.setattr("paor.fsm.machine.updates.cut", lambda text, chars: text[:3])
-        patch.setattr(
-            "paor.fsm.decision.interpret.progress", lambda run, checks: "1" * len(run.counters.criteria)
-        )
-        other = drive(tmp_path, "other", replies=[*SCRIPT[:3], SUCCESS])
-    found = compared(tmp_path, one, same)
-    assert found.identical and found.others == ("engine",)
-    found = compared(tmp_path, one, other)
-    assert (found.cause, found.parts) == ("code", ("engine",))
-    assert "0.0.9" in found.detail
 
 
 @pytest.mark.parametrize(
@@ -260,16 +224,6 @@ def test_config(change: dict[str, Any], part: str, tmp_path: Path) -> None:
     found = parted(tmp_path, **change)
     assert found.cause == "config", found
     assert found.parts == (part,)
-
-
-@pytest.mark.parametrize(
-    ("policy", "part"),
-    [(Policy(deny=("notes.read",)), "policy.deny"), (Policy(approvals=("notes.read",)), "policy.approvals")],
-)
-def test_policy(policy: Policy, part: str, tmp_path: Path) -> None:
-    """What the host allows."""
-    found = parted(tmp_path, policy=policy)
-    assert (found.cause, found.parts) == ("policy", (part,)), found
 
 
 def test_budget(tmp_path: Path) -> None:
@@ -401,7 +355,7 @@ PROMPTS = st.tuples(
 ).map(
     lambda pair: (
         "prompt",
-        {"prompts": {pair[0]: default_templates()[pair[0]] + f"\n{pair[1]}"}},
+        {"prompts": {pair[0]: template(pair[0], f"\n{pair[1]}")}},
         {"selection": 0, "parameters": 1, "refinement": 4, "review": 15}[pair[0]],
     )
 )
@@ -420,7 +374,7 @@ POLICIES = st.sampled_from(
 BUDGETS = st.integers(1, 2500).map(lambda number: ("budget", {"limits": Limits(token_budget=number)}, None))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(40))
 @given(change=st.one_of(REPLIES, TEXTS, PROMPTS, CONFIG, POLICIES, BUDGETS))
 def test_any_single_change_is_the_cause_that_is_named(change: tuple[str, dict[str, Any], int | None]) -> None:
     """Whatever is changed alone is found, with its cause and, where it is known, at its row."""

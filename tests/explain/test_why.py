@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -14,20 +13,8 @@ import pytest
 from paor import Journal, Limits, Policy, Tool, why, why_not
 from paor.audit import Why
 from paor.errors import EffectUnknown, JournalDamaged, UnknownRun, UsageError
-from paor.fsm.decision.guard_context import GuardContext, Moved
-from paor.fsm.decision.run_resources import RunResources
-from paor.fsm.machine.guards import GUARDS, WORDS, words_of
-from paor.fsm.machine.stop_rules import read_case
-from paor.fsm.machine.table import rows_of
-from paor.states.records.actions import Selection
-from paor.states.records.outcomes import DOUBTS, NoOutcome
-from paor.states.run.phase_names import FINAL, PHASES, REVIEWING
-from paor.states.run.spec import FlowState
 
-from ..machine.test_machine import RUNS
-from ..support.cases import OUTCOMES, run_in
 from ..support.journeys import JOURNEYS, Journey, play
-from ..support.pages import ROOT
 from ..support.worlds import (
     ANSWER,
     CONTINUE,
@@ -40,8 +27,7 @@ from ..support.worlds import (
     SUCCESS,
     engine,
 )
-
-CALLS = ROOT / "src" / "paor" / "fsm" / "runtime" / "tool_calls.py"
+from .inside import FINAL, GUARDS, PHASES, WORDS, rows_of
 
 
 def facts(found: Why) -> dict[str, str]:
@@ -65,20 +51,6 @@ def last(folder: Path, replies: Any, seq: int | None = None, **options: Any) -> 
 def test_every_guard_says_what_it_looks_at() -> None:
     """A guard that is new needs its words."""
     assert WORDS.keys() == GUARDS.keys()
-
-
-@pytest.mark.parametrize("situation", RUNS)
-@pytest.mark.parametrize("kind", OUTCOMES)
-def test_a_fact_is_one_for_every_case(situation: str, kind: str) -> None:
-    """Whatever the run and the outcome: some words, no error."""
-    run = RUNS[situation]
-    if run.final:
-        return
-    case = read_case(run, OUTCOMES[kind], RunResources(run.spec))
-    for name, guard in GUARDS.items():
-        text = words_of(guard, case)
-        assert isinstance(text, str) and text.strip(), name
-        assert text == words_of(guard, case)
 
 
 @pytest.mark.parametrize("journey", JOURNEYS, ids=[journey.name for journey in JOURNEYS])
@@ -226,32 +198,6 @@ def test_a_doubt_is_told_with_its_own_reason(
         assert "driver" not in result.waiting_for.message + found.outcome + facts(found)["in_doubt"]
 
 
-def test_every_reason_of_a_doubt_has_words() -> None:
-    """Of all that the engine writes; only a lost driver is told as one."""
-    written = set(re.findall(r'InDoubt\(\s*"(\w+)"', CALLS.read_text())) | {"deadline", "tool_unsure"}
-    assert written and written <= set(DOUBTS)
-    assert [name for name, words in DOUBTS.items() if "driver" in words] == ["", "driver_lost"]
-
-
-def test_a_duplicate_is_told_with_its_rule(tmp_path: Path) -> None:
-    """And how often the call was made."""
-    replies = [*READ(1), CONTINUE, *READ(1), CONTINUE, *READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
-    with engine(tmp_path, replies) as scripted:
-        run_id = scripted.run("Read the notes").run_id
-        rows = scripted.journal.transitions(run_id)
-        blocked = next(row.seq for row in rows if row.trigger == "refuse")
-        found = why(scripted.journal, run_id, blocked)
-        made = [row for row in rows if row.trigger == "execute" and row.seq < blocked]
-        repeated = ", ".join(f"action {row.action} (row {row.seq})" for row in made)
-        assert facts(found)["duplicate"] == f"the consecutive rule blocks it; it repeats {repeated}"
-        assert found.outcome.endswith(f"duplicate consecutive; it repeats {repeated}")
-        assert "duplicate was True" in why_not(found, "Executing").answer
-        first = next(row.seq for row in rows if row.trigger == "specify" and row.step == 2)
-        assert facts(why(scripted.journal, run_id, first))["duplicate"] == (
-            "the same call is repeated 1 times in the last 1 calls"
-        )
-
-
 def test_a_waiting_and_a_running_run_show_what_is_open(tmp_path: Path) -> None:
     """One more than the last row: what it needs, the rows that may be taken, no values."""
     replies = [SELECT("notes.send", {"text": "string"}), PARAMETERS(text="hi"), STOP, SUCCESS]
@@ -279,16 +225,6 @@ def test_a_waiting_and_a_running_run_show_what_is_open(tmp_path: Path) -> None:
         found = why(scripted.journal, begun)
         assert (found.seq, found.decided, found.request) == (0, False, "selection from scripted")
         events.close()  # type: ignore[attr-defined]
-
-
-def test_a_fork_is_explained_with_the_spec_that_decided(tmp_path: Path) -> None:
-    """Shared rows with the parent's, its own with its own."""
-    with engine(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as scripted:
-        run_id = scripted.run("Read the notes").run_id
-        fork = scripted.fork(run_id, 4, limits={"max_steps": 2}).run_id
-        assert facts(why(scripted.journal, fork, 0))["steps_left"] == "step 0 of max_steps 5"
-        assert facts(why(scripted.journal, fork, 5))["steps_left"] == "step 1 of max_steps 2"
-        assert why(scripted.journal, fork, 3).candidates == why(scripted.journal, run_id, 3).candidates
 
 
 # -- erased, damaged, wrong ------------------------------------------------------------------------------------------
@@ -331,15 +267,3 @@ def test_wrong_arguments_and_damage_are_told(tmp_path: Path) -> None:
         assert why(journal, run_id, 1).trigger == "specify"
         with pytest.raises(JournalDamaged):
             why(journal, run_id, 4)
-
-
-@pytest.mark.parametrize(
-    ("tool", "told"), [("a.b", "the workflow names a.b"), (None, "the workflow names no action")]
-)
-def test_the_words_of_a_workflows_next_action(tool: str | None, told: str) -> None:
-    """`plan_has_steps` looks at the workflow first, where there is one."""
-    selection = None if tool is None else Selection(tool=tool, objective="x")
-    moved = Moved(FlowState(at=1, kind="tool", variables={}), None, None, selection)
-    case = GuardContext(run_in(REVIEWING), NoOutcome(), moved=moved)
-    assert words_of(GUARDS["plan_has_steps"], case) == told
-    assert GUARDS["plan_has_steps"](case) is (tool is not None)

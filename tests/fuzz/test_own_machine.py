@@ -18,7 +18,7 @@ from paor.fsm.machine import host_rows
 from paor.fuzz import EngineMachine, Repro, Said, Setting, Violation, World, load, replies, repro_of, search
 from paor.fuzz.oracles.own_machine import OWN
 from paor.fuzz.repro import machine_words, step_lines
-from paor.fuzz.strategies.phase_replies import phase_reply
+from paor.fuzz.strategies.replies import phase_reply
 from paor.machine import GuardContext
 from paor.tools.schema.parameters import ParameterSchema
 

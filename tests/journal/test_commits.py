@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import os
-import shutil
 import sqlite3
-import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -265,70 +260,3 @@ def test_a_full_file_stops_the_run_and_a_later_resume_finishes_it(
         assert len(scripted.journal.transitions(runs[0].run_id)) == ROWS
         assert scripted.journal.verify() == []
         assert replay(scripted.journal, runs[0].run_id).identical
-
-
-@pytest.fixture
-def small_disk() -> Iterator[Path]:
-    """Return a file system with room for 400 KB."""
-    if os.getuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("mounting a small disk needs root")
-    with tempfile.TemporaryDirectory() as folder:
-        mounted = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", folder], capture_output=True, check=False
-        )
-        if mounted.returncode:
-            pytest.skip(f"no small disk: {mounted.stderr.decode().strip()}")
-        try:
-            yield Path(folder)
-        finally:
-            ctypes.CDLL(None).umount2(folder.encode(), 2)
-
-
-def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
-    """A real one: runs until it is full, room made, then the run that was cut off goes on to its end."""
-    with shared(small_disk, durability="full") as scripted:
-        ended = 0
-        with pytest.raises(JournalFull):
-            for _ in range(100):
-                scripted.run("Read " * 100)
-                ended += 1
-        assert ended >= 1
-        assert scripted.journal.verify() == []
-        statuses = [row.status for row in scripted.journal.runs()]
-        assert statuses.count("done") == ended
-    subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
-    with shared(small_disk, durability="full") as scripted:
-        for row in scripted.journal.runs():
-            assert scripted.resume(row.run_id).state == "Done"
-        assert scripted.run("There is room").state == "Done"
-        assert scripted.journal.verify() == []
-
-
-def test_a_disk_that_fails_stops_the_run(tmp_path: Path) -> None:
-    """An I/O error is no reason to go on; the last committed row is where a resume starts."""
-    with engine(tmp_path, SCRIPT) as scripted:
-        events = scripted.stream("Read")
-        next(events)
-        next(events)
-        connection = file_of(scripted.journal).connection
-
-        class Failing:
-            def execute(self, sql: str, values: Any = ()) -> Any:
-                if sql == "COMMIT":
-                    connection.execute("ROLLBACK")
-                    error = sqlite3.OperationalError("disk I/O error")
-                    error.sqlite_errorname = "SQLITE_IOERR_FSYNC"
-                    raise error
-                return connection.execute(sql, values)
-
-            def __getattr__(self, name: str) -> Any:
-                return getattr(connection, name)
-
-        file_of(scripted.journal).connection = Failing()  # type: ignore[assignment]
-        with pytest.raises(JournalFull, match="disk I/O error"):
-            list(events)
-        file_of(scripted.journal).connection = connection
-        (row,) = scripted.journal.runs()
-        assert row.head_seq == 0
-        assert scripted.resume(row.run_id).state == "Done"
-        assert scripted.journal.verify() == []

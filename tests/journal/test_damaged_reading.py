@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from paor import Journal, diagram, replay
+from paor import Journal, diagram, diff, replay, why
 from paor.errors import JournalDamaged
-from paor.fsm.explain.diff import diff
-from paor.fsm.explain.why import why
-from paor.fsm.report.run_lines import run_line
+
+from ..support.inside import run_line
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "journals" / "schema2.db"
 LOOSE = (

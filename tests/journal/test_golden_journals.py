@@ -18,9 +18,8 @@ import pytest
 
 from paor import Journal, replay
 from paor.cli import main
-from paor.fsm.journal.sqlite.migrations import newest, oldest
-from paor.fsm.transfer.export import export_runs, in_order, line_bytes
 
+from ..support.inside import export_runs, in_order, line_bytes, newest, oldest
 from ..support.pages import ROOT
 
 FOLDER = ROOT / "tests" / "fixtures" / "journals"

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from paor import Journal
+from paor.audit import Head
 from paor.errors import UsageError
-from paor.fsm.verify.heads import BYTES_MAX, Head, heads_file, read
 
 from ..support.cli_support import Shell, given_run, make_shell  # noqa: F401 - the fixture `shell`
+from ..support.inside import BYTES_MAX, heads_file, read
 from ..support.journeys import BY_NAME, play
 from ..support.worlds import JOURNAL
 from ..verify.test_verify import by_script

@@ -8,7 +8,6 @@ import re
 import shutil
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -16,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlite_utils import Database
 
 import paor
 from paor import Document, Journal, tool
-from paor.errors import JournalError, JournalTooNew, NotAJournal, UnknownRun, UsageError
+from paor.errors import JournalError, NotAJournal, UnknownRun, UsageError
 from paor.fsm.journal.sqlite import migrations
 from paor.fsm.journal.sqlite.file import ours
 from paor.fsm.journal.sqlite.migrations import APPLICATION_ID, newest
@@ -73,52 +71,6 @@ def test_every_table_is_strict(path: Path) -> None:
     for statement in ("transitions SET seq = 99", "payloads SET n = 99", "documents SET number = 99"):
         with pytest.raises(sqlite3.IntegrityError):
             connection.execute(f"UPDATE {statement}")
-
-
-QUERIES = {
-    "SELECT status, state, reason, transitions, steps FROM v_runs": "done|Done|model_stop|11|2",
-    "SELECT count(*), min(seq), max(seq) FROM v_steps": "11|0|10",
-    "SELECT action, tool, label, ok, documents FROM v_actions": (
-        "1|notes.read|round1_task1_action1_page|1|1\n2|notes.read|round1_task1_action2_page|1|1"
-    ),
-    "SELECT action, tool, effect, arguments, ok, approved_by IS NULL, started <= ended FROM v_calls": (
-        '1|notes.read|idempotent|{"page":1}|1|1|1\n2|notes.read|idempotent|{"page":2}|1|1|1'
-    ),
-    "SELECT kind, requests FROM v_usage ORDER BY kind": "parameters|2\nrefinement|2\nreview|1\nselection|2",
-    "SELECT head_seq, length(head_hash), workflow_id = run_id, round, task FROM runs": "10|32|1|1|1",
-    "SELECT group_concat(\"trigger\", ' ') FROM transitions WHERE seq < 5": "select specify execute observe proceed",
-    "SELECT body FROM payloads JOIN documents ON payloads.id = (documents.run << 32 | payload) LIMIT 1": "first",
-    "SELECT body ->> '$.objective' FROM payloads JOIN specs ON payloads.id = (specs.run << 32 | spec_payload)": (
-        "Read the notes"
-    ),
-    "SELECT request ->> '$.kind', outcome ->> '$.tokens_in' > 0 FROM transitions WHERE seq = 0": "selection|1",
-}
-
-
-@pytest.mark.parametrize("query", QUERIES)
-def test_the_sqlite_shell_reads_it(query: str, path: Path) -> None:
-    """No program of ours is needed to look into a journal."""
-    if shutil.which("sqlite3") is None:
-        pytest.skip("the sqlite3 shell is not installed")
-    done = subprocess.run(["sqlite3", str(path), query], capture_output=True, text=True, check=False)
-    assert (done.stdout.strip(), done.stderr) == (QUERIES[query], "")
-
-
-def test_sqlite_utils_reads_it(path: Path) -> None:
-    """Tables with keys, foreign keys and views, as datasette shows them."""
-
-    database = Database(path)
-    assert {"specs", "leases", "transitions", "payloads", "documents", "erasures", "unscrubbed"} == set(
-        database.table_names()
-    )
-    assert {"runs", "v_lineage", "v_runs", "v_steps", "v_actions", "v_calls", "v_usage"} == set(
-        database.view_names()
-    )
-    transitions = database.table("transitions")
-    assert transitions.pks == ["id"]
-    assert [key.other_table for key in transitions.foreign_keys] == ["specs"]
-    assert transitions.count == 11
-    assert next(database.query("SELECT state FROM runs"))["state"] == "Done"
 
 
 def test_a_waiting_and_an_unfinished_run_show_in_the_view(tmp_path: Path) -> None:
@@ -277,16 +229,6 @@ def test_a_foreign_database_with_an_application_id_is_left_alone(tmp_path: Path)
     connection.close()
     with pytest.raises(NotAJournal, match="0x4d"):
         Journal(path)
-
-
-def test_a_journal_of_a_newer_paor_is_not_opened(path: Path) -> None:
-    """It could hold what this version would overlook."""
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 3")
-    connection.close()
-    for read_only in (True, False):
-        with pytest.raises(JournalTooNew, match=r"schema 3.*up to 2.*upgrade"):
-            Journal(path, read_only=read_only)
 
 
 def test_a_directory_and_a_missing_folder_are_named(tmp_path: Path) -> None:
@@ -583,66 +525,6 @@ def test_documents_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 # -- many processes ------------------------------------------------------------------------------------------------
-
-STARTER = """
-import sys, time
-from pathlib import Path
-from tests.support.worlds import READ, STOP, SUCCESS, SeededIds, engine
-while not Path(sys.argv[1], "go").exists():
-    time.sleep(0.001)
-with engine(Path(sys.argv[1]), [*READ(1), STOP, SUCCESS], ids=SeededIds(sys.argv[2])) as scripted:
-    print(scripted.run("Read").state)
-"""
-
-
-@pytest.mark.whole
-def test_twenty_processes_start_in_one_new_file_at_once(tmp_path: Path) -> None:
-    """Nobody sees `database is locked`, a half-made schema, or another one's run number."""
-    root = Path(__file__).resolve().parents[2]
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", STARTER, str(tmp_path), str(number)],
-            cwd=root,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(20)
-    ]
-    (tmp_path / "go").touch()
-    outputs = [child.communicate() for child in children]
-    assert outputs == [("Done\n", "")] * 20
-    with Journal(tmp_path / JOURNAL, read_only=True) as journal:
-        assert sorted(row.run for row in journal.runs()) == list(range(1, 21))
-        assert {row.status for row in journal.runs()} == {"done"}
-        assert journal.verify() == []
-
-
-def test_a_new_file_is_opened_by_many_at_the_same_moment(tmp_path: Path) -> None:
-    """Forked processes meet more closely than started ones: 8 of them open 25 new files, all at once."""
-    ready, go = os.pipe(), os.pipe()
-    children = []
-    for _ in range(8):
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                os.close(go[1])
-                os.write(ready[1], b".")
-                os.read(go[0], 1)
-                for number in range(25):
-                    Journal(tmp_path / f"{number}.db", "off").close()
-                code = 0
-            finally:
-                os._exit(code)
-        children.append(child)
-    for _ in children:
-        os.read(ready[0], 1)
-    os.close(go[0])
-    os.close(go[1])
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
-    for number in range(25):
-        assert pragma(tmp_path / f"{number}.db", "user_version") == newest()
 
 
 def test_sqlite_refusing_to_switch_to_the_log_is_tried_again_and_at_last_told(

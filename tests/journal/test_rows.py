@@ -17,15 +17,24 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict, astuple
 
 from paor import Engine, Limits, Reply, ScriptedModel, Usage
+from paor.audit import Transition
 from paor.errors import ModelUnavailable
-from paor.fsm.journal.payloads import REMEMBERED, Stager, salted_digest
-from paor.fsm.journal.record import HASHED, canonical, canonical_row, chain_hash
-from paor.fsm.journal.rows import ROOT_COLUMNS, Transition
-from paor.fsm.machine.table import TABLE
-from paor.states.records.actions import StoredText
-from paor.states.run.counters import counters_of, counters_text
-from paor.states.run.state import Counters
 
+from ..support.inside import (
+    HASHED,
+    REMEMBERED,
+    ROOT_COLUMNS,
+    TABLE,
+    Counters,
+    Stager,
+    StoredText,
+    canonical,
+    canonical_row,
+    chain_hash,
+    counters_of,
+    counters_text,
+    salted_digest,
+)
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
 from ..support.worlds import (
     CONTINUE,

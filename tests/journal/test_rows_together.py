@@ -12,10 +12,9 @@ import pytest
 from paor import Engine, Journal, ScriptedModel, Tool, replay, tool
 from paor.errors import LeaseLost
 from paor.events import TransitionTaken
-from paor.fsm.machine.decide import decide
-from paor.fsm.runtime import loop
 from paor.testing import RandomIds
 
+from ..support.inside import decide, loop
 from ..support.stored import file_of
 from ..support.worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine
 

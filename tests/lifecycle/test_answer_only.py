@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -108,20 +105,6 @@ def asked(result: Result) -> Question:
 
 def triggers(journal: Journal, run_id: str) -> list[str]:
     return [row.trigger for row in journal.transitions(run_id)]
-
-
-@pytest.fixture(name="other")
-def make_other(tmp_path: Path) -> Iterator[Any]:
-    """Return a function that gives what answers by the record alone, over a journal of its own."""
-    opened: list[Journal] = []
-
-    def other() -> Any:
-        opened.append(Journal(tmp_path / "runs.db"))
-        return runner_as_recorded(opened[-1].store)
-
-    yield other
-    for journal in opened:
-        journal.close()
 
 
 @pytest.mark.parametrize("by", ["the engine", "the record"])
@@ -283,46 +266,6 @@ def test_a_run_is_cancelled_and_forked_by_its_record(tmp_path: Path, other: Any)
         assert world.engine.resume(fork.run_id).state == "Done"
         assert world.journal.verify() == []
         assert answer_to(world.journal.reader, result.run_id, question.id) is None
-
-
-def _answers(path: str, run_id: str, question: str, number: int, count: int, told: Any) -> None:
-    with Journal(path) as journal:
-        runner = runner_as_recorded(journal.store)
-
-        def one(who: int) -> str:
-            try:
-                answer_run(
-                    runner, run_id, question=question, answer={"approve": True}, actor=f"{number}-{who}"
-                )
-                return f"{number}-{who}"
-            except (AlreadyAnswered, LeaseHeld) as error:
-                return type(error).__name__
-
-        with ThreadPoolExecutor(count) as pool:
-            for word in pool.map(one, range(count)):
-                told.put(word)
-
-
-def test_of_many_processes_that_answer_at_once_one_is_first(tmp_path: Path) -> None:
-    """One row, by whoever was told so."""
-    with World(tmp_path, [*CALL, STOP, SUCCESS], [pay], policy=ASKS) as world:
-        question, run_id, path = asked(world.run()), world.run_id, world.journal.path
-        context = multiprocessing.get_context("spawn")
-        told = context.Queue()
-        processes = [
-            context.Process(target=_answers, args=(path, run_id, question.id, number, 8, told))
-            for number in range(3)
-        ]
-        for process in processes:
-            process.start()
-        words = [told.get(timeout=60) for _ in range(24)]
-        for process in processes:
-            process.join()
-        (first,) = [word for word in words if "-" in word]
-        assert triggers(world.journal, run_id).count("provide") == 1
-        given = answer_to(world.journal.reader, run_id, question.id)
-        assert given is not None and given.actor == first
-        assert world.engine.resume(run_id).state == "Done"
 
 
 def test_an_overdue_question_can_still_be_answered(tmp_path: Path, other: Any) -> None:

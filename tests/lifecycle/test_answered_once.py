@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from paor import Limits, Policy, Result, Tool, tool
+from paor import Limits, Policy, Question, Result, Tool, tool
 from paor.errors import AlreadyAnswered, InvalidAnswer
-from paor.states.records.questions import Question, QuestionRecord
 from paor.testing import SeededIds
 
 from ..crash.test_plan_crashes import losing_at
+from ..support.inside import QuestionRecord
 from ..support.journey import Lost
 from ..support.planning import ASK, END, PLAN, World
 from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS, send

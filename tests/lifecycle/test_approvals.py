@@ -18,7 +18,7 @@ from paor.fsm.machine.decide import Moment, decide
 from paor.fsm.replay.restore import restore_run
 from paor.states.records.outcomes import NoOutcome
 from paor.testing import SeededIds, SteppingClock
-from paor.tools.approvals import MISSING, approval_id, approval_needed
+from paor.tools.approvals import approval_id, approval_needed
 
 from ..crash.test_plan_crashes import losing_at
 from ..support.journey import Lost, answered
@@ -136,71 +136,6 @@ OPERATORS = st.fixed_dictionaries(
         "in": st.lists(SCALARS, min_size=1, max_size=3),
     },
 ).filter(bool)
-VALUES = st.recursive(
-    SCALARS | ODD, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.just("k"), inner)
-)
-
-
-def naive(operators: dict[str, Any], values: list[Any]) -> bool:
-    """Return whether a person must be asked, by the words of the documentation."""
-    if not values:
-        return True
-    return any(all(naive_one(name, wanted, value) for name, wanted in operators.items()) for value in values)
-
-
-def naive_one(name: str, wanted: Any, value: Any) -> bool:
-    if name in ("gt", "ge", "lt", "le"):
-        if kind(value) != "number":
-            return True
-        signs: dict[str, bool] = {
-            "gt": value > wanted,
-            "ge": value >= wanted,
-            "lt": value < wanted,
-            "le": value <= wanted,
-        }
-        return signs[name]
-    wants = wanted if name == "in" else [wanted]
-    same = any(kind(item) == kind(value) != "other" and item == value for item in wants)
-    comparable = {kind(item) for item in wants} - {"null"}
-    if same:
-        return name != "ne"
-    if comparable and kind(value) not in comparable:
-        return True
-    return name == "ne"
-
-
-def kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "truth"
-    if isinstance(value, int | float):
-        return "number" if abs(value) <= 2**53 else "other"
-    return "text" if isinstance(value, str) else "other"
-
-
-def leaves(value: Any) -> list[Any]:
-    return (
-        [leaf for item in value for leaf in (leaves(item) or [MISSING])]
-        if isinstance(value, list)
-        else [value]
-    )
-
-
-@given(OPERATORS, VALUES)
-def test_conditions_agree_with_a_naive_reading(operators: dict[str, Any], value: Any) -> None:
-    try:
-        asked = needed({"x": value}, {"x": operators})
-    except UsageError as error:
-        assert "between its bounds" in str(error)
-        return
-    found = leaves(value)
-    expected = (
-        naive(operators, [item for item in found if item is not MISSING]) or MISSING in found or not found
-    )
-    assert asked is expected
-    nested = {"a": {"x": value}}
-    assert needed(nested, {"a.x": operators}) is expected
 
 
 @given(OPERATORS, st.text(max_size=5))

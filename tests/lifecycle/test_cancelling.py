@@ -16,15 +16,14 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, ModelCall, Policy, Reply, Result, ToolContext, replay, tool
+from paor import Engine, ModelCall, Policy, Reply, Result, ToolContext, replay, tool
 from paor.errors import InvalidAnswer, ToolError
 from paor.events import TransitionTaken
-from paor.fsm.replay.restore import restore_run
-from paor.prompts.clients.background_loop import ask
 from paor.testing import RandomIds
 
+from ..support.inside import ask, restore_run
 from ..support.journeys import JOURNEYS, Journey, play
-from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine
+from ..support.worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine
 from .test_resume import in_child
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -392,53 +391,3 @@ def test_a_run_that_is_cancelled_just_before_it_would_wait_asks_nobody(driver: s
         rows = judge(scripted, run(scripted, driver))
         assert "provide" not in [row.trigger for row in rows]
         assert len(rows) <= 3
-
-
-def test_many_watched_runs_of_one_journal_are_told_apart(tmp_path: Path) -> None:
-    """Of 20 async runs, every other one is cancelled while its model is asked; the others go on."""
-
-    class Gated:
-        name = "gated"
-
-        def __init__(self) -> None:
-            self.gate: asyncio.Event | None = None
-            self.waiting = 0
-
-        def ask(self, call: ModelCall) -> Reply:
-            raise NotImplementedError
-
-        async def aask(self, call: ModelCall) -> Reply:
-            if call.kind == "selection":
-                assert self.gate is not None
-                self.waiting += 1
-                await self.gate.wait()
-                return Reply('{"action": null, "answer": "so"}')
-            return Reply('{"status": "success", "improvements": []}')
-
-    model = Gated()
-
-    async def main(scripted: Engine) -> list[Result]:
-        model.gate = asyncio.Event()
-        tasks = [asyncio.create_task(scripted.arun(f"Work {number}")) for number in range(20)]
-        while model.waiting < 20:
-            await asyncio.sleep(0.005)
-        chosen = [row.run_id for row in scripted.journal.runs() if row.run % 2]
-        for run_id in chosen:
-            await asyncio.to_thread(scripted.cancel, run_id)
-        done, _ = await asyncio.wait(tasks, timeout=30, return_when=asyncio.FIRST_COMPLETED)
-        while len(done) < 10:
-            more, _ = await asyncio.wait(
-                [task for task in tasks if task not in done],
-                timeout=30,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            assert more
-            done |= more
-        assert {task.result().run_id for task in done} == set(chosen)
-        model.gate.set()
-        return await asyncio.gather(*tasks)
-
-    with Engine(model, journal=Journal(tmp_path / JOURNAL, "off"), builtins=False) as scripted:
-        found = asyncio.run(main(scripted))
-        assert sorted(result.reason or "" for result in found) == ["cancelled"] * 10 + ["model_stop"] * 10
-        assert scripted.journal.verify() == []

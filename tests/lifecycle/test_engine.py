@@ -6,8 +6,7 @@ import asyncio
 import dataclasses
 import datetime
 import json
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,10 @@ from pydantic import BaseModel, ConfigDict, field_serializer
 from paor import (
     Document,
     Engine,
-    Event,
     Journal,
     Limits,
     ModelCall,
-    Policy,
     Reply,
-    Result,
     ScriptedModel,
     Tool,
     ToolContext,
@@ -35,27 +31,17 @@ from paor import (
     tool,
 )
 from paor.errors import ModelUnavailable, ScriptExhausted, ToolError, UsageError
-from paor.events import RunEnded, TransitionTaken
-from paor.fsm.machine.table import ROWS, Row, rows_of
-from paor.states.run.phase_names import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 from paor.web import WebFact
 
 from ..support.cases import short
-from ..support.journey import answered, asking
 from ..support.recording import World, observation, sections
 from ..support.worlds import (
     ANSWER,
     CONTINUE,
-    MET,
-    PARAMETERS,
     READ,
-    REFINE,
-    REVIEW,
     SELECT,
     STOP,
     SUCCESS,
-    engine,
-    flaky,
     read,
 )
 
@@ -69,113 +55,6 @@ def calling(function: Callable[[], Any], **options: Any) -> Tool:
 
 
 # -- every row is reached ------------------------------------------------------------------------------------------
-
-
-def taken_row(row: Any, waiting: bool) -> Row:
-    """Return the table's row behind a journaled one: the first whose recorded guards hold."""
-    for candidate in rows_of(row.source, waiting=waiting):
-        values = [row.guards[name] for name in candidate.conditions]
-        values += [not row.guards[name] for name in candidate.unless]
-        if all(values):
-            assert (candidate.trigger, candidate.dest) == (row.trigger, row.dest)
-            return candidate
-    raise AssertionError(f"no row of the table fits {row}")
-
-
-def rows_taken(journal: Journal, run_id: str) -> set[Row]:
-    """Return the rows of the table that a run has taken."""
-    found, waiting = set(), False
-    for row in journal.transitions(run_id):
-        found.add(taken_row(row, waiting))
-        waiting = row.trigger == "wait"
-    return found
-
-
-def abandoned_in(phase: str, world: World) -> str:
-    """Run *world* until it is in *phase*, and leave it there as a lost process would."""
-    events = world.engine.stream("Read")
-    for event in events:
-        if isinstance(event, TransitionTaken) and event.dest == phase:
-            break
-    events.close()  # type: ignore[attr-defined]
-    return world.run_id
-
-
-SEND = [SELECT("notes.send", {"text": "string"}), PARAMETERS(text="x"), STOP, SUCCESS]
-
-
-def test_every_row_of_the_table_is_taken_by_some_run(tmp_path: Path) -> None:
-    """So no row is dead and none is missing here."""
-    taken: set[Row] = set()
-
-    def walk(script: Sequence[Any], *args: Any, tools: Sequence[Tool] | None = None, **options: Any) -> None:
-        limits, policy = options.pop("limits", Limits()), options.pop("policy", Policy())
-        chosen = {} if tools is None else {"tools": tools}
-        with World(
-            tmp_path / str(len(list(tmp_path.iterdir()))), script, limits=limits, policy=policy, **chosen
-        ) as world:
-            world.run("Read", *args, **options)
-            taken.update(rows_taken(world.journal, world.run_id))
-
-    approving = Policy(approvals=("*",))
-    page = {"type": "object", "properties": {"page": {"type": "integer"}}, "required": ["page"]}
-    reading = Tool(name="notes.read", parameters=page, run=lambda page: f"page {page}", effect="read")
-    met = REFINE("continue", criteria=[MET("c")])
-    reviewed = Limits(completion_review="model")
-    cheap = [Reply(json.dumps(reply), Usage(1, 50, 50)) for reply in (*READ(1), met)]
-    walk(["?", *READ(1), CONTINUE, *READ(2), "?", STOP, SUCCESS], final_format="md")
-    walk(
-        [ANSWER(), REVIEW("retry"), SELECT(), "?", PARAMETERS(page=1), STOP, REVIEW("failed")],
-        limits=reviewed,
-    )
-    walk([*READ(1), CONTINUE, *READ(1), {"answer": "page 1"}], tools=[reading])
-    walk([SELECT(), "?", "?", STOP, SUCCESS])
-    walk(["?", "?"])
-    walk([])
-    walk([SELECT()])
-    walk(ONE_STEP, limits=Limits(max_blocked_calls=1, consecutive_limit=2))
-    walk([*READ(1), CONTINUE, *READ(1), STOP], limits=Limits(max_blocked_calls=1, consecutive_limit=2))
-    walk(cheap, ["c"], limits=Limits(token_budget=300))
-    walk([SELECT("notes.flaky"), PARAMETERS(page=1), STOP, SUCCESS], tools=[flaky(1)])
-    with World(tmp_path / "approved", ONE_STEP, policy=approving) as world:
-        world.engine.resume(world.run().run_id, answer={"approve": True})
-        taken |= rows_taken(world.journal, world.run_id)
-    with World(
-        tmp_path / "asked", [SELECT("notes.ask"), PARAMETERS(page=1), STOP, SUCCESS], tools=[asking(1)]
-    ) as world:
-        world.engine.resume(world.run().run_id, answer={"copy": "first"})
-        taken |= rows_taken(world.journal, world.run_id)
-    question = {"steps": [], "elicitation": {"message": "Which page?"}}
-    step = {"type": "tool", "name": "notes.read"}
-    for mode, plans in (
-        ("planner", [{"steps": [step, step]}, {"steps": []}]),
-        ("batch", [{"steps": [step]}]),
-    ):
-        with World(tmp_path / mode, [question, *plans, SUCCESS]) as world:
-            result = world.run("Read", mode=mode)
-            while result.status == "waiting":
-                result = answered(
-                    world.engine, world.run_id, answer={"page": world.journal.run(world.run_id).head_seq}
-                )
-            assert result.state == "Done", result
-            taken |= rows_taken(world.journal, world.run_id)
-    settling: list[dict[str, Any]] = [{"outcome": "done", "result": "sent"}, {}]
-    for number, settled in enumerate(settling):
-        with World(tmp_path / f"doubt{number}", SEND) as world:
-            run_id = abandoned_in(EXECUTING, world)
-            assert world.engine.resume(run_id).status == "waiting"
-            if settled:
-                world.engine.resume(run_id, **settled)
-            else:
-                world.engine.cancel(run_id)
-            taken |= rows_taken(world.journal, run_id)
-    for phase in (PLANNING, SPECIFYING, EXECUTING, REVIEWING):
-        script = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
-        with World(tmp_path / f"cancelled {phase}", script) as world:
-            run_id = abandoned_in(phase, world)
-            assert world.engine.cancel(run_id).reason == "cancelled"
-            taken |= rows_taken(world.journal, run_id)
-    assert {(row.source, row.trigger, row.guards) for row in set(ROWS) - taken} == set()
 
 
 # -- what a tool may return ----------------------------------------------------------------------------------------
@@ -371,26 +250,6 @@ def test_sizes_are_bounded(tmp_path: Path, limits: dict[str, Any], kept: bool) -
             assert "are kept" in observation(world.model.of("refinement")[0])["notes"][0]
 
 
-class Mute(Exception):
-    """An exception that cannot be told."""
-
-    def __str__(self) -> str:
-        raise RuntimeError("no words")
-
-
-RAISES: dict[str, tuple[BaseException, str]] = {
-    "a tool error": (ToolError("page 7 is missing"), "tool_error: page 7 is missing"),
-    "any error": (KeyError("page"), "tool_error: KeyError: 'page'"),
-    "an error of lines": (ValueError("one\n## Rules\ntwo"), "tool_error: ValueError: one ## Rules two"),
-    "an error without words": (ToolError(""), "tool_error: ToolError"),
-    "surrogates": (ValueError("\ud800\0"), "tool_error: ValueError: ?\ufffd"),
-    "an error that cannot be told": (Mute(), "tool_error: Mute:"),
-    "recursion": (RecursionError("too deep"), "tool_error: RecursionError: too deep"),
-    "a stopped iteration": (StopIteration(1), "tool_error: StopIteration: 1"),
-    "an exit": (SystemExit(3), "tool_error: SystemExit: 3"),
-}
-
-
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 def test_what_an_async_tool_raises_is_one_line_of_an_observation(tmp_path: Path, is_async: bool) -> None:
     """Also a cancellation that comes from within the tool."""
@@ -411,43 +270,6 @@ def test_what_an_async_tool_raises_is_one_line_of_an_observation(tmp_path: Path,
             assert observation(world.model.of("refinement")[0])["notes"] == [f"tool_error: {note}"]
 
 
-def test_cancelling_the_task_of_an_async_run_leaves_it_to_be_resumed(tmp_path: Path) -> None:
-    """The host's own cancellation is not swallowed; the lease is released and the run goes on later."""
-    slept: list[int] = []
-
-    async def sleep() -> str:
-        await asyncio.sleep(0 if slept else 60)
-        return "slept"
-
-    async def host(world: World) -> None:
-        task = asyncio.create_task(world.engine.arun("Sleep"))
-        while not world.journal.runs() or world.triggers[-1:] != ["specify"]:
-            await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    with World(tmp_path, CALL, [Tool(name="host.call", run=sleep, effect="read")]) as world:
-        asyncio.run(host(world))
-        slept.append(1)
-        assert world.engine.resume(world.run_id).state == "Done"
-
-
-@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize("case", RAISES)
-def test_what_a_tool_raises_is_one_line_of_an_observation(tmp_path: Path, case: str, is_async: bool) -> None:
-    """Never an exception out of `run`, not even an exit that some command line tool calls."""
-    error, note = RAISES[case]
-
-    def fail() -> None:
-        raise error
-
-    with World(tmp_path, CALL, [calling(fail)]) as world:
-        result = asyncio.run(world.engine.arun("Call it")) if is_async else world.run()
-        assert result.state == "Done"
-        assert observation(world.model.of("refinement")[0])["notes"] == [note]
-
-
 def test_an_error_of_a_megabyte_is_cut(tmp_path: Path) -> None:
     """As an error, and again as a note."""
 
@@ -459,23 +281,6 @@ def test_an_error_of_a_megabyte_is_cut(tmp_path: Path) -> None:
         assert len(observation(world.model.of("refinement")[0])["notes"][0]) == Limits().note_chars
 
 
-def test_a_keyboard_interrupt_is_the_hosts(tmp_path: Path) -> None:
-    """It leaves `run`; the run is resumed where it stood."""
-    attempts: list[int] = []
-
-    def stop() -> str:
-        attempts.append(1)
-        if len(attempts) == 1:
-            raise KeyboardInterrupt
-        return "done"
-
-    with World(tmp_path, CALL, [calling(stop)]) as world:
-        with pytest.raises(KeyboardInterrupt):
-            world.run()
-        result = world.engine.resume(world.run_id)
-        assert (result.state, len(attempts)) == ("Done", 2)
-
-
 # -- sync and async ------------------------------------------------------------------------------------------------
 
 
@@ -483,62 +288,6 @@ async def slowly() -> str:
     """Return a text after letting others run."""
     await asyncio.sleep(0)
     return "slowly"
-
-
-@pytest.mark.parametrize("inside_a_loop", [False, True])
-def test_an_async_tool_works_in_a_sync_engine(tmp_path: Path, inside_a_loop: bool) -> None:
-    """Also when the caller's thread runs an event loop already."""
-    with World(tmp_path, CALL, [calling(slowly)]) as world:
-
-        async def host() -> str:
-            return str(world.run().documents[0].read())
-
-        assert (asyncio.run(host()) if inside_a_loop else world.run().documents[0].read()) == "slowly"
-
-
-def test_a_sync_tool_in_an_async_engine_does_not_block_the_loop(tmp_path: Path) -> None:
-    """It runs in a thread while others go on: here it waits for something that only the loop can do."""
-    opened = threading.Event()
-
-    def wait() -> str:
-        return "opened" if opened.wait(10) else "blocked"
-
-    with World(tmp_path, CALL, [calling(wait)]) as world:
-
-        async def host() -> Any:
-            running = asyncio.create_task(world.engine.arun("Call it"))
-            await asyncio.sleep(0.05)
-            opened.set()
-            return (await running).documents[0].read()
-
-        assert asyncio.run(host()) == "opened"
-
-
-def test_many_async_runs_at_once_do_not_mix(tmp_path: Path) -> None:
-    """Twenty runs on one engine, each with its own rows, in one journal that verifies."""
-    with engine(tmp_path, ONE_STEP) as own:
-
-        async def host() -> list[Result]:
-            runs = [own.arun(f"Read {n}") for n in range(20)]
-            return await asyncio.gather(*runs)
-
-        results = asyncio.run(host())
-        assert {result.state for result in results} == {"Done"}
-        assert len({result.run_id for result in results}) == 20
-        assert own.journal.verify() == []
-
-
-def test_runs_from_threads_do_not_mix(tmp_path: Path) -> None:
-    """One engine serves threads as well."""
-    with engine(tmp_path, ONE_STEP) as own:
-        results: list[Any] = []
-        threads = [threading.Thread(target=lambda: results.append(own.run("Read"))) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert [result.state for result in results] == ["Done"] * 8
-        assert own.journal.verify() == []
 
 
 def test_a_context_reaches_sync_and_async_tools(tmp_path: Path) -> None:
@@ -637,73 +386,6 @@ def test_a_tools_requests_stop_at_a_budget(tmp_path: Path, limits: Limits, reaso
 
 
 # -- hooks and events ----------------------------------------------------------------------------------------------
-
-
-def test_a_hook_that_raises_is_logged_and_changes_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The same rows with and without it; the other hooks are called all the same."""
-    heard: list[Event] = []
-
-    def bad(event: Event) -> None:
-        raise ValueError("not my day")
-
-    found = []
-    for number, hooks in enumerate(([], [bad, heard.append])):
-        with World(tmp_path / str(number), ONE_STEP, hooks=hooks) as world:
-            assert world.run().state == "Done"
-            found.append(world.journal.reader.rows(1))
-    assert found[0] == found[1]
-    assert len(heard) == len(found[0]) + 3
-    assert "a hook raised" in caplog.text
-
-
-def test_events_come_after_their_row_is_durable(tmp_path: Path) -> None:
-    """Whoever hears of a transition can read it, in another connection too."""
-    with World(tmp_path, ONE_STEP) as world:
-        other: Journal | None = None
-        for event in world.engine.stream("Read"):
-            if isinstance(event, TransitionTaken):
-                other = other or Journal(world.path, read_only=True)
-                together = event.trigger == "execute"  # written with its observation
-                assert other.transitions(event.run_id)[-1].seq == event.seq + together
-        assert isinstance(event, RunEnded) and event.result.state == "Done"
-        assert other is not None
-        other.close()
-
-
-def test_a_run_that_nobody_listens_to_is_the_same(tmp_path: Path) -> None:
-    """`run` without hooks and `stream` write the same rows."""
-    with World(tmp_path / "run", ONE_STEP) as world:
-        world.run()
-        silent = world.journal.reader.rows(1)
-    with World(tmp_path / "stream", ONE_STEP) as world:
-        assert len(list(world.engine.stream("Read the notes"))) == len(silent) + 3
-        assert world.journal.reader.rows(1) == silent
-
-
-def test_a_stream_starts_nothing_before_it_is_read(tmp_path: Path) -> None:
-    """But arguments are checked at once."""
-    with World(tmp_path, ONE_STEP) as world:
-        events = world.engine.stream("Read")
-        assert world.journal.runs() == []
-        next(events)
-        assert len(world.journal.runs()) == 1
-        events.close()  # type: ignore[attr-defined]
-        with pytest.raises(UsageError):
-            world.engine.stream("")
-
-
-def test_async_streams_yield_the_same_events(tmp_path: Path) -> None:
-    """Kinds and order, up to the result."""
-
-    async def heard(own: Engine) -> list[str]:
-        return [event.kind async for event in own.astream("Read the notes")]
-
-    with World(tmp_path / "a", ONE_STEP) as world:
-        events = asyncio.run(heard(world.engine))
-    with World(tmp_path / "b", ONE_STEP) as world:
-        assert [event.kind for event in world.engine.stream("Read the notes")] == events
 
 
 # -- models --------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,15 +13,14 @@ import pytest
 
 from paor import Engine, Journal, Limits, PaorError, Policy, ScriptedModel, Tool, ToolContext, replay, tool
 from paor.errors import Erased, InvalidAnswer, InvalidFork, JournalDamaged, RunChanged, UnknownRun, UsageError
-from paor.fsm.journal.record import chain_hash, root_hash
-from paor.testing import SeededIds, SteppingClock
+from paor.testing import SeededIds
 
-from ..support.forks import Forker, given_after, given_until, holds
-from ..support.journeys import BY_NAME, JOURNEYS, Journey, Lost, losing, play
-from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS, TOOLS, engine
+from ..support.forks import Forker, given_after, holds
+from ..support.inside import chain_hash, root_hash
+from ..support.journeys import BY_NAME, Lost, losing, play
+from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine
 from ..verify.test_verify import by_package, by_script
 
-EACH = pytest.mark.parametrize("journey", JOURNEYS, ids=[journey.name for journey in JOURNEYS])
 SHAPES = ("two_pages", "approved", "in_doubt_done", "documents", "planner", "batch")
 """Journeys that show everything a fork can begin in: waits, doubts, documents, plans."""
 
@@ -34,34 +32,6 @@ def whole(path: Path) -> None:
 
 
 # -- everywhere ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.whole
-@EACH
-def test_a_fork_at_any_row_goes_on_to_the_same_end(journey: Journey, tmp_path: Path) -> None:
-    """With the same script: rows from 0 without a gap, an identical replay, and a file that verifies."""
-    with journey.engine(tmp_path) as scripted:
-        result = play(journey, scripted)
-        rows = scripted.journal.transitions(result.run_id)
-        documents = [(item.reference, item.read()) for item in result.documents]
-    for seq in range(len(rows) - 1):
-        with Forker(journey, tmp_path, f"fork {seq}") as forker:
-            fork = forker.fork(result.run_id, seq)
-            assert forker.journal.transitions(fork) == rows[: seq + 1]
-            journal, run_id = forker.journal, result.run_id
-            given, earlier = given_after(journal, run_id, seq), given_until(journal, run_id, seq)
-            answered = rows[seq].trigger == "provide" and rows[seq + 1].trigger != "wait"
-            ended = forker.finish(fork, given, earlier[-1] if answered else None)
-            assert (ended.state, ended.reason) == (journey.state, journey.reason)
-            named = result.answer.replace(result.run_id, fork)  # an idempotency key of the run's own call
-            assert (ended.answer in (named, result.answer), ended.steps) == (True, result.steps)
-            if journey.name not in ("retried_step", "reconciled"):  # their tools say what they say once
-                assert [(item.reference, item.read()) for item in ended.documents] == documents
-            holds(forker.journal, fork)
-    whole(tmp_path / JOURNAL)
-    with Journal(tmp_path / JOURNAL, read_only=True) as journal:
-        assert journal.transitions(result.run_id) == rows
-        assert replay(journal, result.run_id).identical
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -281,19 +251,6 @@ def test_views_hold_each_row_once_and_lineage_tells_the_walk(forked: tuple[Path,
         assert [connection.execute(own, (name,)).fetchone()[0] for name in (run_id, fork)] == [7, 4]
 
 
-def test_an_export_of_a_fork_holds_the_runs_it_shares_rows_of(forked: tuple[Path, str, str]) -> None:
-    """Whole, oldest first; the lines of each are those of its own export."""
-    path, run_id, fork = forked
-    with Journal(path, read_only=True) as journal:
-        lines, parent = list(journal.export(fork)), list(journal.export(run_id))
-        assert lines[: len(parent)] == parent
-        own = lines[len(parent) :]
-        assert own[0]["line"] == "run" and own[0]["run_id"] == fork
-        assert own[-1]["line"] == "head" and own[-1]["head_hash"] == journal.run(fork).head_hash.hex()
-        assert [line["seq"] for line in own if line["line"] == "transition"] == [5, 6, 7, 8, 9, 10]
-        assert [line["line"] for line in lines].count("header") == 1
-
-
 # -- effects ---------------------------------------------------------------------------------------------------------
 
 
@@ -456,7 +413,7 @@ def test_changed_options_stand_in_the_forks_own_spec(tmp_path: Path) -> None:
 
 def test_a_fork_can_take_the_engines_prompts_of_now(tmp_path: Path) -> None:
     """With `current` its own spec has them; without, it is refused as a resume is."""
-    from paor.prompts.building.templates import default_templates
+    from ..support.inside import default_templates
 
     replies = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
     with engine(tmp_path, replies) as scripted:
@@ -496,27 +453,6 @@ def test_an_answer_can_be_given_where_the_parent_waited(tmp_path: Path) -> None:
             scripted.fork(result.run_id, 0, answer={"approve": True})
         assert len(scripted.journal.runs()) == before
         holds(scripted.journal, fork.run_id)
-
-
-def test_afork_does_the_same(tmp_path: Path) -> None:
-    """On an event loop, with the same rows."""
-    for name, drive in (("sync", False), ("async", True)):
-        folder = tmp_path / name
-        folder.mkdir()
-        with engine(folder, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as scripted:
-            run_id = scripted.run("Read the notes").run_id
-            if drive:
-                fork = asyncio.run(scripted.afork(run_id, 4, limits={"max_steps": 3}))
-                assert asyncio.run(scripted.afork(run_id, 4, drive=False)).status == "running"
-            else:
-                fork = scripted.fork(run_id, 4, limits={"max_steps": 3})
-                assert scripted.fork(run_id, 4, drive=False).status == "running"
-            assert fork.state == "Done"
-    first, second = ((tmp_path / name / JOURNAL) for name in ("sync", "async"))
-    with Journal(first, read_only=True) as one, Journal(second, read_only=True) as other:
-        assert [list(one.export(row.run_id)) for row in one.runs()] == [
-            list(other.export(row.run_id)) for row in other.runs()
-        ]
 
 
 def test_a_fork_is_cancelled_followed_up_and_resumed_like_any_run(tmp_path: Path) -> None:
@@ -636,15 +572,3 @@ def test_a_run_without_rows_and_a_workflow_are_refused(tmp_path: Path) -> None:
         place = scripted.journal.runs()[0]
         assert (place.round, place.task, place.workflow_id) == (1, 1, place.run_id)
     whole(tmp_path / JOURNAL)
-
-
-def test_a_retry_after_a_fork_with_reviews(tmp_path: Path) -> None:
-    """The completion review of the parent is asked again in the fork, and may say something else."""
-    with engine(tmp_path, [*READ(1), STOP, REVIEW("failed")]) as scripted:
-        result = scripted.run("Read the notes")
-        assert result.reason == "review_failed"
-        at = scripted.journal.run(result.run_id).head_seq - 1
-    with engine(tmp_path, [*READ(1), STOP, SUCCESS], ids=SeededIds("b"), clock=SteppingClock()) as other:
-        fork = other.fork(result.run_id, at)
-        assert (fork.state, fork.answer) == ("Done", "All is read.")
-        assert json.loads(json.dumps(fork.wire()))["run_id"] == fork.run_id

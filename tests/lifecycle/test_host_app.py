@@ -17,7 +17,7 @@ import pytest
 
 import paor
 from paor import Journal, replay
-from paor.fsm.journal.rows import Transition
+from paor.audit import Transition
 
 from ..support.pages import ROOT, environment
 
@@ -115,27 +115,6 @@ def _results(host: SimpleNamespace, shape: str) -> list[Any]:
 
 def _walk(host: SimpleNamespace, run_id: str) -> list[Transition]:
     return list(host.journal.transitions(run_id))
-
-
-def test_it_has_sixteen_tools_most_with_a_json_schema_of_many_kinds(host: SimpleNamespace) -> None:
-    """Nested objects, arrays, enums, anyOf, references, a missing type: schemas as hosts have them."""
-    tools = host.engine.tools
-    given = [tool for tool in tools if not tool.typed]
-    assert len(tools) == 16 and len(given) >= 12
-    text = json.dumps([tool.parameters for tool in given])
-    for keyword in ("$ref", "$defs", "anyOf", "enum", "items", "const", "pattern", "default"):
-        assert f'"{keyword}"' in text, keyword
-    assert [tool.name for tool in given if "type" not in tool.parameters] == ["customers.find", "stock.level"]
-    assert {tool.effect for tool in tools} == {"read", "idempotent", "once"}
-    assert any(tool.is_async for tool in tools)
-
-
-def test_there_are_a_hundred_tasks_and_more_of_every_shape(host: SimpleNamespace) -> None:
-    """Each shape runs in each part: one by one, in threads, in asyncio."""
-    assert len(host.done) == 120
-    assert {ticket.shape for ticket, _ in host.done} == set(EXPECTED)
-    for low, high in ((0, 48), (48, 96), (96, 120)):
-        assert {ticket.shape for ticket, _ in host.done[low:high]} == set(EXPECTED)
 
 
 @pytest.mark.parametrize("shape", EXPECTED)

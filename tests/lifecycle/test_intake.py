@@ -17,13 +17,12 @@ from typing import Any
 
 import pytest
 
-from paor import Document, Engine, Journal, ScriptedModel, Tool, diagram, diff, replay, tool, why
+from paor import Document, Engine, ForkOptions, Journal, ScriptedModel, Tool, diagram, diff, replay, tool, why
 from paor.errors import JournalError, MissingExtra, ModelUnavailable, UnknownRun, UsageError
-from paor.fsm.lifecycle.arguments import ForkOptions, TypedResumeOptions, TypedRunOptions
-from paor.tools.documents.convert import registry
 
 from ..project.test_dependencies import imported
 from ..support.cases import short
+from ..support.inside import TypedResumeOptions, TypedRunOptions, registry
 from ..support.worlds import STOP, SUCCESS
 
 ANSWERED = [{"action": None, "answer": "8 o'clock"}, SUCCESS]
@@ -369,7 +368,7 @@ def test_a_host_that_reads_its_documents_itself_needs_no_library(without_extra: 
 
 def test_the_table_of_libraries_has_what_the_readers_import() -> None:
     """All of it, and nothing else."""
-    folder = Path(registry.__file__).parent / "formats"
+    folder = Path(registry.__file__).parent
     used = {
         module.partition(".")[0]
         for path in folder.glob("*.py")

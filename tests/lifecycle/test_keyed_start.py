@@ -5,22 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
 
 from paor import Document, Engine, Journal, Limits, Policy, Task, tool
 from paor.errors import KeyConflict, LeaseHeld, RunChanged
@@ -29,7 +18,6 @@ from paor.testing import RandomIds
 
 from ..modes.test_fallback import BAD, ByKind
 from ..runtime.test_one_driver import PROCESSES, Race
-from ..support.effort import examples
 from ..support.planning import PLAN, STEP
 from ..support.worlds import ANSWER, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine, read
 
@@ -326,6 +314,7 @@ def test_an_erased_run_has_given_its_key_back(tmp_path: Path) -> None:
 # -- processes -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_of_50_processes_that_start_with_one_key_one_creates_the_run(tmp_path: Path) -> None:
     """In a file that does not exist yet; the others are told who drives it, and the effect happens once."""
     race = Race(tmp_path)
@@ -339,141 +328,3 @@ def test_of_50_processes_that_start_with_one_key_one_creates_the_run(tmp_path: P
     assert Counter(line["came_to"] for line in race.lines()[PROCESSES:]) == {"Done": PROCESSES}
     assert len(race.effects.read_text().split()) == 1
     race.judge(1)
-
-
-@pytest.mark.whole
-def test_processes_that_start_with_few_keys_create_a_run_for_each(tmp_path: Path) -> None:
-    """Each starts all keys in an order of its own, again until it has every result."""
-    race, keys = Race(tmp_path), [f"order-{number}" for number in range(5)]
-
-    def act(scripted: Engine) -> Any:
-        results = {}
-        turn = os.getpid() % len(keys)
-        for key in keys[turn:] + keys[:turn]:
-            while key not in results:
-                try:
-                    results[key] = scripted.run("Work", key=key)
-                except LeaseHeld:
-                    time.sleep(0.02)
-        assert len({result.run_id for result in results.values()}) == len(keys)
-        return results[keys[0]]
-
-    race.run(act, processes=8)
-    assert Counter(line["came_to"] for line in race.lines()) == {"Done": 8}
-    assert len(race.effects.read_text().split()) == len(keys)
-    race.judge(len(keys))
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("delay", [0.0, 0.002, 0.01, 0.03, 0.06])
-def test_a_host_that_is_killed_and_starts_again_does_nothing_twice(tmp_path: Path, delay: float) -> None:
-    """SIGKILL at any moment of the start; the next process says the same and gets the one run."""
-    (tmp_path / "effects").touch()
-    for attempt in range(40):
-        child = os.fork()
-        if child == 0:
-            try:
-                with once(tmp_path, journal=Journal(tmp_path / JOURNAL, "normal")) as scripted:
-                    scripted.run("Work", key="order-17")
-            finally:
-                os._exit(0)
-        time.sleep(delay * (1 + attempt / 8))
-        os.kill(child, signal.SIGKILL)
-        if os.waitpid(child, 0)[1] == 0:
-            break
-    with once(tmp_path) as scripted:
-        result = scripted.run("Work", key="order-17")
-        if result.waiting_for is not None:  # killed within the call
-            result = scripted.resume(result.run_id, outcome="done", result="worked")
-        assert result.status == "done" and len(scripted.journal.runs()) == 1
-        assert effects(tmp_path) <= 1
-        assert scripted.journal.verify() == []
-
-
-# -- any order of events -------------------------------------------------------------------------------------------
-
-
-class KeyedStarts(RuleBasedStateMachine):
-    """A host that starts under few keys, loses drivers, answers, erases; a model of what each key must give."""
-
-    KEYS = st.sampled_from(["a", "b"])
-    OBJECTIVES = st.sampled_from(["Work", "Rest"])
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.folder = Path(tempfile.mkdtemp())
-        self.engine = once(self.folder, waits=True)
-        self.owned: dict[str, tuple[str, str]] = {}
-        self.called: Counter[str] = Counter()
-
-    def start(self, key: str, objective: str, *, rows: int | None) -> None:
-        known = self.owned.get(key)
-        try:
-            if rows is None:
-                run_id = self.engine.run(objective, key=key).run_id
-            else:
-                stream = self.engine.stream(objective, key=key)
-                run_id = next(stream).run_id
-                for _, _ in zip(range(rows), stream, strict=False):
-                    pass
-                stream.close()  # type: ignore[attr-defined]
-        except KeyConflict:
-            assert known is not None and known[1] != objective
-            return
-        assert known is None or known == (run_id, objective)
-        self.owned[key] = (run_id, objective)
-
-    @rule(key=KEYS, objective=OBJECTIVES)
-    def run_it(self, key: str, objective: str) -> None:
-        """Start, to the end or a question."""
-        self.start(key, objective, rows=None)
-
-    @rule(key=KEYS, objective=OBJECTIVES, rows=st.integers(0, 6))
-    def lose_it(self, key: str, objective: str, rows: int) -> None:
-        """Start, and stop driving after some rows."""
-        self.start(key, objective, rows=rows)
-
-    @precondition(lambda self: self.owned)
-    @rule(data=st.data())
-    def answer_it(self, data: st.DataObject) -> None:
-        """Approve what waits."""
-        run_id, _ = data.draw(st.sampled_from(sorted(self.owned.values())))
-        if self.engine.result(run_id).status == "waiting":
-            self.engine.resume(run_id, answer={"approve": True})
-
-    @precondition(lambda self: self.owned)
-    @rule(data=st.data())
-    def erase_it(self, data: st.DataObject) -> None:
-        """Erase a run that has ended; its key is free."""
-        key = data.draw(st.sampled_from(sorted(self.owned)))
-        run_id, _ = self.owned[key]
-        if self.engine.result(run_id).status == "done":
-            self.engine.journal.erase(run_id)
-            del self.owned[key]
-
-    @rule()
-    def recover_all(self) -> None:
-        """Go on with everything that was lost."""
-        assert not self.engine.recover().refused
-        assert list(self.engine.recover()) == []
-
-    @invariant()
-    def each_key_has_its_one_run(self) -> None:
-        """As the journal lists it, and no call is made twice in a run."""
-        listed = {row.key: row.run_id for row in self.engine.journal.runs() if row.key is not None}
-        assert listed == {key: run_id for key, (run_id, _) in self.owned.items()}
-        statuses = Counter(row.status for row in self.engine.journal.runs())
-        assert effects(self.folder) == statuses["done"] or statuses["running"]
-        assert effects(self.folder) <= len(self.engine.journal.runs())
-
-    def teardown(self) -> None:
-        """The file holds at the end."""
-        assert self.engine.journal.verify() == []
-        self.engine.close()
-
-
-def test_any_order_of_starts_losses_answers_and_erasures_keeps_a_run_for_each_key() -> None:
-    """A stateful test of the rules above."""
-    run_state_machine_as_test(
-        KeyedStarts, settings=settings(max_examples=examples(40), stateful_step_count=12, deadline=None)
-    )

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,27 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
 
 from paor import Engine, Journal, Limits, Task, replay, tool
 from paor.errors import JournalDamaged, RunChanged, UnknownRun, UsageError
 from paor.events import RunEnded, TransitionTaken
-from paor.fsm.lifecycle.arguments import ResumeOptions
-from paor.fsm.lifecycle.runner import Runner
 from paor.testing import RandomIds, SteppingClock, SystemClock
 
 from ..journal.test_lease import alter
 from ..modes.test_fallback import ByKind
 from ..runtime.test_one_driver import Race
-from ..support.effort import examples
+from ..support.inside import Runner
 from ..support.stored import file_of
 from ..support.worlds import JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 from .test_keyed_start import falling_back, once
@@ -261,7 +249,9 @@ def test_so_many_go_on_at_a_time_as_was_said(tmp_path: Path, at_once: int) -> No
         """Work."""
         nonlocal now, most
         now, most = now + 1, max(most, now + 1)
-        await asyncio.sleep(0.02)
+        async with asyncio.timeout(30):
+            while most < at_once:
+                await asyncio.sleep(0)
         now -= 1
         return "worked"
 
@@ -378,6 +368,7 @@ def test_a_question_that_is_overdue_is_declined(tmp_path: Path) -> None:
 # -- processes -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_of_many_processes_that_recover_at_once_each_run_has_one(tmp_path: Path) -> None:
     """They share the runs; no call is made twice, and no row is written by two."""
     race, runs = Race(tmp_path), 12
@@ -407,39 +398,6 @@ def test_of_many_processes_that_recover_at_once_each_run_has_one(tmp_path: Path)
     assert set(written.values()) == {1}
 
 
-@pytest.mark.whole
-@pytest.mark.parametrize("delay", [0.01, 0.05, 0.1, 0.2])
-def test_recoverers_that_are_killed_themselves_lose_nothing(tmp_path: Path, delay: float) -> None:
-    """A supervisor that starts them again and again: every run ends, every once call was made at most once."""
-    with once(tmp_path, journal=Journal(tmp_path / JOURNAL, "normal")) as scripted:
-        runs = [lost(scripted, number % 2, key=str(number)) for number in range(8)]
-    for attempt in range(30):
-        children = []
-        for _ in range(2):
-            child = os.fork()
-            if child == 0:
-                try:
-                    with once(tmp_path, journal=Journal(tmp_path / JOURNAL, "normal")) as scripted:
-                        assert scripted.recover().refused == {}
-                finally:
-                    os._exit(0)
-            children.append(child)
-        time.sleep(delay * (1 + attempt / 10))
-        for child in children:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-    with once(tmp_path) as scripted:
-        scripted.recover()
-        doubts = scripted.waiting()
-        for result in doubts:
-            assert result.waiting_for is not None and result.waiting_for.kind == "in_doubt"
-            scripted.resume(result.run_id, outcome="done", result="worked")
-        assert {scripted.result(run).status for run in runs} == {"done"}
-        made = (tmp_path / "effects").read_text().count("\n")
-        assert len(runs) - len(doubts) <= made <= len(runs)
-        assert scripted.journal.verify() == []
-
-
 def test_a_run_of_another_host_is_left_to_its_lease(tmp_path: Path) -> None:
     """Nobody can prove here that its driver is dead; when the lease has run out, the run goes on."""
     with once(tmp_path) as scripted:
@@ -452,92 +410,3 @@ def test_a_run_of_another_host_is_left_to_its_lease(tmp_path: Path) -> None:
     alter(tmp_path / JOURNAL, owner=owner, lease_until=int(time.time() * 1e6) - 1_000_000)
     with once(tmp_path) as scripted:
         assert [result.run_id for result in scripted.recover()] == [run_id]
-
-
-# -- any order of events -------------------------------------------------------------------------------------------
-
-
-class Recovering(RuleBasedStateMachine):
-    """Runs and workflows that are lost, answered and recovered, by two engines on one journal; a model of who has what."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.folder = Path(tempfile.mkdtemp())
-        self.engines = [by_kind(self.folder, waits=True) for _ in range(2)]
-        self.open: list[Any] = []
-
-    @rule(which=st.integers(0, 1), rows=st.integers(0, 5), keep=st.booleans())
-    def start(self, which: int, rows: int, keep: bool) -> None:
-        """Start a run and drive it some way; keep it, or lose it."""
-        stream = self.engines[which].stream("Work")
-        run_id = next(stream).run_id
-        ended = False
-        for _ in range(rows):
-            ended = next(stream, None) is None or ended
-        if keep and not ended and len(self.open) < 3:
-            self.open.append((run_id, stream))
-        else:
-            stream.close()  # type: ignore[attr-defined]
-
-    @rule(which=st.integers(0, 1))
-    def start_a_workflow(self, which: int) -> None:
-        """It waits with its task."""
-        assert self.engines[which].run_workflow("All", tasks=TASKS[:1]).status == "waiting"
-
-    @precondition(lambda self: self.open)
-    @rule()
-    def lose_one(self) -> None:
-        """A driver stops."""
-        self.open.pop()[1].close()
-
-    @rule(which=st.integers(0, 1), data=st.data())
-    def answer_one(self, which: int, data: st.DataObject) -> None:
-        """What waits longest is answered."""
-        for result in self.engines[which].waiting()[:1]:
-            held = {run for run, _ in self.open}
-            if result.run_id not in held:
-                question = result.waiting_for
-                assert question is not None
-                given: ResumeOptions = {"question": question.id, "answer": {"approve": True}}
-                if question.kind == "in_doubt":  # a call of the run that a loss has left open
-                    given = {"question": question.id, "outcome": "done", "result": "worked"}
-                stream = self.engines[which].resume_stream(result.run_id, **given)
-                for _ in range(data.draw(st.integers(0, 9))):
-                    next(stream, None)
-                stream.close()  # type: ignore[attr-defined]
-
-    @rule(which=st.integers(0, 1))
-    def recover(self, which: int) -> None:
-        """Afterwards every run has ended, waits, or is driven."""
-        held = {run for run, _ in self.open}
-        before = {row.run_id: row.head_seq for row in self.engines[which].journal.runs()}
-        found = self.engines[which].recover()
-        assert not found.refused and not held & {result.run_id for result in found}
-        for row in self.engines[which].journal.runs():
-            assert row.status != "running" or row.run_id in held, row
-            if row.run_id in held:
-                assert row.head_seq == before[row.run_id]
-        assert list(self.engines[1 - which].recover()) == []
-
-    @invariant()
-    def what_waits_is_what_waits(self) -> None:
-        """Each listed run has a question, and looks change nothing."""
-        heads = self.engines[0].journal.heads()
-        for result in self.engines[0].waiting():
-            assert result.status == "waiting" and result == self.engines[1].result(result.run_id)
-        assert self.engines[0].journal.heads() == heads
-
-    def teardown(self) -> None:
-        """The file holds at the end."""
-        for _, stream in self.open:
-            stream.close()
-        assert self.engines[0].journal.verify() == []
-        for scripted in self.engines:
-            scripted.close()
-
-
-def test_any_order_of_losses_answers_and_recoveries_leaves_no_run_behind() -> None:
-    """A stateful test of the rules above."""
-    run_state_machine_as_test(
-        Recovering, settings=settings(max_examples=examples(40), stateful_step_count=12, deadline=None)
-    )

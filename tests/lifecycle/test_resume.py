@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import shutil
 import signal
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,16 +20,11 @@ import pytest
 from msgspec.structs import replace
 
 from paor import Engine, Journal, Limits, Policy, Result, ToolContext, replay, tool
-from paor.errors import AlreadyAnswered, Erased, InvalidAnswer, JournalDamaged, UnknownRun
+from paor.errors import AlreadyAnswered, InvalidAnswer, JournalDamaged, UnknownRun
 from paor.events import TransitionTaken
-from paor.fsm.journal.payloads import salted_digest
-from paor.fsm.machine.fold import apply, restore
-from paor.fsm.replay.restore import restore_run
-from paor.fsm.runtime import loop
-from paor.states.run.counters import counters_of
-from paor.states.run.state import Run, initial_run
 from paor.testing import RandomIds
 
+from ..support.inside import Run, apply, counters_of, initial_run, loop, restore, restore_run, salted_digest
 from ..support.journey import answered
 from ..support.journeys import BY_NAME, JOURNEYS, SEND, Journey, play
 from ..support.stored import file_of
@@ -385,92 +378,6 @@ def test_effects_that_may_happen_again_do(effect: Any, tmp_path: Path) -> None:
     assert keys.read_text().split() == [f"{run_id}-1"] * 2
 
 
-def reconciling(folder: Path, answer: Callable[[str], Any]) -> tuple[Engine, str]:
-    """Return an engine whose once tool can say whether it happened, and a run that was killed within it."""
-
-    def make(*, deadly: bool) -> Engine:
-        @tool("notes.send", effect="once", label="receipt", reconcile=answer)
-        def send(text: str) -> str:
-            """Send."""
-            if deadly:
-                die()
-            return "sent again"
-
-        return engine(folder, [*SEND("one"), STOP, SUCCESS], [send])
-
-    assert in_child(lambda: make(deadly=True).run("Send")) == signal.SIGKILL
-    scripted = make(deadly=False)
-    return scripted, scripted.journal.runs()[0].run_id
-
-
-def test_a_tool_that_can_tell_is_asked_instead_of_a_person(tmp_path: Path) -> None:
-    """What `reconcile` returns is the result; the key is the one that the effect had."""
-    asked: list[str] = []
-
-    def answer(key: str) -> str:
-        asked.append(key)
-        return f"receipt for {key}"
-
-    scripted, run_id = reconciling(tmp_path, answer)
-    with scripted:
-        result = scripted.resume(run_id)
-        assert asked == [f"{run_id}-1"]
-        assert result.documents[0].read() == f"receipt for {run_id}-1"
-        assert replay(scripted.journal, run_id).identical
-
-
-def test_a_tool_that_certainly_did_not_happen_is_started(tmp_path: Path) -> None:
-    """`reconcile` says None."""
-    scripted, run_id = reconciling(tmp_path, lambda key: None)
-    with scripted:
-        assert scripted.resume(run_id).documents[0].read() == "sent again"
-
-
-def test_a_tool_that_cannot_tell_leaves_the_effect_in_doubt(tmp_path: Path) -> None:
-    """`reconcile` raises."""
-
-    def answer(key: str) -> str:
-        raise TimeoutError("the other side is silent")
-
-    scripted, run_id = reconciling(tmp_path, answer)
-    with scripted:
-        assert scripted.resume(run_id).status == "waiting"
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("seed", range(10))
-def test_a_process_that_is_killed_at_any_moment_leaves_a_run_that_can_be_finished(
-    seed: int, tmp_path: Path
-) -> None:
-    """Not only between commits: within SQLite's writes, within a prompt, wherever it was after some milliseconds."""
-    moment = random.Random(seed).uniform(0.002, 0.12)
-    script: list[Any] = []
-    for number in range(15):
-        script += [*SEND(f"note{number}"), CONTINUE, *READ(number), CONTINUE]
-    world = World(tmp_path, script=[*script[:-1], STOP, SUCCESS])
-    limits = Limits(max_steps=100)
-    child = os.fork()
-    if child == 0:
-        try:
-            world.engine(limits=limits, journal=Journal(tmp_path / JOURNAL, "normal")).run("Send")
-        finally:
-            os._exit(0)
-    time.sleep(moment)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    with world.engine(limits=limits) as scripted:
-        assert scripted.journal.verify() == []
-        for row in scripted.journal.runs():
-            result = scripted.resume(row.run_id)
-            if result.status == "waiting":
-                done = world.sent()[-1:] == [f"note{result.steps // 2}"]
-                result = scripted.resume(row.run_id, outcome="done" if done else "retry", result="sent")
-            assert result.state == "Done"
-            assert world.sent() == [f"note{number}" for number in range(15)]
-            assert len(scripted.journal.documents(row.run_id)) == 30
-        assert scripted.journal.verify() == []
-
-
 def test_A037_A063_counters_and_criteria_survive_a_restart(tmp_path: Path) -> None:
     """Round, task, action, step and criteria are those of the journal, not of the process."""
     world = World(tmp_path)
@@ -589,38 +496,6 @@ def test_many_resumes_of_finished_and_waiting_runs_are_harmless(tmp_path: Path) 
         assert asyncio.run(scripted.aresume(run_id)).status == "waiting"
 
 
-# -- cancelling ----------------------------------------------------------------------------------------------------
-
-
-def test_a_cancelled_run_stops_before_its_next_effect(tmp_path: Path) -> None:
-    """Asked while a tool runs: its outcome is recorded, then the run ends."""
-    with engine(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as scripted:
-        events = scripted.stream("Read")
-        for event in events:
-            if getattr(event, "trigger", "") == "specify":
-                assert scripted.cancel(event.run_id).status == "running"
-        result = scripted.journal.runs()[0]
-        rows = scripted.journal.transitions(result.run_id)
-        assert (result.state, result.reason) == ("Failed", "cancelled")
-        assert rows[-1].outcome == {"kind": "cancelled"}
-        assert scripted.journal.verify() == []
-        assert replay(scripted.journal, result.run_id).identical
-
-
-@pytest.mark.parametrize("after", range(-1, 9))
-def test_a_run_that_nobody_drives_is_cancelled_at_once(after: int, tmp_path: Path) -> None:
-    """Whatever phase it is in; of a finished run the result comes back."""
-    world = World(tmp_path)
-    world.run_and_die(after)
-    with world.engine() as scripted:
-        run_id = scripted.journal.runs()[0].run_id
-        result = scripted.cancel(run_id)
-        assert (result.state, result.reason) == ("Failed", "cancelled") and result.answer
-        assert scripted.cancel(run_id) == result
-        assert scripted.journal.verify() == []
-        assert replay(scripted.journal, run_id).identical
-
-
 # -- damage --------------------------------------------------------------------------------------------------------
 
 
@@ -682,27 +557,3 @@ def test_a_run_does_not_go_on_with_a_text_that_was_changed(
                 assert found == whole
             assert scripted.journal.verify() != []
     assert len(refused) >= len(numbers) // 4
-
-
-@pytest.mark.parametrize(
-    ("statement", "message"),
-    [
-        ("UPDATE payloads SET body = NULL, salt = NULL WHERE n = {change}", "a part has been erased"),
-        ("UPDATE payloads SET body = NULL, salt = NULL WHERE n = {spec}", "its spec has been erased"),
-        ("DELETE FROM payloads WHERE n = {change}", "payload {change} is missing"),
-    ],
-    ids=["change", "spec", "deleted"],
-)
-def test_a_run_that_was_erased_can_be_verified_and_not_resumed(
-    statement: str, message: str, tmp_path: Path
-) -> None:
-    """Going on without what it remembers would be another run."""
-    world = World(tmp_path)
-    world.run_and_die(9)
-    with world.engine() as scripted:
-        row = scripted.journal.runs()[0]
-        change = scripted.journal.transitions(row.run_id)[-1].change["n"]
-        file_of(scripted.journal).connection.execute(statement.format(change=change, spec=1))
-        with pytest.raises((JournalDamaged, Erased), match=message.format(change=change)):
-            scripted.resume(row.run_id)
-        assert scripted.journal.reader.query("SELECT owner FROM leases") == [(None,)]

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from paor import Engine, Journal, Limits, ModelCall, Reply, Result, Task, ToolContext, Usage, replay, tool
 from paor.errors import ModelUnavailable, ToolError
+from paor.machine import Counters
 from paor.prompts.model import prompt_bytes
 from paor.states.run import budgets
-from paor.states.run.budgets import BYTES_PER_TOKEN, reservation
-from paor.states.run.state import Counters
 from paor.testing import RandomIds
 
+from ..support.cases import BYTES_PER_TOKEN, reservation
 from ..support.worlds import JOURNAL, MET, PARAMETERS, REFINE, REVIEW, SELECT
 
 LARGE = 10**9
@@ -380,16 +380,6 @@ def test_what_a_failed_request_of_a_tool_used_is_settled(tmp_path: Path) -> None
         assert all(
             (found["calls"], found["tokens_in"], found["cost_micro"]) == (2, 70, 5) for found in attempts
         )
-
-
-def test_without_an_allowance_rows_are_as_they_were(tmp_path: Path) -> None:
-    """No reservation is in a row, and a budget ends a run only when it is used up."""
-    model = Priced([(100, 100, 0)])
-    with world(tmp_path, model, asking(0), Limits(token_budget=401)) as scripted:
-        result = scripted.run("Read")
-        rows = judge(scripted.journal, result.run_id)
-        assert result.reason == "token_budget" and len(model.calls) == 3
-        assert not any("reserved" in row.request for row in rows)
 
 
 def test_the_time_of_a_tools_own_requests_counts_before_its_row(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from paor import Engine, Journal, Limits, ModelCall, Reply, ScriptedModel, Tool, ToolContext, tool
 from paor.errors import ToolError
 
+from ..support.effort import examples
 from ..support.stored import blocked_steps
 from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, SELECT, STOP, SUCCESS, engine
 
@@ -158,7 +159,7 @@ BOUNDS = st.fixed_dictionaries(
 DEFAULTS = {"consecutive_limit": 3, "window_size": 8, "window_freq_limit": 4}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(40))
 @given(sequence=st.text(alphabet="ABC", min_size=1, max_size=24), bounds=st.just(DEFAULTS) | BOUNDS)
 @example(sequence="ABABABABABABAB", bounds=DEFAULTS)
 @example(sequence="ABABABABCDABABABAB", bounds=DEFAULTS | {"window_size": 2})
@@ -194,7 +195,7 @@ class Losing(ScriptedModel):
         return super().ask(call)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(24))
 @given(
     sequence=st.text(alphabet="AB", min_size=3, max_size=14),
     losses=st.lists(st.integers(1, 40), min_size=1, max_size=4, unique=True),

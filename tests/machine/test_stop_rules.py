@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor.fsm.decision.guard_context import GuardContext
-from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.stop_rules import (
     ANSWER,
     HARD_STOP,
@@ -24,15 +22,27 @@ from paor.fsm.machine.stop_rules import (
     nothing_stops,
     read_case,
 )
-from paor.fsm.machine.table import CONCLUDED, OWN, ROWS, STOPS, TABLE, Stop, rows_of
+from paor.fsm.machine.table import CONCLUDED, OWN, ROWS, STOPS, Stop, rows_of
+from paor.machine import Cancelled, GuardContext, NoOutcome, Refinement, Review, Unaffordable
 from paor.prompts.parsing.replies import Invalid
-from paor.states.records.outcomes import Cancelled, NoOutcome, Outcome, Unaffordable
-from paor.states.records.reviews import Refinement, Review
-from paor.states.run.budgets import limit_reached
-from paor.states.run.phase_names import EXECUTING, FAILED, FINAL, OBSERVING, PLANNING, REVIEWING, SPECIFYING
-from paor.states.run.reasons import REASONS
 
-from ..support.cases import OUTCOMES, fault, replied, run_in, spec
+from ..support.cases import (
+    EXECUTING,
+    FAILED,
+    FINAL,
+    OUTCOMES,
+    PLANNING,
+    REASONS,
+    REVIEWING,
+    SPECIFYING,
+    Outcome,
+    RunResources,
+    fault,
+    limit_reached,
+    replied,
+    run_in,
+    spec,
+)
 from .test_machine import RUNS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,20 +132,19 @@ BUDGETS = {"token_budget": 10, "time_budget_s": 2, "cost_budget": 3}
 
 
 @pytest.mark.parametrize("phase", [PLANNING, SPECIFYING, REVIEWING])
-@pytest.mark.parametrize("holding", alone_and_in_pairs(HARD), ids=" and ".join)
-def test_of_several_hard_stops_the_first_of_the_table_is_the_reason(
-    holding: tuple[str, ...], phase: str
-) -> None:
+def test_of_several_hard_stops_the_first_of_the_table_is_the_reason(phase: str) -> None:
     """Every pair of them: one reason, and always the same one."""
-    held = [name for name in holding if (name, phase) != ("stuck", REVIEWING)]
-    values: dict[str, Any] = {}
-    counters: dict[str, int] = {}
-    for name in reversed(held):  # of two outcomes the one that is read first
-        values |= HARD[name][1]
-        counters |= HARD[name][2]
-    outcome: Outcome = values.pop("outcome", NoOutcome())
-    run = run_in(phase, spec(limits=BUDGETS), counters=counters)
-    assert first_stop(GuardContext(run, outcome, **values), HARD_STOP) == (held[0].strip() if held else None)
+    for holding in alone_and_in_pairs(HARD):
+        held = [name for name in holding if (name, phase) != ("stuck", REVIEWING)]
+        values: dict[str, Any] = {}
+        counters: dict[str, int] = {}
+        for name in reversed(held):  # of two outcomes the one that is read first
+            values |= HARD[name][1]
+            counters |= HARD[name][2]
+        outcome: Outcome = values.pop("outcome", NoOutcome())
+        run = run_in(phase, spec(limits=BUDGETS), counters=counters)
+        found = first_stop(GuardContext(run, outcome, **values), HARD_STOP)
+        assert found == (held[0].strip() if held else None), holding
 
 
 REACHED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -173,19 +182,19 @@ def test_a_plan_that_is_done_stops_for_its_plans_before_its_steps() -> None:
         assert first_stop(GuardContext(run, NoOutcome()), STOP_REACHED) == reason
 
 
+COUNTERS: dict[str, st.SearchStrategy[Any]] = {
+    "blocked": st.integers(0, 4),
+    "refused": st.integers(0, 4),
+    "errors": st.integers(0, 6),
+    "tokens_in": st.integers(0, 12),
+    "time_us": st.integers(0, 3_000_000),
+    "cost_micro": st.integers(0, 4_000_000),
+    "formatted": st.integers(0, 1),
+}
+
+
 @given(
-    counters=st.fixed_dictionaries(
-        {},
-        optional={
-            "blocked": st.integers(0, 4),
-            "refused": st.integers(0, 4),
-            "errors": st.integers(0, 6),
-            "tokens_in": st.integers(0, 12),
-            "time_us": st.integers(0, 3_000_000),
-            "cost_micro": st.integers(0, 4_000_000),
-            "formatted": st.integers(0, 1),
-        },
-    ),
+    counters=st.fixed_dictionaries({}, optional=COUNTERS),
     phase=st.sampled_from([PLANNING, SPECIFYING, REVIEWING]),
 )
 def test_a_request_is_left_out_exactly_when_the_table_would_end_the_run(
@@ -197,19 +206,7 @@ def test_a_request_is_left_out_exactly_when_the_table_would_end_the_run(
 
 
 @given(
-    counters=st.fixed_dictionaries(
-        {},
-        optional={
-            "blocked": st.integers(0, 4),
-            "refused": st.integers(0, 4),
-            "errors": st.integers(0, 6),
-            "tokens_in": st.integers(0, 12),
-            "time_us": st.integers(0, 3_000_000),
-            "cost_micro": st.integers(0, 4_000_000),
-            "formatted": st.integers(0, 1),
-            "criteria": st.sampled_from(["", "11", "10"]),
-        },
-    ),
+    counters=st.fixed_dictionaries({}, optional=COUNTERS | {"criteria": st.sampled_from(["", "11", "10"])}),
     phase=st.sampled_from([PLANNING, SPECIFYING, EXECUTING, REVIEWING]),
     outcome=st.sampled_from([NoOutcome(), replied("{}"), Cancelled(), fault(), Unaffordable("token_budget")]),
     flags=st.fixed_dictionaries({}, optional=dict.fromkeys(("unaskable", "lost", "aborted"), st.booleans())),
@@ -231,12 +228,6 @@ def test_a_budget_that_is_too_small_is_one_that_is_used_up() -> None:
         assert (first_stop(met, HARD_STOP), first_stop(met, STOP_REACHED)) == (None, reason)
         half = GuardContext(run_in(REVIEWING, counters={"criteria": "10"}), outcome, criteria="10")
         assert first_stop(half, HARD_STOP) == reason
-
-
-def test_observing_is_not_interrupted() -> None:
-    """What a tool did is recorded, whoever has cancelled meanwhile and whatever is used up."""
-    run = run_in(OBSERVING, spec(limits=BUDGETS), counters={"blocked": 9, "tokens_in": 99})
-    assert first_stop(GuardContext(run, Cancelled(), aborted=True), HARD_STOP) is None
 
 
 FAILS: dict[str, tuple[str, dict[str, int | str], dict[str, Any], str]] = {
@@ -311,10 +302,11 @@ JUDGES = {
 """Invariants and oracles count for themselves: a second opinion that asked the code would always agree with it."""
 
 
-def python_files() -> Iterator[tuple[str, ast.Module]]:
-    """Yield every module of the package with its syntax."""
-    for path in sorted((ROOT / "src" / "paor").rglob("*.py")):
-        yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+def modules_with(words: Iterable[str], *rooms: str) -> dict[str, ast.Module]:
+    """Return the modules of the package, or of rooms of it, in whose text one of the words stands; with their syntax."""
+    paths = [path for room in rooms or ("",) for path in sorted((ROOT / "src" / "paor" / room).rglob("*.py"))]
+    texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
+    return {name: ast.parse(text) for name, text in texts.items() if any(word in text for word in words)}
 
 
 def compared_limits(tree: ast.AST) -> set[str]:
@@ -341,7 +333,8 @@ def compared_limits(tree: ast.AST) -> set[str]:
 
 def test_a_counter_is_compared_with_its_limit_in_one_module_only() -> None:
     """Everybody else asks `steps_left`, `plans_left`, `retries_left` and the like."""
-    places = {name: found for name, tree in python_files() if (found := compared_limits(tree))}
+    trees = modules_with([*(f"limits.{name}" for name in COUNTED), "step_retries"])
+    places = {name: found for name, tree in trees.items() if (found := compared_limits(tree))}
     assert places.pop("src/paor/states/run/budgets.py") == COUNTED | {"step_retries"}
     assert set(places) <= JUDGES, places
 
@@ -382,33 +375,10 @@ FIELDS = ("stop", "stop_reason")
 
 def test_nothing_else_sets_a_reason_to_stop() -> None:
     """The machine's own modules: what a reader finds is a fact, what it means for the run is the table's."""
-    own = ("fsm/", "states/")
-    others = "src/paor/fsm/machine/stop_rules.py"
-    for name, tree in python_files():
-        if name.startswith(own) and not name.startswith(others):
-            assert reasons_set(tree) == [], name
+    trees = modules_with(
+        [f"{field}=" for field in FIELDS] + [f".{field}" for field in FIELDS], "fsm", "states"
+    )
+    assert trees.pop("src/paor/fsm/machine/stop_rules.py")
+    assert {name: reasons_set(tree) for name, tree in trees.items() if reasons_set(tree)} == {}
     assert reasons_set(ast.parse('case.stop = "stuck"')) and reasons_set(ast.parse('f(stop="stuck")'))
     assert reasons_set(ast.parse('case.stop, case.trouble = "stuck", ""'))
-
-
-# -- rooms ---------------------------------------------------------------------------------------------------------
-
-
-def test_only_the_readers_know_both_modes() -> None:
-    """Plans and workflows know nothing of each other; that the machine is above them is a contract of the imports."""
-    both = [
-        path.name
-        for room in ("decision", "machine")
-        for path in sorted((ROOT / "src" / "paor" / "fsm" / room).glob("*.py"))
-        if all(
-            f"{mode} import" in path.read_text(encoding="utf-8") for mode in ("plan_mode", "workflow_mode")
-        )
-    ]
-    assert both == ["interpret.py"]
-
-
-def test_the_rows_of_a_stop_come_first_or_last() -> None:
-    """A hard stop before everything else a phase could do, the reason of the last fail after it."""
-    for phase in {row.source for row in TABLE}:
-        rows = rows_of(phase)
-        assert all(row.guards != (HARD_STOP,) for row in rows[1:])

@@ -10,18 +10,10 @@ from typing import Any
 import pytest
 
 from paor.fsm.machine.guards import GUARDS
-from paor.fsm.machine.machine import DECIDE, MACHINE, Machine
+from paor.fsm.machine.machine import DECIDE, MACHINE
 from paor.fsm.machine.table import INITIAL, ROWS, TABLE, WAITING, Row, fingerprint, rows_of
-from paor.states.run.phase_names import (
-    DONE,
-    EXECUTING,
-    FAILED,
-    FINAL,
-    PHASES,
-    PLANNING,
-    REVIEWING,
-    SPECIFYING,
-)
+
+from ..support.cases import DONE, EXECUTING, FAILED, FINAL, PHASES, PLANNING, REVIEWING, SPECIFYING
 
 MEANT = """
 | from | trigger | to | guards (named pure functions) | meaning |
@@ -158,13 +150,6 @@ def test_no_effect_hangs_on_the_machine() -> None:
         assert not transition.before and not transition.after and not transition.prepare
 
 
-def test_building_twice_gives_equal_machines() -> None:
-    """The machine is derived and shared: another one has the same rows and no memory of runs."""
-    other = Machine()
-    assert list(other.events) == list(MACHINE.events)
-    assert len(other.get_transitions()) == len(MACHINE.get_transitions()) == len(ROWS)
-
-
 def test_nothing_leads_on_from_a_final_phase() -> None:
     """Done and Failed are ends, in the table and in the machine."""
     assert not [row for row in ROWS if row.source in FINAL]
@@ -204,23 +189,12 @@ def test_a_waiting_phase_takes_an_answer_or_a_stop_and_nothing_else() -> None:
     assert all(row.source == row.dest for row in WAITING)
 
 
-def test_failing_always_leads_to_failed_and_only_failing_does() -> None:
-    """One word for one thing, in code, journal and command line."""
-    assert all((row.trigger == "fail") == (row.dest == FAILED) for row in ROWS)
-
-
 def test_every_guard_of_the_table_is_a_named_function() -> None:
     """Names in rows, functions in `fsm.machine.guards`; neither has what the other lacks, and each says what it means."""
     assert set(GUARDS) == {name for row in ROWS for name in (*row.conditions, *row.unless)}
     for name, function in GUARDS.items():
         assert function.__name__ == name
         assert function.__doc__
-
-
-def test_a_rows_guards_split_into_conditions_and_unless() -> None:
-    """``not NAME`` is an unless without its ``not``."""
-    row = Row(PLANNING, "go", REVIEWING, ("sunny", "not raining"), "")
-    assert (row.conditions, row.unless) == (("sunny",), ("raining",))
 
 
 def test_the_fingerprint_changes_with_anything_that_decides() -> None:

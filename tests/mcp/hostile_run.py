@@ -28,9 +28,7 @@ from paor import (
     ToolContext,
     ToolOutput,
 )
-from paor.errors import AnswerNeeded, EffectUnknown, PaorError, ToolError
-from paor.prompts.model import ModelUnavailable
-from paor.states.records.actions import WebFact
+from paor.errors import AnswerNeeded, EffectUnknown, ModelUnavailable, PaorError, ToolError
 from paor.testing import (
     Asks,
     SeededIds,
@@ -46,6 +44,8 @@ from paor.testing import (
     step,
 )
 
+from .inside import WebFact
+
 Give = Callable[[str], str]
 """The text for a field, by the field's name."""
 
@@ -57,7 +57,7 @@ class Texts:
     Gives texts one after the other, and remembers which field got which.
 
     Args:
-        texts: Over and over again.
+        texts: Over and over again, from the second time on with a number before them: none is given twice.
         start: The first one.
 
     Attributes:
@@ -69,7 +69,8 @@ class Texts:
         self.fields: dict[str, list[str]] = {}
 
     def __call__(self, field: str) -> str:
-        text = self._texts[self._next % len(self._texts)]
+        turn, place = divmod(self._next, len(self._texts))
+        text = f"{turn} {self._texts[place]}" if turn else self._texts[place]
         self._next += 1
         self.fields.setdefault(field, []).append(text)
         return text
@@ -113,12 +114,12 @@ class Stage:
     """What a scenario makes its runs with."""
 
     def __init__(self, journal: Journal, give: Give, ids: SeededIds, clock: SteppingClock) -> None:
-        self.journal, self.give, self._ids, self._clock = journal, give, ids, clock
+        self.journal, self.give, self.ids, self.clock = journal, give, ids, clock
 
     @contextmanager
     def engine(self, replies: Sequence[Any], tools: Sequence[Tool] = (), **more: Any) -> Iterator[Engine]:
         """Give an engine on the journal with a script; the journal stays open."""
-        options: dict[str, Any] = {"builtins": False, "clock": self._clock, "ids": self._ids, **more}
+        options: dict[str, Any] = {"builtins": False, "clock": self.clock, "ids": self.ids, **more}
         yield Engine(ScriptedModel(list(replies)), list(tools), self.journal, **options)
 
     def labels(self) -> dict[str, Any]:
@@ -411,7 +412,7 @@ def workflow(stage: Stage) -> None:
     """A run of tasks that a model plans, and a second round that sees the first."""
     give = stage.give
     tools = [_read_tool(give, repeat_allowed=True)]
-    engine = Engine(_Office(give), tools, stage.journal, builtins=False, clock=stage._clock, ids=stage._ids)
+    engine = Engine(_Office(give), tools, stage.journal, builtins=False, clock=stage.clock, ids=stage.ids)
     with suppress(PaorError):
         first = engine.run_workflow(give("objective") or "office")
         engine.follow_up(first.run_id, give("objective") or "again")

@@ -84,29 +84,7 @@ def test_a_question_that_is_declined_tells_the_server_so(tmp_path: Path) -> None
     assert texts(tmp_path) == {"result.txt": "decline x "}
 
 
-def test_cancel_ends_the_run(tmp_path: Path) -> None:
-    """And nothing was done."""
-    with (
-        modern(tmp_path) as server,
-        engine_of(server, tmp_path, "m.delete", arguments={"path": "x"}) as engine,
-    ):
-        waiting = engine.run("Delete x")
-        result = engine.resume(waiting.run_id, answer={"action": "cancel"})
-        assert (result.state, result.reason) == ("Failed", "cancelled")
-        assert done(tmp_path / "effects") == []
-
-
-def test_a_run_that_may_ask_no_more_gets_an_error(tmp_path: Path) -> None:
-    """Questions of servers count as any other."""
-    with modern(tmp_path) as server:
-        arguments: dict[str, Any] = {"arguments": {"path": "x"}, "limits": Limits(max_elicitations=1)}
-        with engine_of(server, tmp_path, "m.paint", **arguments) as engine:
-            waiting = engine.run("Paint x")
-            assert engine.resume(waiting.run_id, answer=YES).state == "Done"
-            sound(engine, waiting.run_id)
-    assert outcome(tmp_path) == "asked" and done(tmp_path / "effects") == []
-
-
+@pytest.mark.whole
 def test_another_process_answers_and_the_same_server_goes_on(tmp_path: Path) -> None:
     """Over HTTP the server lives on, and takes its own state back from anybody."""
     with over_http(MODERN, tmp_path) as url:
@@ -181,6 +159,7 @@ def test_an_open_call_of_the_old_protocol_goes_on_while_its_process_lives(tmp_pa
     assert done(tmp_path / "effects") == ["asked"]
 
 
+@pytest.mark.whole
 def test_the_same_question_asked_twice_is_answered_twice(tmp_path: Path) -> None:
     """Only a call that is made anew gets the answers of before, each once and in order."""
     with (
@@ -198,6 +177,7 @@ def test_the_same_question_asked_twice_is_answered_twice(tmp_path: Path) -> None
     assert texts(tmp_path) == {"result.txt": json.dumps([{"ok": True}, {"ok": False}])}
 
 
+@pytest.mark.whole
 def test_calls_that_are_held_are_few(tmp_path: Path) -> None:
     """The oldest is given up first, and then made anew or in doubt."""
     with faulty(tmp_path, held_max=1) as server:

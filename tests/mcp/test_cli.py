@@ -63,6 +63,7 @@ def test_a_run_asks_and_another_process_answers(shell: Shell) -> None:
     assert shell("verify").code == 0 and shell("replay", "last").code == 0
 
 
+@pytest.mark.whole
 def test_a_run_with_a_server_cannot_go_on_without_it(shell: Shell) -> None:
     """It says which tools are missing, and how to give them."""
     model = shell.script(*script("modern.delete", path="x"))

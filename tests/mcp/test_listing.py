@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import importlib.util
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paor import Engine, Journal, McpServer, ScriptedModel, mcp_tools
 from paor.errors import MissingExtra, ToolError, UsageError
-from paor.tools.catalog import Catalog, fold_name
-from paor.tools.mcp.naming import Listed, entries_of, prefix_of
-from paor.tools.mcp.settings import McpSettings, settings_of
-from paor.tools.tool import NAME
 
+from ..support.effort import examples
 from ..support.mcp_kit import FAULTY, SECRET, command, faulty
+from .inside import NAME, Catalog, Listed, McpSettings, entries_of, fold_name, prefix_of, settings_of
 
 
 def test_names_are_made_fit_and_none_takes_anothers_place(tmp_path: Path) -> None:
@@ -60,6 +60,7 @@ def test_schemas_come_as_they_are_and_bad_ones_are_named(tmp_path: Path) -> None
         assert [problem.code for problem in schema.check({"x": 1})] == ["unknown"]
 
 
+@pytest.mark.whole
 def test_long_listings_are_paged_and_bounded(tmp_path: Path) -> None:
     """More tools than any prompt can hold need a choice; a listing without an end is given up."""
     with (
@@ -110,14 +111,9 @@ def test_a_listing_that_changed_is_noticed_and_taken_between_runs(tmp_path: Path
     with faulty(tmp_path, "--listing", "later") as server:
         assert "f.echo" in [tool.name for tool in server.tools()] and not told(server)
         tools = {tool.name: tool for tool in server.tools()}
-        import asyncio
-
         asyncio.run(tools["f.changed"](text="x"))
-        for _ in range(100):
-            if told(server):
-                break
-            import time
-
+        until = time.monotonic() + 60
+        while not told(server) and time.monotonic() < until:
             time.sleep(0.02)
         assert told(server)
         asyncio.run(tools["f.send"](text="x"))
@@ -168,6 +164,7 @@ def test_a_server_that_is_none_is_one_line(target: Any, words: str) -> None:
     assert words in str(error.value) and "\n" not in str(error.value)
 
 
+@pytest.mark.whole
 def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
     """Its input is closed when its time is over, not when it would have answered at last; its process is gone then."""
     (tmp_path / "silent.py").write_text(
@@ -175,12 +172,12 @@ def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
         "told = pathlib.Path(__file__).parent\n"
         "(told / 'pid').write_text(str(os.getpid()))\n"
         "is_open = True\n"
-        "while is_open and select.select([0], [], [], 7)[0]:\n"
+        "while is_open and select.select([0], [], [], 60)[0]:\n"
         "    is_open = os.read(0, 65536) != b''\n"
         "(told / 'input').write_text('open' if is_open else 'closed')\n"
     )
-    with pytest.raises(ToolError, match="did not answer within 2 seconds"):
-        mcp_tools([sys.executable, str(tmp_path / "silent.py")], connect_s=2)
+    with pytest.raises(ToolError, match="did not answer within 5 seconds"):
+        mcp_tools([sys.executable, str(tmp_path / "silent.py")], connect_s=5)
     assert (tmp_path / "input").read_text() == "closed"
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
@@ -216,6 +213,7 @@ def test_the_package_is_imported_on_first_use_only(monkeypatch: pytest.MonkeyPat
     McpServer(command(FAULTY, Path("nowhere"))).close()
 
 
+@settings(max_examples=examples(30))
 @given(
     names=st.lists(st.text(max_size=80), unique=True, max_size=12),
     own=st.text(max_size=50),

@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, McpServer, ScriptedModel, replay
+from paor import Journal, McpServer, replay
 
-from ..support.mcp_kit import bytes_written, called, engine_of, error_of, free_port, script, sound, texts
+from ..support.mcp_kit import bytes_written, called, engine_of, error_of, free_port, texts
 
 pytestmark = pytest.mark.whole
 
@@ -119,23 +119,6 @@ def test_the_everything_server_gives_every_kind_of_content(tmp_path: Path) -> No
         )
 
 
-def test_the_everything_server_asks_and_is_answered(tmp_path: Path) -> None:
-    """Its elicitation, with a form of many kinds of fields, goes on in the open call."""
-    with (
-        McpServer([installed("mcp-server-everything")], name="all") as server,
-        engine_of(server, tmp_path, "all.trigger-elicitation-request", arguments={}) as engine,
-    ):
-        waiting = engine.run("Ask me")
-        question = waiting.waiting_for
-        assert question is not None and question.kind == "elicitation"
-        assert "name" in question.schema["properties"]
-        required = question.schema.get("required", [])
-        answer = {name: "Ada" for name in required} or {"name": "Ada"}
-        assert engine.resume(waiting.run_id, answer=answer).state == "Done"
-        sound(engine, waiting.run_id)
-    assert "Ada" in str(texts(tmp_path))
-
-
 def test_the_everything_server_over_http_asks_and_is_gone_when_the_run_is_replayed(tmp_path: Path) -> None:
     """Streamable HTTP of the other SDK: sessions, answers as events, a question in the middle of a call."""
     port = free_port()
@@ -163,17 +146,6 @@ def test_the_everything_server_over_http_asks_and_is_gone_when_the_run_is_replay
             assert replay(alone, alone.runs()[0].run_id).identical and alone.verify() == []
 
 
-def test_the_time_server_in_the_new_protocol(tmp_path: Path) -> None:
-    """From PyPI; a wrong argument is the server's own error, one line for the model."""
-    with McpServer([installed("mcp-server-time")], name="time") as server:
-        arguments = {"source_timezone": "Europe/Berlin", "time": "12:00", "target_timezone": "Asia/Tokyo"}
-        called(server, tmp_path, "time.convert_time", arguments=arguments)
-        assert "+09:00" in str(texts(tmp_path))
-        (tmp_path / "b").mkdir()
-        called(server, tmp_path / "b", "time.get_current_time", arguments={"timezone": "Nowhere/At_all"})
-        assert "timezone" in error_of(tmp_path / "b").lower()
-
-
 def test_the_sqlite_server_of_the_old_package(tmp_path: Path) -> None:
     """It needs a version of the SDK from before the new protocol; the client does not."""
     words = [installed("mcp-server-sqlite"), "--db-path", str(tmp_path / "shop.sqlite")]
@@ -189,28 +161,3 @@ def test_the_sqlite_server_of_the_old_package(tmp_path: Path) -> None:
             folder.mkdir()
             called(server, folder, f"sql.{tool}", arguments={"query": query})
         assert "plum" in str(texts(tmp_path / "2"))
-
-
-def test_two_servers_in_one_run_replay_with_both_gone(tmp_path: Path) -> None:
-    """Git and time, one after the other, in one journal."""
-    repository = tmp_path / "repository"
-    git = shutil.which("git")
-    if git is None:
-        pytest.skip("git is not installed")
-    subprocess.run([git, "init", "-q", str(repository)], check=True)
-    (repository / "new.txt").write_text("new")
-    replies = script("git.git_status", repo_path=str(repository))[:-2]
-    replies += [{"decision": "continue", "reason": "one more"}]
-    replies += script("time.get_current_time", timezone="UTC")
-    with (
-        McpServer([installed("mcp-server-git")], name="git") as first,
-        McpServer([installed("mcp-server-time")], name="time") as second,
-        Engine(
-            ScriptedModel(replies), [*first.tools(), *second.tools()], str(tmp_path / "runs.db")
-        ) as engine,
-    ):
-        result = engine.run("What is new, and when?")
-        assert result.state == "Done" and len(result.documents) == 2
-        assert "new.txt" in str(result.documents[0].read())
-    with Journal(str(tmp_path / "runs.db")) as alone:
-        assert replay(alone, result.run_id).identical and alone.verify() == []

@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from paor import Document, Limits, Policy, Tool, ToolContext, ToolOutput, tool
+from paor import Limits, Policy, Tool, ToolContext
 from paor.errors import ToolError
-from paor.events import TransitionTaken
 
 from ..support.planning import ABORT, END, NOTHING, PLAN, STEP, World, check, counted, counters, ends, results
 from ..support.recording import sections
-from ..support.stored import blocked_steps, labels, query, started_with
-from ..support.worlds import CONTINUE, MET, READ, REVIEW, STOP, SUCCESS, TOOLS, fail, read
+from ..support.stored import blocked_steps, labels, prompts, query, triggers
+from ..support.worlds import CONTINUE, MET, PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS, TOOLS, fail, read
 
 MODES = pytest.mark.parametrize("mode", ["batch", "planner"])
 LIMITS = Limits(max_steps=20)
 
 
 # -- the modes ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", ["react", "batch", "planner"])
-def test_A053_maximum_and_mode_are_validated_and_journaled(tmp_path: Path, mode: Any) -> None:
-    """Both are in the spec and in every event; nothing below one step is a maximum."""
-    script = [*READ(1), STOP, SUCCESS] if mode == "react" else ends(mode, PLAN(STEP(page=1)))
-    with World(tmp_path, script) as world:
-        seen = [
-            event.max_steps
-            for event in world.engine.stream("Read", mode=mode, limits=Limits(max_steps=7))
-            if isinstance(event, TransitionTaken)
-        ]
-        check(world)
-        for wrong in (0, -1, "many"):
-            with pytest.raises(Exception, match="max_steps"):
-                Limits(max_steps=wrong)  # type: ignore[arg-type]
-        with pytest.raises(Exception, match="mode"):
-            world.run(mode="fast")
-    spec = started_with(world.path)
-    assert (spec["mode"], spec["limits"]["max_steps"], set(seen)) == (mode, 7, {7})
 
 
 def test_A055_A084_A090_D13_one_task_in_every_mode(tmp_path: Path) -> None:
@@ -269,23 +249,84 @@ def test_C2_6_C2_7_a_blocked_call_without_a_success_has_the_marker_and_no_output
     assert [item.get("result") for item in shown] == ["first", None, "first"] and len(shown) == 3
 
 
-def test_C2_4_C2_10_equal_arguments_in_another_order_are_equal_and_others_are_not(tmp_path: Path) -> None:
-    """Key order and whole floats do not matter, transient ids neither; equal empty results do not block."""
-    calls: list[Any] = []
-    schema = {"type": "object", "properties": {"q": {}, "n": {}, "call_id": {}}}
-    look = Tool(name="web.look", parameters=schema, run=lambda **got: calls.append(got), effect="read")
-    same: list[dict[str, Any]] = [
-        {"q": {"a": 1, "b": 2}, "n": 1},
-        {"n": 1.0, "q": {"b": 2, "a": 1}, "call_id": "x"},
-        {"q": {"a": 1, "b": 2}, "n": 1},
-    ]
-    plan = PLAN(
-        *[STEP("web.look", **values) for values in (*same, {"q": {"a": "1", "b": 2}, "n": 1}, {"n": 2})]
+def test_A002_A070_batch_prompts_hold_the_whole_catalog_and_react_prompts_are_smaller(tmp_path: Path) -> None:
+    """With schemas and descriptions in the one, names alone in the other; fewer characters for the same three actions."""
+    properties = {
+        f"option{n}": {"type": "string", "description": "a long description " * 8} for n in range(40)
+    }
+    big = Tool(
+        name="crm.export",
+        description="Export everything.",
+        parameters={"type": "object", "properties": properties},
+        run=lambda **_: "x",
     )
-    with World(tmp_path, ends("batch", plan), [look]) as world:
-        world.run(mode="batch")
-        check(world)
-    assert blocked_steps(world.path) == [3] and len(calls) == 4
+    react = [*READ(1), CONTINUE, *READ(2), CONTINUE, *READ(3), STOP, SUCCESS]
+    sizes, plans = (
+        [],
+        [
+            PLAN(STEP(page=1)),
+            REVIEW("retry", "2"),
+            PLAN(STEP(page=2)),
+            REVIEW("retry", "3"),
+            PLAN(STEP(page=3)),
+            SUCCESS,
+        ],
+    )
+    for mode, script in (("react", react), ("batch", plans)):
+        with World(tmp_path / mode, script, [*TOOLS, big]) as world:
+            assert world.run(mode=mode).steps == 3
+        kind = "selection" if mode == "react" else "plan"
+        found = prompts(world.path, kind)
+        sizes.append(sum(len(text) for prompt in found for text in prompt.values()))
+        assert ("a long description" in found[0]["system"]) is (mode == "batch")
+        assert ('"properties"' in found[0]["system"]) is (mode == "batch")
+    assert sizes[0] < sizes[1]
+
+
+@pytest.mark.parametrize("mode", ["react", "batch"])
+def test_A085_A083_an_extra_parameter_never_reaches_a_tool_in_either_mode(tmp_path: Path, mode: str) -> None:
+    """React drops it, or in the strict profile asks again; batch has no such request: the refusal is the step's result."""
+    calls: list[Any] = []
+    keep = Tool(
+        name="notes.keep",
+        parameters={"type": "object", "properties": {"page": {}}},
+        run=lambda **values: calls.append(values),
+        effect="read",
+    )
+    bad = {"page": 1, "apiKey": "k"}
+    plan = {"steps": [{"type": "tool", "name": "notes.keep", "args": bad, "reason": "r"}]}
+    select = SELECT("notes.keep", parametersSchema=None)
+    react = [select, PARAMETERS(**bad), PARAMETERS(**bad), STOP, SUCCESS]
+    if mode == "react":
+        with World(tmp_path / "lenient", [*react[:2], STOP, SUCCESS], [keep]) as world:
+            assert world.run(mode=mode).state == "Done"
+        assert calls == [{"page": 1}]
+        calls.clear()
+    with World(tmp_path, react if mode == "react" else [plan, SUCCESS], [keep]) as world:
+        assert world.run(mode=mode, profile="strict").state == "Done"
+    assert calls == []
+    assert triggers(world.path).count("refuse") == 1
+    assert len(prompts(world.path, "parameters")) == (2 if mode == "react" else 0)
+
+
+def test_A083_react_mode_changes_nothing_of_what_batch_mode_writes(tmp_path: Path) -> None:
+    """A batch run in a file of its own and one behind a react run: the same requests and outcomes, row by row."""
+    seen = []
+    for before in (False, True):
+        with World(tmp_path / str(before), [PLAN(STEP(page=1), STEP(page=2)), SUCCESS]) as world:
+            if before:
+                world.engine.run("Read", model=type(world.model)([*READ(1), STOP, SUCCESS]))
+            world.run(mode="batch")
+        statement = """SELECT "trigger", source, dest, request ->> '$.kind', outcome ->> '$.kind', guards
+                       FROM transitions WHERE run = (SELECT max(run) FROM specs) ORDER BY seq"""
+        seen.append(
+            (
+                query(world.path, statement),
+                prompts(world.path, "plan"),
+                json.dumps(PLAN(STEP(page=1), STEP(page=2))),
+            )
+        )
+    assert seen[0] == seen[1]
 
 
 # -- endings --------------------------------------------------------------------------------------------------------------------
@@ -301,16 +342,6 @@ def test_C3_13_an_abort_in_the_middle_keeps_what_there_is(tmp_path: Path, mode: 
 
 
 @MODES
-def test_C3_15_errors_in_a_row_end_a_plan(tmp_path: Path, mode: Any) -> None:
-    """Within one plan, too."""
-    plan = PLAN(*[STEP("notes.fail", page=number) for number in range(9)])
-    with World(tmp_path, [plan], TOOLS) as world:
-        result = world.run(mode=mode, limits=Limits(max_steps=20, max_consecutive_errors=4))
-        check(world)
-    assert (result.state, result.reason, result.steps) == ("Failed", "consecutive_errors", 4)
-
-
-@MODES
 def test_A141_a_denied_approval_is_an_error_result(tmp_path: Path, mode: Any) -> None:
     """Approvals stand before the call in every mode."""
     policy = Policy(approvals=("notes.send",))
@@ -322,34 +353,3 @@ def test_A141_a_denied_approval_is_an_error_result(tmp_path: Path, mode: Any) ->
         assert world.engine.resume(world.run_id, answer={"approve": False}).state == "Done"
         check(world)
     assert world.count("refuse") == 1 and world.count("execute") == 1
-
-
-def test_A054_A090_every_form_that_a_tool_may_return_is_the_same_in_both_modes(tmp_path: Path) -> None:
-    """Text, data, bytes, nothing, a document, a whole output: the same documents, notes and labels."""
-    forms: list[Any] = [
-        "text",
-        {"a": [1, 2.5, None]},
-        b"\x00\xff",
-        None,
-        Document("a.csv", "a,b", "text/csv"),
-        [Document("b.txt", "B"), Document("c.txt", "C")],
-        ToolOutput(documents=[Document("d.md", "# D", "text/markdown")], notes=["noted"]),
-    ]
-
-    @tool("notes.read", effect="read", label="page")
-    def give(page: int) -> Any:
-        """Give."""
-        return forms[page]
-
-    react = [reply for number in range(len(forms)) for reply in (*READ(number), CONTINUE)]
-    plan = PLAN(*[STEP(page=number) for number in range(len(forms))])
-    found = []
-    for mode, script in (("react", [*react[:-1], STOP, SUCCESS]), ("batch", [plan, SUCCESS])):
-        with World(tmp_path / mode, script, [give]) as world:
-            result = world.run(mode=mode, limits=LIMITS)
-            check(world)
-            found.append([(item.name, item.mime, item.label, item.read()) for item in result.documents])
-            statement = """SELECT body ->> '$.observation' FROM transitions JOIN payloads USING (run)
-                           WHERE "trigger" = 'observe' AND n = change ->> '$.n' ORDER BY seq"""
-            found[-1] += query(world.path, statement)
-    assert found[0] == found[1] and len(found[0]) == 7 + len(forms)

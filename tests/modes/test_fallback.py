@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Limits, ModelCall, Policy, Profile, Reply, Result, Task, Tool, replay, tool
+from paor import Engine, Journal, Limits, ModelCall, Policy, Profile, Reply, Result, Task, Tool, replay
 from paor.errors import ModelUnavailable, UsageError
-from paor.events import RunEnded, RunStarted
+from paor.events import RunEnded
 from paor.testing import SeededIds, SteppingClock
 
 from ..support.journey import Lost
 from ..support.planning import PLAN, STEP
-from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, REVIEW, SELECT, SUCCESS, TOOLS
+from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, SELECT, SUCCESS, TOOLS
 
 BAD = "no JSON"
 
@@ -96,16 +96,6 @@ def test_A086_a_react_run_that_fails_is_started_again_as_a_batch(tmp_path: Path,
         assert all(replay(engine.journal, row.run_id, engine).identical for row in (first, second))
 
 
-def test_A086_the_stream_tells_both_runs(tmp_path: Path) -> None:
-    """Each has its start and its end; the last event is the end of the second."""
-    with host(tmp_path, failing()) as engine:
-        events = list(engine.stream("Read", fallback="batch"))
-    marks = [(event.kind, event.run_id) for event in events if isinstance(event, RunStarted | RunEnded)]
-    assert [kind for kind, _ in marks] == ["start", "complete"] * 2
-    assert isinstance(events[-1], RunEnded) and events[-1].result.state == "Done"
-    assert len({run_id for _, run_id in marks}) == 2
-
-
 @pytest.mark.parametrize(
     ("model", "limits", "reason"),
     [
@@ -160,13 +150,6 @@ def test_A086_a_run_that_waited_falls_back_when_it_fails_later(tmp_path: Path) -
         assert result.state == "Done" and result.run_id != first.run_id
         assert engine.resume(first.run_id).reason == "selection_invalid"
         assert len(engine.journal.runs()) == 2
-
-
-def test_A086_both_can_fail(tmp_path: Path) -> None:
-    """Then the second's reason counts, and there is no third."""
-    with host(tmp_path, failing(review=[REVIEW("failed")])) as engine:
-        result = engine.run("Read", fallback="batch")
-        assert (result.state, result.reason, len(engine.journal.runs())) == ("Failed", "review_failed", 2)
 
 
 @pytest.mark.parametrize(
@@ -225,22 +208,6 @@ def test_A074_batch_mode_is_kept_and_says_once_that_it_is_legacy(tmp_path: Path)
     command = [sys.executable, "-c", LEGACY, str(tmp_path / "runs.db")]
     told = run(command, capture_output=True, text=True, check=False)
     assert told.stdout.split() == ["0", "1", "DeprecationWarning", "<string>"], told.stderr
-
-
-def test_A074_A086_a_batch_is_still_a_plan_once_executed_in_order(tmp_path: Path) -> None:
-    """Legacy means neither gone nor changed."""
-    calls: list[int] = []
-
-    @tool("notes.read", effect="read")
-    def read(page: int) -> str:
-        """Read."""
-        calls.append(page)
-        return f"page {page}"
-
-    model = failing(plan=[PLAN(STEP(page=2), STEP(page=1))])
-    with host(tmp_path, model, [read]) as engine:
-        assert engine.run("Read", mode="batch").state == "Done"
-    assert (calls, model.kinds) == ([2, 1], ["plan", "review"])
 
 
 def test_A086_D1_the_tasks_of_a_workflow_fall_back_and_keep_their_profile(tmp_path: Path) -> None:

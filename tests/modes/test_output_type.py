@@ -16,10 +16,10 @@ from pydantic import BaseModel, Field, field_validator
 from paor import Engine, Limits, ModelCall, OfflineModel, Result, ScriptedModel, Task, replay
 from paor.errors import InvalidOutput, KeyConflict, UsageError
 from paor.events import RunEnded
-from paor.fuzz.strategies.json_schema import arguments
+from paor.fuzz import arguments
 from paor.testing import plan, step
 
-from ..support.worlds import ANSWER, PARAMETERS, REFINE, REVIEW, SELECT, engine
+from ..support.worlds import ANSWER, REFINE, REVIEW, engine
 from ..support.worlds import READ as READ_PAGE
 
 
@@ -152,16 +152,6 @@ def test_a_draft_in_words_is_no_output(tmp_path: Path) -> None:
         assert (result.state, result.answer, result.output) == ("Failed", "It is not known.", None)
 
 
-@pytest.mark.parametrize("choice", ["auto", "model", "rules"])
-def test_the_model_is_asked_for_the_output_whoever_judges(
-    tmp_path: Path, choice: Literal["auto", "model", "rules"]
-) -> None:
-    """Without a type the same run asks nobody under ``auto`` and ``rules``."""
-    limits = Limits(completion_review=choice)
-    with engine(tmp_path, [ANSWER(), said(GOOD)], limits=limits) as own:
-        assert own.run("Is R-1 paid?", output_type=Invoice).output == PAID
-
-
 @pytest.mark.parametrize(
     ("options", "replies"),
     [
@@ -223,15 +213,6 @@ def test_forms_of_an_output(tmp_path: Path, reply: dict[str, Any]) -> None:
     """By itself, as models without a grammar write it, and as a review."""
     with engine(tmp_path, [ANSWER(), reply]) as own:
         assert own.run("Is R-1 paid?", output_type=Invoice).output == PAID
-
-
-def test_code_that_says_failed_asks_for_no_output(tmp_path: Path) -> None:
-    """Nothing is asked after a failure that the rules judge."""
-    limits = Limits(completion_review="rules")
-    replies = [SELECT("notes.fail"), PARAMETERS(page=1), REFINE("stop")]
-    with engine(tmp_path, replies, limits=limits) as own:
-        result = own.run("Is R-1 paid?", output_type=Invoice)
-        assert (result.state, result.reason, result.output) == ("Failed", "review_failed", None)
 
 
 def test_a_changed_template_is_named_for_the_runs_that_use_it(tmp_path: Path) -> None:
@@ -371,11 +352,3 @@ def test_of_a_workflow_the_whole_has_the_output(tmp_path: Path) -> None:
     with engine(tmp_path, replies) as own:
         result = own.run_workflow("Is R-1 paid?", tasks=[Task("Look")], output_type=Invoice)
         assert (result.state, result.output) == ("Done", PAID)
-
-
-def test_a_fork_has_its_parents_type(tmp_path: Path) -> None:
-    """The schema is in the spec that they share."""
-    with engine(tmp_path, [ANSWER(), said(GOOD), said(GOOD | {"state": "open"})]) as own:
-        parent = own.run("Is R-1 paid?", output_type=Invoice)
-        fork = own.fork(parent.run_id, 0)
-        assert fork.status == "done" and fork.output is not None

@@ -16,7 +16,8 @@ from paor.fsm.workflow.step_references import (
     placeholder_defects,
     resolve_arguments,
 )
-from paor.states.records.plans import Step
+
+from ..support.cases import Step
 
 OUTPUTS = (
     StepOutput({"items": [{"url": "https://a"}, {"url": "https://b"}], "a key": 1, "n": None, "a-b": 5}),

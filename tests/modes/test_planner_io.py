@@ -7,9 +7,8 @@ import pytest
 from paor.fsm.decision.workflow_mode import planner_outputs
 from paor.fsm.workflow.expressions.evaluator import holds
 from paor.prompts.parsing.plans import read_plan
-from paor.prompts.parsing.replies import DirectAnswer
-from paor.states.records.plans import Elicitation, Plan, Step
-from paor.states.records.workflow import PLANNER_OUTPUTS
+
+from ..support.cases import PLANNER_OUTPUTS, Plan, Step
 
 EARLIER = [{"id": "", "name": "a.b", "args": {}, "result": 1, "error": ""}]
 SPOKEN = [{"role": "user", "content": "hello"}]
@@ -24,21 +23,6 @@ def test_A147_the_planner_gives_results_on_and_adds_to_the_transcript() -> None:
     assert found["transcript"][0] == SPOKEN[0]
     assert [found["transcript"][1][key] for key in ("role", "content")] == ["assistant", "I look."]
     assert planner_outputs(plan, said=" ")["transcript"] == []
-
-
-def test_A138_a_direct_answer_has_no_plan() -> None:
-    """And the loop ends."""
-    found = planner_outputs(DirectAnswer("18 days"), said="18 days")
-    assert (found["plan"], found["answer"], found["elicitation"]) == (None, "18 days", None)
-    assert not holds("len(plan.steps) > 0", found)
-
-
-def test_A143_a_question_of_the_plan_is_an_output() -> None:
-    """Also of a plan with steps."""
-    question = Elicitation(message="Which?")
-    for steps in ((), (Step(name="a.b"),)):
-        found = planner_outputs(Plan(steps=steps, elicitation=question), said="")
-        assert found["elicitation"] == question.wire() == found["plan"]["elicitation"]
 
 
 @pytest.mark.parametrize(

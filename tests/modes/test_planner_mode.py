@@ -190,19 +190,6 @@ def test_A140_a_noop_has_no_effect_and_an_unknown_type_is_an_error(tmp_path: Pat
     assert calls == [1]
 
 
-def test_C3_13_an_abort_keeps_the_results_and_is_never_retried(tmp_path: Path) -> None:
-    """Failed(aborted) with the documents so far and the plan's reason; nothing is called again."""
-    calls: list[int] = []
-    with World(tmp_path, [PLAN(STEP(page=1), ABORT, STEP(page=2))], [counted(calls)]) as world:
-        result = plan_run(world)
-        assert (result.state, result.reason) == ("Failed", "aborted")
-        assert [document.read() for document in result.documents] == ["page 1"]
-        assert "the notes are gone" in result.answer and "notes.read" in result.answer
-        again = world.engine.resume(world.run_id)
-        assert again.answer == result.answer
-    assert calls == [1] and world.model.kinds == ["plan"]
-
-
 @pytest.mark.parametrize(
     ("step", "code"),
     [
@@ -273,14 +260,6 @@ def test_C3_14_an_empty_result_of_a_once_tool_and_one_without_retries_stay(tmp_p
         with World(folder, [PLAN(STEP(page=1, retries=retries)), END(), SUCCESS], tools) as world:
             plan_run(world)
         assert len(calls) == 1
-
-
-def test_C3_14_no_attempt_after_a_denial_or_invalid_values(tmp_path: Path) -> None:
-    """Retries are for a call that was made."""
-    calls: list[int] = []
-    with World(tmp_path, [PLAN(STEP(page="x", retries=5)), NOTHING, SUCCESS], [counted(calls)]) as world:
-        plan_run(world)
-    assert calls == [] and world.count("refuse") == 1 and world.count("retry_step") == 0
 
 
 # -- what steps give to each other ---------------------------------------------------------------------------------------

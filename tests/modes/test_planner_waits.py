@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from functools import partial
 from pathlib import Path
-from subprocess import run
 from typing import Any
 
 import pytest
@@ -32,7 +30,6 @@ from ..support.planning import (
 from ..support.stored import blocked_steps, query
 from ..support.worlds import SUCCESS, TOOLS, send
 
-ROOT = Path(__file__).parents[2]
 ASKED: dict[str, Any] = {
     "elicitation": {"message": "Which page?", "requestedSchema": OBJECT(page="integer")},
     "steps": [],
@@ -87,35 +84,6 @@ def test_A137_A143_D17_a_plans_question_waits_and_another_process_answers(tmp_pa
         assert world.model.kinds == ["plan", "plan", "review"]
         assert transcript(world.model.calls[0])[-1] == 'user: {"page":2}'
         assert world.count("provide") == 1 and len(world.journal.runs()) == 1
-
-
-@pytest.mark.whole
-def test_A137_a_process_of_its_own_answers_from_the_command_line(tmp_path: Path) -> None:
-    """Nothing is shared but the file."""
-    script = [
-        {"elicitation": {"message": "Go on?", "requestedSchema": OBJECT(go="boolean")}},
-        END("On."),
-        SUCCESS,
-    ]
-    (tmp_path / "script.json").write_text(json.dumps(script))
-    model = [
-        "--model",
-        f"script:{tmp_path / 'script.json'}",
-        "--journal",
-        str(tmp_path / "runs.db"),
-        "--json",
-    ]
-    command = [sys.executable, "-m", "paor"]
-    first = run(
-        [*command, "run", "Ask", "--mode", "planner", *model], capture_output=True, text=True, check=False
-    )
-    assert first.returncode == 5, first.stderr
-    wrong = [*command, "resume", "last", "--answer", '{"go": "perhaps"}', *model]
-    refused = run(wrong, capture_output=True, text=True, check=False)
-    assert refused.returncode == 2 and "answer.go" in refused.stderr
-    right = [*command, "resume", "last", "--answer", '{"go": true}', *model]
-    done = run(right, capture_output=True, text=True, check=False)
-    assert (done.returncode, json.loads(done.stdout)["state"]) == (0, "Done")
 
 
 @pytest.mark.parametrize(
@@ -376,29 +344,3 @@ def test_an_approval_that_nobody_gives_in_time_is_denied_and_an_effect_in_doubt_
         assert world.answer().state == "Done"
         assert results(world.model.calls[0])[0]["error"] == "denied: the call was not approved"
         assert replay(world.journal, world.run_id).identical
-
-
-@pytest.mark.whole
-def test_a_question_that_is_overdue_is_declined_on_the_command_line_too(tmp_path: Path) -> None:
-    """By the machine's clock; the same command only shows a question that may still wait."""
-    script = [ASKED, END("Nobody there."), SUCCESS]
-    (tmp_path / "script.json").write_text(json.dumps(script))
-    model = [
-        "--model",
-        f"script:{tmp_path / 'script.json'}",
-        "--journal",
-        str(tmp_path / "runs.db"),
-        "--json",
-    ]
-    command = [sys.executable, "-m", "paor"]
-    for seconds, code in ((10_000, 5), (0.001, 0)):
-        given = {"objective": "Ask", "mode": "planner", "limits": {"elicitation_timeout_s": seconds}}
-        first = run(
-            [*command, "run", "--input", json.dumps(given), *model],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert first.returncode == 5, first.stderr
-        again = run([*command, "resume", "last", *model], capture_output=True, text=True, check=False)
-        assert again.returncode == code, again.stderr

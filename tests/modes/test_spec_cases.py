@@ -334,35 +334,6 @@ def test_C4_31_documents_of_another_run_cannot_be_referred_to(tmp_path: Path) ->
 # -- A085, A088: caps and validators ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "schema", [None, {"fields": [{"name": "page", "type": "number"}]}], ids=["002", "003"]
-)
-@pytest.mark.parametrize(
-    ("values", "trigger"),
-    [({"page": 1, "apiKey": "k"}, "specify"), ({"page": 1, "blob": "x" * 2000}, "respecify")],
-    ids=["extra", "oversized"],
-)
-@pytest.mark.parametrize("profile", ["lenient", "strict"])
-def test_A085_extra_and_oversized_parameters_never_reach_a_tool_in_react_mode(
-    tmp_path: Path, schema: Any, values: dict[str, Any], trigger: str, profile: str
-) -> None:
-    """What is too long, and in the strict profile what is too much, is asked again once, then refused; else it is dropped."""
-    bad, calls = PARAMETERS(**values), list[int]()
-    dropped = trigger == "specify" and profile == "lenient"
-    script = [SELECT(parametersSchema=schema), *[bad] * (1 if dropped else 2), STOP, SUCCESS]
-    with World(tmp_path, script, [counting(calls)], limits=Limits(reply_chars=1000)) as world:
-        world.run(profile=profile)
-        seen = observation(world.model.of("refinement")[0])
-    if dropped:
-        assert (triggers(world.path)[1:3], calls) == (["specify", "execute"], [1])
-        statement = """SELECT outcome ->> '$.dropped' FROM transitions WHERE "trigger" = 'specify'"""
-        assert query(world.path, statement) == [(1,)]
-    else:
-        assert (triggers(world.path)[1:3], calls) == (["respecify", "refuse"], [])
-        assert labels(world.path) == []
-    assert seen["success"] is dropped
-
-
 def test_A088_A077_validators_name_everything_that_is_wrong() -> None:
     """Missing, unknown and wrong values in one go, each with its place; a good call has no problem."""
     schema = ParameterSchema(
@@ -385,16 +356,3 @@ def test_A088_A077_validators_name_everything_that_is_wrong() -> None:
     ]
     assert schema.check({"query": "x", "tags": [], "limit": 1}) == ()
     assert canonical_arguments({"b": 1.0, "a": {"d": 1, "c": 2}}) == b'{"a":{"c":2,"d":1},"b":1}'
-
-
-@pytest.mark.parametrize("kind", ["lookup", "report"])
-def test_A043_A088_a_task_types_list_is_checked_when_an_action_is_selected(tmp_path: Path, kind: str) -> None:
-    """A look-up may not do what its list lacks; the same selection is fine for another task type."""
-    policy = Policy(task_types={"lookup": ("notes.other",), "report": ("notes.read",)})
-    script = [SELECT(), SELECT()] if kind == "lookup" else ONE_STEP
-    with World(tmp_path, script, [counting([])], policy=policy) as world:
-        result = world.run(task_type=kind)
-        assert result.reason == ("selection_invalid" if kind == "lookup" else "model_stop")
-        if kind == "lookup":
-            feedback = sections(world.model.of("selection")[1])["Your last reply could not be used"]
-            assert feedback == "notes.read is not allowed for task type lookup"

@@ -258,7 +258,9 @@ DECISIONS: dict[str, tuple[list[Any], dict[str, Any], tuple[str, str]]] = {
 
 
 @pytest.mark.parametrize("case", DECISIONS)
-def test_A065_D4_C29_limits_then_review_then_criteria_then_the_models_wish(tmp_path: Path, case: str) -> None:
+def test_A017_A065_D4_C29_limits_then_review_then_criteria_then_the_models_wish(
+    tmp_path: Path, case: str
+) -> None:
     """The order in which reasons are read, each pair put against each other."""
     after, limits, expected = DECISIONS[case]
     with World(tmp_path, [*READ(1), *after], limits=Limits(**limits)) as world:

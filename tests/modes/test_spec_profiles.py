@@ -72,14 +72,6 @@ def test_D1_D9_A103_the_strict_profile_takes_one_form_and_asks_again(
     }
 
 
-def test_D1_A103_twice_another_form_fails_a_strict_run(tmp_path: Path) -> None:
-    """Nothing is executed."""
-    with World(tmp_path, [SINGLE, SINGLE]) as world:
-        result = world.run(profile="strict")
-        check(world)
-    assert (result.state, result.reason, world.count("execute")) == ("Failed", "selection_invalid", 0)
-
-
 @pytest.mark.parametrize(
     ("profile", "asked"), [("lenient", 1), ("strict", 2), (Profile(strict=True, stage="single"), 1)], ids=str
 )

@@ -13,7 +13,7 @@ from paor import Document, Limits, Tool, ToolContext, ToolOutput, replay, tool
 from paor.errors import ToolError
 from paor.events import StepCompleted
 
-from ..support.recording import World
+from ..support.recording import World, observation
 from ..support.stored import parts, prompts, query, triggers
 from ..support.worlds import CONTINUE, PARAMETERS, READ, REFINE, SELECT, STOP, SUCCESS, read
 
@@ -216,9 +216,9 @@ def test_A119_A077_a_missing_field_is_asked_once_more_and_then_the_call_is_refus
     assert got == []
 
 
-@pytest.mark.parametrize("kind", ["array", "enum"])
-def test_A109_D9_lists_and_values_are_accepted_in_a_field(tmp_path: Path, kind: str) -> None:
-    """An extension of the document's five types; Stage 2 is shown the tool's own, with the field's description."""
+@pytest.mark.parametrize("kind", ["string", "number", "boolean", "object", "array", "enum"])
+def test_A109_D9_every_type_is_accepted_in_a_field(tmp_path: Path, kind: str) -> None:
+    """The document's types, and lists and values as an extension; Stage 2 is shown the tool's own, with the field's description."""
     field = {"name": "title", "type": kind, "required": True, "description": "d", "values": ["T", "U"]}
     world = taken(tmp_path, [], FULL | {"parametersSchema": {"fields": [field]}})
     assert triggers(world.path)[:2] == ["select", "specify"]
@@ -315,7 +315,7 @@ SOURCES: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_A099_A125_each_source_alone_gives_a_summary_that_is_kept(tmp_path: Path, source: str) -> None:
+def test_A010_A099_A125_each_source_alone_gives_a_summary_that_is_kept(tmp_path: Path, source: str) -> None:
     """In the event, in the journal's row of the action, and in the next prompt."""
     value, expected = SOURCES[source]
 
@@ -334,6 +334,8 @@ def test_A099_A125_each_source_alone_gives_a_summary_that_is_kept(tmp_path: Path
 
     with World(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS], [give], hooks=[hear]) as world:
         world.run()
+        success = observation(world.model.of("refinement")[0])["success"]
+    assert success is not isinstance(value, Exception)
     statement = """SELECT body ->> '$.message.summary' FROM transitions JOIN payloads USING (run)
                    WHERE "trigger" = 'observe' AND n = change ->> '$.n' ORDER BY seq"""
     assert told == [expected] * 2 == [summary for (summary,) in query(world.path, statement)]

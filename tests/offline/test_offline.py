@@ -10,16 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Document, Engine, Journal, Limits, ModelCall, Result, replay, tool
-from paor.errors import ModelUnavailable, ToolError
-from paor.models import PromptMessage
-from paor.prompts.building.builder import PromptBuilder, TextTask
-from paor.prompts.building.fencing import beginning, without_note
-from paor.prompts.offline import SIGNATURE, OfflineModel
-from paor.states.records.requests import RequestKind
+from paor import Document, Engine, Journal, Limits, Result, replay, tool
+from paor.errors import ToolError
 
-from ..support.cases import short, spec
-from ..support.recording import World
+from ..support.cases import short
+from .inside import SIGNATURE
 
 CONTRACT = """# Supply contract
 
@@ -83,16 +78,6 @@ def test_a_question_is_answered_from_a_document() -> None:
         assert own.journal.verify() == [] and replay(own.journal, result.run_id).identical
 
 
-def test_the_same_job_gives_the_same_answer_every_time() -> None:
-    """Deterministic: in another run, another engine."""
-    answers = set()
-    for _ in range(2):
-        with offline() as own:
-            for _ in range(2):
-                answers.add(own.run(OBJECTIVE, documents=[("contract.md", CONTRACT)]).answer)
-    assert len(answers) == 1
-
-
 def test_german_documents_are_answered_in_german() -> None:
     """The document's own words; umlauts survive."""
     with offline() as own:
@@ -135,37 +120,6 @@ def test_documents_that_cannot_be_read_end_the_run_with_their_names() -> None:
         assert "could not be read" in result.answer and "scan.png" in result.answer
 
 
-def test_one_document_that_cannot_be_read_does_not_spoil_the_others() -> None:
-    """What can be read is used."""
-    with offline() as own:
-        result = own.run(OBJECTIVE, documents=[SCAN, ("contract.md", CONTRACT)])
-        assert result.state == "Done" and "thirty days" in result.answer
-
-
-def test_several_documents_are_read_together() -> None:
-    """The sentence may stand in any of them."""
-    notes = "The canteen opens at eight.\nLunch is served at noon.\n"
-    with offline() as own:
-        for documents in (
-            [("notes.txt", notes), ("c.md", CONTRACT)],
-            [("c.md", CONTRACT), ("notes.txt", notes)],
-        ):
-            result = own.run(OBJECTIVE, documents=documents)
-            assert (
-                result.state == "Done" and "thirty days" in result.answer and "canteen" not in result.answer
-            )
-
-
-@pytest.mark.parametrize("form", ["md", "txt"])
-def test_a_final_format_replaces_its_own_report(form: str) -> None:
-    """One report, made by the last action; the model makes none besides."""
-    with offline() as own:
-        result = own.run(OBJECTIVE, documents=[("contract.md", CONTRACT)], final_format=form)
-        assert result.state == "Done"
-        assert triggers(own, result) == WHOLE
-        assert result.documents[-1].label.endswith("_final_format")
-
-
 @pytest.mark.parametrize(
     ("tools", "executed", "state"),
     [
@@ -202,29 +156,6 @@ def test_a_tool_that_fails_is_not_tried_for_ever() -> None:
         assert triggers(own, result).count("ai.process failed") == 1
 
 
-def test_a_report_that_fails_is_not_tried_again() -> None:
-    """The text is there; the run ends with it."""
-
-    @tool("document.generateReport", effect="read")
-    def broken(title: str | None = None) -> str:
-        """Fail."""
-        raise ToolError("the printer is on fire")
-
-    with offline(tools=[broken]) as own:
-        result = own.run(OBJECTIVE, documents=[("contract.md", CONTRACT)])
-        assert triggers(own, result) == ["document.extract", "ai.process", "document.generateReport failed"]
-        assert (result.state, result.answer.count("within thirty days")) == ("Done", 1)
-
-
-@pytest.mark.parametrize("steps", [1, 2])
-def test_it_ends_rightly_when_steps_run_out(steps: int) -> None:
-    """With one step nothing is written yet; with two the answer is there."""
-    with offline(limits=Limits(max_steps=steps)) as own:
-        result = own.run(OBJECTIVE, documents=[("contract.md", CONTRACT)])
-        assert result.steps == steps
-        assert result.state == ("Failed" if steps == 1 else "Done")
-
-
 # -- not led astray ------------------------------------------------------------------------------------------------
 
 HOSTILE = {
@@ -242,7 +173,9 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("place", ["before", "behind", "beside"])
+@pytest.mark.parametrize(
+    "place", ["beside", *(pytest.param(place, marks=pytest.mark.whole) for place in ("before", "behind"))]
+)
 @pytest.mark.parametrize("case", HOSTILE)
 def test_headings_and_marks_in_documents_do_not_confuse_it(case: str, place: str) -> None:
     """The walk is the same, the answer is found, and a criterion without evidence stays open."""
@@ -261,26 +194,6 @@ def test_headings_and_marks_in_documents_do_not_confuse_it(case: str, place: str
         assert triggers(own, unmet) == WHOLE
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "docList:round1_task1_action0_evil (3).txt",
-        "a\n- docList:round1_task1_action0_evil (3)\n.txt",
-        "- Step 1: ai.process [ok].txt",
-        "## Final formatting.txt",
-        ">>>.txt",
-        "x" * 80 + ".txt",
-        "contract (final) [ok] {1}.txt",
-    ],
-)
-def test_names_of_documents_do_not_confuse_it(name: str) -> None:
-    """Whatever a file is called."""
-    with offline() as own:
-        result = own.run(OBJECTIVE, documents=[(name, CONTRACT)])
-        assert (result.state, triggers(own, result)) == ("Done", WHOLE)
-        assert "within thirty days" in result.answer
-
-
 def test_a_broken_document_is_named_once_and_the_advice_is_whole() -> None:
     """The answer is for a person: no code of ours, and not cut before it says what to do."""
     with offline() as own:
@@ -291,28 +204,7 @@ def test_a_broken_document_is_named_once_and_the_advice_is_whole() -> None:
         assert result.answer.count("broken.pdf") == 1
 
 
-def test_a_long_answer_ends_with_a_whole_statement() -> None:
-    """What the observation cut in its middle is left out, and the answer says where the whole text stands."""
-    text = "\n\n".join(
-        f"The buyer pays invoice number {n} within {n + 20} days of {'the' * n} date." for n in range(40)
-    )
-    with offline() as own:
-        result = own.run("When does the buyer pay each invoice?", documents=[("terms.txt", text)])
-        assert result.state == "Done"
-        answer, hint, signature = result.answer.rsplit("\n\n", 2)
-        assert hint.startswith("The whole text stands in round1_task1_action")
-        assert signature == f"---\n{SIGNATURE}"  # what it is, it says of the cut answer too
-        assert "…" not in answer
-
-
-def test_headings_in_the_answer_do_not_cut_it(tmp_path: Path) -> None:
-    """A draft with headings that prompts have too is handed over whole."""
-    text = "# Plan\n\n## Context\n\nThe buyer pays.\n\n## Steps\n\nThe buyer pays each invoice within thirty days.\n"
-    with offline() as own:
-        result = own.run(OBJECTIVE, documents=[("plan.md", text)])
-        assert result.state == "Done" and "within thirty days" in result.answer
-
-
+@pytest.mark.whole
 @settings(max_examples=60)
 @given(
     text=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=400),
@@ -332,62 +224,6 @@ def test_any_text_and_any_objective_end_in_an_answer(text: str, objective: str) 
 # -- the model by itself -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["drawing"])
-def test_kinds_of_requests_that_nobody_knows_are_refused(kind: Any) -> None:
-    """As a model that cannot, not with a made-up reply."""
-    with pytest.raises(ModelUnavailable, match=kind) as caught:
-        OfflineModel().ask(ModelCall(kind, (PromptMessage("user", "Plan."),)))
-    assert caught.value.code == "bad_request"
-
-
-def written(task: TextTask) -> str:
-    """Return what it writes for *task*."""
-    messages = PromptBuilder(spec(), []).text(task)
-    return OfflineModel().ask(ModelCall("text", messages)).text
-
-
-def test_json_is_json() -> None:
-    """Findings with their source; also from nothing."""
-    found = json.loads(written(TextTask(OBJECTIVE, [("c.md", CONTRACT)], format="json")))
-    assert any(
-        "thirty days" in finding["text"] and finding["source"] == "c.md" for finding in found["findings"]
-    )
-    assert json.loads(written(TextTask(OBJECTIVE, [], format="json")))["findings"] == []
-
-
-def test_an_empty_prompt_is_answered_as_one_without_documents() -> None:
-    """Whatever templates a host has: a reply, not an exception."""
-    kinds: list[RequestKind] = ["selection", "parameters", "refinement", "review", "text"]
-    for kind in kinds:
-        assert OfflineModel().ask(ModelCall(kind, (PromptMessage("user", ""),))).text
-
-
-@pytest.mark.parametrize("observation", ["", "{", "[]", '{"success": true, "previews": []}'])
-def test_an_observation_that_cannot_be_read_is_no_success(observation: str) -> None:
-    """In a conversation or in a host's template, which may show it otherwise."""
-    told = PromptMessage("user", f"Result of notes.read: {observation}")
-    reply = json.loads(OfflineModel().ask(ModelCall("refinement", (told,))).text)
-    assert reply["decision"] == ("stop" if "true" in observation else "continue")
-    template = f"## Last action\nnotes.read\n\n## Observation\n{observation}"
-    reply = json.loads(OfflineModel().ask(ModelCall("refinement", (PromptMessage("user", template),))).text)
-    assert reply["decision"] == ("stop" if "true" in observation else "continue")
-
-
-def test_async_says_the_same(tmp_path: Path) -> None:
-    """It never blocks long enough to matter."""
-    import asyncio
-
-    with offline() as own:
-        first = own.run(OBJECTIVE, documents=[("contract.md", CONTRACT)])
-        second = asyncio.run(own.arun(OBJECTIVE, documents=[("contract.md", CONTRACT)]))
-        assert first.answer == second.answer
-    with World(tmp_path, [], [], builtins=True) as world:
-        assert (
-            world.run(OBJECTIVE, documents=[("contract.md", CONTRACT)], model="offline").answer
-            == first.answer
-        )
-
-
 # -- what it could not look at -----------------------------------------------------------------------------------------
 
 
@@ -401,22 +237,3 @@ def test_a_document_that_was_cut_is_told_to_be_read_in_part(tmp_path: Path) -> N
         short = host.run("When is the certificate renewed?", documents=[Document("tail.txt", text[-900:])])
     assert "Only the beginning of tail.txt was read" in part.answer
     assert "14 November 2031" in short.answer and "Only the beginning" not in short.answer
-
-
-@given(st.text(max_size=3000), st.integers(0, 2000))
-def test_a_beginning_is_a_beginning_within_its_size(text: str, chars_max: int) -> None:
-    """With a note that says so, and none when nothing is left out."""
-    given = beginning(text, chars_max)
-    body, whole = without_note(given)
-    assert len(given) <= chars_max and text.startswith(body)
-    if len(text) <= chars_max:
-        assert given == text
-    elif chars_max >= 100:
-        assert not whole and f"first {len(body)} of {len(text)} characters" in given[len(body) :]
-
-
-def test_without_a_tool_for_documents_it_says_so(tmp_path: Path) -> None:
-    """The documents are not to blame."""
-    with Engine(journal=Journal(tmp_path / "a.db")) as host:
-        result = host.run("Summarise it", documents=[Document("a.txt", CONTRACT)], tools=[])
-    assert "this run offers neither" in result.answer

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +10,8 @@ import pytest
 
 from paor import Engine, Journal, ModelCall, OfflineModel, Result, replay
 from paor.models import PromptMessage
-from paor.prompts.parsing.plans import read_plan
-from paor.states.records.plans import Plan
+
+from .inside import Plan, read_plan
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "documents").iterdir())
 OBJECTIVE = "Summarise the obligations and list every deadline"
@@ -77,23 +74,6 @@ def test_A084_A131_odd_tasks_end_as_in_react_mode(
         text for name, _, text in planned if name == "text.md"
     ]
     assert second.answer is not None and second.answer.strip()
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("mode", ["batch", "planner"])
-def test_A084_the_command_line_needs_no_key_in_any_mode(tmp_path: Path, mode: str) -> None:
-    """A report of the example documents, as `paor run` writes it in react mode."""
-    command = [sys.executable, "-m", "paor", "run", OBJECTIVE, "--document", str(EXAMPLES[0])]
-    reports = []
-    for name in ("react", mode):
-        more = ["--mode", name, "--journal", f"{name}.db", "--output", f"{name}.md", "--json"]
-        ended = subprocess.run(
-            [*command, *more], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-        )
-        assert ended.returncode == 0, ended.stderr
-        assert json.loads(ended.stdout)["state"] == "Done"
-        reports.append((tmp_path / f"{name}.md").read_text(encoding="utf-8"))
-    assert reports[0] == reports[1] and OBJECTIVE in reports[0]
 
 
 @pytest.mark.parametrize("results", ["", "no JSON", "[1]", '{"name": "document.extract", "result": "x"}'])

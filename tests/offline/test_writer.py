@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,15 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from paor.prompts.offline import corpus
-from paor.prompts.offline.corpus import Corpus, Source
-from paor.prompts.offline.kinds import kinds_of
-from paor.prompts.offline.request import parse
-from paor.prompts.offline.units import Unit, fold, is_english, split, stem, units
-from paor.prompts.offline.writer import Written, escape, find_evidence, write
-from paor.tools.documents.convert.registry import convert
-
 from ..support.effort import examples
+from .inside import (
+    Source,
+    Unit,
+    Written,
+    convert,
+    escape,
+    find_evidence,
+    fold,
+    kinds_of,
+    parse,
+    write,
+)
+from .inside import corpus_module as corpus
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "documents"
 JOB = "Summarise the obligations and list every deadline"
@@ -58,27 +61,6 @@ The total liability of the Supplier is limited to EUR 50,000 per year.
 
 This Agreement shall be governed by the laws of Ireland.
 """
-MINUTES = """# Project meeting, 12 January 2027
-
-The budget for 2027 was discussed. It was agreed to postpone the second server until March.
-
-There is a risk that the old licence expires on 28 February before the new system is live.
-
-## Action items
-
-- Anna Keller to send the revised budget to all by Friday
-- [ ] Bob: prepare the test plan
-
-| Task | Owner | Due |
-|---|---|---|
-| Book the training room | Dana | 1 February |
-| Archive old minutes | - | - |
-"""
-PRICES = """| item | category | unit | price_eur |
-|---|---|---|---|
-| Object storage | Storage | GB/month | 0.021 |
-| Small server | Compute | month | 12.00 |
-"""
 LEASE = """Mietvertrag
 
 § 2 Mietzeit und Kündigung
@@ -88,8 +70,7 @@ LEASE = """Mietvertrag
 § 3 Miete
 Der Mieter ist verpflichtet, eine Kaution von 2.940 EUR innerhalb von 14 Tagen zu leisten.
 """
-contract, minutes = Source("contract.pdf", CONTRACT), Source("minutes.docx", MINUTES)
-prices, lease = Source("prices.csv", PRICES), Source("mietvertrag.pdf", LEASE)
+contract, lease = Source("contract.pdf", CONTRACT), Source("mietvertrag.pdf", LEASE)
 
 
 def section(written: Written, heading: str) -> str:
@@ -158,13 +139,6 @@ def test_the_deadlines_and_obligations_of_the_example_contract_are_found() -> No
         assert words in obligations, words
 
 
-def test_the_room_of_a_report_holds_all_deadlines_of_the_example() -> None:
-    """In the size that a report has nothing of the deadlines is left out."""
-    written = write(JOB, [example("contract.pdf"), example("notes.html")])
-    assert "Not shown" not in section(written, "Deadlines")
-    assert section(written, "Deadlines").count("\n- ") >= 30
-
-
 @pytest.mark.parametrize(
     ("request_", "names", "holds"),
     [
@@ -212,19 +186,6 @@ def test_a_request_is_read_into_parts(request_: str, expected: list[tuple[str, s
 # -- findings ----------------------------------------------------------------------------------------------------
 
 
-def test_a_list_item_carries_its_introduction() -> None:
-    """Alone it lacks its verb."""
-    text = write("List all obligations", [contract]).text
-    assert "3.1 The Supplier shall: deliver the storage platform by 31 May 2026 *(" in text
-    assert "governed by the laws" not in text
-
-
-def test_a_sentence_that_refers_back_is_quoted_with_the_one_before() -> None:
-    """And the one before not a second time."""
-    text = write("What interest do late invoices bear?", [contract]).text
-    assert "within 30 days of receipt. They bear interest" in text
-
-
 def test_what_is_not_there_is_said() -> None:
     """Never a guess without that name."""
     assert (
@@ -259,14 +220,6 @@ def test_kinds_of_sentences(text: str, expected: set[str]) -> None:
     assert kinds_of(Unit(text, "sentence")) == expected
 
 
-def test_kinds_by_heading_and_form() -> None:
-    """A heading speaks for items, and for what has a date."""
-    assert "obligation" in kinds_of(Unit("Paint the door", "item", "Duties of the tenant"))
-    assert "obligation" not in kinds_of(Unit("Paint is wet.", "sentence", "Duties of the tenant"))
-    assert "deadline" in kinds_of(Unit("Launch: 3 May 2027", "item", "Key dates"))
-    assert kinds_of(Unit("must", "code")) == frozenset()
-
-
 @pytest.mark.parametrize(
     "text",
     ["by 31 March 2027", "until March 31, 2027", "before 2027-03-31", "due 31/03/2027", "no later than 31.03.2027",
@@ -277,15 +230,6 @@ def test_kinds_by_heading_and_form() -> None:
 def test_deadlines(text: str) -> None:
     """A date or period with a word that makes it a deadline."""
     assert "deadline" in kinds_of(Unit(text, "sentence"))
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["for five years", "The Agreement of 3 March 2026", "in version 3.11.2", "for 30 days after delivery"],
-)
-def test_no_deadlines(text: str) -> None:
-    """A date or period alone is none."""
-    assert "deadline" not in kinds_of(Unit(text, "sentence"))
 
 
 # -- other languages -----------------------------------------------------------------------------------------------
@@ -307,28 +251,6 @@ def test_a_list_of_a_document_in_another_language_says_what_it_cannot() -> None:
     assert "known in English only" in text and "*(mietvertrag.pdf" in text
 
 
-def test_english_is_told_by_its_words() -> None:
-    """And what has no words counts as English."""
-    assert (
-        is_english("The Supplier shall deliver by Friday") and is_english("") and is_english("A-4711 12.50")
-    )
-    for text in (
-        LEASE,
-        "Quelles sont les échéances ?",
-        "¿Cuáles son los plazos?",
-        "Wat zijn de termijnen voor het huis?",
-    ):
-        assert not is_english(text)
-
-
-def test_stems() -> None:
-    """Endings go, short words and numbers stay."""
-    assert stem("invoices") == stem("invoicing") and stem("deliveries") == stem("delivered") == stem(
-        "delivery"
-    )
-    assert [stem(word) for word in ("days", "2026", "gas")] == ["day", "2026", "gas"]
-
-
 # -- several documents ----------------------------------------------------------------------------------------------
 
 CLAUSE = "The Supplier must repair every pump of class A in the northern hall of the Customer within 5 days."
@@ -345,11 +267,6 @@ def test_a_changed_number_or_small_word_keeps_both_versions(old: str, new: str) 
     """The difference is what the reader is looking for."""
     text = write("List all obligations", [Source("a", CLAUSE), Source("b", CLAUSE.replace(old, new))]).text
     assert new in text and text.count("*(a)*") == text.count("*(b)*") == 1
-
-
-def test_a_repetition_in_one_document_is_left_out() -> None:
-    """Once is enough."""
-    assert len(write("List all obligations", [Source("a", f"{CLAUSE}\n\n{CLAUSE}")]).findings) == 1
 
 
 # -- room and bounds -------------------------------------------------------------------------------------------------
@@ -421,29 +338,6 @@ def test_whatever_goes_in_an_answer_quotes_the_sources(request_: str, texts: lis
         assert finding.text in fold(source.text) or "|" in source.text or ">" in source.text
 
 
-@pytest.mark.whole
-def test_the_answer_does_not_depend_on_the_order_of_sets() -> None:
-    """In processes with other hashes of texts the same bytes come out."""
-    code = (
-        "import sys; from paor.prompts.offline.writer import Source, write\n"
-        "text = sys.stdin.read()\n"
-        "for request in ('Summarise it and list every deadline', 'Compare them', 'When must invoices be paid?'):\n"
-        "    print(write(request, [Source('a', text), Source('b', text[:2000].replace('2026', '2027'))]).text)"
-    )
-    answers = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            input=example("contract.pdf").text,
-            env={"PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8", "PYTHONUTF8": "1"},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2", "3")
-    }
-    assert len(answers) == 1 and "30 days" in answers.pop()
-
-
 # -- criteria --------------------------------------------------------------------------------------------------------
 
 
@@ -474,17 +368,6 @@ def test_evidence_for_criteria(criterion: str, holds: bool) -> None:
     assert found is None or found in fold(text)
 
 
-def test_what_was_not_found_is_no_evidence() -> None:
-    """Neither our own sentence nor another's."""
-    assert (
-        find_evidence("names the liability cap", write("What is the liability cap?", [prices]).text) is None
-    )
-    assert find_evidence("mentions deadlines", "The documents do not mention any deadlines.") is None
-    close = "## Warranty\n\nNo passage of a.pdf answers this directly; the closest:\n\n- The warranty is ours. *(a.pdf)*"
-    assert find_evidence("states the warranty", close) is None
-    assert find_evidence("cites its sources", "Pay by 3 May.") is None
-
-
 def test_what_a_criterion_asks_for_is_added() -> None:
     """What the request does not bring is looked for, once; what is not there is not invented."""
     criteria = ["names the liability cap", "states the monthly fee", "mentions unicorns"]
@@ -494,99 +377,6 @@ def test_what_a_criterion_asks_for_is_added() -> None:
 
 
 # -- units -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("See No. 5 of the list. It costs 3.5 EUR.", 2),
-        ("Acme Inc. The Buyer pays.", 2),
-        ("Mr. Smith met J. Doe at 5 p.m. on Monday.", 1),
-        ("Er endet am 31. März 2027. Gemäß § 5. Der Preis.", 3),
-        ("the fees of clause 6.1. The limit does not apply.", 2),
-        ("4.1. The Supplier pays.", 1),
-        ("一。二。三！", 3),
-        ("the U.S. law applies. lower case goes on.", 1),
-    ],
-)
-def test_sentences(text: str, expected: int) -> None:
-    """Abbreviations, dates and numbers do not end one."""
-    assert len(split(text)) == expected
-
-
-@given(st.text(alphabet="ab AB.!?1 §。\n", max_size=200), st.integers(20, 60))
-def test_sentences_are_the_text(text: str, chars_max: int) -> None:
-    """Nothing is lost or added but blanks, and none is too long."""
-    pieces = split(text, chars_max=chars_max)
-    assert "".join("".join(pieces).split()) == "".join(text.split())
-    assert all(0 < len(piece) <= chars_max for piece in pieces)
-
-
-def test_headings() -> None:
-    """Marked, underlined, bold, numbered, in capitals; page numbers are none."""
-    text = (
-        "# Marked #\none.\n\nUnderlined\n----------\ntwo.\n\n**Bold**\nthree.\nCAPITAL LETTERS\nfour.\n§ 5 Paragraph\nFive.\n"
-        "ARTICLE 6\nSix.\n7. Numbered\nSeven.\n\nPage 2\n\nEight.\n"
-    )
-    assert {unit.text: unit.heading for unit in units(text, units_max=99)[0]} == {
-        "one.": "Marked",
-        "two.": "Underlined",
-        "three.": "Bold",
-        "four.": "CAPITAL LETTERS",
-        "Five.": "§ 5 Paragraph",
-        "Six.": "ARTICLE 6",
-        "Seven.": "7. Numbered",
-        "Eight.": "7. Numbered",
-    }
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["4. lower case", "12 March 2027", "4.1 He must pay 5 EUR", "Ends with a colon:", "a | b", "3 May 2027"],
-)
-def test_what_is_no_heading(line: str) -> None:
-    """What is lost as a heading is never quoted."""
-    assert units(f"{line}\n\nSome text.", units_max=9)[0][-1].heading == ""
-
-
-@pytest.mark.parametrize(
-    "text", ["Payment by Friday", "Some text.\n\nARTICLE 6", "He\n**must pay**\nat once."]
-)
-def test_words_are_not_lost_as_a_heading(text: str) -> None:
-    """Neither the last line nor bold words in the middle of a paragraph."""
-    assert " ".join(unit.text for unit in units(text, units_max=9)[0]) == fold(text)
-
-
-def test_a_long_name_is_cut_to_a_heading() -> None:
-    """After a word, if there are any."""
-    assert parse("pumps " * 30)[0].heading.endswith("pumps …")
-    assert parse("泵" * 100)[0].heading == "泵" * 70 + " …"
-
-
-def test_lists_and_tables() -> None:
-    """Items with their introduction, check boxes, rows with their headers, lists of properties, code."""
-    text = "To do:\n- first\n- [x] done\n\nEnd.\n\n| A | B |\n|---|---|\n| x | 5 |\n| - | 6 |\n\n```\ncode()\n```\n> quoted\n> line."
-    assert [(unit.form, unit.text, unit.intro) for unit in units(text, units_max=99)[0]] == [
-        ("intro", "To do:", ""),
-        ("item", "first", "To do:"),
-        ("item", "done", "To do:"),
-        ("sentence", "End.", ""),
-        ("row", "A: x; B: 5", ""),
-        ("row", "B: 6", ""),
-        ("code", "code()", ""),
-        ("sentence", "quoted line.", ""),
-    ]
-    found = units("| Present | Anna, Bob, Chen, Li and Max |\n|---|---|\n| Place | Rome |", units_max=9)[0]
-    assert [unit.text for unit in found] == ["Present: Anna, Bob, Chen, Li and Max", "Place: Rome"]
-    assert units("one. Two. Three. Four.", units_max=3)[1] is False
-
-
-def test_rare_words_weigh_more_and_unknown_ones_find_nothing() -> None:
-    """The share of a query that a unit covers."""
-    found = Corpus([Source("a", "Alpha beta.\n\nAlpha gamma.\n\nAlpha.\n\n# Beta\n\nDelta alpha.")])
-    shares = found.search(["beta", "alpha"])
-    assert shares[0] == 1.0 and shares[0] > shares[3] > shares[2]
-    assert found.search(["zebra"]) == {}
 
 
 # -- Markdown --------------------------------------------------------------------------------------------------------
@@ -613,25 +403,6 @@ def test_no_source_can_put_markup_into_the_answer(text: str) -> None:
     inner = {child.type for token in tokens for child in token.children or ()}
     assert inner <= {"text", "em_open", "em_close", "code_inline", "text_special"}
     assert not re.search(r"[\x00-\x08\x1b\u202e]", written.text)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("**Payment.** The *fee* is due", "Payment. The fee is due"),
-        ("see [the list](http://a.b/c)", "see the list (http://a.b/c)"),
-        ("`a*b` and 2 * 3", "`a*b` and 2 \\* 3"),
-        ("- x", "\\- x"),
-        ("# x", "\\# x"),
-        ("12. x", "12\\. x"),
-        ("snake_case _x_", "snake_case x"),
-        ("5 < 6 <b>", "5 < 6 &lt;b>"),
-        ("a \ud800", "a \ufffd"),
-    ],
-)
-def test_escape(text: str, expected: str) -> None:
-    """As little as needed."""
-    assert escape(text) == expected
 
 
 @given(st.text(max_size=120))

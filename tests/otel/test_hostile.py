@@ -9,11 +9,9 @@ import pytest
 
 from paor import Journal
 from paor.otel import spans_of
-from paor.otel.otlp_json import json_lines
-from paor.otel.sending import sender_for
-from paor.otel.span import conventions, limit
 
 from ..mcp.hostile_run import write
+from .inside import conventions, json_lines, limit, sender_for
 from .kit import Receiver, check, compared, of_lines
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="needs paor[otel]")

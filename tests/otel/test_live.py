@@ -17,17 +17,15 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Task, tool
+from paor import Journal
 from paor.cli import main
 from paor.errors import JournalBusy, UsageError
-from paor.fsm.journal.reader import JournalReader
 from paor.otel import OpenTelemetry, spans_of, trace_of
 from paor.testing import SeededIds
 
 from ..support.journey import CALL, SEND, play
 from ..support.journeys import BY_NAME
 from ..support.worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
-from ..workflow.test_tasks import Office
 from .kit import Compared, Receiver, Tap, check, compared
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="needs paor[otel]")
@@ -96,23 +94,6 @@ def test_journeys_with_either_driver_are_sent_as_they_are_read(
         assert receiver.by_id == compared(trace_of(scripted.journal, run_id, content=True))
 
 
-def test_a_workflow_and_its_tasks_arrive_as_one_trace(tmp_path: Path) -> None:
-    """The hook hears of every run that the engine drives."""
-
-    @tool("shop.find", effect="idempotent", label="found")
-    def find(name: str) -> str:
-        """Find something."""
-        return f"{name} in aisle 7"
-
-    with Receiver() as receiver, OpenTelemetry(receiver.url) as hook:
-        journal = Journal(tmp_path / "runs.db", "off")
-        with Engine(Office(), [find], journal, builtins=False, hooks=[hook]) as office:
-            result = office.run_workflow("Find both", tasks=[Task("find the pen"), Task("find the ink")])
-            spans = check(office.journal, result.run_id)
-        assert hook.flush()
-        assert receiver.by_id == compared(spans)
-
-
 @pytest.mark.whole
 @pytest.mark.parametrize("kind", ["plain", "oteltap"])
 def test_a_killed_agent_s_trace_is_whole_after_a_late_export_and_the_same_after_another(
@@ -157,17 +138,6 @@ def _check_live(known: Compared, row: int, sent: bool, run_id: str, folder: str)
     assert max(lost, default=0) <= row, "only what was over before the kill may be lost"
     assert not (sent and lost)
     return whole
-
-
-def test_oteltap_receives_the_same(tmp_path: Path) -> None:
-    """A receiver that others have written, in a library of its own."""
-    pytest.importorskip("oteltap", reason="needs oteltap, of the extra dev")
-    with Tap() as tap, OpenTelemetry(tap.url, interval_s=0.01) as hook:
-        with engine(tmp_path, PAGE, hooks=[hook]) as scripted:
-            late = check(scripted.journal, scripted.run("Read").run_id)
-        hook.close()
-        tap.settle()
-        assert dict(tap.spans) == compared(late) and len(tap.spans) == len(late)
 
 
 def test_many_runs_at_once_are_sent_by_one_hook(tmp_path: Path) -> None:
@@ -222,15 +192,6 @@ def test_one_hook_serves_engines_with_journals_of_their_own(tmp_path: Path) -> N
                 scripted.run("Read")
         assert hook.flush()
     assert len(kept.names) == 12 and kept.names.count("invoke_agent paor") == 2
-
-
-def test_a_journal_can_be_given_where_another_hook_calls(tmp_path: Path) -> None:
-    """A function around it has no method that an engine could call."""
-    kept: Any = Kept()
-    with engine(tmp_path, PAGE) as scripted, OpenTelemetry(kept, journal=scripted.journal) as hook:
-        scripted.hooks = [lambda event: hook(event)]
-        scripted.run("Read")
-        assert hook.flush() and len(kept.names) == 6
 
 
 def test_a_run_of_no_journal_that_is_known_is_left_out(
@@ -308,35 +269,6 @@ def test_a_journal_that_is_damaged_or_gone_changes_no_other_run(
     assert "traces:" in caplog.text
 
 
-def test_a_journal_that_is_busy_is_read_the_next_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing of it is lost, and nothing sent twice; a flush comes back when it was read."""
-    kept: Any = Kept()
-    snapshot, times = JournalReader.snapshot, [0]
-
-    def busy(reader: JournalReader) -> Any:
-        times[0] += 1
-        if times[0] in (1, 3, 5):
-            raise JournalBusy("somebody writes")
-        return snapshot(reader)
-
-    monkeypatch.setattr(JournalReader, "snapshot", busy)
-    sent: list[bool] = []
-    with OpenTelemetry(kept) as hook, engine(tmp_path, PAGE, hooks=[hook]) as scripted:
-
-        def flush(event: Any) -> None:
-            if event.kind == "transition":
-                sent.append(hook.flush() and bool(kept.ids))
-
-        scripted.hooks = [hook, flush]
-        run_id = scripted.run("Read").run_id
-        monkeypatch.undo()
-        whole = [span.span_id for span in spans_of(scripted.journal, run_id)]
-        assert kept.ids == whole and times[0] > 6
-        assert sent == [True] * len(scripted.journal.transitions(run_id))
-
-
 def test_a_flush_waits_for_a_lock_of_another_process_within_its_bound(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -390,11 +322,13 @@ def test_close_ends_the_thread_once_and_later_events_are_left_out(tmp_path: Path
     assert _threads() <= before, "there is nobody left who could send"
 
 
+@pytest.mark.whole
 def test_python_s_exit_sends_what_is_over(tmp_path: Path) -> None:
     """A script that forgets to close it loses nothing."""
     program = """
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 from paor.otel import OpenTelemetry
 from tests.support.worlds import engine
 from tests.otel.test_live import PAGE
@@ -415,6 +349,7 @@ scripted.close()
         assert len(receiver.spans) == 6
 
 
+@pytest.mark.whole
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_copy_of_a_process_sends_by_itself(tmp_path: Path) -> None:
     """Of servers that fork, each child has a thread of its own, and none sends for its parent."""
@@ -477,6 +412,7 @@ def test_the_environment_can_turn_it_off(tmp_path: Path, monkeypatch: pytest.Mon
     assert kept.names == [] and kept.closed == 1
 
 
+@pytest.mark.whole
 def test_many_spans_go_in_requests_of_bounded_size(tmp_path: Path) -> None:
     """A receiver refuses what is too long."""
     replies = [reply for page in range(100) for reply in (*READ(page), CONTINUE)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import sqlite3
@@ -10,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,9 +18,6 @@ from hypothesis import strategies as st
 from paor import Document, Engine, Journal, Limits, Policy, Reply, ToolContext, ToolOutput, Usage, tool
 from paor.errors import InvalidAnswer, JournalDamaged, UnknownRun
 from paor.otel import Span, spans_of, trace_of
-from paor.otel.content import Cleaner
-from paor.otel.otlp_json import json_lines
-from paor.otel.span import conventions, limit, span_id_of, trace_id_of
 from paor.testing import SteppingClock
 
 from ..own_machine.test_host_machine import through
@@ -45,6 +40,7 @@ from ..support.worlds import (
     flaky,
 )
 from ..workflow.test_tasks import Office
+from .inside import Cleaner, conventions, json_lines, limit, span_id_of, trace_id_of
 from .kit import OPERATION, check, compared, of_lines, whole
 
 otel = pytest.importorskip("opentelemetry.proto", reason="needs paor[otel]")
@@ -389,6 +385,7 @@ def test_tasks_are_children_of_their_workflow_s_calls(tmp_path: Path) -> None:
     assert conversation == {result.run_id}
 
 
+@pytest.mark.whole
 def test_a_fork_at_any_row_tells_its_own_rows_and_leads_to_its_parent_s(tmp_path: Path) -> None:
     """Also at a call or a wait that is open there."""
     journey = BY_NAME["approved"]
@@ -560,12 +557,7 @@ def test_ids_are_digests_of_run_and_row() -> None:
     assert span_id_of("0199d2b4-6f1e", 4, "tool") != span_id_of("0199d2b4-6f1e", 4, "model")
 
 
-def test_an_id_is_never_all_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No receiver takes that; nobody has found a run whose digest begins so, but there is one."""
-    monkeypatch.setattr(hashlib, "sha256", lambda data: SimpleNamespace(hexdigest=lambda: "0" * 64))
-    assert (trace_id_of("run", 1), span_id_of("run", 0, "model")) == ("0" * 31 + "1", "0" * 15 + "1")
-
-
+@pytest.mark.whole
 def test_every_key_is_one_of_the_conventions_or_paor_s_own(tmp_path: Path) -> None:
     """The data file names all that is exported; the installed conventions know every name that it takes from there."""
     attributes = pytest.importorskip("opentelemetry.semconv._incubating.attributes.gen_ai_attributes")

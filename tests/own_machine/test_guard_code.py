@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.fsm.decision.guard_context import GuardContext
 from paor.fsm.machine.guard_code import impurities
 from paor.fsm.machine.guards import GUARDS
+from paor.machine import GuardContext
 
 
 class Source(importlib.abc.InspectLoader):
@@ -52,13 +52,9 @@ EXPRESSIONS = {
     # clocks
     "time.time": ("import time", "time.time() > 0"),
     "time.monotonic": ("import time as t", "t.monotonic() > 0"),
-    "time.time_ns": ("from time import time_ns as stamp", "stamp() > 0"),
     "time.sleep": ("import time; pause = time.sleep", "pause(1) is None"),
-    "time.localtime": ("import time", "[time][0] is time and time.localtime().tm_hour > 3"),
     "time.perf_counter": ("import time", "getattr(time, 'perf_counter')() > 0"),
     "datetime.datetime.now": ("from datetime import datetime", "datetime.now().hour > 9"),
-    "datetime.datetime.utcnow": ("import datetime", "datetime.datetime.utcnow().hour > 9"),
-    "datetime.datetime.today": ("import datetime as d", "d.datetime.today().hour > 9"),
     "datetime.date.today": ("from datetime import date as day", "day.today().year > 2000"),
     "datetime.datetime.now:": (
         "from datetime import datetime\nclass Stamp(datetime): pass",
@@ -76,75 +72,47 @@ EXPRESSIONS = {
     ),
     # chance
     "random.Random.random": ("from random import random", "random() > 0.5"),
-    "random.choice": ("import random", "random.choice([True, False])"),
     "a random.Random": ("from random import Random\ndice = Random(4)", "dice.random() > 0.5"),
     "secrets.token_hex": ("import secrets", "secrets.token_hex() > '8'"),
     "uuid.uuid4": ("from uuid import uuid4", "str(uuid4()) > '8'"),
-    "uuid.uuid1": ("import uuid", "str(uuid.uuid1()) > '8'"),
     "os.urandom": ("import os", "os.urandom(1) > b'8'"),
     # the machine and the process
     "os.environ": ("import os", "os.environ['HOME'] == '/'"),
     "environ, a os._Environ": ("from os import environ", "'HOME' in environ"),
     "os.getenv": ("from os import getenv as env", "env('HOME') == '/'"),
     "os.getpid": ("import os", "os.getpid() > 1"),
-    "os.cpu_count": ("from os import cpu_count", "cpu_count() > 1"),
     "sys.argv": ("import sys", "len(sys.argv) > 1"),
     "platform.node": ("import platform", "platform.node() == 'a'"),
     "id": ("", "id(context) > 1"),
     "hash": ("", "hash('a') > 1"),
     "globals": ("", "'x' in globals()"),
-    "locals": ("", "'x' in locals()"),
-    "vars": ("", "'x' in vars(context)"),
     # files
     "open": ("", "open('a').read() == 'b'"),
-    "io.open": ("import io", "io.open('a').read() == 'b'"),
-    "io.FileIO": ("import io", "io.FileIO('a').read() == b'b'"),
     ".read_text()": ("from pathlib import Path", "Path('a').read_text() == 'b'"),
-    ".exists()": ("import pathlib", "(pathlib.Path('a') / 'b').exists()"),
     ".is_file()": ("from pathlib import Path\nFLAG = Path('a')", "FLAG.is_file()"),
-    ".read_bytes()": ("", "context.file.read_bytes() == b'b'"),
     "pathlib.Path.cwd": ("from pathlib import Path", "Path.cwd().name == 'a'"),
     "os.path.exists": ("import os", "os.path.exists('a')"),
-    "os.path.isfile": ("from os.path import isfile", "isfile('a')"),
     "os.stat": ("import os", "os.stat('a').st_size > 1"),
-    "tempfile.mkdtemp": ("import tempfile", "tempfile.mkdtemp() == 'a'"),
-    "shutil.which": ("from shutil import which", "which('a') is None"),
-    "glob.glob": ("import glob", "glob.glob('*') == []"),
     "sqlite3.connect": ("import sqlite3", "sqlite3.connect('a') is None"),
     # the world outside
     "socket.socket": ("import socket", "socket.socket() is None"),
-    "socket.gethostname": ("from socket import gethostname", "gethostname() == 'a'"),
     "urllib.request.urlopen": ("from urllib.request import urlopen", "urlopen('http://a').status == 200"),
-    "http.client.HTTPConnection": ("import http.client", "http.client.HTTPConnection('a') is None"),
     "subprocess.run": ("import subprocess", "subprocess.run(['a']).returncode == 0"),
-    "subprocess.check_output": ("from subprocess import check_output as sh", "sh(['a']) == b''"),
     "logging.info": ("import logging", "logging.info('x') is None"),
     "log, a logging.Logger": ("import logging\nlog = logging.getLogger('a')", "log.info('x') is None"),
     "print": ("", "print('x') is None"),
     "input": ("", "input() == 'yes'"),
     # threads and tasks
-    "threading.Thread": ("import threading", "threading.Thread() is None"),
     "uses threading.": ("from threading import Lock", "Lock().locked()"),
     "lock, a threading.lock": ("import threading\nlock = threading.Lock()", "lock.locked()"),
     "asyncio.runners.run": ("from asyncio import run", "run(None)"),
-    "concurrent.futures.thread.ThreadPoolExecutor": (
-        "from concurrent.futures import ThreadPoolExecutor as Pool",
-        "Pool() is None",
-    ),
     # code
     "eval": ("", "eval('1')"),
-    "exec": ("", "exec('1') is None"),
-    "compile": ("", "compile('1', '', 'eval') is None"),
     "__import__": ("", "__import__('time').time() > 0"),
-    "importlib.import_module": ("import importlib", "importlib.import_module('time').time() > 0"),
     "pickle.loads": ("import pickle", "pickle.loads(b'') is None"),
     # state
     "reads SEEN, a list": ("SEEN = []", "len(SEEN) > 1"),
     "reads TABLE, a dict": ("TABLE = {}", "'a' in TABLE"),
-    "reads NAMES, a set": ("NAMES = {'a'}", "'a' in NAMES"),
-    "reads BYTES, a bytearray": ("BYTES = bytearray(1)", "BYTES == b'a'"),
-    "reads QUEUE, a deque": ("from collections import deque\nQUEUE = deque()", "len(QUEUE) > 1"),
-    "reads COUNT, a Counter": ("from collections import Counter\nCOUNT = Counter()", "COUNT['a'] > 1"),
     "reads NUMBERS, a count": ("from itertools import count\nNUMBERS = count()", "next(NUMBERS) > 1"),
     "reads ITEMS, a generator": ("ITEMS = (x for x in 'ab')", "'a' in ITEMS"),
     "reads PAIR[...], a list": ("PAIR = (1, [])", "PAIR[0] > 1"),
@@ -166,22 +134,14 @@ EXPRESSIONS = {
     ),
     "changes SEEN with .append()": ("SEEN = []", "SEEN.append(1) is None"),
     "changes context with .append()": ("", "context.items.append(1) is None"),
-    "changes context with .update()": ("", "context.arguments.get('a').update(b=1) is None"),
     "changes context with .pop()": ("", "[row.pop() for row in context.rows] == []"),
-    "changes context with .clear()": ("", "any(row.clear() for row in context.rows)"),
     "changes context with .add()": ("", "(lambda: context.names.add(1))() is None"),
     "changes context with .setdefault()": ("", "context.rows[0].setdefault('a', 1) == 1"),
-    "changes context with .remove()": ("", "[name.remove(1) for _, name in enumerate(context.rows)] == []"),
-    "changes context with .extend()": ("", "getattr(context, 'rows').extend([1]) is None"),
-    "changes context with .sort()": ("", "(context.rows if context.a else []).sort() is None"),
-    "changes context with .insert()": ("", "(context.rows or []).insert(0, 1) is None"),
     "changes context with .discard()": ("def drop(names): return names.discard(1)", "drop(context.names)"),
     "changes context with .popitem()": (
         "def drop(*, rows=None): return rows.popitem()",
         "drop(rows=context.rows)",
     ),
-    "changes context with .reverse()": ("def turn(*rows): return rows[0].reverse()", "turn(context.rows)"),
-    "changes context with .popleft()": ("def turn(rows): return rows.popleft()", "turn(*context.rows)"),
     "changes context with list.append()": ("", "list.append(context.rows, 1) is None"),
     "changes context with heapq.heappush()": ("import heapq", "heapq.heappush(context.rows, 1) is None"),
     "sets an attribute with setattr() of context": ("", "setattr(context, 'a', 1) is None"),
@@ -191,7 +151,6 @@ EXPRESSIONS = {
 
 BODIES = {
     "time.time ": "import time\nreturn time.time() > 0",
-    "time.monotonic ": "from time import monotonic as now\nreturn now() > 0",
     "os.environ ": "import os.path\nreturn os.environ['a'] == 'b'",
     "os.path.exists ": "import os.path as p\nreturn p.exists('a')",
     "socket.socket ": "import socket as s\nreturn s.socket() is None",
@@ -200,36 +159,21 @@ BODIES = {
     "imports desk.unloaded": "from .unloaded import clock\nreturn clock() > 0",
     "imports elsewhere": "import elsewhere.inside\nreturn elsewhere.inside.clock() > 0",
     "sets the global SEEN": "global SEEN\nSEEN = 1\nreturn True",
-    "sets the global GONE": "global GONE\ndel GONE\nreturn True",
     "the attribute seen of context": "context.seen = True\nreturn True",
-    "the attribute gone of context": "del context.run.gone\nreturn True",
     "the attribute count of context": "context.count += 1\nreturn True",
     "the attribute calls of desk.guards.guard": "guard.calls = 1\nreturn True",
     "the attribute x of an object": "found = other(context)\nfound.x = 1\nreturn True",
     "an item of context": "context.rows['a'] = 1\nreturn True",
     "an item of context ": "rows = context.rows\ndel rows[0]\nreturn True",
-    "an item of context  ": "context.rows[1:2] = []\nreturn True",
     "an item of TABLE": "TABLE['a'] = 1\nreturn True",
     "context with .append()": "first, *rest = context.rows\nfirst.append(1)\nreturn True",
     "context with .append() ": "for row in context.rows:\n    row.append(1)\nreturn True",
-    "context with .append()  ": "row = []\nfor each in context.rows:\n    row.append(1)\n    row = each\nreturn True",
     "context with .append()   ": "try:\n    row = []\n    row[1]\nexcept IndexError:\n    row = context.rows\nrow.append(1)\nreturn True",
     "context with .append()    ": "def inner():\n    def more():\n        context.rows.append(1)\n    more()\ninner()\nreturn True",
     "context with .append()     ": "row = None\ndef inner():\n    nonlocal row\n    row = context.rows\n    row.append(1)\ninner()\nreturn True",
     "context with .append()      ": "match context:\n    case object(rows=rows):\n        rows.append(1)\nreturn True",
-    "print ": "try:\n    return context.a > 1\nfinally:\n    print('done')",
-    "print  ": "try:\n    return context.a > 1\nexcept ValueError as error:\n    print(error)\n    return False",
-    "print   ": "with context.a as b:\n    print(b)\nreturn True",
-    "print    ": "while context.a:\n    if context.b:\n        continue\n    print(1)\nreturn True",
-    "print     ": "match context.a:\n    case [1, x] if x:\n        return True\n    case {'a': _}:\n        return print(1)\nreturn True",
-    "print      ": "def inner(x=print(1)):\n    return x\nreturn inner()",
-    "print       ": "class Inner:\n    word = print(1)\nreturn Inner.word",
-    "print        ": "class Inner:\n    def told(self):\n        return print(1)\nreturn Inner().told()",
-    "print         ": "return sorted(context.rows, key=lambda row: print(row))",
     "print          ": "return f'{print(context)!r:>10}' == ''",
-    "print           ": "try:\n    pass\nexcept ValueError:\n    print(1)\nreturn True",
     "is async": "async def inner():\n    return 1\nreturn inner()",
-    "is async ": "async def inner():\n    yield 1\nreturn inner()",
 }
 
 MODULES = {
@@ -241,47 +185,6 @@ MODULES = {
 
         def guard(context):
             return helper(context) > 0
-        """,
-    "in deeper, line 5: uses random.": """
-        from random import random
-        def helper(context):
-            return deeper(context)
-        def deeper(context): return random()
-        def guard(context): return helper(context) > 0
-        """,
-    "uses time.time": """
-        from functools import wraps
-        import time
-        def timed(function):
-            @wraps(function)
-            def inner(*args, **kwargs):
-                return function(*args, **kwargs)
-            return inner
-        @timed
-        def guard(context): return time.time() > 0
-        """,
-    "uses time.time_ns": """
-        from functools import wraps
-        import time
-        def timed(function):
-            @wraps(function)
-            def inner(context):
-                time.time_ns()
-                return function(context)
-            return inner
-        @timed
-        def guard(context): return True
-        """,
-    "in changed, line 9: changes context with .append()": """
-        from functools import wraps
-        def passing(function):
-            @wraps(function)
-            def inner(*args, **kwargs):
-                return function(*args, **kwargs)
-            return inner
-        @passing
-        def changed(context): return context.rows.append(1)
-        def guard(context): return changed(context)
         """,
     "in cached, line 5: uses time.time": """
         from functools import lru_cache
@@ -296,28 +199,6 @@ MODULES = {
         def late(limit, context): return time.time() > limit
         guard = partial(late, 3)
         """,
-    "reads its list, a list": """
-        from functools import partial
-        def late(limits, context): return context.a in limits
-        guard = partial(late, [3])
-        """,
-    "reads limits, a list": """
-        from functools import partial
-        def late(context, *, limits): return context.a in limits
-        guard = partial(late, limits=[3])
-        """,
-    "changes context with .append() ": """
-        from functools import partial
-        def late(limit, context, *, more): return context.a.append(limit + more)
-        helper = partial(late, 3, more=3)
-        def guard(context): return helper(context)
-        """,
-    "uses time.monotonic": """
-        import time
-        class Desk:
-            def office_hours(self, context): return time.monotonic() > 0
-        guard = Desk().office_hours
-        """,
     "reads its Desk, a Desk that can change": """
         class Desk:
             def __init__(self): self.limit = 3
@@ -331,15 +212,6 @@ MODULES = {
             def __call__(self, context): return time.monotonic() > 0
         guard = Desk()
         """,
-    "in Desk.open, line 5: uses time.monotonic": """
-        import time
-        class Desk:
-            @classmethod
-            def open(cls, context): return time.monotonic() > 0
-            @staticmethod
-            def closed(context): return not Desk.open(context)
-        def guard(context): return Desk.closed(context)
-        """,
     "in Desk.opened, line 5: uses time.monotonic": """
         import time
         class Desk:
@@ -347,70 +219,11 @@ MODULES = {
             def opened(self): return time.monotonic() > 0
         def guard(context): return Desk().opened
         """,
-    "in Desk.opened, line 6: uses time.monotonic_ns": """
-        import time
-        from functools import cached_property
-        class Desk:
-            @cached_property
-            def opened(self): return time.monotonic_ns() > 0
-        def guard(context): return Desk().opened
-        """,
     "in Desk.__init__, line 4: uses time.monotonic": """
         import time
         class Desk:
             def __init__(self, context): self.now = time.monotonic()
         def guard(context): return Desk(context).now > 0
-        """,
-    "in Desk.__init__, line 3: sets the attribute a of context": """
-        class Desk:
-            def __init__(self, context): context.a = 1
-        def guard(context): return Desk(context) is None
-        """,
-    "in Desk.__post_init__, line 7: uses time.monotonic": """
-        import time
-        from dataclasses import dataclass
-        @dataclass
-        class Desk:
-            a: int
-            def __post_init__(self): time.monotonic()
-        def guard(context): return Desk(1).a > 0
-        """,
-    "__init__, line 3: uses time.monotonic": """
-        import time
-        from dataclasses import dataclass, field
-        @dataclass(frozen=True)
-        class Desk:
-            a: float = field(default_factory=time.monotonic)
-        def guard(context): return Desk().a > 0
-        """,
-    "in Desk.__enter__, line 4: uses time.monotonic": """
-        import time
-        class Desk:
-            def __enter__(self): return time.monotonic()
-            def __exit__(self, *error): return None
-        def guard(context):
-            with Desk() as now:
-                return now > 0
-        """,
-    "in Desk.__contains__, line 4: uses time.monotonic": """
-        import time
-        class Desk:
-            def __contains__(self, name): return time.monotonic() > 0
-        DESK = Desk()
-        def guard(context): return "a" in DESK
-        """,
-    "in Desk.__call__, line 4: uses time.monotonic": """
-        import time
-        class Desk:
-            def __call__(self, name): return time.monotonic() > 0
-        def guard(context): return Desk()(context)
-        """,
-    "in Desk.rule, line 4: uses time.monotonic": """
-        import time
-        class Desk:
-            def rule(self, context): return time.monotonic() > 0
-        desk = Desk()
-        def guard(context): return desk.rule(context)
         """,
     "in rule, line 4: uses time.monotonic": """
         import time
@@ -422,67 +235,18 @@ MODULES = {
         DESK = Desk(rule)
         def guard(context): return DESK.rule(context)
         """,
-    "in second, line 4: uses time.monotonic": """
-        import time
-        def first(context): return True
-        def second(context): return time.monotonic() > 0
-        RULES = (first, second)
-        def guard(context): return all(rule(context) for rule in RULES)
-        """,
-    "in first, line 4: uses time.monotonic": """
-        import time
-        from types import MappingProxyType
-        def first(context): return time.monotonic()
-        RULES = MappingProxyType({"a": first})
-        def guard(context): return RULES["a"](context)
-        """,
     "reads seen, a list": """
         def guard(context, seen=[]):
             seen.append(context.a)
             return len(seen) > 3
         """,
-    "reads more, a dict": """
-        def guard(context, *, more={}):
-            return len(more) > 3
-        """,
-    "reads seen, a dict": """
-        def made():
-            seen = {}
-            def guard(context): return context.a in seen
-            return guard
-        guard = made()
-        """,
-    "sets count, a variable of the function around it": """
-        def made():
-            count = 0
-            def guard(context):
-                nonlocal count
-                count += 1
-                return count > 3
-            return guard
-        guard = made()
-        """,
-    "sets count, a variable of the function around it ": """
-        def made():
-            count = 0
-            def guard(context):
-                def inner():
-                    nonlocal count
-                    del count
-                return inner()
-            return guard
-        guard = made()
-        """,
     "is async: ": "async def guard(context): return True",
-    "is async:  ": "async def guard(context): yield True",
     "is a generator": "def guard(context): yield True",
     "guard: has no name that can be recorded": "def guard(context): return True\nguard.__name__ = 'class'",
     "<lambda>: has no name": "guard = lambda context: True",
     "office hours: has no name": "def guard(context): return True\nguard.__name__ = 'office hours'",
     "cannot be called with exactly one": "def guard(): return True",
     "cannot be called with exactly one ": "def guard(context, other): return True",
-    "cannot be called with exactly one  ": "def guard(*, context): return True",
-    "cannot be called with exactly one   ": "class A:\n    def guard(self): return True\nguard = A().guard",
     "int: is not callable": "guard = 3",
     "None": "guard = None",
     "len: is a builtin_function_or_method": "guard = len",
@@ -524,16 +288,10 @@ PURE = {
     # the context and constants
     "attributes": ("", "context.run.counters.step > 3 and context.outcome is not None"),
     "hour of a recorded time": ("", "9 <= context.now.hour < 17"),
-    "now as an attribute": ("", "context.now > context.start"),
     "datetime": ("from datetime import datetime, UTC", "context.at > datetime(2026, 1, 1, tzinfo=UTC)"),
-    "timedelta": ("from datetime import timedelta\nDAY = timedelta(days=1)", "context.a - context.b > DAY"),
     "fromtimestamp": (
         "from datetime import datetime, timezone",
         "datetime.fromtimestamp(context.at_us / 1e6, timezone.utc).weekday() < 5",
-    ),
-    "fromtimestamp with tz": (
-        "from datetime import datetime, UTC",
-        "datetime.fromtimestamp(context.at_us / 1e6, tz=UTC).astimezone(UTC).hour < 5",
     ),
     "a time of day": ("from datetime import time\nOPEN = time(9)", "context.at.time() > OPEN"),
     "fromisoformat": (
@@ -541,34 +299,22 @@ PURE = {
         "d.fromisoformat(context.a).date() > d.min.date()",
     ),
     "strings": ("", "context.answer.strip().lower().startswith(('a', 'b')) and 'x'.join(context.names) > ''"),
-    "replace and format": ("", "context.answer.replace('a', 'b') == '{:>3}'.format(context.a)"),
     "f-string": ("", "f'{context.a!r:>{context.width}}' == 'a'"),
     "re": ("import re", "re.fullmatch(r'a+', context.answer, re.IGNORECASE) is not None"),
     "a compiled pattern": ("import re\nWORD = re.compile('a')", "bool(WORD.search(context.answer))"),
     "math": ("import math", "math.isclose(context.a, math.pi) or math.sqrt(context.a) > 3"),
-    "decimal": ("from decimal import Decimal\nMOST = Decimal(3)", "Decimal(context.a).quantize(MOST) < MOST"),
-    "fractions": ("from fractions import Fraction\nHALF = Fraction(1, 2)", "HALF < context.a"),
     "json": ("import json", "json.loads(context.answer)['a'] == json.dumps([1])"),
-    "statistics": ("import statistics", "statistics.mean(context.numbers) > 3"),
     "itertools": ("from itertools import chain, pairwise", "len(list(chain(*pairwise(context.rows)))) > 3"),
-    "operator": ("from operator import itemgetter, add\nA = itemgetter('a')", "add(A(context.a), 1) > 3"),
     "functools": ("from functools import reduce", "reduce(lambda a, b: a + b, context.numbers, 0) > 3"),
     "hashlib": ("import hashlib", "hashlib.sha256(context.answer.encode()).hexdigest() > '8'"),
-    "ipaddress": ("import ipaddress\nNET = ipaddress.ip_network('10.0.0.0/8')", "context.a in NET"),
-    "uuid of a name": ("import uuid", "uuid.uuid5(uuid.NAMESPACE_DNS, context.answer).hex > '8'"),
     "zoneinfo": (
         "from zoneinfo import ZoneInfo\nBERLIN = ZoneInfo('UTC')",
         "context.at.astimezone(BERLIN).hour > 3",
     ),
     "a pure path": ("from pathlib import PurePath, Path", "PurePath(context.a).suffix == Path('a.b').suffix"),
-    "os.path": ("import os", "os.path.basename(context.a) == os.path.join('a', 'b') + os.sep"),
-    "in memory": ("import io", "io.StringIO(context.answer).readline() == 'a'"),
     "urllib.parse": ("from urllib.parse import urlsplit", "urlsplit(context.a).hostname == 'a'"),
-    "http.HTTPStatus": ("from http import HTTPStatus", "context.status == HTTPStatus.OK"),
     "builtins": ("", "any(sorted(map(str, context.a))) and all([isinstance(x, int) for x in context.b])"),
-    "max with a key": ("", "max(context.rows, key=len, default=0) == min(1, 2) and sum(context.a) > abs(-3)"),
     "getattr": ("", "getattr(context, 'a', None) is None and hasattr(context, 'b')"),
-    "getattr by a variable": ("", "getattr(context, context.name) is None"),
     "comprehensions": (
         "",
         "{a: [b for b in c if b] for a, c in context.a.items()} == {x for x in context.b}",
@@ -576,9 +322,6 @@ PURE = {
     "a generator": ("", "sum(row.get('a', 0) for row in context.rows) > 3"),
     "a sorted copy": ("", "list(context.rows).sort() is None and context.rows.copy().pop() == 1"),
     "a slice is a copy": ("", "context.rows[1:].pop() == 1 and context.rows[::-1].pop(0)"),
-    "a split": ("", "context.answer.split().pop() == 'a'"),
-    "list()": ("", "list().append(context.rows) is None"),
-    "deque": ("from collections import deque", "deque(context.rows, 3).popleft() == 1"),
     "counter": (
         "from collections import Counter, defaultdict",
         "Counter(context.names).most_common(1) == []",
@@ -597,10 +340,6 @@ PURE = {
         ),
         "LIMITS.allows(context) and LIMITS.a > 3 and Limits(3) == LIMITS",
     ),
-    "a frozen struct": (
-        "from msgspec import Struct\nclass Limits(Struct, frozen=True):\n    a: int = 3\nLIMITS = Limits()",
-        "LIMITS.a > 3 and Limits(3).a > context.a",
-    ),
     "a frozen model": (
         "from pydantic import BaseModel\nclass Limits(BaseModel, frozen=True):\n    a: int = 3\nLIMITS = Limits()",
         "LIMITS.a > 3 and Limits(a=3).a > context.a",
@@ -617,17 +356,8 @@ PURE = {
         "MISSING = object()\nclass Nothing: pass\nNOTHING = Nothing()",
         "context.a in (MISSING, NOTHING)",
     ),
-    "a type": (
-        "from typing import Any, TypeVar\nT = TypeVar('T')\nRows = list[int] | None",
-        "Rows is T is Any",
-    ),
     "numbers": ("LIMIT = 3", "context.a < LIMIT and __name__ == 'desk.guards'"),
     "a module's constant": ("import string, math as m", "context.a in string.ascii_letters and m.tau > 3"),
-    "a class's constant": (
-        "class Limits:\n    A = 3\n    names = ('a',)",
-        "context.a > Limits.A and Limits.names",
-    ),
-    "a function's attribute": ("def other(context): return True\nother.limit = 3", "other.limit > 3"),
     # helpers
     "a recursive helper": (
         "def depth(n): return 0 if n is None else 1 + depth(n.inner)",
@@ -638,56 +368,32 @@ PURE = {
         "def fill(*, rows=None): return rows or [1]",
         "fill(rows=[]) is None",
     ),
-    "a generator as a helper": ("def each(context):\n    yield context.a", "list(each(context)) == [1]"),
     "a partial": ("from functools import partial\nof = partial(int, base=16)", "of(context.a) > 3"),
     "a cached helper": (
         "from functools import cache\n@cache\ndef low(a): return a.lower()",
         "low(context.a) == 'a'",
-    ),
-    "single dispatch": (
-        "from functools import singledispatch\n@singledispatch\ndef size(a): return 1",
-        "size(context.a) > 3",
     ),
 }
 PURE_BODIES = {
     "a list of its own": "found = []\nfor row in context.rows:\n    found.append(row)\nfound.sort()\nreturn len(found) > 3",
     "a dict of its own": "seen = {}\nfor row in context.rows:\n    seen[row] = seen.get(row, 0) + 1\n    seen.setdefault(row, 1)\ndel seen['a']\nreturn bool(seen)",
     "a set of its own": "seen = set()\nseen.add(context.a)\nseen.update(context.rows)\nseen |= {1}\nreturn seen > {1}",
-    "a name used twice": "rows = context.rows\nrows = list(rows)\nrows.append(1)\nrows[0] = 3\nreturn bool(rows)",
-    "slices of its own": "rows = list(context.rows)\nrows[1:2] = []\nrows[0:] += [3]\nreturn bool(rows)",
-    "counting": "count = context.a\ncount += 1\nwhile count > 3:\n    count -= 1\nelse:\n    count = 3\nreturn count > 3",
-    "match": "match context.a:\n    case [1, *rest] if rest:\n        return True\n    case {'a': x, **more}:\n        return x\n    case str(y) | (y, 1):\n        return bool(y)\n    case _:\n        return False",
-    "walrus": "if (n := len(context.rows)) > 3 and (m := n + 1):\n    return m > 3\nreturn False",
     "try": "try:\n    return int(context.a) > 3\nexcept (ValueError, KeyError) as error:\n    return str(error) == 'a'\nelse:\n    pass\nfinally:\n    found = []\n    found.append(1)",
-    "raise": "if context.a:\n    raise ValueError(f'{context.a} is too much') from None\nassert context.b, 'b'\nreturn True",
     "inner functions": "count = 0\ndef inner(by=1):\n    nonlocal count\n    count += by\n    return count\nfound = [inner(), inner(by=2)]\nreturn sum(found) > 3",
-    "inner list": "found = []\ndef inner(row):\n    found.append(row)\nfor row in context.rows:\n    inner(row)\nreturn bool(found)",
     "inner class": "class Row:\n    kind = 'a'\n    def __init__(self, a):\n        self.a = a\n        self.kind = Row.kind\n    @property\n    def size(self):\n        return len(self.a)\nreturn Row(context.a).size > 3",
-    "inner recursion": "def depth(n, then=None):\n    return depth(n.inner, lambda: depth(n)) if n else 0\nreturn depth(context.a) > 3",
     "imports": "import math\nimport os.path\nfrom json import loads\nfrom collections.abc import Mapping as M\nimport wave as w\nreturn math.floor(loads(context.a)) > 3 and isinstance(context.a, M) and w.Error is os.path.join",
-    "loops": "for i, (a, *b) in enumerate(context.rows):\n    if a:\n        continue\n    if b:\n        break\nelse:\n    return True\nfor _ in range(3):\n    try:\n        return bool(context.a[i])\n    except IndexError:\n        continue\nreturn False",
     "with": "from contextlib import suppress\nwith suppress(ValueError):\n    return int(context.a) > 3\nreturn False",
     "an import of its own": "from . import helpers\nfrom .helpers import small\nreturn small(context) and helpers.small(context)",
-    "super": "class A(dict):\n    def __init__(self, **more):\n        super().__init__(**more)\n        self.a = 1\nreturn A(a=context.a) == {}",
-    "a call with everything": "def inner(*names, **more):\n    return len(names) + len(more)\nreturn inner(*context.rows, 1, **{'a': 1}) > inner(1, a=context.a, **context.b)",
-    "a chained comparison": "a, b = context.rows\na, b = b, a\na, b, c = b, a, 1\nreturn 1 < a <= b != c",
-    "a conditional import": "if context.a:\n    x = 'a'\nelse:\n    x = None\nreturn x is None or x.upper() == 'A'",
-    "deleting": "a, b = context.a, [1, 2]\ndel a, b[0]\nreturn bool(b)",
 }
 PURE_MODULES = {
     "a method": "class A:\n    limit = 3\n    def guard(self, context): return context.a > self.limit\nguard = A().guard",
     "a class method": "class A:\n    limit = 3\n    @classmethod\n    def guard(cls, context): return context.a > cls.limit\nguard = A.guard",
-    "a static method": "class A:\n    @staticmethod\n    def guard(context): return context.a > 3\nguard = A.guard",
     "a callable": "class A:\n    def __call__(self, context): return context.a > 3\nguard = A()",
     "a frozen callable": "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass A:\n    limit: int\n    def __call__(self, context): return context.a > self.limit\nguard = A(3)",
     "a partial": "from functools import partial\ndef f(limit, context, *, more): return context.a > limit + more\nguard = partial(f, 3, more=1)",
-    "a partial of a partial": "from functools import partial\ndef f(a, b, context): return context.a > a + b\nguard = partial(partial(f, 3), 4)",
     "decorated": "from functools import wraps\ndef d(f):\n    @wraps(f)\n    def inner(*args, **kwargs): return not f(*args, **kwargs)\n    return inner\n@d\ndef guard(context): return context.a > 3",
     "with a limit": "def above(limit):\n    def guard(context): return context.a > limit\n    return guard\nguard = above(3)",
-    "with defaults": "def guard(context, limit=3, *, names=('a',)): return context.a > limit and context.b in names",
-    "any arguments": "def guard(*args): return args[0].a > 3",
     "not yet set": "def made():\n    def guard(context): return later(context)\n    kept = guard\n    if False:\n        later = None\n    return kept\nguard = made()",
-    "a cycle": "def even(n): return n == 0 or odd(n - 1)\ndef odd(n): return n != 0 and even(n - 1)\ndef guard(context): return even(context.a)",
     "instances of its own": "class Rows:\n    def __init__(self, a): self.rows = list(a)\n    def __len__(self): return len(self.rows)\n    def add(self, a): return Rows([*self.rows, a])\ndef guard(context): return len(Rows(context.a).add(1)) > 3",
 }
 
@@ -772,20 +478,6 @@ def test_no_code_of_the_host_runs() -> None:
     assert found == ()
 
 
-def test_a_missing_cell_is_no_traceback() -> None:
-    """An outer function that has not set a variable, or has deleted it."""
-    found = of(
-        """
-        def made():
-            def guard(context): return later
-            if False: later = 1
-            return guard
-        guard = made()
-        """
-    )
-    assert found == ()
-
-
 def test_functions_of_installed_packages_are_not_walked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -844,13 +536,6 @@ def expressions(leaves: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-@given(expressions(ATOMS))
-@settings(max_examples=150, deadline=None)
-def test_nothing_is_found_in_any_pure_expression(expression: str) -> None:
-    """However it is put together."""
-    assert of_expression(SETUP, expression) == ()
-
-
 IMPURE = {
     "time.time()": "time.time",
     "print(1)": "print",
@@ -889,6 +574,7 @@ HOLES = (
 )
 
 
+@pytest.mark.whole
 @given(
     st.sampled_from(sorted(IMPURE)),
     st.lists(st.sampled_from(PLACES), max_size=4),
@@ -897,7 +583,7 @@ HOLES = (
     FORMS,
     st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_one_impure_call_is_found_anywhere(
     call: str, places: list[str], hole: str, pure: str, form: str, in_helper: bool
 ) -> None:
@@ -910,14 +596,6 @@ def test_one_impure_call_is_found_anywhere(
     guard = "def guard(context):\n    return helper(context)\n" if in_helper else ""
     found = of(f"{SETUP}SEEN = []\ndef {'helper' if in_helper else 'guard'}(context):\n{text}\n{guard}")
     assert any(IMPURE[call] in sentence for sentence in found), found
-
-
-def test_a_large_function_takes_no_time_to_speak_of() -> None:
-    """Ways that meet are walked once, and not each with each; the answer is that of a small one."""
-    block = "    try:\n        v{0} = context.a\n    except ValueError:\n        v{0} = []\n    v{0} = context.b if v{0} else 1\n"
-    body = "".join(block.format(number) for number in range(100))
-    assert of(f"def guard(context):\n{body}    return v99 > 1\n") == ()
-    assert of(f"def guard(context):\n{body}    v99.append(1)\n    return True\n") != ()
 
 
 def test_a_handler_knows_what_the_variables_held_where_it_came_from() -> None:

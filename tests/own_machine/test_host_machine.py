@@ -12,14 +12,9 @@ import pytest
 
 from paor import Engine, Limits, Machine, ModelCall, Phase, Policy, Reply, Task, replay
 from paor.errors import HostFunctionError, RunChanged, UsageError
-from paor.fsm.decision.run_resources import RunResources
-from paor.fsm.machine.decide import decide
-from paor.fsm.machine.machine import MACHINE
-from paor.machine import GuardContext, NoOutcome
-from paor.states.run.phase_names import SPECIFYING
+from paor.machine import GuardContext
 from paor.testing import call, call_tools, plan, refine, review, step
 
-from ..support.cases import MOMENT, SETTLED, run_in
 from ..support.own_machines import (
     ADVICE,
     CHOICE,
@@ -32,7 +27,6 @@ from ..support.own_machines import (
     pay_script,
     query_script,
     triage,
-    two_failures,
     two_reviewers,
     verifying,
     walk,
@@ -57,6 +51,11 @@ def holds(of: Engine, run_id: str) -> None:
 def exported(of: Engine) -> list[list[dict[str, Any]]]:
     """Return all runs of a journal as they are exported."""
     return [list(of.journal.export(row.run_id)) for row in of.journal.runs()]
+
+
+def stored(of: Engine) -> list[str]:
+    """Return all texts of a journal, prompts among them."""
+    return [str(body) for (body,) in of.journal.db.execute("SELECT body FROM payloads").fetchall()]
 
 
 def waiting_id(result: Any) -> str:
@@ -98,34 +97,6 @@ def test_a_run_of_each_kind_ends_well_and_replays(kind: str, tmp_path: Path) -> 
 
 @pytest.mark.whole
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_a_run_of_each_kind_goes_on_from_every_row(kind: str, tmp_path: Path) -> None:
-    """Left after any row and taken up by another engine, it comes to the same rows, and no effect is made twice."""
-    world = World()
-    of, answers = KINDS[kind](tmp_path / "whole.db", world)
-    whole = through(of, answers)
-    triggers, done = walk(of, whole.run_id), list(world.done)
-    for left in range(1, len(rows(of, whole.run_id))):
-        path, world = tmp_path / f"{left}.db", World()
-        first, answers = KINDS[kind](path, world)
-        seen, given = 0, list(answers)
-        for event in first.stream("Do it"):
-            seen += event.kind == "transition"
-            if seen == left:
-                break
-        run_id = first.journal.runs()[0].run_id
-        first.close()
-        second, _ = KINDS[kind](path, World())
-        second._runner.settings = first._runner.settings  # the same tools, so that the world counts all calls
-        result = second.resume(run_id)
-        while result.waiting_for is not None:
-            result = second.resume(run_id, question=result.waiting_for.id, **given.pop(0))
-        assert walk(second, run_id) == triggers, left
-        assert world.done == done, left
-        holds(second, run_id)
-        second.close()
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS))
 def test_a_fork_of_each_kind_goes_on_from_every_row(kind: str, tmp_path: Path) -> None:
     """A fork walks the same machine and asks people anew: an answer to its parent does not count for it."""
     of, answers = KINDS[kind](tmp_path / "runs.db", World())
@@ -152,23 +123,6 @@ def test_a_fork_of_each_kind_goes_on_from_every_row(kind: str, tmp_path: Path) -
         holds(of, result.run_id)
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_the_async_driver_writes_the_same_journal(kind: str, tmp_path: Path) -> None:
-    """Byte for byte."""
-    of, answers = KINDS[kind](tmp_path / "sync.db", World())
-    through(of, answers)
-    other, answers = KINDS[kind](tmp_path / "async.db", World())
-
-    async def drive() -> None:
-        result = await other.arun("Do it")
-        for given in answers:
-            assert result.waiting_for is not None
-            result = await other.aresume(result.run_id, question=result.waiting_for.id, **given)
-
-    asyncio.run(drive())
-    assert exported(of) == exported(other)
-
-
 # -- guards --------------------------------------------------------------------------------------------------------
 
 
@@ -188,11 +142,8 @@ def test_a_required_guard_refuses_a_call_with_its_sentence(tmp_path: Path) -> No
     refused = rows(of, result.run_id)[1]
     assert (refused.trigger, refused.dest, refused.guards["small"]) == ("refuse", "Observing", False)
     assert world.done == ["db.query"]
-    shown = json.dumps([item.wire() for item in result.steps] if hasattr(result.steps, "__iter__") else [])
-    history = of.journal.db.execute(
-        "SELECT body FROM payloads WHERE body LIKE '%Payments stay below 10%'"
-    ).fetchall()
-    assert history and "Larger ones" not in str(history), shown
+    told = [text for text in stored(of) if "Payments stay below 10" in text]
+    assert told and not any("Larger ones" in text for text in told)
     assert rows(of, result.run_id)[5].guards["small"] is True  # db.query is none of bank.*
     holds(of, result.run_id)
 
@@ -212,22 +163,6 @@ def test_a_guard_is_asked_once_a_decision_and_only_where_the_rest_holds(tmp_path
     recorded = rows(of, result.run_id)
     assert "small" not in recorded[1].guards and recorded[2].guards["small"] is True
     assert result.state == "Done"
-    asked: list[GuardContext] = []
-
-    def counted(context: GuardContext) -> bool:
-        asked.append(context)
-        return False
-
-    machine = Machine.standard().guard(counted).phase(Phase("Aside"))
-    machine = machine.row("Specifying", "skip", "Aside", when=("concluded", "not counted"), at_most=1)
-    machine = machine.row("Specifying", "look", "Aside", when="counted", at_most=1).row(
-        "Aside", "back", "Specifying"
-    )
-    run = run_in(SPECIFYING, selection=SETTLED)
-    decision = decide(
-        run, NoOutcome(), MOMENT, RunResources(run.spec), machine=machine.require("specify", counted)
-    )
-    assert (decision.row.trigger, decision.guards["counted"], len(asked)) == ("refuse", False, 1)
 
 
 def not_queries(context: GuardContext) -> bool:
@@ -242,9 +177,7 @@ def test_a_required_guard_of_select_has_the_action_chosen_again(tmp_path: Path) 
     of = engine(tmp_path / "runs.db", machine, script)
     result = of.run("Do it")
     assert walk(of, result.run_id).split()[:2] == ["reselect", "select"]
-    assert "The database is not asked today." in "\n".join(
-        str(body) for (body,) in of.journal.db.execute("SELECT body FROM payloads").fetchall()
-    )
+    assert any("The database is not asked today." in text for text in stored(of))
     holds(of, result.run_id)
     of = engine(tmp_path / "again.db", machine, [call("db.query", sql="x")[0]] * 2)
     result = of.run("Do it")
@@ -413,12 +346,7 @@ def test_a_phase_comes_back_with_what_failed_until_its_bound(tmp_path: Path) -> 
     assert (result.state, result.reason) == ("Failed", "own_row")
     assert "fixed c" in result.answer
     assert [row.counters.get("own") for row in rows(of, result.run_id)][-1] == {"rework": 2}
-    prompts = [
-        str(body)
-        for (body,) in of.journal.db.execute(
-            "SELECT body FROM payloads WHERE body LIKE '%Improvements asked%'"
-        ).fetchall()
-    ]
+    prompts = [text for text in stored(of) if "Improvements asked" in text]
     assert any("Verifying: RuntimeError: tests.run failed: 1 != 2" in prompt for prompt in prompts)
     holds(of, result.run_id)
 
@@ -512,30 +440,6 @@ def test_arguments_come_from_code_and_a_once_effect_of_a_phase_is_in_doubt_after
     holds(other, run_id)
 
 
-def test_arguments_of_a_phases_call_may_be_fixed(tmp_path: Path) -> None:
-    """They need no code, so that a replay without the host's derives the call, too."""
-    world = World()
-    machine = (
-        Machine.standard()
-        .phase(Phase("Settling", tool="bank.pay", arguments={"amount": 9}))
-        .row("Reviewing", "settle", "Settling", when="review_success", before="finish")
-        .row("Settling", "finish", "Done", when="succeeded")
-        .row("Settling", "unsettled", "Failed")
-    )
-    of = engine(tmp_path / "runs.db", machine, patch_script("a"), world)
-    result = of.run("Do it")
-    assert (result.state, world.done) == ("Done", ["patch.write", "bank.pay 9"])
-    holds(of, result.run_id)
-
-
-def test_a_phases_function_that_raises_decides_nothing(tmp_path: Path) -> None:
-    """The host's value is missing: the run stays at the phase and can go on."""
-    of = engine(tmp_path / "runs.db", paying_at_the_end(), patch_script("a"))
-    with pytest.raises(HostFunctionError, match="amount_due raised KeyError"):
-        of.run("Do it")
-    assert of.journal.runs()[0].state == "Settling"
-
-
 def test_a_phase_may_call_a_tool_that_the_model_is_not_offered(tmp_path: Path) -> None:
     """Its spec stands beside the offered tools."""
     world = World()
@@ -568,7 +472,7 @@ def test_a_person_sees_the_question_and_the_answer_reaches_the_next_plan(tmp_pat
     )
     result = of.resume(result.run_id, answer={"advice": "use table t"}, actor="ann")
     assert (result.state, result.answer) == ("Done", "42")
-    told = [str(body) for (body,) in of.journal.db.execute("SELECT body FROM payloads").fetchall()]
+    told = stored(of)
     assert any('Escalating: {"advice": "use table t"}' in text for text in told)
     with pytest.raises(UsageError, match="settled"):
         of.resume(result.run_id, answer={"advice": "again"}, question=asked.id)
@@ -587,32 +491,10 @@ def test_a_person_may_decline_or_cancel(given: Any, state: str, reason: str, tmp
     holds(of, result.run_id)
 
 
-def test_an_answer_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
-    """The answer's schema is the phase's own."""
-    of, result = escalated(tmp_path / "runs.db")
-    with pytest.raises(UsageError, match="advice"):
-        of.resume(result.run_id, answer={"hint": "x"})
-    assert of.result(result.run_id).status == "waiting"
-
-
 def test_beyond_max_elicitations_nobody_is_asked(tmp_path: Path) -> None:
     """Then the phase's last row is taken."""
     of, result = escalated(tmp_path / "runs.db", limits=Limits(max_elicitations=0))
     assert (result.state, result.reason, result.waiting_for) == ("Failed", "own_row", None)
-    holds(of, result.run_id)
-
-
-def test_a_question_that_nobody_answers_in_time_counts_as_declined(tmp_path: Path) -> None:
-    """As any other."""
-    of, result = escalated(tmp_path / "runs.db", limits=Limits(elicitation_timeout_s=0.001))
-    assert of.resume(result.run_id).reason == "own_row"
-
-
-def test_a_run_that_waits_in_a_phase_of_its_own_can_be_cancelled(tmp_path: Path) -> None:
-    """From anywhere, also while nobody drives it."""
-    of, result = escalated(tmp_path / "runs.db")
-    of.cancel(result.run_id)
-    assert (of.result(result.run_id).state, of.result(result.run_id).reason) == ("Failed", "cancelled")
     holds(of, result.run_id)
 
 
@@ -648,21 +530,6 @@ def test_two_people_must_agree_to_this_very_call(said: list[Any], paid: int, tmp
     holds(of, result.run_id)
 
 
-def test_an_agreement_counts_for_one_call_and_not_for_the_next_equal_one(tmp_path: Path) -> None:
-    """A second payment of the same amount needs two new yeses."""
-    world = World()
-    of = engine(
-        tmp_path / "runs.db", two_reviewers(), pay_script(5, 5), world, limits=Limits(max_elicitations=9)
-    )
-    result = of.run("Pay")
-    for actor in ("ann", "bob"):
-        result = of.resume(result.run_id, answer={"approve": True}, actor=actor, question=waiting_id(result))
-    assert (world.done, result.state) == (["bank.pay 5"], "FirstReview")
-    for actor in ("cid", "dan"):
-        result = of.resume(result.run_id, answer={"approve": True}, actor=actor, question=waiting_id(result))
-    assert (world.done, result.state) == (["bank.pay 5"] * 2, "Done")
-
-
 def test_where_nobody_may_be_asked_the_call_is_refused(tmp_path: Path) -> None:
     """The bound on questions and the row's own bound never let a call pass."""
     for limits, machine in (
@@ -685,17 +552,17 @@ def test_where_nobody_may_be_asked_the_call_is_refused(tmp_path: Path) -> None:
 def test_a_first_phase_chooses_mode_and_limits(tmp_path: Path) -> None:
     """Asked of a model of its own; no limit rises, and everything later goes by what was chosen."""
     of, _ = KINDS["triage"](tmp_path / "runs.db", World())
+    seen: list[Any] = []
+    of.hooks = (seen.append,)
     result = of.run("Count")
     first = rows(of, result.run_id)[0]
     assert (first.source, first.request["kind"], first.request["model"]) == ("Triage", "phase", "cheap")
     assert rows(of, result.run_id)[1].request["kind"] == "plan"
-    run = of.journal.reader
-    from paor.fsm.replay.restore import restore_run
-
-    spec = restore_run(run, result.run_id)[0].spec
-    assert (spec.mode, spec.limits.max_steps) == ("batch", 2)
-    fork = of.fork(result.run_id, 1, limits={"max_steps": 9})
-    assert restore_run(run, fork.run_id)[0].spec.limits.max_steps == 2
+    of.fork(result.run_id, 1, limits={"max_steps": 9})
+    bounds = {
+        (event.run_id, event.max_steps) for event in seen if event.kind == "transition" and event.seq > 1
+    }
+    assert len(bounds) == 2 and {steps for _, steps in bounds} == {2}
 
 
 @pytest.mark.parametrize(
@@ -716,7 +583,7 @@ def test_a_choice_that_is_none_is_asked_for_again(choice: Any, told: str, tmp_pa
     result = of.run("Do it")
     assert walk(of, result.run_id).split()[:3] == ["reask", "begin", "select"]
     assert result.state == "Done"
-    prompts = [str(body) for (body,) in of.journal.db.execute("SELECT body FROM payloads").fetchall()]
+    prompts = stored(of)
     assert any(told in text for text in prompts)
     holds(of, result.run_id)
     machine = triage(choice, choice)
@@ -737,20 +604,12 @@ def test_a_phases_model_that_fails_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_a_budget_ends_a_run_before_a_phase_asks_a_model(tmp_path: Path) -> None:
-    """A phase without a model goes on: what it does costs no tokens."""
+    """As before any other request."""
     of = engine(
         tmp_path / "runs.db", judging(), ["x" * 50, *patch_script("a")], limits=Limits(token_budget=1)
     )
     result = of.run("Do it")
     assert (result.state, result.reason) == ("Failed", "token_budget")
-    world = World()
-    of = engine(tmp_path / "more.db", verifying(), patch_script("a"), world)
-    whole = of.run("Do it")
-    budget = whole.usage.tokens_in + whole.usage.tokens_out
-    of = engine(
-        tmp_path / "less.db", verifying(), patch_script("a"), world, limits=Limits(token_budget=budget)
-    )
-    assert of.run("Do it").state in ("Done", "Failed")
 
 
 def judging() -> Machine:
@@ -796,7 +655,7 @@ def test_a_model_may_judge_a_call_between_its_parameters_and_its_intent(
     of = engine(tmp_path / "runs.db", judging(), [*script[:2], *[said] * times, *script[2:]], world)
     result = of.run("Do it", values={"tenant": "acme"})
     assert world.done == done
-    prompts = [str(body) for (body,) in of.journal.db.execute("SELECT body FROM payloads").fetchall()]
+    prompts = stored(of)
     assert any(
         '{"arguments":{"text":"a"},"tool":"patch.write"}' in text and '{"tenant":"acme"}' in text
         for text in prompts
@@ -872,7 +731,7 @@ def test_rows_from_planning_and_with_words_of_the_hosts_own(tmp_path: Path) -> N
     of = engine(tmp_path / "runs.db", machine, [call("patch.write", text="a")[0], *patch_script("b")])
     result = of.run("Do it")
     assert walk(of, result.run_id).startswith("pause wake select")
-    prompts = [str(body) for (body,) in of.journal.db.execute("SELECT body FROM payloads").fetchall()]
+    prompts = stored(of)
     assert any("Wake up, step 0" in text for text in prompts)
     holds(of, result.run_id)
 
@@ -952,18 +811,6 @@ def test_a_workflow_file_with_an_own_machine_is_refused(tmp_path: Path) -> None:
 # -- what has changed since ------------------------------------------------------------------------------------------
 
 
-def test_an_engine_without_the_machine_is_refused_and_can_still_replay(tmp_path: Path) -> None:
-    """What is missing is named; the rows are followed by what the spec says."""
-    of, result = escalated(tmp_path / "runs.db")
-    of.close()
-    other = engine(tmp_path / "runs.db", None, [])
-    with pytest.raises(RunChanged, match="it stands in Escalating"):
-        other.resume(result.run_id, answer={"advice": "x"})
-    alone = replay(other.journal, result.run_id, other)
-    assert alone.divergences == ()
-    assert {item.field for item in alone.unchecked} == {"guards.two_failures", "change.question.message"}
-
-
 def test_a_standard_run_is_not_taken_over_by_another_machine_unasked(tmp_path: Path) -> None:
     """New rows and guards that may be used are named."""
     of = engine(tmp_path / "runs.db", None, pay_script(5), policy=Policy(approvals=("bank.*",)))
@@ -974,29 +821,6 @@ def test_a_standard_run_is_not_taken_over_by_another_machine_unasked(tmp_path: P
         other.resume(result.run_id, answer={"approve": True})
 
 
-def test_form_does_not_count_and_meaning_does(tmp_path: Path) -> None:
-    """A guard that is written otherwise and means the same leaves a waiting run resumable; another bound does not."""
-    of, result = escalated(tmp_path / "runs.db")
-    of.close()
-    changed = (
-        Machine.standard()
-        .phase(Phase("Escalating", question=_same_words, answer=ADVICE))
-        .row("Reviewing", "escalate", "Escalating", when=two_failures, before="next_step", at_most=2)
-        .row("Escalating", "advise", "Planning", when="succeeded")
-        .row("Escalating", "give_up", "Failed")
-    )
-    other = engine(tmp_path / "runs.db", changed, query_script("a", "b", "c"), World(failures=2))
-    with pytest.raises(RunChanged) as caught:
-        other.resume(result.run_id, answer={"advice": "x"})
-    named = [part.split(" ")[0] for part in caught.value.parts]
-    assert {"row.Reviewing.escalate", "phase.Escalating"} <= set(named)
-    assert "guard.two_failures" not in named
-
-
-def _same_words(context: GuardContext) -> str:
-    return "Other words."
-
-
 # -- the machine itself ----------------------------------------------------------------------------------------------
 
 
@@ -1005,10 +829,8 @@ WRONG: dict[str, tuple[Callable[[Machine], object], str]] = {
     "no function": (lambda m: m.require("specify", 1), "a function with a name"),  # type: ignore[arg-type]
     "async guard": (lambda m: m.require("specify", _waiting), "_waiting cannot be async"),  # type: ignore[arg-type]
     "guard without a context": (lambda m: m.require("specify", _nothing), "must take one argument"),  # type: ignore[arg-type]
-    "guard of two": (lambda m: m.require("specify", _two), "must take one argument"),  # type: ignore[arg-type]
     "trigger misspelt": (lambda m: m.require("specfy", small), "did you mean specify?"),
     "tool is no pattern": (lambda m: m.require("specify", small, tool=3), "a pattern of tools"),  # type: ignore[arg-type]
-    "tools are none": (lambda m: m.require("specify", small, tool=[]), "a pattern of tools"),
     "answer is no mapping": (
         lambda m: m.phase(Phase("Asking", question="?", answer="yes")),  # type: ignore[arg-type]
         "answer is a mapping",
@@ -1026,10 +848,6 @@ WRONG: dict[str, tuple[Callable[[Machine], object], str]] = {
         "a guard of paor's own",
     ),
     "unknown trigger": (lambda m: m.require("leap", small), "there is no row leap"),
-    "trigger of another phase": (
-        lambda m: m.require("specify", small, source="Planning"),
-        "there is no row Planning.specify",
-    ),
     "fail": (lambda m: m.require("fail", small), "must be able to fail"),
     "wait": (lambda m: m.require("wait", small), "passed over"),
     "execute": (lambda m: m.require("execute", small), "must be recorded"),
@@ -1042,10 +860,8 @@ WRONG: dict[str, tuple[Callable[[Machine], object], str]] = {
         lambda m: m.require("specify", small).row("Reviewing", "go", "Done", when=_named("small")),
         "a name of its own",
     ),
-    "same name, registered": (lambda m: m.guard(small).guard(_named("small")), "a name of its own"),
     "no phase": (lambda m: m.phase("Verifying"), "takes a Phase"),  # type: ignore[arg-type]
     "phase in small letters": (lambda m: m.phase(Phase("verifying")), "one word such as Verifying"),
-    "phase of two words": (lambda m: m.phase(Phase("Very Fine")), "one word such as Verifying"),
     "phase taken": (lambda m: m.phase(Phase("Planning")), "a name of its own"),
     "phase twice": (lambda m: m.phase(Phase("Pausing")).phase(Phase("Pausing")), "a name of its own"),
     "final phase": (lambda m: m.phase(Phase("Ending", final=True)), "only Done and Failed"),
@@ -1054,8 +870,6 @@ WRONG: dict[str, tuple[Callable[[Machine], object], str]] = {
         "one thing at most, not for tool and question",
     ),
     "reply without prompt": (lambda m: m.phase(Phase("Asking", reply={})), "reply goes with prompt"),
-    "arguments without tool": (lambda m: m.phase(Phase("Asking", arguments={})), "arguments goes with tool"),
-    "answer without question": (lambda m: m.phase(Phase("Asking", answer={})), "answer goes with question"),
     "chooses later": (
         lambda m: m.phase(Phase("Asking", prompt="x", reply=CHOICE, chooses=True)),
         "in which a run begins",
@@ -1080,26 +894,10 @@ WRONG: dict[str, tuple[Callable[[Machine], object], str]] = {
         lambda m: m.phase(Phase("Asking", tool="a.b", arguments=[1])),  # type: ignore[arg-type]
         "arguments are a mapping",
     ),
-    "arguments from a lambda": (
-        lambda m: m.phase(Phase("Asking", tool="a.b", arguments=lambda context: {})),
-        "a function with a name",
-    ),
     "question is none": (lambda m: m.phase(Phase("Asking", question=" ")), "the question is a text"),
-    "question from a lambda": (
-        lambda m: m.phase(Phase("Asking", question=lambda context: "")),
-        "a function with a name",
-    ),
     "row from Executing": (
         lambda m: m.row("Executing", "leap", "Planning"),
         "what a tool has done would be lost",
-    ),
-    "row from Done": (
-        lambda m: m.row("Done", "leap", "Planning"),
-        "no row of the host's own leads from Done",
-    ),
-    "row to Executing": (
-        lambda m: m.row("Planning", "leap", "Executing"),
-        "a call is begun by specify alone",
     ),
     "row to Observing": (lambda m: m.row("Planning", "leap", "Observing"), "observed after it has ended"),
     "row to nowhere": (lambda m: m.row("Planning", "leap", "Moon"), "there is no phase 'Moon'"),
@@ -1112,7 +910,6 @@ WRONG: dict[str, tuple[Callable[[Machine], object], str]] = {
         "there is such a row already",
     ),
     "bound of nothing": (lambda m: m.row("Reviewing", "go", "Done", at_most=0), "from 1"),
-    "bound that is none": (lambda m: m.row("Reviewing", "go", "Done", at_most=True), "from 1"),
     "bound twice": (
         lambda m: (
             m.phase(Phase("A"))
@@ -1125,10 +922,6 @@ WRONG: dict[str, tuple[Callable[[Machine], object], str]] = {
     "tell elsewhere": (
         lambda m: m.row("Reviewing", "go", "Done", tell=wake_up),
         "goes with a row to Planning",
-    ),
-    "tell from a lambda": (
-        lambda m: m.row("Reviewing", "go", "Planning", tell=lambda context: ""),
-        "a function with a name",
     ),
     "before nothing": (
         lambda m: m.row("Reviewing", "go", "Done", before="moon"),
@@ -1182,10 +975,10 @@ def test_what_cannot_be_is_said_where_it_is_added(what: str) -> None:
 
 def test_a_machine_is_never_changed() -> None:
     """Each method returns another one; the standard one stays what it is."""
-    before = MACHINE.to_dict()
+    before = Machine.standard().to_dict()
     machine = two_reviewers()
-    assert machine is not MACHINE and Machine.standard() is MACHINE
-    assert MACHINE.to_dict() == before
+    assert machine is not Machine.standard() and Machine.standard() is Machine.standard()
+    assert Machine.standard().to_dict() == before
     assert machine.require("finish", never) is not machine
     assert machine.rows_of("FirstReview", waiting=True)[-1].trigger == "provide"
 
@@ -1227,25 +1020,6 @@ ENGINES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: Machine.standard().row("Reviewing", "go", "Done", when="reveiw_success", before="finish"),
         "did you mean review_success",
     ),
-    "row that takes what is paor's": (
-        lambda: (
-            Machine.standard()
-            .phase(Phase("A"))
-            .row("Planning", "go", "A", before="select")
-            .row("A", "end", "Done")
-        ),
-        "go before it fits whenever it does; give that row guards",
-    ),
-    "row behind one that takes all": (
-        lambda: first_phase(Phase("A")).row("A", "late", "Done"),
-        "begin before it fits whenever it does; give it another place",
-    ),
-    "row that can never be taken": (
-        lambda: Machine.standard().row(
-            "Reviewing", "go", "Done", ("concluded", "not concluded"), before="finish"
-        ),
-        "must hold and must not hold",
-    ),
     "loop without a bound": (
         lambda: (
             Machine.standard()
@@ -1258,10 +1032,6 @@ ENGINES: dict[str, tuple[Callable[[], object], str]] = {
     "port that nobody gives": (
         lambda: Machine.standard().ask_values("specify"),
         "give Engine.values=",
-    ),
-    "no end": (
-        lambda: Machine.standard().phase(Phase("A")).row("Reviewing", "a", "A", when=small, before="finish"),
-        "no row is taken",
     ),
 }
 
@@ -1277,8 +1047,8 @@ def test_an_engine_takes_no_machine_that_cannot_be_walked(what: str, tmp_path: P
 
 def test_an_engine_says_what_it_walks(tmp_path: Path) -> None:
     """`Engine.machine` is the standard one by default; a port that is no function is refused."""
-    assert engine(tmp_path / "a.db", None, []).machine is MACHINE
-    assert engine(tmp_path / "b.db", MACHINE, []).machine is MACHINE
+    assert engine(tmp_path / "a.db", None, []).machine is Machine.standard()
+    assert engine(tmp_path / "b.db", Machine.standard(), []).machine is Machine.standard()
     machine = verifying()
     assert engine(tmp_path / "c.db", machine, []).machine is machine
     with pytest.raises(UsageError, match="values must be a function"):

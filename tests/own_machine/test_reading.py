@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from paor import Engine, Journal, Machine, Phase, Policy, diff, replay, why, why_not
-from paor.errors import RunChanged, UsageError
+from paor.errors import RunChanged
 from paor.fsm.journal.payloads import salted_digest
-from paor.fsm.verify.chain import may_be_own
 from paor.machine import GuardContext
 from paor.testing import call, refine
 
@@ -86,16 +85,6 @@ def opened(kind: str, path: Path) -> Engine:
 # -- what holds ----------------------------------------------------------------------------------------------------
 
 
-@EACH
-def test_both_verifiers_hold_a_run_of_each_kind(kind: str, recorded: dict[str, Recorded]) -> None:
-    """Nothing is found, and nothing is left unchecked."""
-    unchecked: list[Any] = []
-    with Journal(recorded[kind].path, read_only=True) as journal:
-        assert journal.verify(unchecked=unchecked) == []
-    assert unchecked == []
-    assert by_script(recorded[kind].path)[0] == 0
-
-
 UNCHECKED = {
     "verifying": set[str](),
     "escalating": {"guards.two_failures", "change.question.message"},
@@ -120,19 +109,6 @@ def test_a_replay_names_what_only_the_hosts_code_derives(kind: str, copy: Callab
     assert {item.why for item in alone.unchecked} <= {CODE}
     with opened(kind, path) as of:
         assert replay(of.journal, run_id, of).identical
-
-
-def test_a_run_without_rows_that_begins_in_a_phase_of_its_own_holds(tmp_path: Path) -> None:
-    """Verified, replayed and explained before its first row."""
-    of, _ = KINDS["triage"](tmp_path / "runs.db", World())
-    with of:
-        for _event in of.stream("Do it"):
-            break
-        (row,) = of.journal.runs()
-        assert row.head_seq == -1
-        assert of.journal.verify() == [] and by_script(tmp_path / "runs.db")[0] == 0
-        assert replay(of.journal, row.run_id).divergences == ()
-        assert why(of.journal, row.run_id).source == "Triage"
 
 
 def test_an_accepted_machine_holds_from_its_row_on(tmp_path: Path) -> None:
@@ -209,11 +185,6 @@ def a_phase_of_no_machine(db: sqlite3.Connection, rows: list[Row]) -> bool:
     return True
 
 
-def another_source(db: sqlite3.Connection, rows: list[Row]) -> bool:
-    """A row of the host's from where the row before did not lead."""
-    return put(db, own_rows(rows)[-1], source="Reviewing")
-
-
 def an_edge_of_the_standard_machine(db: sqlite3.Connection, rows: list[Row]) -> bool:
     """A stay in a phase of the host's that is skipped as no row allows it."""
     row = next((row for row in own_rows(rows) if row["dest"] not in ("Planning", "Specifying")), None)
@@ -223,28 +194,6 @@ def an_edge_of_the_standard_machine(db: sqlite3.Connection, rows: list[Row]) -> 
 def another_beginning(db: sqlite3.Connection, rows: list[Row]) -> bool:
     """The run begins in another phase."""
     return put(db, rows[0], source="Planning" if rows[0]["source"] == "Triage" else "Triage")
-
-
-def a_row_less(db: sqlite3.Connection, rows: list[Row]) -> bool:
-    """A row of the host's is gone, and the rows after it have moved up."""
-    gone = own_rows(rows)[0]
-    db.execute("DELETE FROM transitions WHERE id = ?", (gone["id"],))
-    for row in rows[gone["seq"] + 1 :]:
-        db.execute("UPDATE transitions SET id = id - 1, seq = seq - 1 WHERE id = ?", (row["id"],))
-    return True
-
-
-def a_row_more(db: sqlite3.Connection, rows: list[Row]) -> bool:
-    """A row of the host's stands twice, and the rows after it have moved down."""
-    twice = own_rows(rows)[0]
-    for row in reversed(rows[twice["seq"] + 1 :]):
-        db.execute("UPDATE transitions SET id = id + 1, seq = seq + 1 WHERE id = ?", (row["id"],))
-    columns = ", ".join(f'"{name}"' for name in twice if name not in ("id", "seq"))
-    db.execute(
-        f"INSERT INTO transitions (id, seq, {columns}) SELECT id + 1, seq + 1, {columns} FROM transitions WHERE id = ?",
-        (twice["id"],),
-    )
-    return True
 
 
 def a_bound_counted_back(db: sqlite3.Connection, rows: list[Row]) -> bool:
@@ -292,17 +241,6 @@ def another_step(db: sqlite3.Connection, rows: list[Row]) -> bool:
     return True
 
 
-def another_machine(db: sqlite3.Connection, rows: list[Row]) -> bool:
-    """The record of the machine has another bound."""
-    return (
-        db.execute(
-            "UPDATE payloads SET body = replace(body, 'host_machine\":\"', 'host_machine\":\" ') WHERE n ="
-            " (SELECT spec_payload FROM specs)"
-        ).rowcount
-        == 1
-    )
-
-
 def another_machine_with_its_digest(db: sqlite3.Connection, rows: list[Row]) -> bool:
     """The record of the machine has a row more, and its payload a digest that fits."""
     n, salt, body, kind = db.execute(
@@ -322,21 +260,17 @@ FORGERIES: tuple[Forge, ...] = (
     another_own_trigger,
     another_dest,
     a_phase_of_no_machine,
-    another_source,
     an_edge_of_the_standard_machine,
     another_beginning,
-    a_row_less,
-    a_row_more,
     a_bound_counted_back,
     a_bound_counted_more,
     a_guard_that_said_otherwise,
     a_guard_that_was_not_asked,
     another_caller,
     another_step,
-    another_machine,
     another_machine_with_its_digest,
 )
-TOLD_BY_ROWS = {another_trigger, another_own_trigger, another_dest, a_phase_of_no_machine, another_source, another_beginning,
+TOLD_BY_ROWS = {another_trigger, another_own_trigger, another_dest, a_phase_of_no_machine, another_beginning,
                 an_edge_of_the_standard_machine, another_caller}  # fmt: skip
 """Forgeries that the machine of the spec shows, so that verifying finds them even where the chain was made anew."""
 
@@ -344,31 +278,21 @@ NOTHING_TO_FORGE = {
     (an_edge_of_the_standard_machine, "triage"),  # its one own row leads to Planning
     (a_bound_counted_back, "triage"),
 }
-CASES = [(forge, kind) for forge in FORGERIES for kind in KINDS if (forge, kind) not in NOTHING_TO_FORGE]
+CASES = [
+    pytest.param(forge, kind, marks=() if kind == "two_reviewers" else pytest.mark.whole)
+    for forge in FORGERIES
+    for kind in KINDS
+    if (forge, kind) not in NOTHING_TO_FORGE
+]
 
 
-def forged(copied: Recorded, forge: Forge, *, anew: bool) -> None:
-    """Forge a journal; *anew*: make its chain again, as somebody would who knows the format."""
+def forged(copied: Recorded, forge: Forge) -> None:
+    """Forge a journal and make its chain again, as somebody would who knows the format."""
     with altered(copied.path) as db:
         db.row_factory = sqlite3.Row
         rows = [dict(row) for row in db.execute("SELECT * FROM transitions ORDER BY id")]
         assert forge(db, rows)
-        if anew:
-            rehash(db, 1)
-
-
-def test_there_are_forgeries_enough() -> None:
-    """Of each kind of machine."""
-    assert len(CASES) >= 60
-
-
-@pytest.mark.parametrize(("forge", "kind"), CASES, ids=lambda item: getattr(item, "__name__", item))
-def test_both_verifiers_find_a_forgery(forge: Forge, kind: str, copy: Callable[[str], Recorded]) -> None:
-    """By the chain or by a digest, whatever it is."""
-    copied = copy(kind)
-    forged(copied, forge, anew=False)
-    assert by_package(copied.path) != []
-    assert by_script(copied.path)[0] == 4
+        rehash(db, 1)
 
 
 @pytest.mark.parametrize(("forge", "kind"), CASES, ids=lambda item: getattr(item, "__name__", item))
@@ -377,7 +301,7 @@ def test_a_forgery_is_found_behind_a_chain_that_was_made_anew(
 ) -> None:
     """By the machine that the spec records, or by a replay without any of the host's code."""
     copied = copy(kind)
-    forged(copied, forge, anew=True)
+    forged(copied, forge)
     defects = by_package(copied.path)
     if forge in TOLD_BY_ROWS:
         assert any("is not in the table here" in item.problem for item in defects), defects
@@ -442,51 +366,17 @@ def test_an_erased_machine_is_no_defect_and_no_secret(kind: str, copy: Callable[
 PHASES = ("Planning", "Specifying", "Executing", "Observing", "Reviewing", "Done", "Failed")
 
 
-def test_what_no_machine_of_a_host_can_have() -> None:
-    """The rows of the four kinds can be; calls that begin or end otherwise, and questions of other phases, cannot."""
-    for edge in (
-        ("Reviewing", "verify", "Verifying"),
-        ("Verifying", "call", "Specifying"),
-        ("Observing", "observe", "Verifying"),
-        ("Verifying", "finish", "Done"),
-        ("Escalating", "wait", "Escalating"),
-        ("Escalating", "fail", "Failed"),
-        ("Planning", "skip", "Done"),
-    ):
-        assert may_be_own(*edge), edge
-    for edge in (
-        ("Executing", "skip", "Done"),
-        ("Done", "again", "Planning"),
-        ("Planning", "skip", "Executing"),
-        ("Verifying", "specify", "Executing"),
-        ("Observing", "skip", "Verifying"),
-        ("Reviewing", "wait", "Verifying"),
-        ("Reviewing", "call", "Specifying"),
-        ("Reviewing", "execute", "Verifying"),
-        ("Verifying", "fail", "Done"),
-    ):
-        assert not may_be_own(*edge), edge
-
-
-def column_forgery(name: str) -> Forge:
-    return {forge.__name__: forge for forge in FORGERIES}[name]
-
-
 @pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        (name, kind)
-        for name in (
-            "a_guard_that_said_otherwise",
-            "a_guard_that_was_not_asked",
-            "another_step",
-            "a_bound_counted_more",
-        )
-        for kind in KINDS
-    ],
+    "forge",
+    [a_guard_that_said_otherwise, a_guard_that_was_not_asked, another_step, a_bound_counted_more],
+    ids=lambda forge: forge.__name__,
+)
+@pytest.mark.parametrize(
+    "kind",
+    ["verifying", *(pytest.param(kind, marks=pytest.mark.whole) for kind in KINDS if kind != "verifying")],
 )
 def test_columns_tell_a_forgery_where_texts_are_erased(
-    name: str, kind: str, copy: Callable[[str], Recorded]
+    forge: Forge, kind: str, copy: Callable[[str], Recorded]
 ) -> None:
     """The choice by the recorded guards and the sums hold by the run's own machine, whatever the erased text said."""
     copied = copy(kind)
@@ -494,7 +384,7 @@ def test_columns_tell_a_forgery_where_texts_are_erased(
         asked = [row for row in journal.transitions(copied.run_id) if "prompt" in row.request]
         journal.erase(copied.run_id, payloads=[asked[-1].request["prompt"][-1]["n"]])
         assert replay(journal, copied.run_id).divergences == ()
-    forged(copied, column_forgery(name), anew=True)
+    forged(copied, forge)
     with Journal(copied.path, read_only=True) as journal:
         found = replay(journal, copied.run_id)
     assert any(item.field in ("guards", "step", "counters.own") for item in found.divergences), (
@@ -549,27 +439,6 @@ def test_texts_of_own_phases_are_left_out_of_a_redacted_export(
         assert not any(b"use t" in line for line in lines)
         other.import_lines(lines)
         assert other.verify() == [] and replay(other, run_id).divergences == ()
-
-
-# -- export, import and forks --------------------------------------------------------------------------------------
-
-
-@EACH
-def test_an_import_holds_the_same_rows(kind: str, tmp_path: Path, copy: Callable[[str], Recorded]) -> None:
-    """With a fork that goes on alone: the same bytes, both hold, both are derived again."""
-    path, run_id = copy(kind)
-    with opened(kind, path) as of:
-        of.fork(run_id, 3)
-        lines = [
-            json.dumps(line).encode() for row in of.journal.runs() for line in of.journal.export(row.run_id)
-        ]
-        with Journal(tmp_path / "new.db") as other:
-            other.import_lines(lines)
-            assert other.verify() == []
-            for row in of.journal.runs():
-                assert list(other.export(row.run_id)) == list(of.journal.export(row.run_id))
-                assert replay(other, row.run_id).divergences == ()
-    assert by_script(tmp_path / "new.db")[0] == 0
 
 
 # -- what has changed ----------------------------------------------------------------------------------------------
@@ -661,28 +530,6 @@ def test_another_pattern_of_tools_is_named(copy: Callable[[str], Recorded]) -> N
 # -- why -----------------------------------------------------------------------------------------------------------
 
 
-@EACH
-def test_why_and_why_not_tell_a_sentence_for_every_row_and_phase(
-    kind: str, recorded: dict[str, Recorded]
-) -> None:
-    """Each guard has a fact, each row that was taken is among those that were tried, each phase can be asked about."""
-    path, run_id = recorded[kind]
-    with Journal(path, read_only=True) as journal:
-        for row in journal.transitions(run_id):
-            found = why(journal, run_id, row.seq)
-            assert found.note == "" and found.source == row.source
-            assert [item.trigger for item in found.candidates if item.fate == "taken"] == [row.trigger]
-            for candidate in found.candidates:
-                assert all(guard.fact for guard in candidate.guards) and candidate.meaning
-                for guard in candidate.guards if candidate.fate == "taken" else ():
-                    assert guard.value is guard.wanted
-            for phase in found.phases:
-                assert why_not(found, phase.lower()).answer
-            assert json.dumps(found.wire()) and "phases" not in found.wire()
-        with pytest.raises(UsageError, match="there is no phase 'Nowhere'"):
-            why_not(found, "Nowhere")
-
-
 def test_a_guard_of_the_hosts_is_told_by_its_sentence(recorded: dict[str, Recorded]) -> None:
     """With the value that was recorded, since its code is not here; and phases of the host's are known by name."""
     path, run_id = recorded["two_reviewers"]
@@ -736,20 +583,6 @@ def difference(
     ):
         yield diff(first, ids[0], ids[1], second)
         yield diff(second, ids[1], ids[0], first)
-
-
-@EACH
-def test_two_runs_of_one_machine_differ_in_nothing(kind: str, tmp_path: Path) -> None:
-    """Neither in the keys of their calls nor in their salts."""
-    world = World()
-    of, answers = KINDS[kind](tmp_path / "runs.db", world)
-    failures, ids = world.failures, []
-    with of:
-        for _time in range(2):
-            world.failures = failures
-            ids.append(through(of, answers))
-        found = diff(of.journal, ids[0], ids[1])
-    assert (found.identical, found.others) == (True, ()), found
 
 
 def test_a_guard_of_the_hosts_is_named_as_the_cause(tmp_path: Path) -> None:

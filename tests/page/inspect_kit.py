@@ -14,11 +14,10 @@ from typing import Any
 
 import paor
 from paor import Engine, Journal, Policy, ScriptedModel, Tool, tool
-from paor.inspect.application import Inspector
-from paor.inspect.server import listen, server_of
 from paor.testing import SeededIds, call, refine, review
 
 from ..support.pages import environment
+from .inside import Inspector, listen, server_of
 
 ASKS = Policy(approvals=("bank.pay",))
 Header = tuple[str, str]

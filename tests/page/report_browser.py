@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from paor.fsm.machine.machine import MACHINE
-from paor.fsm.report.html import page_html
+from paor import Machine
+
+from .inside import page_html
 
 CHROMIUM = "/usr/bin/chromium"
 RUN_ID = "01a212d5-3826-7e7d-8b0c-15c876992281"
@@ -48,7 +49,7 @@ class Watched:
 
     def until(self, expression: str, wanted: object) -> None:
         """Wait until an expression has a value; the page's policy forbids playwright to wait within it."""
-        for _ in range(200):
+        for _ in range(1200):
             found = self.page.evaluate(expression)
             if found == wanted:
                 return
@@ -59,10 +60,16 @@ class Watched:
         """Wait until the page shows something."""
         self.page.wait_for_selector("main", state="attached")
 
+    def later(self, milliseconds: int = 0) -> None:
+        """Wait by a timer of the page itself: those that were set before with a shorter time, and a frame, have been."""
+        self.page.evaluate(
+            f"new Promise(done => requestAnimationFrame(() => setTimeout(done, {milliseconds})))"
+        )
+
     def row(self) -> str:
         """Return the name and number of the selected row, once its details are there."""
-        self.page.wait_for_selector(".detail .blk")
-        self.page.wait_for_timeout(60)
+        self.later()
+        self.until(SHOWN, wanted=True)
         return self.text(".detail .top .line")
 
     def silent(self) -> None:
@@ -83,6 +90,14 @@ def chromium() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+SHOWN = r"""(() => {
+  const number = /row ([\d,]+)/.exec(document.querySelector("output")?.textContent ?? "")?.[1].replaceAll(",", "");
+  const detail = document.querySelector(".detail");
+  return number !== undefined && detail?.dataset.shown === number && detail.querySelector(".blk") !== null;
+})()"""
+"""Whether the details are those of the row that is selected."""
 
 
 @contextmanager
@@ -189,12 +204,7 @@ _GUARDS: dict[str, dict[str, bool]] = {
         "action_allowed": False,
         "parameters_ok": True,
     },
-    "wait": {
-        "hard_stop": False,
-        "result_known": False,
-        "approval_needed": True,
-        "elicitations_left": True,
-    },
+    "wait": {"hard_stop": False, "result_known": False, "approval_needed": True, "elicitations_left": True},
     "provide": {"answer_valid": True},
 }
 
@@ -493,6 +503,9 @@ class SyntheticRun:
 
 
 _REST = ("model", "tokens_in", "tokens_out", "cost", "step", "flags")
+
+
+MACHINE = Machine.standard()
 
 
 def machine_part() -> dict[str, Any]:

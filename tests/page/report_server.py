@@ -11,8 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
-from paor.fsm.report.html import page_html
-
+from .inside import page_html
 from .report_browser import CHUNK, SyntheticRun, approval
 
 NAMED = {
@@ -45,6 +44,7 @@ class LiveRun:
         self.run, self.n = SyntheticRun(rows), n
         self.waits = [approval()]
         self.posted: list[tuple[str, str | None, str]] = []
+        self.posting = threading.Condition()
         self.answers: list[tuple[int, dict[str, Any]]] = []
         self.streams: dict[str, list[queue.Queue[tuple[str, str, Any] | None]]] = {}
         self.decided: list[dict[str, Any]] = []
@@ -135,7 +135,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Record a write."""
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.live.posted.append((self.path, self.headers.get("X-Paor-Token"), body))
+        with self.live.posting:
+            self.live.posted.append((self.path, self.headers.get("X-Paor-Token"), body))
+            self.live.posting.notify_all()
         status, told = self.live.answers.pop(0) if self.live.answers else (200, {"ok": True})
         self._send(status, "application/json", json.dumps(told))
 

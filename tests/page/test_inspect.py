@@ -23,18 +23,14 @@ import pytest
 
 uvicorn = pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
-import paor
 from paor import Engine, Journal, ScriptedModel, tool
-from paor.errors import JournalError, UsageError
-from paor.fsm.report.html import content_policy
-from paor.fsm.report.run_view import RunView
+from paor.errors import UsageError
 from paor.inspect import app
-from paor.inspect.application import FOUND_MAX, search
-from paor.inspect.server import base_address, listen
 from paor.testing import SeededIds, call, refine, review
 
 from ..support.pages import ROOT
-from .inspect_kit import Browser, bank, own_environment, running, served
+from .inside import FOUND_MAX, base_address, content_policy, listen, search
+from .inspect_kit import Browser, bank, own_environment, served
 
 WORD = "http://127.0.0.1:"
 
@@ -96,30 +92,6 @@ def test_a_key_of_the_environment_is_in_nothing_that_is_served(
             assert not [body for body in found if key.encode() in body]
 
 
-def test_reading_does_not_hold_up_the_event_loop(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one client waits for a part that takes long, others are answered."""
-    run_id, begun, go = engine.run("Pay").run_id, threading.Event(), threading.Event()
-    released: list[bool] = []
-    head = RunView.head
-
-    def slow(self: Any) -> Any:
-        begun.set()
-        released.append(go.wait(20))
-        return head(self)
-
-    with served(app(engine)) as browser:
-        monkeypatch.setattr(RunView, "head", slow)
-        thread = threading.Thread(target=browser.get, args=(f"data/run/{run_id}",))
-        thread.start()
-        assert begun.wait(20)
-        assert browser.get("").status == 200 and browser.get("data/index").status == 200
-        with browser.events("events") as events:
-            next(events)
-        go.set()
-        thread.join(20)
-    assert released == [True]
-
-
 # -- mounted -------------------------------------------------------------------------------------------------------
 
 
@@ -171,6 +143,7 @@ def test_it_is_mounted_in_a_hosts_server(engine: Engine) -> None:
     inspector.close()
 
 
+@pytest.mark.whole
 def test_the_hosts_own_login_can_replace_the_token(engine: Engine) -> None:
     """What the host lets in needs no token; a write still needs what the page alone knows, and its origin."""
     fastapi = pytest.importorskip("fastapi", reason="needs fastapi")
@@ -205,22 +178,6 @@ def test_the_hosts_own_login_can_replace_the_token(engine: Engine) -> None:
             assert ask("POST", f"answer/{run_id}", body, **own | {"Origin": "http://evil.example"})[0] == 403
             assert ask("POST", f"answer/{run_id}", body, **own)[0] == 200
     inspector.close()
-
-
-def test_a_token_of_the_hosts_own_is_kept(engine: Engine) -> None:
-    """So that an address stays good when the server is started again."""
-    token = "a-token-of-my-own-42"
-    for _ in range(2):
-        with running(app(engine, token=token)) as address:
-            assert address.endswith(f"/?token={token}")
-            assert Browser(address).get("data/index").status == 200
-
-
-def test_it_takes_a_journal_or_an_engine(tmp_path: Path) -> None:
-    """And nothing else."""
-    with pytest.raises(UsageError, match="a Journal or an Engine"):
-        app(str(tmp_path / "runs.db"))  # type: ignore[arg-type]
-    assert paor.inspect.app is app
 
 
 # -- searching -----------------------------------------------------------------------------------------------------
@@ -312,22 +269,6 @@ def test_a_search_is_bounded(library: tuple[Journal, list[str]], monkeypatch: py
         assert len(search(engine.journal.reader, "lighthouse")) == 1
 
 
-ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n WHERE i < 0 AND ?1 <> ?2 AND ?3"
-
-
-def test_a_search_that_takes_too_long_gives_what_it_has_found(
-    library: tuple[Journal, list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And nothing else is taken for a search that took too long."""
-    journal, ids = library
-    monkeypatch.setattr("paor.inspect.application.SEARCH_S", 0.2)
-    monkeypatch.setattr("paor.fsm.journal.sqlite.source._TEXTS", ENDLESS)
-    assert search(journal.reader, "lighthouse") == [ids[0]]
-    monkeypatch.setattr("paor.fsm.journal.sqlite.source._TEXTS", "SELECT run FROM nowhere")
-    with pytest.raises(JournalError, match="nowhere"):
-        search(journal.reader, "lighthouse")
-
-
 def test_a_search_holds_up_nobody_who_reads(
     library: tuple[Journal, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,14 +296,6 @@ def test_a_search_holds_up_nobody_who_reads(
         finally:
             go.set()
         assert all(one.result(60).status == 200 for one in found)
-
-
-def test_a_search_over_http(library: tuple[Journal, list[str]]) -> None:
-    """As the page asks."""
-    journal, ids = library
-    with served(app(journal)) as browser:
-        assert browser.get("search?q=lighthouse").json == {"runs": [ids[0]]}
-        assert browser.get("search?q=" + "Gr%C3%B6%C3%9Fe").json == {"runs": [ids[2]]}
 
 
 # -- the command ---------------------------------------------------------------------------------------------------
@@ -411,6 +344,7 @@ def make_shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.whole
 def test_the_command_shows_and_answers(shop: Path) -> None:
     """It prints the address, takes the answer in the caller's name, says who goes on, and ends with Ctrl-C while somebody listens."""
     command = Command(shop)
@@ -430,6 +364,7 @@ def test_the_command_shows_and_answers(shop: Path) -> None:
         assert decided.actor
 
 
+@pytest.mark.whole
 def test_the_command_goes_on_with_an_app(shop: Path) -> None:
     """The run ends in the process of the command; what its tools print is not mixed with the address."""
     command = Command(shop, "--app", "shop:make", "--json")
@@ -443,6 +378,7 @@ def test_the_command_goes_on_with_an_app(shop: Path) -> None:
     assert (code, out) == (0, "") and "paying 5" in errors
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("given", [(), ("--app", "shop:make")])
 def test_the_command_only_shows(given: tuple[str, ...], shop: Path) -> None:
     """With --read-only; nothing is written, nor beside the file."""
@@ -497,6 +433,7 @@ def test_what_the_command_refuses(shop: Path) -> None:
     assert refused(shop, "--port", "99999").startswith("paor inspect:")
 
 
+@pytest.mark.whole
 def test_other_machines_are_let_in_with_the_token(shop: Path) -> None:
     """The address is one that can be opened here; a name that nobody named is refused all the same."""
     command = Command(shop, "--host", "0.0.0.0", "--allow-remote", "--allow-host", "shop.example")
@@ -510,6 +447,7 @@ def test_other_machines_are_let_in_with_the_token(shop: Path) -> None:
     assert command.interrupt()[0] == 0
 
 
+@pytest.mark.whole
 def test_a_missing_library_is_named(shop: Path) -> None:
     """With what to install; nothing else of paor needs it."""
     (shop / "uvicorn.py").write_text("raise ModuleNotFoundError('no', name='uvicorn')\n", encoding="utf-8")

@@ -14,14 +14,12 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
 from paor import Task
-from paor.fsm.journal.reader import JournalReader
 from paor.inspect import app
-from paor.inspect.actions import AsRecorded
-from paor.inspect.application import ACTORS
 
 from ..lifecycle.test_questions import CALL, pay
 from ..support.planning import World
 from ..support.worlds import STOP, SUCCESS
+from .inside import ACTORS, AsRecorded, JournalReader
 from .inspect_kit import bank, rows_of, served
 from .test_inspect_answers import ASKS_ALL, wait_of
 
@@ -69,6 +67,7 @@ def test_the_command_that_goes_on_can_be_pasted(tmp_path: Path) -> None:
         assert shlex.split(told["next"]) == ["paor", "resume", run_id, "--journal", str(path)]
 
 
+@pytest.mark.whole
 def test_runs_that_others_have_hold_up_no_other_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +105,7 @@ def test_runs_that_others_have_hold_up_no_other_answer(
             assert [one.result(60).status for one in told] == [200] * len(held)
 
 
+@pytest.mark.whole
 def test_nothing_is_read_on_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A task is answered, its workflow is to go on and cannot, and all who look are told: each look at the journal is a thread's."""
     script = [lambda call: SUCCESS if call.kind == "review" else CALL[0], CALL[1], STOP, SUCCESS]

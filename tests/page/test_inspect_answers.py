@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 import time
 from collections.abc import Iterator
@@ -13,24 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
-from paor import Engine, Journal, Policy, Task, Tool, ToolContext, replay, tool
-from paor.errors import AnswerNeeded
+from paor import Engine, Journal, Policy, Task, Tool, replay, tool
 from paor.inspect import app
-from paor.inspect.access import access_of
-from paor.inspect.actions import AsRecorded
-from paor.inspect.application import Inspector
 from paor.testing import SeededIds
 
 from ..lifecycle.test_answer_only import KINDS, triggers
 from ..lifecycle.test_questions import CALL, pay
 from ..support.planning import World
-from ..support.worlds import PARAMETERS, SELECT, STOP, SUCCESS
+from ..support.worlds import STOP, SUCCESS
+from .inside import AsRecorded, Inspector, access_of
 from .inspect_kit import ASKS, Answer, Browser, bank, paying, payments, rows_of, served
 
 
@@ -182,18 +175,6 @@ ASKS_ALL = Policy(approvals=("bank.*",))
 # -- who answers, and who drives -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("known", "status", "actor"), [("ann@shop", 200, "ann@shop"), (None, 403, None)])
-def test_the_host_says_who_answers(known: str | None, status: int, actor: str | None, tmp_path: Path) -> None:
-    """Then the page's word does not count: nobody answers under another one's name."""
-    with bank(tmp_path / "runs.db", [], 5) as engine:
-        run_id = engine.run("Pay").run_id
-        with served(app(engine.journal, actor=lambda scope: known)) as browser:
-            body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}, "actor": "eve"}
-            assert browser.post(f"answer/{run_id}", body).status == status
-            calls = engine.journal.calls(run_id)
-            assert [decided.actor for call in calls for decided in call.decided] == ([actor] if actor else [])
-
-
 def test_an_engine_that_cannot_go_on_refuses_the_answer(tmp_path: Path) -> None:
     """It has another policy than the run was recorded with; nothing is written."""
     path = tmp_path / "runs.db"
@@ -229,26 +210,6 @@ def test_what_goes_wrong_after_the_answer_is_shown(tmp_path: Path) -> None:
             seen = dict(next((name, data) for name, _, data in events if name == "problem") for _ in range(1))
             assert "RuntimeError" in seen["problem"]["error"]
         assert triggers(engine.journal, run_id)[-1] == "provide"
-
-
-def test_an_answer_waits_for_whoever_has_the_run_just_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """For a moment; a driver that keeps it is named."""
-    monkeypatch.setattr("paor.inspect.actions.LEASE_WAIT_S", 1.0)
-    with (
-        bank(tmp_path / "runs.db", [], 5) as engine,
-        Journal(tmp_path / "runs.db") as own,
-        served(app(own)) as browser,
-    ):
-        run_id = engine.run("Pay").run_id
-        number, leases = engine.journal.run(run_id).run, engine.journal.store.leases
-        fence = leases.acquire(number)
-        body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}}
-        told = browser.post(f"answer/{run_id}", body)
-        assert told.status == 409 and "is driven by process" in told.json["error"]
-        threading.Timer(0.3, leases.release, (number, fence)).start()
-        assert browser.post(f"answer/{run_id}", body).status == 200
 
 
 def test_a_run_goes_on_even_if_others_look_at_it_first(tmp_path: Path) -> None:
@@ -360,111 +321,26 @@ def test_a_run_that_somebody_drives_is_asked_to_stop(tmp_path: Path) -> None:
 def test_a_fork_goes_on_unless_it_could_repeat_what_happens_once(with_engine: bool, tmp_path: Path) -> None:
     """A fork before a payment is created, named with the payment, and left to a person."""
     paid: list[int] = []
-    with (
-        bank(tmp_path / "runs.db", paid, 5) as engine,
-        served(app(engine if with_engine else engine.journal)) as browser,
-    ):
-        run_id = engine.run("Pay").run_id
-        early = browser.post(f"fork/{run_id}", {"seq": 0}).json
-        assert (early["repeats"], early["drives"]) == ([], with_engine)
-        if with_engine:
-            ended(engine.journal, early["run"], status="waiting")
-        body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}}
-        browser.post(f"answer/{run_id}", body)
-        engine.resume(run_id) if not with_engine else ended(engine.journal, run_id)
-        late = browser.post(f"fork/{run_id}", {"seq": 2}).json
-        assert (late["repeats"], late["drives"]) == (["bank.pay"], False) and late["next"].startswith(
-            "paor resume"
-        )
-        time.sleep(0.3)
+    with bank(tmp_path / "runs.db", paid, 5) as engine:
+        with served(app(engine if with_engine else engine.journal)) as browser:
+            run_id = engine.run("Pay").run_id
+            early = browser.post(f"fork/{run_id}", {"seq": 0}).json
+            assert (early["repeats"], early["drives"]) == ([], with_engine)
+            if with_engine:
+                ended(engine.journal, early["run"], status="waiting")
+            body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}}
+            browser.post(f"answer/{run_id}", body)
+            engine.resume(run_id) if not with_engine else ended(engine.journal, run_id)
+            late = browser.post(f"fork/{run_id}", {"seq": 2}).json
+            assert (late["repeats"], late["drives"]) == (["bank.pay"], False)
+            assert late["next"].startswith("paor resume")
+            assert browser.post(f"fork/{run_id}", {"seq": 99}).status == 422
+        # the server has ended, and with it all that it drove
         assert paid == [5] and triggers(engine.journal, late["run"]) == ["select", "wait", "provide"]
-        assert browser.post(f"fork/{run_id}", {"seq": 99}).status == 422
         assert engine.journal.verify() == []
 
 
 # -- whatever is answered ------------------------------------------------------------------------------------------
-
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "amount": {"type": "integer", "minimum": 0, "maximum": 10},
-        "to": {"type": "string", "maxLength": 5},
-        "ways": {"type": "array", "items": {"enum": ["now", "later"]}},
-    },
-    "required": ["amount"],
-    "additionalProperties": False,
-}
-
-
-@tool("bank.pay", effect="idempotent")
-def asking(to: str, amount: int, context: ToolContext) -> str:
-    """Pay."""
-    if context.resumption is None:
-        raise AnswerNeeded("How?", SCHEMA)
-    return "paid"
-
-
-TEXTS = st.text(st.characters(), max_size=8)
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(TEXTS | st.sampled_from(["amount", "to", "ways"]), inner, max_size=4)
-    ),
-    max_leaves=8,
-)
-NEAR = st.fixed_dictionaries(
-    {"amount": st.integers(-1, 11) | JSON},
-    optional={
-        "to": TEXTS | JSON,
-        "ways": st.lists(st.sampled_from(["now", "later", "never"]), max_size=3) | JSON,
-    },
-)
-
-
-@pytest.fixture(scope="module", name="asks")
-def make_asks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, str, Browser]]:
-    """Serve a run whose tool asks, by a schema; each example answers a fork of it."""
-    folder, script = (
-        tmp_path_factory.mktemp("asks"),
-        [SELECT("bank.pay", {"to": "string", "amount": "number"})],
-    )
-    with World(folder, [*script, PARAMETERS(to="ann", amount=5), STOP, SUCCESS], [asking]) as world:
-        run_id = world.run().run_id
-        with served(app(world.journal)) as browser:
-            yield world, run_id, browser
-
-
-@given(answer=NEAR | JSON, reason=st.none() | TEXTS, actor=st.none() | TEXTS)
-def test_whatever_is_answered_is_one_row_or_none(
-    answer: Any, reason: str | None, actor: str | None, asks: tuple[World, str, Browser]
-) -> None:
-    """What fits the schema is taken as it is written; anything else is refused with a client error and changes nothing."""
-    world, run_id, browser = asks
-    fork = world.engine.fork(run_id, world.journal.run(run_id).head_seq, drive=False)
-    assert fork.waiting_for is not None
-    before = triggers(world.journal, fork.run_id)
-    body = {"name": fork.waiting_for.id, "answer": answer, "reason": reason, "actor": actor}
-    told = browser.post(f"answer/{fork.run_id}", body)
-    action = isinstance(answer, dict) and answer.get("action") in ("accept", "decline", "cancel")
-    surrogates = any("\\ud" in json.dumps(part).lower() and _lone(part) for part in (answer, reason, actor))
-    fits = Draft202012Validator(SCHEMA).is_valid(answer) and answer is not None
-    blank = any(part is not None and part and not part.strip() for part in (reason, actor))
-    if told.status == 200:
-        assert fits or action
-        (row,) = world.journal.transitions(fork.run_id)[len(before) :]
-        stored = json.loads(str(world.journal.payload(row.run, row.outcome["answer"]["n"]).body))
-        assert stored["content"] == answer or action or surrogates
-        assert world.journal.run(fork.run_id).status == "running"
-    else:
-        assert 400 <= told.status < 500 and told.json["error"], told.body
-        assert not fits or blank or surrogates
-        assert triggers(world.journal, fork.run_id) == before
-
-
-def _lone(value: Any) -> bool:
-    """Return whether a value holds half a character."""
-    return any("\ud800" <= char <= "\udfff" for char in json.dumps(value, ensure_ascii=False))
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "9" * 5000])

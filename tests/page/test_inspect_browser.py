@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,14 +13,13 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
-from paor import Journal
-from paor.errors import UsageError
 from paor.inspect import app
 
-from ..support.pages import ROOT
-from .inspect_kit import Browser, bank, own_environment, rows_of, running
+from .inspect_kit import Browser, bank, rows_of, running
 from .report_browser import chromium  # noqa: F401 - the fixture
 from .test_inspect_answers import ended
+
+pytestmark = pytest.mark.whole
 
 
 @contextmanager
@@ -43,7 +39,7 @@ def window(chromium: Any) -> Iterator[tuple[Any, list[str]]]:  # noqa: F811 - th
 def until(page: Any, expression: str, wanted: object = True) -> None:
     """Wait until an expression has a value; the page's policy forbids playwright to wait within it."""
     found = None
-    for _ in range(400):
+    for _ in range(2400):
         found = page.evaluate(expression)
         if found == wanted:
             return
@@ -74,69 +70,6 @@ def test_a_person_approves_and_sees_the_run_go_on(tmp_path: Path, chromium: Any)
         assert (decided.actor, decided.reason, paid) == ("ann", "seen the invoice", [5])
         page.goto(f"{address.partition('?')[0]}#run/{run_id}")
         until(page, "document.body.innerText.includes('All is paid.')")
-        assert errors == []
-
-
-def test_one_who_is_late_is_told_who_was_first(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
-    """Both had the question open; the second answer is refused with the name of the first."""
-    with (
-        bank(tmp_path / "runs.db", [], 5) as engine,
-        running(app(engine.journal)) as address,
-        window(chromium) as (page, _),
-    ):
-        run_id = engine.run("Pay five").run_id
-        page.goto(address)
-        page.get_by_role("link", name="answer").click()
-        page.route("**/events*", lambda route: route.abort())  # it does not hear of what happens
-        page.reload()
-        button = page.locator("article.ask").get_by_role("button", name="Deny")
-        button.wait_for()
-        other = Browser(address)
-        (wait,) = other.get("data/index").json["waits"]
-        body = {"name": wait["name"], "answer": {"approve": True}, "actor": "bob"}
-        assert other.post(f"answer/{run_id}", body).status == 200
-        button.click()
-        until(page, "document.body.innerText.includes('bob was first (approved)')")
-        rows = [row.trigger for row in engine.journal.transitions(run_id)]
-        assert rows.count("provide") == 1
-
-
-def test_a_row_is_on_the_screen_soon_after_its_commit(
-    tmp_path: Path,
-    chromium: Any,  # noqa: F811
-    record_property: Any,
-) -> None:
-    """Each row of a run that another process drives; how long it took is printed, for the record."""
-    path = tmp_path / "runs.db"
-    Journal(path).close()
-    command = [sys.executable, "-m", "tests.page.inspect_writer", str(path), "10", "0.1"]
-    pipe = subprocess.PIPE
-    with (
-        subprocess.Popen(
-            command, cwd=ROOT, env=own_environment(), stdin=pipe, stdout=pipe, text=True
-        ) as process,
-        Journal(path, read_only=True) as journal,
-        running(app(journal)) as address,
-        window(chromium) as (page, errors),
-    ):
-        page.goto(address)
-        until(page, "document.querySelector('.status')?.textContent", "live")
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-        until(page, "document.body.innerText.includes('Read all pages')")  # in the list of runs
-        run_id = journal.runs()[0].run_id
-        page.evaluate(SEEN)
-        page.goto(f"{address.partition('?')[0]}#run/{run_id}")
-        out, _ = process.communicate(timeout=60)
-        committed = {int(seq): float(at) * 1000 for seq, at in map(str.split, out.splitlines())}
-        until(page, f"window.seen?.at(-1)?.[0] >= {max(committed)}")
-        seen = {row: at for row, at in page.evaluate("window.seen")}
-        late = sorted(at - committed[row] for row, at in seen.items() if row > 5)
-        assert len(late) > 10
-        words = f"commit to screen: median {statistics.median(late):.0f} ms, most {late[-1]:.0f} ms, {len(late)} rows"
-        record_property("latency", words)
-        print(words)
         assert errors == []
 
 
@@ -197,50 +130,6 @@ def test_a_page_that_nobody_sees_listens_to_nothing_and_misses_nothing(tmp_path:
         until(page, "document.body.innerText.includes('All is paid.')")
         until(page, "document.querySelector('.status')?.textContent", "ended")
         assert errors == []
-
-
-def test_the_page_says_who_goes_on_and_what_could_not(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
-    """Without an engine a command; with one that cannot go on, why."""
-    with (
-        bank(tmp_path / "runs.db", [], 5) as engine,
-        running(app(engine.journal)) as address,
-        window(chromium) as (page, _),
-    ):
-        run_id = engine.run("Pay five").run_id
-        page.goto(f"{address}#inbox")
-        assert "nobody drives runs here" in page.locator("article.ask").inner_text()
-        page.get_by_role("button", name="Approve").click()
-        until(page, f"document.body.innerText.includes('paor resume {run_id}')")
-
-    def options(_row: Any) -> Any:
-        raise UsageError("no connection to the bank")
-
-    with (
-        bank(tmp_path / "other.db", [], 5) as engine,
-        running(app(engine, options=options)) as address,
-        window(chromium) as (page, _),
-    ):
-        run_id = engine.run("Pay five").run_id
-        page.goto(address)
-        until(page, "document.querySelector('.status')?.textContent", "live")
-        other = Browser(address)
-        (wait,) = other.get("data/index").json["waits"]
-        assert (
-            other.post(f"answer/{run_id}", {"name": wait["name"], "answer": {"approve": True}}).status == 200
-        )
-        until(page, "document.body.innerText.includes('no connection to the bank')")
-
-
-SEEN = """() => {
-  window.seen = [];
-  const look = () => {
-    const last = /row [\\d,]+ of ([\\d,]+)/.exec(document.body.innerText)?.[1].replaceAll(",", "");
-    if (last !== undefined && seen.at(-1)?.[0] !== Number(last)) seen.push([Number(last), Date.now()]);
-    requestAnimationFrame(look);
-  };
-  look();
-}"""
-"""Notes with each frame which row is the last one on the screen, and when it first was."""
 
 
 # -- a page of others ----------------------------------------------------------------------------------------------

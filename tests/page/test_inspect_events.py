@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import statistics
 import subprocess
 import sys
 import threading
@@ -18,12 +17,11 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
 from paor import Engine, Journal, ModelCall, Reply, ScriptedModel
-from paor.fsm.report.view import JournalView
 from paor.inspect import app
-from paor.inspect.views import Changes, Views
 from paor.testing import SeededIds
 
 from ..support.pages import ROOT
+from .inside import Changes, JournalView, Views
 from .inspect_kit import Browser, Events, bank, own_environment, paying, payments, served
 
 
@@ -60,34 +58,10 @@ def rows_seen(events: Events) -> list[int]:
     return seen
 
 
-def test_rows_of_another_process_come_at_once(tmp_path: Path, record_property: Any) -> None:
-    """Each once and in order; how long each took from its commit is printed, for the record."""
-    path = tmp_path / "runs.db"
-    Journal(path).close()
-    with (
-        writer(path, 12, 0.05) as process,
-        Journal(path, read_only=True) as journal,
-        served(app(journal)) as browser,
-    ):
-        go(process)
-        came: dict[int, float] = {}
-        with browser.events(f"events/{first_run(browser)}") as events:
-            for name, _, data in events:
-                if name == "end":
-                    break
-                came[data["seq"]] = time.time()
-        out, _ = process.communicate(timeout=60)
-        committed = {int(seq): float(at) for seq, at in map(str.split, out.splitlines())}
-        assert list(came) == sorted(committed)
-        late = sorted((came[seq] - committed[seq]) * 1000 for seq in list(came)[6:])
-        words = f"commit to event: median {statistics.median(late):.1f} ms, most {late[-1]:.1f} ms, {len(late)} rows"
-        record_property("latency", words)
-        print(words)
-
-
 @pytest.mark.parametrize("how", ["Last-Event-ID", "after"])
-def test_a_client_goes_on_where_it_stopped(how: str, tmp_path: Path) -> None:
-    """With each row as the last one that it has, in a run that waits and in one that has ended."""
+def test_a_client_goes_on_where_it_stopped(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With each row as the last one that it has, in a run that waits and in one that has ended; few rows are kept for it."""
+    monkeypatch.setattr("paor.inspect.live_events.KEPT", 3)
     with bank(tmp_path / "runs.db", [], 5) as engine, served(app(engine.journal)) as browser:
         run_id = engine.run("Pay").run_id
 
@@ -109,27 +83,7 @@ def test_a_client_goes_on_where_it_stopped(how: str, tmp_path: Path) -> None:
         assert [name for name, _, _ in rest(head + 5, 2)] == ["end"]
 
 
-def test_an_entry_is_what_the_columns_of_the_run_say(tmp_path: Path) -> None:
-    """By names instead of numbers, with its own time; so a page that appends it has what it would have loaded."""
-    with bank(tmp_path / "runs.db", [], 5) as engine, served(app(engine.journal)) as browser:
-        run_id = engine.run("Pay").run_id
-        told = browser.get(f"data/run/{run_id}").json["rows"]
-        with browser.events(f"events/{run_id}") as events:
-            came = [data["entry"] for _, _, data in islice(events, told["n"])]
-        at = 0
-        for seq, entry in enumerate(came):
-            at += told["at"][seq]
-            assert entry["at"] == at
-            for name, table in (
-                ("trigger", "trigger"),
-                ("source", "phase"),
-                ("dest", "phase"),
-                ("kind", "kind"),
-            ):
-                assert entry[name] == told["tables"][table][told[name][seq]]
-            assert (entry["flags"], entry["tokens_in"]) == (told["flags"][seq], told["tokens_in"][seq])
-
-
+@pytest.mark.whole
 def test_100_clients_of_one_run_see_every_row(tmp_path: Path) -> None:
     """While it is driven by another process; one thread looks at the file for all of them."""
     path = tmp_path / "runs.db"
@@ -155,6 +109,7 @@ def test_100_clients_of_one_run_see_every_row(tmp_path: Path) -> None:
         assert len(watching) <= 1
 
 
+@pytest.mark.whole
 def test_clients_that_take_nothing_hold_nobody_up(tmp_path: Path) -> None:
     """Twenty of them are connected and read nothing; the twenty-first sees every row, and the server ends."""
     path = tmp_path / "runs.db"
@@ -182,26 +137,6 @@ def test_clients_that_take_nothing_hold_nobody_up(tmp_path: Path) -> None:
         assert seen == list(range(journal.run(run_id).head_seq + 1))
         for connection in deaf[:10]:
             connection.close()  # the others are still there when the server ends
-
-
-def test_more_rows_than_are_kept_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that has fallen behind misses nothing."""
-    monkeypatch.setattr("paor.inspect.live_events.KEPT", 3)
-    path = tmp_path / "runs.db"
-    Journal(path).close()
-    with (
-        writer(path, 20) as process,
-        Journal(path, read_only=True) as journal,
-        served(app(journal)) as browser,
-    ):
-        go(process)
-        run_id = first_run(browser)
-        with browser.events(f"events/{run_id}") as events:
-            first = next(events)
-            time.sleep(0.5)
-            seen = [first[2]["seq"], *rows_seen(events)]
-        process.communicate(timeout=60)
-        assert seen == list(range(journal.run(run_id).head_seq + 1))
 
 
 def test_a_run_that_has_no_row_yet_has_no_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,23 +197,6 @@ def test_the_index_tells_what_changed(tmp_path: Path) -> None:
                 assert data["waits"] == []
 
 
-def test_what_was_looked_at_for_others_is_told_to_who_comes_again(tmp_path: Path) -> None:
-    """While one client listens to a run, another misses a change of the index, and nothing is written after it."""
-    with bank(tmp_path / "runs.db", [], 5) as engine, served(app(engine.journal)) as browser:
-        first = engine.run("Pay").run_id
-        with browser.events(f"events/{first}") as others:
-            next(others)
-            with browser.events("events") as events:
-                _, number, _ = next(events)
-            time.sleep(0.2)
-            second = engine.run("Pay again").run_id
-            time.sleep(0.4)
-            with browser.events("events", **{"Last-Event-ID": number}) as events:
-                seen: list[str] = []
-                while second not in seen:
-                    seen += [line["id"] for line in next(events)[2]["runs"]]
-
-
 def test_a_journal_in_memory_is_followed_too(tmp_path: Path) -> None:
     """This process alone can write it."""
     with bank(":memory:", [], 5) as engine, served(app(engine)) as browser:
@@ -311,20 +229,6 @@ def test_nobody_looks_at_the_file_when_nobody_listens(tmp_path: Path) -> None:
             assert not watching()
 
 
-def test_what_happened_while_nobody_listened_is_told_to_the_next(tmp_path: Path) -> None:
-    """Rows that came between two connections of a client."""
-    with bank(tmp_path / "runs.db", [], 5) as engine, served(app(engine.journal)) as browser:
-        run_id = engine.run("Pay").run_id
-        with browser.events(f"events/{run_id}?after=0") as events:
-            assert next(events)[1] == "1"
-        time.sleep(0.3)
-        question = engine.result(run_id).waiting_for
-        assert question is not None
-        engine.resume(run_id, answer={"approve": True}, question=question.id)
-        with browser.events(f"events/{run_id}", **{"Last-Event-ID": "1"}) as events:
-            assert rows_seen(events) == list(range(2, engine.journal.run(run_id).head_seq + 1))
-
-
 def test_too_many_clients_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others go on."""
     monkeypatch.setattr("paor.inspect.live_events.CLIENTS_MAX", 2)
@@ -333,25 +237,6 @@ def test_too_many_clients_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
         with browser.events(f"events/{run_id}") as one, browser.events("events") as two:
             next(one), next(two)
             assert browser.get(f"events/{run_id}").status == 503
-
-
-def test_events_have_only_headers_for_head(tmp_path: Path) -> None:
-    """And a stream says what it is."""
-    with bank(tmp_path / "runs.db", [], 5) as engine, served(app(engine.journal)) as browser:
-        run_id = engine.run("Pay").run_id
-        told = browser.ask("HEAD", f"events/{run_id}")
-        assert (told.status, told.body) == (200, b"")
-        assert told.headers["content-type"].startswith("text/event-stream")
-
-
-def test_a_comment_keeps_a_silent_stream_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the browser is told when to come again."""
-    monkeypatch.setattr("paor.inspect.live_events.HEARTBEAT_S", 0.1)
-    with bank(tmp_path / "runs.db", [], 5) as engine, served(app(engine.journal)) as browser:
-        run_id = engine.run("Pay").run_id
-        with browser.events(f"events/{run_id}?after=1") as events:
-            lines = [events.answer.readline() for _ in range(6)]
-            assert lines[0] == b"retry: 1000\n" and lines.count(b":\n") >= 2
 
 
 def test_a_run_is_checked_when_it_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,37 +267,6 @@ def test_a_run_is_checked_when_it_has_ended(tmp_path: Path, monkeypatch: pytest.
             with browser.events(f"events/{long}") as events:
                 assert [name for name, _, _ in events][-1] == "end"
             assert browser.get(f"data/run/{long}").json["replay"] is None and checked == [waiting]
-
-
-def test_what_stands_still_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines of ended runs, and questions; what moves is read again, and the index says the same as one that is made anew."""
-    with bank(tmp_path / "runs.db", [], 5, 6) as engine, served(app(engine)) as browser:
-        runs = [engine.run("Pay").run_id for _ in range(3)]
-        engine.cancel(runs[0])
-        browser.get("data/index")
-        seen: list[str] = []
-        line, wait = JournalView.line, JournalView.wait
-
-        def counted_line(self: Any, run_id: str) -> Any:
-            seen.append(f"line {runs.index(run_id)}")
-            return line(self, run_id)
-
-        def counted_wait(self: Any, row: Any) -> Any:
-            seen.append(f"wait {runs.index(row.run_id)}")
-            return wait(self, row)
-
-        monkeypatch.setattr(JournalView, "line", counted_line)
-        monkeypatch.setattr(JournalView, "wait", counted_wait)
-        browser.get("data/index")
-        assert sorted(seen) == ["line 1", "line 2"]
-        question = engine.result(runs[1]).waiting_for
-        assert question is not None
-        engine.resume(runs[1], answer={"approve": True}, question=question.id)
-        seen.clear()
-        index = browser.get("data/index").json
-        assert sorted(seen) == ["line 1", "line 2", "wait 1"]
-        fresh = JournalView(engine.journal, live=True).part("index")
-        assert (index["runs"], index["waits"]) == (fresh["runs"], fresh["waits"])
 
 
 # -- noticing and reading ------------------------------------------------------------------------------------------

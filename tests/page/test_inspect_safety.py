@@ -20,8 +20,9 @@ pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 from paor import Engine
 from paor.errors import UsageError
 from paor.inspect import app
-from paor.inspect.server import listen, serve
 
+from ..support.cli_support import words
+from .inside import listen, serve
 from .inspect_kit import Answer, Browser, bank, request, rows_of, sent, served
 
 
@@ -66,249 +67,116 @@ PAGE = WRITE.asking("GET", "/")
 LOGIN = replace(WRITE.asking("GET", "/?token={token}").having(Cookie=None))
 
 HOSTS = (
-    *(
-        "evil.example",
-        "evil.example:{port}",
-        "127.0.0.1",
-        "localhost",
-        "127.0.0.1:1",
-        "localhost:80",
-        "[::1]:1",
-    ),
-    *("localhost.evil.example:{port}", "127.0.0.1.evil.example:{port}", "127.0.0.1:{port}.evil.example"),
-    *("0.0.0.0:{port}", "127.0.0.2:{port}", "2130706433:{port}", "0x7f000001:{port}", "127.1:{port}"),
-    *("localhost.:{port}", "user@127.0.0.1:{port}", "127.0.0.1:{port}@evil.example", "127.0.0.1:{port}/"),
-    *(
-        "127.0.0.1:{port},evil.example",
-        "127.0.0.1:{port} evil.example",
-        "[::ffff:127.0.0.1]:{port}",
-        "[::1%25lo]:{port}",
-    ),
-    *(
-        "127.0.0.1:0{port}",
-        "127.0.0.1:+{port}",
-        "127.0.0.1:",
-        ":{port}",
-        "[::1]",
-        "xn--localhost:{port}",
-        "\xfflocalhost:{port}",
-        "",
-    ),
+    *words("""
+        evil.example evil.example:{port} 127.0.0.1 localhost 127.0.0.1:1 localhost:80 [::1]:1
+        localhost.evil.example:{port} 127.0.0.1.evil.example:{port} 127.0.0.1:{port}.evil.example
+        0.0.0.0:{port} 127.0.0.2:{port} 2130706433:{port} 0x7f000001:{port} 127.1:{port}
+        localhost.:{port} user@127.0.0.1:{port} 127.0.0.1:{port}@evil.example 127.0.0.1:{port}/
+        127.0.0.1:{port},evil.example [::ffff:127.0.0.1]:{port} [::1%25lo]:{port} 127.0.0.1:0{port}
+        127.0.0.1:+{port} 127.0.0.1: :{port} [::1] xn--localhost:{port}
+    """),
+    *("127.0.0.1:{port} evil.example", "\xfflocalhost:{port}", ""),
 )
 ORIGINS = (
+    *words("""
+        null http://evil.example https://evil.example http://evil.example:{port} http://127.0.0.1 *
+        http://127.0.0.1:1 http://localhost:{port} https://127.0.0.1:{port} http://[::1]:{port} file://
+        file:/// http://127.0.0.1:{port}.evil.example http://127.0.0.1:{port}@evil.example
+        http://evil.example#127.0.0.1:{port} http://user@127.0.0.1:{port} http://127.0.0.1:{port}/
+        http://127.0.0.1:{port}/data http://127.0.0.1:0{port} chrome-extension://abcdefghijklmnop data:
+        about:blank blob:http://127.0.0.1:{port} ws://127.0.0.1:{port}
+    """),
     *(
-        "null",
-        "http://evil.example",
-        "https://evil.example",
-        "http://evil.example:{port}",
-        "http://127.0.0.1",
         "",
-        "*",
-    ),
-    *(
-        "http://127.0.0.1:1",
-        "http://localhost:{port}",
-        "https://127.0.0.1:{port}",
-        "http://[::1]:{port}",
-        "file://",
-        "file:///",
-    ),
-    *(
-        "http://127.0.0.1:{port}.evil.example",
-        "http://127.0.0.1:{port}@evil.example",
-        "http://evil.example#127.0.0.1:{port}",
-    ),
-    *(
-        "http://user@127.0.0.1:{port}",
-        "http://127.0.0.1:{port}/",
-        "http://127.0.0.1:{port}/data",
-        "http://127.0.0.1:0{port}",
-    ),
-    *(
-        "chrome-extension://abcdefghijklmnop",
-        "data:",
-        "about:blank",
-        "blob:http://127.0.0.1:{port}",
-        "ws://127.0.0.1:{port}",
-    ),
-    *(
         "http://127.0.0.1:{port} http://evil.example",
         "http://127.0.0.1:{port}, http://evil.example",
         "http://127.0.0.1:{port}\xa0",
     ),
 )
 TYPES = (
+    *words("""
+        text/plain application/x-www-form-urlencoded text/json application/jsonp
+        application/json-patch+json application/json;charset=utf-8;x=1 application/json;;
+        application/csp-report application/ld+json */* json application/reports+json
+    """),
     *(
-        "text/plain",
-        "application/x-www-form-urlencoded",
         "multipart/form-data; boundary=x",
-        "text/json",
-        "application/jsonp",
         "",
-    ),
-    *(
-        "application/json-patch+json",
         "application/json, text/plain",
         "text/plain, application/json",
         "application/json; charset=utf-16",
-    ),
-    *(
-        "application/json;charset=utf-8;x=1",
-        "application/json;;",
-        "application/csp-report",
-        "application/ld+json",
-        "*/*",
-        "json",
-    ),
-    *(
         "text/plain; application/json",
         "application/json\x0btext/plain",
         "application\\json",
-        "application/reports+json",
     ),
 )
 TOKENS = (
-    *(
-        "",
-        "x",
-        "{token}",
-        "{cookie}",
-        "{cookie_value}",
-        "{page}x",
-        "{page_start}",
-        "{page_upper}",
-        "\x00{page}",
-        "*",
-        "null",
-        "undefined",
-    ),
-    *("{page},{page}", '"{page}"', "Bearer {page}", "\xff" * 43, "a" * 43),
+    *words("""
+        x {token} {cookie} {cookie_value} {page}x {page_start} {page_upper} * null undefined
+        {page},{page} aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+    """),
+    *("", "\x00{page}", '"{page}"', "Bearer {page}", "\xff" * 43),
 )
 COOKIES = (
-    *(
-        "",
-        "x",
-        "paor_inspect_{port}=",
-        "paor_inspect_{port}=x",
-        "paor_inspect_1={cookie_value}",
-        "paor_inspect={cookie_value}",
-    ),
-    *(
-        "paor_inspect_{port}={token}",
-        "paor_inspect_{port}={page}",
-        "PAOR_INSPECT_{port}={cookie_value}",
-        "{cookie}x",
-        "{cookie}x; x",
-    ),
+    *words("""
+        x paor_inspect_{port}= paor_inspect_{port}=x paor_inspect_1={cookie_value}
+        paor_inspect={cookie_value} paor_inspect_{port}={token} paor_inspect_{port}={page}
+        PAOR_INSPECT_{port}={cookie_value} {cookie}x
+    """),
+    *("", "{cookie}x; x"),
 )
+ODD_BODIES = """
+null
+[]
+"text"
+1
+{
+{}
+name=x&answer=yes
+{"name": "{question}"}
+{"answer": {"approve": true}}
+{"name": "{question}", "answer": null}
+{"name": 7, "answer": {"approve": true}}
+{"name": "", "answer": {"approve": true}}
+{"name": "{question}", "answer": {"approve": true}, "run": "x"}
+{"name": ["{question}"], "answer": {"approve": true}}
+{"name": "{question}", "answer": {"approve": NaN}}
+{"name": "{question}", "answer": {"approve": true, "approve": false}}
+{"name": "{question}", "answer": {"approve": 1}}
+{"name": "{question}", "answer": {"approve": "true"}}
+{"name": "{question}", "answer": true}
+{"name": "{question}", "answer": {}}
+{"name": "{question}", "answer": {"approve": true, "amount": 1}}
+{"name": "{question}", "answer": {"action": "accept"}}
+{"name": "{question}", "answer": {"approve": true}, "actor": 7}
+{"name": "0-000000000000000000000000", "answer": {"approve": true}}
+{"name": "{question_start}", "answer": {"approve": true}}
+{"name": "{question}", "answer": {"approve": true}, "reason": {"a": 1}}
+{"name": "{question}", "answer": {"approve": true}, "reason": false}
+{"name": "{question}", "answer": {"approve": true}, "actor": []}
+{"name": "{question}", "answer": {"approve": true}, "outcome": "done"}
+{"name": "{question}", "answer": {"approve": true}} x
+""".strip()
 BODIES = (
-    *(
-        "",
-        "null",
-        "[]",
-        '"text"',
-        "1",
-        "{",
-        "{}",
-        "name=x&answer=yes",
-        '{"name": "{question}"}',
-        '{"answer": {"approve": true}}',
-        "\ufeff{}",
-    ),
-    *(
-        '{"name": "{question}", "answer": null}',
-        '{"name": 7, "answer": {"approve": true}}',
-        '{"name": "", "answer": {"approve": true}}',
-    ),
-    *(
-        '{"name": "{question}", "answer": {"approve": true}, "run": "x"}',
-        '{"name": ["{question}"], "answer": {"approve": true}}',
-    ),
-    *(
-        '{"name": "{question}", "answer": {"approve": NaN}}',
-        '{"name": "{question}", "answer": {"approve": true, "approve": false}}',
-    ),
-    *(
-        '{"name": "{question}", "answer": {"approve": 1}}',
-        '{"name": "{question}", "answer": {"approve": "true"}}',
-        '{"name": "{question}", "answer": true}',
-    ),
-    *(
-        '{"name": "{question}", "answer": {}}',
-        '{"name": "{question}", "answer": {"approve": true, "amount": 1}}',
-    ),
-    *(
-        '{"name": "{question}", "answer": {"action": "accept"}}',
-        '{"name": "{question}", "answer": {"approve": true}, "actor": 7}',
-    ),
-    *(
-        '{"name": "0-000000000000000000000000", "answer": {"approve": true}}',
-        '{"name": "{question_start}", "answer": {"approve": true}}',
-    ),
-    *(
-        '{"name": "{question}", "answer": {"approve": true}, "reason": {"a": 1}}',
-        '{"name": "{question}", "answer": {"approve": true}, "reason": false}',
-        '{"name": "{question}", "answer": {"approve": true}, "actor": []}',
-        '{"name": "{question}", "answer": {"approve": true}, "outcome": "done"}',
-        '{"name": "{question}", "answer": ' + "[" * 50_000 + "]" * 50_000 + "}",
-    ),
-    *(
-        '{"name": "{question}", "answer": {"approve": true}} x',
-        '{"name": "{question}", "answer": {"approve": ' + "9" * 9000 + "}}",
-    ),
-    *(
-        '{"name": "\\ud800", "answer": {"approve": true}}',
-        '{"name": "{question}", "answer": {"approve": true}, "actor": "' + "a" * 9000 + '"}',
-    ),
+    *ODD_BODIES.split("\n"),
+    "",
+    "\ufeff{}",
+    '{"name": "{question}", "answer": ' + "[" * 50_000 + "]" * 50_000 + "}",
+    '{"name": "{question}", "answer": {"approve": ' + "9" * 9000 + "}}",
+    '{"name": "\\ud800", "answer": {"approve": true}}',
+    '{"name": "{question}", "answer": {"approve": true}, "actor": "' + "a" * 9000 + '"}',
 )
 PARTS = (
-    *(
-        "../answer/{run}",
-        "%2e%2e/answer/{run}",
-        "..%2fanswer%2f{run}",
-        "/etc/passwd",
-        "run/../../../etc/passwd",
-        "run/..",
-        "run/%2e%2e",
-    ),
-    *(
-        "run/",
-        "run",
-        "rows/{run}",
-        "rows/{run}/",
-        "rows/{run}/-1",
-        "rows/{run}/999999",
-        "rows/{run}/0x0",
-        "rows/{run}/1e3",
-        "rows/{run}/0/0",
-    ),
-    *(
-        "run/{run_start}",
-        "run/{run}/x",
-        "run/{run}%00",
-        "run/{run}%0d%0aX: y",
-        "INDEX",
-        "index/",
-        "index%00",
-        "diff",
-        "",
-    ),
-    *("run/" + "a" * 5000, "run/%ff%fe", "run/last", "run/*", "run/'%20OR%201=1--", "rows/{run}/%D9%A1"),
+    *words("""
+        ../answer/{run} %2e%2e/answer/{run} ..%2fanswer%2f{run} /etc/passwd run/../../../etc/passwd run/..
+        run/%2e%2e run/ run rows/{run} rows/{run}/ rows/{run}/-1 rows/{run}/999999 rows/{run}/0x0
+        rows/{run}/1e3 rows/{run}/0/0 run/{run_start} run/{run}/x run/{run}%00 INDEX index/ index%00 diff
+        run/%ff%fe run/last run/* run/'%20OR%201=1-- rows/{run}/%D9%A1
+    """),
+    *("run/{run}%0d%0aX: y", ""),
+    "run/" + "a" * 5000,
 )
-METHODS = (
-    "PUT",
-    "PATCH",
-    "DELETE",
-    "OPTIONS",
-    "TRACE",
-    "FOO",
-    "post",
-    "Post",
-    "HEAD",
-    "GET",
-    "PROPFIND",
-    "CONNECT",
-)
+METHODS = words("PUT PATCH DELETE OPTIONS TRACE FOO post Post HEAD GET PROPFIND CONNECT")
 
 
 def forged() -> Iterator[tuple[str, Sent]]:

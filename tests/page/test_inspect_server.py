@@ -20,9 +20,8 @@ uvicorn = pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 from paor import Journal
 from paor.errors import UsageError
 from paor.inspect import app, serve
-from paor.inspect.actions import AsRecorded
-from paor.inspect.server import listen
 
+from .inside import AsRecorded, listen
 from .inspect_kit import Browser, bank, own_environment, running, sent
 from .test_inspect import SHOP
 
@@ -56,6 +55,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.whole
 def test_a_program_serves_its_engine(tmp_path: Path) -> None:
     """What it was given holds: its token, its names, who its users are, and what a run goes on with; Ctrl-C ends it while a page listens."""
     (tmp_path / "shop.py").write_text(SHOP, encoding="utf-8")
@@ -94,6 +94,9 @@ def test_a_program_serves_its_engine(tmp_path: Path) -> None:
         assert [decided.actor for call in journal.calls(run_id) for decided in call.decided] == ["ann"]
 
 
+# -- what uvicorn says ---------------------------------------------------------------------------------------------
+
+
 def test_what_cannot_be_served_leaves_its_port(tmp_path: Path) -> None:
     """A port that somebody has is refused; one that was taken for settings that cannot be used is free again."""
     with bank(tmp_path / "runs.db", [], 5) as engine:
@@ -107,9 +110,6 @@ def test_what_cannot_be_served_leaves_its_port(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="is for an engine"):
             serve(engine.journal, port=port, options=lambda row: {})
         listen("127.0.0.1", port).close()
-
-
-# -- what uvicorn says ---------------------------------------------------------------------------------------------
 
 
 @contextmanager

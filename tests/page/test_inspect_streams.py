@@ -17,9 +17,8 @@ pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 from paor import Engine
 from paor.errors import JournalBusy
 from paor.inspect import app
-from paor.inspect.live_events import KEPT, KEPT_BYTES, EventStream, Feed
-from paor.inspect.views import Views
 
+from .inside import KEPT, KEPT_BYTES, EventStream, Feed, Views
 from .inspect_kit import bank, served
 
 

@@ -14,8 +14,12 @@ import pytest
 from paor import Engine, Journal, Limits, Policy, ScriptedModel, tool, why
 from paor.errors import EffectUnknown, UnknownRun, UsageError
 from paor.events import TransitionTaken
-from paor.fsm.report.run_rows import (
+from paor.testing import call, refine, review
+
+from ..support.journeys import JOURNEYS, Journey, play
+from .inside import (
     ANSWERED,
+    CHUNK,
     ERASED,
     FAULT,
     IN_DOUBT,
@@ -23,12 +27,9 @@ from paor.fsm.report.run_rows import (
     REFUSED,
     SHARED,
     WAITS,
+    JournalView,
+    RunView,
 )
-from paor.fsm.report.run_view import CHUNK, RunView
-from paor.fsm.report.view import JournalView
-from paor.testing import answer, call, refine, review
-
-from ..support.journeys import JOURNEYS, Journey, play
 
 NAMES = [journey.name for journey in JOURNEYS]
 
@@ -228,19 +229,6 @@ def test_a_run_with_everything(desk: tuple[Engine, str]) -> None:
     assert sum(item[2] for item in kinds.values()) == sum(head["rows"]["tokens_in"])
 
 
-def test_a_repeated_call_names_the_earlier_one(tmp_path: Path) -> None:
-    """As `why` does, and it is among what the run could not do."""
-    found = call("desk.find", order="O-1")
-    engine = scripted_engine(
-        tmp_path, *found, refine("continue", reason="again"), *found, answer("It is here.")
-    )
-    run_id = engine.run("Find O-1").run_id
-    head, rows, _ = everything(JournalView(engine.journal), run_id)
-    (held,) = [row for row in rows if row["guards"].get("result_known")]
-    assert "it repeats action 1 (row 2)" in held["words"]["result_known"]
-    assert [(item["seq"], item["tool"]) for item in head["policy"]["refused"]] == [(held["seq"], "desk.find")]
-
-
 def test_the_last_prompt_of_a_kind_is_named(desk: tuple[Engine, str]) -> None:
     """So that a page can show what is new in a prompt."""
     engine, run_id = desk
@@ -306,18 +294,6 @@ def test_what_was_erased_is_nowhere(desk: tuple[Engine, str]) -> None:
     assert (
         not head["replay"]["identical"] and head["replay"]["unchecked"] and not head["replay"]["divergences"]
     )
-
-
-def test_a_view_that_was_read_before_an_erasure_shows_nothing_of_it(desk: tuple[Engine, str]) -> None:
-    """A page that follows the journal reads all rows again."""
-    engine, run_id = desk
-    view = JournalView(engine.journal, live=True)
-    assert "Dana" in json.dumps(view.part(f"run/{run_id}"))
-    engine.journal.erase(run_id)
-    told = json.dumps([view.part(f"run/{run_id}"), view.part(f"rows/{run_id}/0")])
-    for word in ("Paid back", "O-1", "Dana", "34.0", "I looked"):
-        assert word not in told, word
-    assert all(flags & ERASED for flags in view.part(f"run/{run_id}")["rows"]["flags"])
 
 
 def test_a_row_that_lacks_one_text_is_marked(desk: tuple[Engine, str]) -> None:

@@ -7,12 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from paor import Journal
 
 from ..cli.test_report import parts_of
 from ..support.pages import ROOT
 from .report_browser import chromium, opened  # noqa: F401 - the fixture `chromium`
 from .test_report_data import chained
+
+pytestmark = pytest.mark.whole
 
 
 def made(folder: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +13,8 @@ from .report_browser import Watched, approval, axe, chromium, doubt, violations
 from .report_server import LiveRun, served
 
 __all__ = ["axe", "chromium"]
+
+pytestmark = pytest.mark.whole
 
 
 @contextmanager
@@ -38,10 +39,8 @@ def looked_at(browser: Any, address: str) -> Iterator[Watched]:
 
 def sent(live: LiveRun, count: int) -> list[tuple[str, str | None, str]]:
     """Return what was sent once there is as much of it."""
-    for _ in range(200):
-        if len(live.posted) >= count:
-            break
-        time.sleep(0.02)
+    with live.posting:
+        assert live.posting.wait_for(lambda: len(live.posted) >= count, 60)
     return live.posted
 
 
@@ -83,35 +82,6 @@ def test_rows_that_came_with_a_load_are_counted_too(chromium: Any) -> None:
         seen.page.get_by_role("button", name="3 new rows").click()
         assert "row 22" in seen.row()
         seen.silent()
-
-
-def test_a_row_is_on_the_screen_soon_after_it_was_told(
-    chromium: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What the page itself adds to the way of a row; printed, not judged."""
-    live = LiveRun(20)
-    with served(live) as (address, _), looked_at(chromium, address) as seen:
-        seen.row()
-        seen.page.get_by_role("button", name="Rows").click()
-        seen.page.get_by_text("live", exact=True).wait_for()
-        times = []
-        for number in range(10):
-            wanted = f"row {20 + number} of {20 + number}"
-            seen.page.evaluate(
-                """wanted => { window.here = new Promise(done => {
-                  const look = () => document.querySelector('output').textContent === wanted ? done() : requestAnimationFrame(look);
-                  look(); }); }""",
-                wanted,
-            )
-            began = time.perf_counter()
-            live.grow()
-            seen.page.evaluate("window.here")
-            times.append((time.perf_counter() - began) * 1000)
-        assert seen.page.locator(".row.on").count() == 1
-    with capsys.disabled():
-        print(
-            f"\na row is on the screen after {sorted(times)[5]:.0f} ms (median), {max(times):.0f} ms (worst of ten)"
-        )
 
 
 def test_a_lost_server_is_told_and_rows_meanwhile_are_caught_up(chromium: Any) -> None:

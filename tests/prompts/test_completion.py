@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from paor import Limits, tool
-from paor.fsm.explain.why import why
-from paor.states.records.observations import Observation, StepCheck
-from paor.states.records.reviews import Refinement, Review
-from paor.states.run.completion import decided_by_rules, draft_of, draft_stands, review_by_rules
-from paor.states.run.phase_names import REVIEWING
-from paor.states.run.reasons import REASONS
-from paor.states.run.spec import Spec
-from paor.states.run.state import Run
+from paor import Limits, tool, why
+from paor.machine import Refinement, StepCheck
 
-from ..support.cases import run_in, spec
+from ..support.cases import REASONS, REVIEWING, Run, Spec, draft_of, review_by_rules, run_in, spec
 from ..support.planning import END, NOTHING, PLAN, STEP, World, check
 from ..support.recording import sections
 from ..support.worlds import (
@@ -39,8 +31,6 @@ ANSWERED = REFINE("stop", answer="The 3rd.")
 LOOK = [SELECT("notes.look"), PARAMETERS(page=1)]
 FAILS = [SELECT("notes.fail"), PARAMETERS(page=1)]
 CHOICES = ("auto", "model", "rules")
-STOPS = ("model_stop", "criteria_met", "max_steps", "no_improvement", "max_plans")
-"""Reasons with which a run concludes."""
 
 
 def concluded(stop: str, choice: str = "auto", *, criteria: tuple[str, ...] = (), **memory: Any) -> Run:
@@ -81,19 +71,6 @@ def test_a_run_of_an_earlier_version_is_judged_by_the_model_as_it_was() -> None:
 def test_a_draft_is_what_the_model_answered_when_it_stopped(memory: dict[str, Any], draft: str) -> None:
     """In Planning, or in a refinement that says stop; not what it noted on the way."""
     assert draft_of(concluded("model_stop", **memory)) == draft
-
-
-@pytest.mark.parametrize(
-    ("choice", "stop", "criteria", "answer"),
-    list(itertools.product(CHOICES, STOPS, ((), ("c",)), (None, "The 3rd."))),
-)
-def test_the_setting_says_who_decides(
-    choice: str, stop: str, criteria: tuple[str, ...], answer: str | None
-) -> None:
-    """``auto``: code, exactly where the model itself stopped with an answer and there is nothing else to judge it by."""
-    by_code = stop == "model_stop" and not criteria and answer is not None
-    expected = {"auto": by_code, "model": False, "rules": True}[choice]
-    assert decided_by_rules(concluded(stop, choice, criteria=criteria, answer=answer)) is expected
 
 
 @pytest.mark.parametrize(
@@ -222,42 +199,6 @@ def test_an_answer_in_planning_is_newer_than_any_refinements(tmp_path: Path) -> 
 
 
 # -- a completion review that is overruled ----------------------------------------------------------------------------
-
-
-def seen(*, success: bool) -> Observation:
-    """Return the observation of the last action."""
-    return Observation(success=success, result_label="", documents_count=0)
-
-
-@pytest.mark.parametrize(
-    ("status", "draft", "criteria", "last", "stands"),
-    [
-        ("failed", "a", "", None, False),
-        ("failed", "a", "", True, True),
-        ("failed", "a", "11", True, True),
-        ("failed", "a", "10", True, False),
-        ("failed", "a", "", False, False),
-        ("failed", None, "", True, False),
-        ("failed", " ", "", True, False),
-        ("retry", "a", "", True, False),
-        ("success", "a", "", True, False),
-    ],
-)
-def test_failed_needs_something_that_is_missing(
-    status: Any, draft: str | None, criteria: str, last: bool | None, stands: bool
-) -> None:
-    """An open criterion, a last action that failed, or none at all; otherwise an answer is not thrown away."""
-    run = concluded("model_stop", answer=draft, observation=None if last is None else seen(success=last))
-    assert draft_stands(run, Review(status=status), criteria) is stands
-
-
-def test_an_answer_without_tools_is_drawn_from_the_call_that_was_repeated() -> None:
-    """Its observation is gone with the choice to call it again; an attempt later nothing stands for it any more."""
-    for retries, stands in ((0, True), (1, False)):
-        of = spec(limits={"completion_review": "model"})
-        counters = {"concluded": 1, "stop": "model_stop", "withheld": 1, "retries": retries}
-        run = run_in(REVIEWING, of, counters=counters, answer="a")
-        assert draft_stands(run, Review(status="failed"), "") is stands
 
 
 @tool("notes.look", effect="read")

@@ -45,46 +45,28 @@ def code_of(text: str, **limits: int) -> str:
 READABLE = {
     "plain": PLAIN,
     "pretty": PRETTY,
-    "padded": f"\n\n  {PLAIN}\t\r\n",
     "byte order mark": f"\ufeff{PLAIN}",
-    "zero-width space": f"\u200b{PLAIN}\u200b",
-    "both, with lines": f"\ufeff\n\u200b {PLAIN}\n",
     "no-break space": f"\xa0{PLAIN}",
     "json fence": f"```json\n{PRETTY}\n```",
-    "json fence, upper case": f"```JSON\n{PRETTY}\n```",
-    "json fence, spaced tag": f"``` json\n{PRETTY}\n```",
     "json fence, one line": f"```json {PLAIN}```",
     "json fence, four marks": f"````json\n{PLAIN}\n````",
-    "json fence, carriage returns": f"```json\r\n{PLAIN}\r\n```\r\n",
     "json fence, never closed": f"Here you go:\n```json\n{PRETTY}",
-    "json5 fence": f"```json5\n{PLAIN}\n```",
     "fence without tag": f"```\n{PRETTY}\n```",
-    "fence without lines": f"```{PLAIN}```",
     "fence with prose inside": f"```\nHere is the JSON:\n{PRETTY}\n```",
-    "javascript fence": f"```javascript\n{PLAIN}\n```",
     "indented fence": f"  ```json\n  {PLAIN}\n  ```",
     "sure, here is": f"Sure! Here is the JSON you asked for:\n\n```json\n{PRETTY}\n```\n\nLet me know if it fits.",
     "sure, without fence": f"Sure! Here is the JSON you asked for: {PLAIN}",
     "trailing explanation": f"{PLAIN}\n\nI chose web.search since the objective asks for news.",
-    "leading and trailing prose": f"The answer:\n{PRETTY}\nHope this helps!",
     "inline code": f"Use `{PLAIN}` here.",
-    "bold": f"**{PLAIN}**",
-    "heading and bullets": f"# Plan\n- first\n- second\n\n{PLAIN}",
-    "tags": f"<response>{PLAIN}</response>",
     "tool call tags": f"<tool_call>\n{PLAIN}\n</tool_call>",
     "thinking tags": f"<think>The user wants {{something}}, maybe a set {{a, b}}.</think>\n{PLAIN}",
     "thinking aloud of another object": f'<think>Perhaps {{"action": "no"}}?</think>{PLAIN}',
-    "thinking with a template": f"I fill in {{{{name}}}} and {{note: later}}.\n\n{PLAIN}",
     "thinking with a format description": f'The format is {{"action": <string>}} or {{"n": ...}}.\n{PLAIN}',
     "braces in prose": f"{{like this}} here is it: {PLAIN}",
     "a lone opening brace": f"a set {{ of things. {PLAIN}",
     "a lone closing brace": f"that was }} it. {PLAIN} }}",
     "code in prose": f"function() {{ return x; }} gives {PLAIN}",
-    "formula": f"$\\frac{{a}}{{b}}$ is {PLAIN}",
-    "citations": f"As in [1] and [2, 3], the interval [0, 1) and [see {PLAIN}]",
     "markdown link": f"[docs](https://example.org/{{id}}) say {PLAIN}",
-    "a list of words before": f'The options are ["a", "b"]. {PLAIN}',
-    "words in brackets before": f'The ["quoted" text] means {PLAIN}',
     "same object twice": f"{PLAIN}\n{PLAIN}",
     "same object, other layout": f"{PLAIN}\n\nFormatted:\n\n{PRETTY}",
     "same object in prose and fence": f"{PLAIN}\n```json\n{PRETTY}\n```",
@@ -93,11 +75,9 @@ READABLE = {
     "fence against prose": f'Instead of {{"a": 1}}:\n```\n{PLAIN}\n```\nand not {{"b": 2}}',
     "fence after a cut-off try": f'First {{"action": "web\n```json\n{PLAIN}\n```',
     "python fence with a list": f"```python\nx = [1, 2]\n```\n{PLAIN}",
-    "shell fence": f"```bash\nif [ -f x ]; then echo {{1..3}}; fi\n```\n{PLAIN}",
     "a list of objects in prose before": f'They were [{{"id": 1}}, {{"id": 2}}]. {PLAIN}',
     "a cut-off word list in prose": f'{PLAIN} is from ["a", "b',
     "an unusable list in prose": f"As in [NaN, [1]] {PLAIN}",
-    "trailing comma of prose": f"{PLAIN},",
 }
 
 
@@ -109,46 +89,34 @@ def test_a_realistic_reply_is_read(name: str) -> None:
 
 REFUSED = {
     "": "empty",
-    " \n\t": "empty",
     "\ufeff\u200b": "empty",
     "I cannot do that.": "no_json",
     "{like this}": "no_json",
-    "see [1] and [2]": "no_json",
     "{": "truncated",
-    "Here: {": "truncated",
     "```json\n{\n```": "truncated",
     "[": "truncated",
-    "{ ": "truncated",
     "```json\n```": "no_json",
     "```\n[ -f x ]\n```": "no_json",
     "42": "not_an_object",
     '"text"': "not_an_object",
     "null": "not_an_object",
-    "NaN": "no_json",
     "[]": "not_an_object",
     "[1, 2]": "not_an_object",
-    "[ -1.5e3, true ]": "not_an_object",
     "[1, 2,]": "malformed",
     "[a, b]": "no_json",
     "```json\n[1, 2,]\n```": "malformed",
     '```json\n{"a": ...}\n```\n{"b": 1}': "malformed",
     '{"a": 1} [{"b": 2}': "truncated",
     '["a"]': "not_an_object",
-    "[1, [2]]": "not_an_object",
     f"[{PLAIN}]": "not_an_object",
     f"[{PLAIN}, {PLAIN}]": "not_an_object",
     f"[1, true, {PLAIN}]": "not_an_object",
     f"Here: [{PLAIN}]": "not_an_object",
     f"```json\n[{PLAIN}]\n```": "not_an_object",
     "```json\n[1, 2]\n```": "not_an_object",
-    "```\n[1, 2]\n```": "not_an_object",
-    '```json\n["a"]\n```\n{"b": 1}': "not_an_object",
     '{"a": 1': "truncated",
     '{"a': "truncated",
     '{"a": "x\\': "truncated",
-    '{"a": {"b": 1}': "truncated",
-    '{"a": tru': "truncated",
-    '{"a": [1, 2': "truncated",
     '[{"a": 1}': "truncated",
     '```json\n{"a": 1\n```\nDone.': "truncated",
     'Here: {"a": "b': "truncated",
@@ -156,57 +124,38 @@ REFUSED = {
     '{"a": 1,}': "malformed",
     '{"a": [1,]}': "malformed",
     "{'a': 1}": "malformed",
-    "{'a': 'it\"s'}": "malformed",
-    "{ 'a': 1": "malformed",
-    "{'a': {\"b\": 1}}": "malformed",
     '{a: {"b": 1}}': "malformed",
     '{"a": 1 // why\n}': "malformed",
-    '{/* why */ "a": 1}': "malformed",
     '{// why\n"a": 1}': "malformed",
-    '{# why\n"a": 1}': "malformed",
     '{"a": True}': "malformed",
-    '{"a": None}': "malformed",
     '{"a": 01}': "malformed",
     '{"a" 1}': "malformed",
     '{"a": "x\ny"}': "malformed",
     '{"a": "\\x"}': "malformed",
     '{"a": [1, 2}': "malformed",
-    '{"a": (1, 2)}': "malformed",
     '{"a": ...}': "malformed",
     '{{"a": 1}}': "malformed",
     "{\u201ca\u201d: 1}": "malformed",
-    '{\\"a\\": 1}': "malformed",
     '[{"a": 1},]': "malformed",
-    '[{"a": 1}, {"b": 2},]': "malformed",
     'With {"id": 1}:\n```json\n{"action": "x",}\n```': "malformed",
     'With {"id": 1} I answer {"action": "x",}': "malformed",
     '{"a": 1, "b": 2, "a": 3}': "duplicate_key",
     '{"x": [{"a": 1, "a": 1}]}': "duplicate_key",
-    'Here: {"a": 1, "a": 2}': "duplicate_key",
     '{"a": 1, "a": 2} {"b": 1}': "duplicate_key",
     '{"a": NaN}': "not_finite",
-    '{"a": Infinity}': "not_finite",
-    '{"a": [-Infinity]}': "not_finite",
     '{"a": 1e999}': "not_finite",
-    '{"a": -1e999}': "not_finite",
     "[NaN]": "not_finite",
     '[NaN, {"a": 1}]': "not_finite",
-    'Here: {"a": 1e999}': "not_finite",
     '{"a": "\ud800"}': "bad_text",
-    '{"\udfff": 1}': "bad_text",
     '{"a": "\\ud800"}': "bad_text",
-    '{"a": ["\\uDFFF x"]}': "bad_text",
     '{"\\ud800": 1}': "bad_text",
     '{"a": "\ud83d\\ude00"}': "bad_text",
     '{"a": "\\u0000"}': "bad_text",
-    '{"a\\u0000": 1}': "bad_text",
-    '{"a": "\0"}': "bad_text",
     'Here: {"a": {"b": "\\ud800"}}': "bad_text",
     '{"a": 1} {"b": 2}': "several_objects",
     '{"a": 1}\n{"a": 1.0}': "several_objects",
     '{"a": 1}\n{"a": true}': "several_objects",
     '```json\n{"a": 1}\n```\n```json\n{"a": 2}\n```': "several_objects",
-    '```\n{"a": 1}\n```\n```\n{"a": 2}\n```': "several_objects",
     '<think>{"a": 1}</think>': "empty",
     'I <think>{"a": 1}</think>{"a": 2}': "several_objects",
 }
@@ -272,11 +221,6 @@ def test_a_number_of_thousands_of_digits_is_refused() -> None:
     assert math.isfinite(float("9" * DIGITS_MAX))
 
 
-def test_surrogates_and_nul_outside_the_object_do_not_matter() -> None:
-    """Only keys and values are journaled."""
-    assert read_object('\ud800\0 {"a": "\u00fc"} \udfff') == {"a": "\u00fc"}
-
-
 def test_a_text_over_the_limit_is_not_read() -> None:
     """The limit counts characters and is exact."""
     assert code_of(PLAIN, chars_max=len(PLAIN) - 1) == "too_large"
@@ -312,33 +256,10 @@ def test_deep_nesting_is_refused_before_it_is_parsed(part: str) -> None:
 
 
 ADVERSARIAL = [
-    '"',
-    "`",
-    "```",
-    "```json\n",
-    "\n```",
-    "{ ",
-    "{x ",
-    "{}",
-    '{"a"}',
-    '{"a": 1}',
-    '{"a": 1,}',
-    "{a:}",
-    "[1",
-    "[1,",
-    "[]",
-    '["',
-    '[""]',
-    '[ "" ',
-    "[{}",
-    '{"\\"',
-    "\\",
-    '\n```{"',
-    '\n```\n{"a": "',
-    "{\u201c",
-    "{" + " " * 99,
-    "{}]",
-    '{"a": 1, "a": 2}',
+    *('"', "`", "```", "```json\n", "\n```", '\n```{"', '\n```\n{"a": "', "\\"),
+    *("{ ", "{x ", "{}", "{a:}", "{}]", "{\u201c", "{" + " " * 99, '{"\\"'),
+    *('{"a"}', '{"a": 1}', '{"a": 1,}', '{"a": 1, "a": 2}'),
+    *("[1", "[1,", "[]", '["', '[""]', '[ "" ', "[{}"),
 ]
 
 
@@ -401,7 +322,6 @@ WRAPPINGS = [
 ]
 
 
-@settings(deadline=None)
 @given(json_objects, st.sampled_from(WRAPPINGS), st.booleans(), st.sampled_from([None, 2]))
 def test_any_object_in_any_packaging_reads_back_equal(
     value: dict[str, Any], wrapping: str, ascii_only: bool, indent: int | None
@@ -413,51 +333,15 @@ def test_any_object_in_any_packaging_reads_back_equal(
     assert repr(result) == repr(value)
 
 
-@settings(deadline=None)
-@given(st.text(max_size=200))
-def test_any_text_is_answered(text: str) -> None:
-    """Never an exception, always a dict or a code of the list."""
-    result = read_object(text)
-    assert isinstance(result, dict) or result.code in CODES
+PIECES = [
+    *"{}[]\":,'\\\n a1\0\ud800",
+    *("```", "json", "//", '"b"', "NaN", "\\u0000", "\n```json\n"),
+    *('{"a": 1}', '{"b": ', '{"a": 1,}', "{x}", '{"a": [1, {"b": 2}]}'),
+]
+pieces = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 
 
-pieces = st.lists(
-    st.sampled_from(
-        [
-            "{",
-            "}",
-            "[",
-            "]",
-            '"',
-            ":",
-            ",",
-            "'",
-            "\\",
-            "\n",
-            " ",
-            "```",
-            "json",
-            "a",
-            "1",
-            "//",
-            "\0",
-            "\ud800",
-            '{"a": 1}',
-            '{"b": ',
-            '{"a": 1,}',
-            "{x}",
-            '"b"',
-            "NaN",
-            "\\u0000",
-            '{"a": [1, {"b": 2}]}',
-            "\n```json\n",
-        ]
-    ),
-    max_size=14,
-).map("".join)
-
-
-@settings(max_examples=examples(1000), deadline=None)
+@settings(max_examples=examples(400))
 @given(pieces)
 def test_what_is_read_stands_in_the_text(text: str) -> None:
     """A returned object is the strict reading of some piece of the reply, not inside a larger readable object."""
@@ -479,7 +363,6 @@ def test_what_is_read_stands_in_the_text(text: str) -> None:
     assert repr(whole) == repr(result)
 
 
-@settings(deadline=None)
 @given(json_objects, st.data())
 def test_a_cut_off_object_is_never_read(value: dict[str, Any], data: st.DataObject) -> None:
     """No prefix of an object is taken for an object, however it is packed."""

@@ -9,11 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor.prompts.building.parameter_lines import DEPTH_MAX, LINES_MAX, VALUES_MAX, parameter_lines
-from paor.states.records.actions import SET_BY_CODE
-from paor.tools.documents.tools import builtin_tools
-from paor.tools.schema.parameters import ParameterSchema
 
-from ..support.cases import short
+from ..support.cases import SET_BY_CODE, short
 
 
 def shown(part: Any, *, required: bool = False, defs: Any = None) -> str:
@@ -223,12 +220,3 @@ def test_every_schema_is_shown_in_lines_that_open_no_section(
     assert [line[2:].partition(" (")[0] for line in found] == list(expected)
     for line, needed in zip(found, expected.values(), strict=True):
         assert ("; required" in line) >= needed
-
-
-@pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.name)
-def test_every_parameter_of_the_built_in_tools_is_shown(tool: Any) -> None:
-    """But those that Stage 2 may not set."""
-    schema = ParameterSchema(tool.parameters)
-    lines = parameter_lines(tool.parameters, without=SET_BY_CODE).splitlines()
-    names = [line[2:].partition(" (")[0] for line in lines if line.startswith("- ")]
-    assert names == [name for name in schema.names if name.lower() not in SET_BY_CODE]

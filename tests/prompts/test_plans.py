@@ -8,22 +8,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema_rs import Draft202012Validator, meta
 from pydantic import ValidationError
 
 from paor.prompts.parsing.plan_data import plan_of
 from paor.prompts.parsing.plans import REASON_CHARS, read_plan, read_task_plan
 from paor.prompts.parsing.replies import DirectAnswer, Invalid
-from paor.prompts.parsing.reply_forms import plan_form, task_plan_form
 from paor.prompts.parsing.tool_calls import derived_id, native_reply
-from paor.states.records.plans import (
+
+from ..support.cases import (
     RETRIES_MAX,
     STEPS_MAX,
     TASKS_MAX,
     Elicitation,
     Plan,
     PlanResult,
-    Step,
     TaskPlan,
     TranscriptMessage,
 )
@@ -337,25 +335,12 @@ def test_A150_a_step_can_ask(step: dict[str, Any]) -> None:
     assert (found.elicitation.message, found.elicitation.requested_schema) == ("Which?", SCHEMA)
 
 
-def test_the_old_type_of_a_question_is_understood() -> None:
-    """Of the original's first version."""
-    (found,) = read({"steps": [{"type": "clarify_intent", "content": "Which?"}]}).steps
-    assert (found.type, found.elicitation.message) == ("elicitation", "Which?")
-
-
 @pytest.mark.parametrize("text", ["{…JSON Schema…}", "[1]", "{", "[" * 100_000])
 def test_a_schema_that_is_no_json_stays_as_text(text: str) -> None:
     """The document's own placeholder: any answer fits."""
     question = Elicitation.model_validate({"message": "Provide API key", "schema": text})
     assert (question.requested_schema, question.schema_text) == ({}, text)
     assert not question.is_blank
-
-
-def test_a_word_in_some_json_is_no_question() -> None:
-    """The type decides."""
-    assert isinstance(read('{"note": "elicitation"}'), DirectAnswer)
-    with pytest.raises(ValidationError):
-        Elicitation.model_validate(5)
 
 
 # -- native calls ----------------------------------------------------------------------------------------------------
@@ -369,46 +354,6 @@ CHAT_CALLS = [
     {"id": "call_2", "type": "function", "function": {"name": "calc_eval", "arguments": '{"text": "1+1"}'}},
 ]
 CHAT = {"role": "assistant", "content": "I look it up.", "tool_calls": CHAT_CALLS}
-RESPONSES = {
-    "id": "resp_1",
-    "output": [
-        {"type": "reasoning", "summary": []},
-        {
-            "type": "message",
-            "role": "assistant",
-            "content": [{"type": "output_text", "text": "I look it up."}],
-        },
-        *(
-            {"type": "function_call", "id": f"fc_{n}", "call_id": call["id"], **call["function"]}  # type: ignore[dict-item]
-            for n, call in enumerate(CHAT_CALLS)
-        ),
-    ],
-}
-MESSAGES = {
-    "id": "msg_1",
-    "role": "assistant",
-    "content": [
-        {"type": "thinking", "thinking": "..."},
-        {"type": "text", "text": "I look it up."},
-        {"type": "tool_use", "id": "call_1", "name": "web_fetch", "input": {"url": "https://a"}},
-        {"type": "tool_use", "id": "call_2", "name": "calc_eval", "input": {"text": "1+1"}},
-    ],
-    "stop_reason": "tool_use",
-}
-
-
-@pytest.mark.parametrize(
-    "message",
-    [CHAT, {"choices": [{"message": CHAT, "finish_reason": "tool_calls"}]}, RESPONSES, MESSAGES],
-    ids=["chat message", "chat completions", "responses", "messages"],
-)
-def test_A149_native_tool_calls_become_steps(message: dict[str, Any]) -> None:
-    """Both providers' shapes: ids kept, JSON text parsed, what was said is the first reason."""
-    plan = read(message)
-    assert [(step.id, step.type, step.name, step.args, step.reason) for step in plan.steps] == [
-        ("call_1", "tool", "web_fetch", {"url": "https://a"}, "I look it up."),
-        ("call_2", "tool", "calc_eval", {"text": "1+1"}, ""),
-    ]
 
 
 def test_A149_the_legacy_function_call_is_a_step() -> None:
@@ -529,69 +474,6 @@ def test_any_json_is_a_plan_an_answer_or_invalid(data: Any) -> None:
     assert isinstance(found, Plan | DirectAnswer | Invalid)
     if isinstance(found, Plan):
         assert plan_of(json.loads(found.wire_json())) == found
-
-
-@given(st.text(max_size=200))
-def test_any_text_is_a_plan_an_answer_or_invalid(text: str) -> None:
-    """Words are an answer."""
-    assert isinstance(read(text), Plan | DirectAnswer | Invalid)
-
-
-STEP = st.builds(
-    Step,
-    type=st.sampled_from(["tool", "noop", "abort"]),
-    name=st.sampled_from(["web.fetch", "a.b"]),
-    args=st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=3),
-    reason=st.text(max_size=10),
-    retries=st.integers(0, RETRIES_MAX),
-)
-
-
-@given(
-    st.builds(
-        Plan,
-        id=st.none() | st.text(max_size=5),
-        intention=st.text(max_size=5),
-        steps=st.lists(STEP, max_size=5),
-    )
-)
-def test_a_plan_survives_the_wire(plan: Plan) -> None:
-    """What the journal keeps is what was accepted."""
-    assert plan_of(plan.wire()) == plan
-    assert Plan.model_validate_json(plan.wire_json()) == plan
-
-
-@pytest.mark.parametrize("kind", ["plan", "task_plan"])
-def test_replies_that_a_model_is_held_to_are_read(kind: Any) -> None:
-    """The schema of the reply is valid, and what fits it is what the reader takes."""
-    schema = plan_form(["web.fetch"]).schema if kind == "plan" else task_plan_form().schema
-    meta.validate(schema)
-    validator = Draft202012Validator(schema)
-    if kind == "task_plan":
-        plan = read_tasks(TASKS)
-        assert isinstance(plan, TaskPlan)
-        validator.validate(plan.wire())
-        assert not validator.is_valid({"overview": "x", "tasks": []})
-        return
-    for reply in (
-        {"steps": [FETCH, {"type": "noop"}]},
-        {"steps": [], "answer": "done"},
-        {"steps": [], "elicitation": {"message": "Which?", "requestedSchema": SCHEMA}},
-        {"steps": [{"type": "elicitation", "elicitation": {"message": "Which?"}}]},
-    ):
-        validator.validate(reply)
-        assert not isinstance(read(reply), Invalid)
-    refused: list[dict[str, Any]] = [
-        {"steps": [{"type": "toool"}]},
-        {"steps": [FETCH | {"name": "web.other"}]},
-        {"steps": [], "answer": "done", "elicitation": {"message": "Which?"}},
-        {"steps": [FETCH], "elicitation": None},
-        {},
-    ]
-    assert not [reply for reply in refused if validator.is_valid(reply)]
-    assert not Draft202012Validator(plan_form().schema).is_valid({"steps": [FETCH]}), (
-        "without tools no step calls one"
-    )
 
 
 # -- task plans ------------------------------------------------------------------------------------------------------

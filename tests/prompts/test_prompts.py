@@ -13,30 +13,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor import Document, Limits, ModelCall, Policy, ToolOutput, tool
+from paor import Document, Limits, ModelCall, Policy, Profile, ToolOutput, tool
 from paor.errors import ToolError, UsageError
-from paor.fsm.decision.run_resources import RunResources
+from paor.machine import Message, Observation, Refinement, Selection
 from paor.models import PromptMessage
-from paor.prompts.building.builder import PLACEHOLDERS, RULES, PromptBuilder, TextTask, documents_index
+from paor.prompts.building.builder import PLACEHOLDERS, PromptBuilder, TextTask
 from paor.prompts.building.fencing import fence, inert
 from paor.prompts.building.history import OMITTED, SHORTENED, history_text, message_text
 from paor.prompts.building.templates import DIVIDER, NAMES, default_templates, parse_template
 from paor.prompts.model import estimated_usage
-from paor.states.records.actions import DocumentRef, Selection
-from paor.states.records.observations import Message, Observation
-from paor.states.records.plans import TranscriptMessage
-from paor.states.records.reviews import Refinement
-from paor.states.run.phase_names import PLANNING, REVIEWING, SPECIFYING
-from paor.states.run.spec import Spec, ToolSpec
-from paor.states.run.state import Run
-from paor.states.settings.profile import NAMED, Profile
 
-from ..support.cases import PLACE, run_in, short, spec
+from ..support.cases import (
+    NAMED,
+    PLACE,
+    PLANNING,
+    REVIEWING,
+    SPECIFYING,
+    DocumentRef,
+    Run,
+    RunResources,
+    Spec,
+    ToolSpec,
+    TranscriptMessage,
+    run_in,
+    short,
+    spec,
+)
 from ..support.recording import World, observation, sections, text_of, user_text
-from ..support.worlds import CONTINUE, PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS, TOOLS, engine
+from ..support.worlds import CONTINUE, PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS, TOOLS
 
 ONE_STEP = [*READ(1), STOP, SUCCESS]
-TWO_STEPS = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
 
 # -- templates -----------------------------------------------------------------------------------------------------
 
@@ -44,11 +50,6 @@ TWO_STEPS = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
 def filled(text: str, **values: str) -> str:
     """Return the user part of a template."""
     return parse_template(text).user_text(values)
-
-
-def test_placeholders_are_filled_once() -> None:
-    """A value that looks like a placeholder stays text: data is never scanned again."""
-    assert filled("a {{KEY:X}} b {{KEY:Y}}", X="{{KEY:Y}}", Y="{{KEY:X}}") == "a {{KEY:Y}} b {{KEY:X}}"
 
 
 @given(x=st.text(), y=st.text())
@@ -99,35 +100,6 @@ def test_what_is_no_template_is_refused(text: str) -> None:
     """With its name in the message."""
     with pytest.raises(UsageError, match="my prompt"):
         parse_template(text, "my prompt")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_shipped_template_knows_its_placeholders(name: str) -> None:
-    """Those that its builder fills, and no other; that JSON is asked for is in the system part, the form at the end."""
-    known = {
-        "selection": "RULES CATALOG DENIED OBJECTIVE CRITERIA LANGUAGE CONTEXT DOCUMENTS_INDEX CONNECTIONS_INDEX"
-        " IMPROVEMENTS HINT WORKFLOW_HISTORY FINAL_FORMAT FEEDBACK REPLY",
-        "parameters": "ACTION_OBJECTIVE SELECTED_ACTION PARAMETERS_CONTEXT PARAMETERS_SCHEMA FEEDBACK REPLY",
-        "parameters_full": "OBJECTIVE CRITERIA LANGUAGE ACTION_OBJECTIVE SELECTED_ACTION INPUT_DOCUMENTS"
-        " PARAMETERS_CONTEXT PARAMETERS_SCHEMA WORKFLOW_HISTORY FEEDBACK REPLY",
-        "refinement": "CATALOG DENIED OBJECTIVE CRITERIA LANGUAGE WORKFLOW_HISTORY FINAL_FORMAT REPLY",
-        "review": "OBJECTIVE CRITERIA LANGUAGE STOP_REASON DRAFT_ANSWER OBSERVATION WORKFLOW_HISTORY OUTPUT_SCHEMA FEEDBACK REPLY",
-        "output": "OBJECTIVE LANGUAGE DRAFT_ANSWER OBSERVATION WORKFLOW_HISTORY OUTPUT_SCHEMA FEEDBACK REPLY",
-        "answer": "DENIED OBJECTIVE CRITERIA LANGUAGE CONTEXT WORKFLOW_HISTORY FEEDBACK REPLY",
-        "plan": "CATALOG_FULL OBJECTIVE CRITERIA LANGUAGE CONTEXT DOCUMENTS_INDEX CONNECTIONS_INDEX TRANSCRIPT RESULTS"
-        " IMPROVEMENTS FINAL_FORMAT FEEDBACK REPLY",
-        "task_plan": "OBJECTIVE CRITERIA LANGUAGE CONTEXT DOCUMENTS_INDEX IMPROVEMENTS WORKFLOW_HISTORY FEEDBACK REPLY",
-        "turn": "OWN_RULES DENIED OBJECTIVE CRITERIA LANGUAGE CONTEXT DOCUMENTS_INDEX CONNECTIONS_INDEX WORKFLOW_HISTORY"
-        " IMPROVEMENTS FINAL_FORMAT",
-        "text": "REQUEST INSTRUCTIONS LANGUAGE FORMAT DOCUMENTS",
-    }
-    template = parse_template(default_templates()[name])
-    assert template.keys == set(known[name].split()) <= PLACEHOLDERS[name]
-    if name not in ("turn", "text"):
-        system = template.system_text(dict.fromkeys(template.keys, "x"))
-        assert "Reply with one JSON object" in system
-        if name != "refinement":  # a conversation, whose form of the reply stands in the system part
-            assert template.user_text({"REPLY": "{}"}) == "## Reply\n{}"
 
 
 # -- what is in a prompt -----------------------------------------------------------------------------------------
@@ -271,16 +243,6 @@ def test_two_messages_of_one_step_are_not_mixed_up() -> None:
     assert "first" in texts[0] and "second" in texts[1]
 
 
-def test_a_very_long_run_renders_every_message_rightly() -> None:
-    """Whatever is kept of rendered messages, what is shown is right."""
-    of = spec(limits={"history_chars": 1_000_000})
-    builder = PromptBuilder(of, [])
-    for step in range(0, 500, 50):
-        history = tuple(message(step + n) for n in range(50))
-        text = builder.build("selection", run_in(PLANNING, of, history=history))[1].text
-        assert text.count("- Step ") == 50 and f"- Step {step + 49}: " in text
-
-
 def test_a_refinement_tells_the_steps_newest_whole_oldest_left_out(tmp_path: Path) -> None:
     """Each with its arguments and one line of what it brought; an error is called one."""
     fail = [SELECT("notes.fail"), PARAMETERS(page=2)]
@@ -322,50 +284,6 @@ def test_a_result_that_stage_1_refers_to_is_in_the_context_of_stage_2(tmp_path: 
     with World(tmp_path / "takes", script, [*TOOLS, merge]) as world:
         world.run()
         assert "brought" not in text_of(world.model.of("parameters")[1])
-
-
-def test_a_hosts_own_templates_are_used(tmp_path: Path) -> None:
-    """By name, all placeholders at hand; a template without system part makes one message."""
-    prompts = {
-        "selection": "Pick for {{KEY:OBJECTIVE}} from\n{{KEY:CATALOG}}",
-        "refinement": f"{{{{KEY:CONTEXT}}}}\n{DIVIDER}\nSaw {{{{KEY:OBSERVATION}}}}",
-    }
-    with World(tmp_path, ONE_STEP, prompts=prompts) as world:
-        world.run("the day", context="be quick")
-        (call,) = world.model.of("selection")
-        assert [message.role for message in call.messages] == ["user"]
-        assert (
-            text_of(call) == "Pick for the day from\n- notes.read(page): Read one page of the notes.\n"
-            "- notes.send(text): Send a note; it cannot be taken back.\n"
-            "- notes.fail(page): Fail with the same message each time."
-        )
-        (call,) = world.model.of("refinement")
-        assert call.messages[0].text == "be quick" and call.messages[1].text.startswith('Saw {"success":true')
-        assert sections(world.model.of("review")[0])
-
-
-def test_a_system_part_may_change_during_a_run(tmp_path: Path) -> None:
-    """A host that puts the criteria there gets them as they stand."""
-    prompts = {"refinement": f"Open:\n{{{{KEY:CRITERIA}}}}\n\nStep {{{{KEY:STEPS}}}}\n{DIVIDER}\nGo on?"}
-    with World(tmp_path, TWO_STEPS, prompts=prompts) as world:
-        world.run("Read", ["c"])
-        steps = [call.messages[0].text.splitlines()[-1] for call in world.model.of("refinement")]
-        assert steps == ["Step 1 of at most 5", "Step 2 of at most 5"]
-
-
-def test_A158_one_run_can_bring_its_own_selection_template(tmp_path: Path) -> None:
-    """Only for its own; empty falls back to the engine's."""
-    with World(tmp_path, ONE_STEP) as world:
-        world.run(prompt_template="Choose: {{KEY:CATALOG}}")
-        assert text_of(world.model.calls[0]).startswith("Choose: - notes.read(page)")
-        world.run(prompt_template="")
-        assert "## Rules" in text_of(world.model.of("selection")[1])
-
-
-def test_A027_A071_the_rules_are_five_short_lines() -> None:
-    """Within the seven that document 000 allows; one sentence or two each."""
-    assert len(RULES) == 5
-    assert all("\n" not in rule and rule.endswith(".") for rule in RULES)
 
 
 def test_parameters_of_a_tool_that_is_no_more_and_of_odd_schemas() -> None:
@@ -590,20 +508,6 @@ def test_a_texts_documents_are_fenced() -> None:
 # -- documents and history -----------------------------------------------------------------------------------------
 
 
-def test_A114_the_index_groups_documents_by_label(tmp_path: Path) -> None:
-    """Label with count, then each reference with name, type and size; never a body."""
-    with engine(tmp_path, ONE_STEP) as own:
-        own.run("Read", documents=[("a.txt", "Aé"), Document("b.png", b"\x89PNG", "image/png")])
-        documents = own.journal.spec(own.journal.runs()[0].run_id).documents
-    label = "round1_task1_action0_input"
-    assert documents_index(documents).splitlines() == [
-        f"- docList:{label} (2)",
-        f"  - docItem:{label}#0 a.txt (text/plain, 3 bytes)",
-        f"  - docItem:{label}#1 b.png (image/png, 4 bytes)",
-    ]
-    assert documents_index(()) == ""
-
-
 def test_A039_only_the_newest_labels_are_listed() -> None:
     """The index stays small however many actions there were; actions without documents are not in it."""
     of = spec(limits={"history_chars": 0})
@@ -649,12 +553,6 @@ def test_A102_a_message_shows_what_it_has() -> None:
     ]
 
 
-def test_A101_history_keeps_the_order_it_is_given() -> None:
-    """Newest first in, newest first out."""
-    text = history_text(map(message_text, [message(3), message(2), message(1)]), 10_000)
-    assert re.findall(r"- Step (\d)", text) == ["3", "2", "1"]
-
-
 @given(
     lengths=st.lists(st.integers(1, 300), max_size=12),
     chars_max=st.one_of(st.integers(0, 3000), st.just(10_000)),
@@ -678,26 +576,6 @@ def test_A124_D22_history_keeps_within_its_budget(lengths: list[int], chars_max:
         assert shown
     if not messages:
         assert text == ""
-
-
-def test_A039_no_body_beyond_a_snippet_in_any_later_prompt(tmp_path: Path) -> None:
-    """Ten steps with long results: no prompt holds more of any of them than its snippet and summary."""
-
-    @tool("notes.read", effect="read", label="page")
-    def long(page: int) -> str:
-        """Read."""
-        return " ".join(f"p{page}w{n}" for n in range(5000))
-
-    script: list[Any] = []
-    for page in range(1, 11):
-        script += [*READ(page), CONTINUE]
-    limits = Limits(max_steps=10)
-    with World(tmp_path, [*script, SUCCESS], [long], limits=limits) as world:
-        world.run()
-        for call in world.model.calls:
-            words = re.findall(r"p(\d+)w(\d+)", text_of(call))
-            assert all(int(number) < 120 for _, number in words)
-            assert len(text_of(call)) < 15_000
 
 
 def test_an_estimate_of_usage_counts_characters() -> None:

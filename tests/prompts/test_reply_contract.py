@@ -15,21 +15,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor.fsm.decision.run_resources import RunResources
-from paor.fsm.machine.decide import Moment, decide
+from paor import Limits, Profile, Usage
 from paor.fsm.machine.stop_rules import read_case
-from paor.fuzz.strategies.json_schema import arguments
+from paor.fuzz import arguments
+from paor.machine import Replied, Selection
 from paor.prompts.building.templates import default_templates, single_stage_templates
 from paor.prompts.parsing.plans import read_task_plan
 from paor.prompts.parsing.provider_schema import strict_schema, wrapped
-from paor.states.records.actions import DocumentRef, Selection, StoredText
-from paor.states.records.outcomes import Replied, Usage
-from paor.states.records.requests import RequestKind
-from paor.states.run.phase_names import PLANNING, REVIEWING, SPECIFYING
-from paor.states.run.spec import Spec, ToolSpec
-from paor.states.run.state import Memory, Run, initial_run
-from paor.states.settings.limits import Limits
-from paor.states.settings.profile import Profile
+
+from ..support.cases import (
+    PLANNING,
+    REVIEWING,
+    SPECIFYING,
+    DocumentRef,
+    Memory,
+    Moment,
+    RequestKind,
+    Run,
+    RunResources,
+    Spec,
+    StoredText,
+    ToolSpec,
+    decide,
+    initial_run,
+)
+from ..support.effort import examples
 
 LEAVES: list[dict[str, Any]] = [
     {"type": "string"},
@@ -117,7 +127,7 @@ def drawn(data: st.DataObject, kit: RunResources, kind: RequestKind, run: Run) -
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(60))
 def test_stage_1_and_stage_2(data: st.DataObject) -> None:
     """Whatever the schema admits is an answer or a selection; then whatever its tool's schema admits is its parameters."""
     kit = data.draw(kits())
@@ -152,7 +162,7 @@ def _parameters_are_taken(data: st.DataObject, kit: RunResources, run: Run, sele
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(60))
 def test_judgements_answers_and_plans(data: st.DataObject) -> None:
     """The same for refinement, completion review, plan, tasks, and the answer that is asked for without tools."""
     kit = data.draw(kits())

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from paor import Engine, Limits, ModelCall, OpenAIModel, ReplyTokens, replay
 from paor.fsm.versioning.fingerprints import given_fingerprints
 from paor.models import PromptMessage
-from paor.states.run.budgets import reply_limit
-from paor.states.run.spec import Spec
 
+from ..support.cases import Spec, reply_limit
 from ..support.model_server import (
     KEY,
     WIRES,
@@ -38,7 +37,13 @@ WRITING = [
     PARAMETERS(aiPrompt="write"),
 ]
 OWN = ReplyTokens(selection=11, parameters=12, refinement=13, review=14, plan=15, task_plan=16, text=17)
-each_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: str(wire.name))
+each_wire = pytest.mark.parametrize(
+    "wire",
+    [
+        pytest.param(wire, marks=() if wire is CHAT else pytest.mark.whole, id=str(wire.name))
+        for wire in WIRES
+    ],
+)
 each_driver = pytest.mark.parametrize("driver", ["sync", "async"])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -13,8 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from paor import Engine, Journal, ScriptedModel, Task, web_tools
+from paor.web import SearchHit, SearchReply
+
+from ..support.flows import PLAN as PAGES
+from ..support.flows import Calls, fixture
+from ..support.journeys import JOURNEYS, play
 from ..support.pages import ROOT
-from ..versioning.corpus import record, runs_of
+from ..support.planning import NOTHING
+from ..support.worlds import ANSWER, CONTINUE, JOURNAL, PARAMETERS, SELECT, STOP, SUCCESS, engine
 
 GUARD = r"""
 import json, os, sys
@@ -57,17 +63,23 @@ json.dump({"broken": broken, "found": found}, sys.stdout)
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Return journals of tools of all kinds, models, plans, workflow files and workflows of tasks."""
-    paths = record(tmp_path_factory.mktemp("corpus"))
-    return [*paths, web_run(tmp_path_factory.mktemp("web"))]
+    """Return journals of tools of all kinds, of every mode, of a workflow file, of a workflow of tasks and of the web."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for journey in JOURNEYS:
+        (folder / journey.name).mkdir()
+        with journey.engine(folder / journey.name) as scripted:
+            play(journey, scripted)
+    (folder / "file").mkdir()
+    with engine(folder / "file", [PAGES(1, 2), PAGES(3), NOTHING, SUCCESS], Calls().tools) as scripted:
+        scripted.run("Read the notes", workflow=fixture("workflow.yaml"))
+    (folder / "tasks").mkdir()
+    with engine(folder / "tasks", [ANSWER(), SUCCESS]) as scripted:
+        scripted.run_workflow("Read both", tasks=[Task("Read one"), Task("Read the other")])
+    return [*sorted(folder.glob(f"*/{JOURNAL}")), web_run(tmp_path_factory.mktemp("web"))]
 
 
 def web_run(folder: Path) -> Path:
     """Return the journal of a run that has searched and read the web, as far as a site on this machine is one."""
-    from paor import Engine, Journal, ScriptedModel, web_tools
-    from paor.web import SearchHit, SearchReply
-
-    from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
 
     class Index:
         name = "index"
@@ -110,12 +122,13 @@ def test_a_replay_opens_no_socket_no_process_and_no_file_but_the_journal(corpus:
     before = {path: path.read_bytes() for path in corpus}
     folders = {path.parent: sorted(path.parent.iterdir()) for path in corpus}
     found = guarded(corpus)
-    assert len(found) == len(list(runs_of(corpus))) > 100
+    assert len(found) == len(corpus) + 2 > 50
     assert all(differences == 0 and rows > 0 for differences, rows in found.values())
     assert {path: path.read_bytes() for path in corpus} == before
     assert {folder: sorted(folder.iterdir()) for folder in folders} == folders
 
 
+@pytest.mark.whole
 def test_the_guard_notices(tmp_path: Path, corpus: list[Path]) -> None:
     """A replay that reached out would be found out: the guard is no formality."""
     for line in (
@@ -147,41 +160,16 @@ def test_a_replay_works_where_there_is_no_network(corpus: list[Path]) -> None:
     assert found and all(differences == 0 for differences, _ in found.values())
 
 
-def surroundings(count: int, seed: int) -> list[dict[str, str]]:
-    """Return environments that must not matter: seeds of hashing, time zones, languages."""
-    chance = random.Random(seed)
-    zones = ("UTC", "Asia/Kathmandu", "America/St_Johns", "Pacific/Apia", "XYZ-13:37")
-    names = ("C", "C.UTF-8", "POSIX", "de_DE.UTF-8", "tr_TR.UTF-8", "")
-    return [
-        {
-            "PYTHONHASHSEED": str(chance.randrange(2**32)),
-            "TZ": chance.choice(zones),
-            "LANG": chance.choice(names),
-            "LC_ALL": chance.choice(names),
-        }
-        for _ in range(count)
-    ]
-
-
-def check_surroundings(corpus: list[Path], processes: int, runs: int) -> None:
-    """Replay *runs* journals in each of many surroundings; nothing may differ."""
-    chance = random.Random(processes)
-    total = 0
-    for environment in surroundings(processes, 3):
-        chosen = [chance.choice(corpus) for _ in range(runs)]
-        found = guarded(sorted(set(chosen)), environment=environment)
-        assert found and all(differences == 0 for differences, _ in found.values()), environment
-        total += len(found)
-    assert total >= processes * runs * 3 // 4
-
-
 @pytest.mark.whole
 def test_no_surroundings_give_a_false_alarm(corpus: list[Path]) -> None:
-    """Fifteen processes, more than three hundred replays: any seed of hashing, time zone and language."""
-    check_surroundings(corpus, 15, 24)
-
-
-@pytest.mark.large
-def test_no_surroundings_give_a_false_alarm_in_ten_thousand_replays(corpus: list[Path]) -> None:
-    """The same, longer."""
-    check_surroundings(corpus, 160, 90)
+    """Any seed of hashing, time zone and language, in a process each."""
+    for seed, zone, language in (
+        ("0", "UTC", "C"),
+        ("1", "Asia/Kathmandu", "C.UTF-8"),
+        ("4294967295", "America/St_Johns", "de_DE.UTF-8"),
+        ("77", "Pacific/Apia", "tr_TR.UTF-8"),
+        ("random", "XYZ-13:37", ""),
+    ):
+        environment = {"PYTHONHASHSEED": seed, "TZ": zone, "LANG": language, "LC_ALL": language}
+        found = guarded(corpus, environment=environment)
+        assert found and all(differences == 0 for differences, _ in found.values()), environment

@@ -12,11 +12,9 @@ import pytest
 
 from paor import Journal, replay
 from paor.audit import Unchecked
-from paor.fsm.journal.record import COLUMNS, HASHED, PREV_HASH, chain_hash, root_hash
-from paor.fsm.journal.rows import ROOT_COLUMNS
-from paor.fsm.replay.replay import column_problems
 
 from ..support.erasing import erase_by_hand
+from ..support.inside import COLUMNS, HASHED, PREV_HASH, ROOT_COLUMNS, chain_hash, column_problems, root_hash
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
 from ..support.stored import file_of
 from ..support.worlds import JOURNAL

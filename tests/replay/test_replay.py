@@ -13,11 +13,16 @@ import pytest
 from paor import Engine, Journal, Limits, ModelCall, Policy, ScriptedModel, Tool, ToolContext, replay, tool
 from paor.audit import Replay
 from paor.errors import JournalDamaged, ReplayDiverged, UnknownRun
-from paor.fsm.journal.payloads import Payload, salted_digest
-from paor.fsm.journal.record import canonical, chain_hash, root_hash
-from paor.fsm.journal.rows import ROOT_COLUMNS
-from paor.fsm.replay.payload_window import PayloadWindow
 
+from ..support.inside import (
+    ROOT_COLUMNS,
+    Payload,
+    PayloadWindow,
+    canonical,
+    chain_hash,
+    root_hash,
+    salted_digest,
+)
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
 from ..support.stored import file_of
 from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine, flaky
@@ -151,7 +156,7 @@ def fields(found: Replay) -> dict[int, set[str]]:
 
 def test_a_changed_template_is_named_at_every_row_that_used_it(recorded: tuple[Journal, str]) -> None:
     """With the first line that differs."""
-    from paor.prompts.building.templates import default_templates
+    from ..support.inside import default_templates
 
     changed = default_templates()["refinement"].replace("for a user", "for a customer", 1)
     found = with_engine(recorded, prompts={"refinement": changed})
@@ -169,7 +174,7 @@ def test_a_changed_template_is_named_at_every_row_that_used_it(recorded: tuple[J
 
 def test_a_template_with_more_lines_is_named(recorded: tuple[Journal, str]) -> None:
     """The recorded prompt ends where the derived one goes on."""
-    from paor.prompts.building.templates import default_templates
+    from ..support.inside import default_templates
 
     longer = default_templates()["selection"] + "\nBe brief."
     found = with_engine(recorded, prompts={"selection": longer})

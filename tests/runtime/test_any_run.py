@@ -148,7 +148,8 @@ class AnyOwnRun(AnyRun):
 
 def case(kind: type[AnyRun], count: int, **attributes: Any) -> Any:
     """Return a test case of *count* runs, twice as many with ``--whole``."""
-    found = type(kind.__name__, (kind,), attributes).TestCase
+    found: Any = type(kind.__name__, (kind,), attributes)
+    found = found.TestCase
     found.settings = settings(found.settings, max_examples=examples(2 * count))
     return found
 

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from paor import Engine, Event, Result, Tool, ToolContext, replay, tool
 from paor.errors import InvalidAnswer, JournalFull
 from paor.events import TransitionTaken
-from paor.fsm.journal.leases import current_owner
 from paor.testing import RandomIds
 
 from ..lifecycle.test_resume import die, in_child
+from ..support.inside import current_owner
 from ..support.worlds import CONTINUE, JOURNAL, READ, SELECT, STOP, SUCCESS, TOOLS, engine, flaky
 
 SEND = [SELECT("notes.send", {"text": "string"}), {"schema": "parameters_v1", "parameters": {"text": "one"}}]
@@ -326,6 +326,7 @@ def test_the_call_after_an_answer_whose_driver_was_lost_is_in_no_doubt(outcome: 
 # -- keys ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_a_key_is_the_same_in_every_process_and_under_every_hash_seed(tmp_path: Path) -> None:
     """Killed within the tool in one process, tried again in others: one action, one key."""
     code = (

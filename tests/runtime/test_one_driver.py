@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -26,14 +24,10 @@ from paor.events import TransitionTaken
 from paor.testing import RandomIds, SystemClock
 
 from ..journal.test_lease import alter
-from ..support.cli_support import Shell, make_shell
 from ..support.postgres_server import PostgresServer, needs_postgres
 from ..support.worlds import JOURNAL, PARAMETERS, SELECT, STOP, SUCCESS, engine
 
 PROCESSES = 50
-
-
-shell = make_shell
 
 
 class Race:
@@ -160,6 +154,7 @@ def test_of_50_processes_that_resume_an_interrupted_run_one_wins(tmp_path: Path)
     one_resumes(Race(tmp_path))
 
 
+@pytest.mark.whole
 @needs_postgres
 def test_of_50_processes_that_resume_a_run_in_postgresql_one_wins(
     tmp_path: Path, postgres: PostgresServer
@@ -220,64 +215,6 @@ def test_50_processes_start_their_runs_in_one_new_file(tmp_path: Path) -> None:
     assert Counter(line["came_to"] for line in race.lines()) == {"Done": PROCESSES}
     assert len(set(race.effects.read_text().split())) == PROCESSES
     race.judge(PROCESSES)
-
-
-APP = """
-import pathlib, time
-from paor import Engine, Journal, ScriptedModel, tool
-
-@tool("notes.work")
-def work() -> str:
-    "Work."
-    with open("effects", "a") as file:
-        file.write("x")
-    for _ in range(6000):
-        if pathlib.Path("leave").exists():
-            break
-        time.sleep(0.01)
-    return "worked"
-
-CHOSEN = {"action": "notes.work", "actionObjective": "go", "requiredInputDocuments": [], "parametersContext": "",
-          "parametersSchema": {"fields": []}}
-END = [{"decision": "stop", "reason": "enough"}, {"status": "success", "improvements": [], "answer": "Worked."}]
-
-def engine(journal):
-    return Engine(ScriptedModel([CHOSEN, *END]), tools=[work], journal=journal, builtins=False)
-"""
-
-
-@pytest.mark.whole
-def test_of_commands_that_resume_one_run_one_wins_and_the_others_say_so(shell: Shell) -> None:
-    """One line that names the driver, exit code 2; the winner's answer and 0."""
-    shell.write("racing.py", APP)
-    import importlib
-
-    sys.path.insert(0, str(shell.folder))
-    try:
-        host = importlib.import_module("racing").engine(shell.folder / "paor.db")
-    finally:
-        sys.path.remove(str(shell.folder))
-        sys.modules.pop("racing", None)
-    with host:
-        events = host.stream("Work")
-        next(event for event in events if isinstance(event, TransitionTaken))
-        events.close()
-    command = [sys.executable, "-m", "paor", "resume", "last", "--app", "racing:engine"]
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    children = [subprocess.Popen(command, cwd=shell.folder, **pipes) for _ in range(4)]
-    deadline = time.monotonic() + 120
-    while sum(child.poll() is not None for child in children) < 3 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    (shell.folder / "leave").touch()
-    found = sorted((child.wait(120), *child.communicate()) for child in children)
-    assert [code for code, _, _ in found] == [0, 2, 2, 2], found
-    assert found[0][1] == "Worked.\n"
-    for _, out, err in found[1:]:
-        assert out == ""
-        assert len(err.splitlines()) == 1
-        assert "is driven by process" in err
-    assert (shell.folder / "effects").read_text() == "x"
-    assert shell("verify").code == 0
 
 
 # -- a driver that was stopped for too long ------------------------------------------------------------------------

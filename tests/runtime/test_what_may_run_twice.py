@@ -15,11 +15,10 @@ import pytest
 from paor import Engine, ModelCall, Reply, Task, ToolContext, replay, tool
 from paor.errors import NotStarted
 from paor.events import TransitionTaken
-from paor.fsm.journal.record import COLUMNS
-from paor.prompts.clients.background_loop import ask
 from paor.testing import RandomIds
 
 from ..lifecycle.test_resume import in_child
+from ..support.inside import COLUMNS, ask
 from ..support.pages import page
 from ..support.worlds import (
     ANSWER,

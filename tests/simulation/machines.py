@@ -13,20 +13,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Literal
 
-from paor import Engine, Journal
+from paor import Engine, Journal, Result
+from paor.audit import RunRow
 from paor.events import TransitionTaken
-from paor.fsm.journal.rows import RunRow
-from paor.fsm.journal.run_queue import Claim
-from paor.fsm.journal.sqlite.backend import SqliteBackend
-from paor.fsm.lifecycle.fallback import is_owed
-from paor.fsm.lifecycle.look import result_now
-from paor.fsm.lifecycle.resume import Continuation, continuation
-from paor.fsm.lifecycle.runner import Runner
-from paor.fsm.replay.restore import restore_run
-from paor.fsm.runtime.result import Result
 from paor.worker import Worker, worker
 
+from .inside import Claim, Continuation, Runner, SqliteBackend, continuation, is_owed, restore_run, result_now
 from .operators import Operator
+from .patches import claims_of, queue_of, taken_up
 from .people import Message
 from .primitives import EPOCH_US
 from .processes import Process
@@ -170,19 +164,19 @@ class Hand(Operator):
         """Return what this worker is to drive now."""
         found = self.attempt(
             "claim",
-            lambda: drives._queue.claim(self.world.chance.choice((1, 2, 4)), drives.name, drives._back_s),
+            lambda: claims_of(drives, self.world.chance.choice((1, 2, 4))),
         )
         return found or []
 
     def take_up(self, drives: Worker, claim: Claim) -> None:
         """Drive a run and note what became of it, as the worker does."""
-        self.attempt(f"take up {claim.run}", lambda: _at_once(drives._take_up(claim)))
+        self.attempt(f"take up {claim.run}", lambda: _at_once(taken_up(drives, claim)))
 
     # -- the end
 
     def release_held(self, engine: Engine) -> None:
         """Have what was held back tried again, as whoever looks after the queue does."""
-        queue = engine._runner.queue
+        queue = queue_of(engine)
         for queued in queue.rows():
             if queued.ready_at is None:
                 queue.release(engine.journal.run(queued.run_id).run)
@@ -192,7 +186,7 @@ class Hand(Operator):
         world = self.world
         world.schedule.wait(world.lease_s + 1)
         self.process.engine = engine = self._opened()
-        engine._runner.queue.prepare()
+        queue_of(engine).prepare()
         drives, idle = Worker(engine, attempts=1000, name="last"), 0
         while engine.journal.reader.index.open() or world.others_work(self.process):
             self.release_held(engine)

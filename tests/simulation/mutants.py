@@ -9,15 +9,51 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 from ..fuzz.planted_bugs import Bug, patched, planted
 from ..support.edits import ROOT
-from ..versioning.mutants import Mutant
-from ..versioning.mutation_judge import Finder
 
 SOURCE = Path(__file__).parent / "simulated_bugs.toml"
+
+
+class Edited(SourceFileLoader):
+    """Loads a module from a text instead of its file; nothing of it is cached."""
+
+    text = b""
+
+    def get_data(self, path: str) -> bytes:
+        """Return the text."""
+        return self.text
+
+    def path_stats(self, path: str) -> Any:
+        """Refuse, so that no compiled form is looked for or kept."""
+        raise OSError(path)
+
+
+class Finder(MetaPathFinder):
+    """
+    Finds one module of the package as an edit has it.
+
+    Args:
+        file: From the root of the repository.
+        text: The whole file after the edit.
+    """
+
+    def __init__(self, file: str, text: str) -> None:
+        self.name = file.removeprefix("src/").removesuffix(".py").replace("/", ".")
+        self.loader = Edited(self.name, str(ROOT / file))
+        self.loader.text = text.encode()
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        """Return the module's place and loader, nothing for any other module."""
+        return (
+            spec_from_file_location(name, self.loader.path, loader=self.loader) if name == self.name else None
+        )
 
 
 def bugs() -> tuple[Bug, ...]:
@@ -52,7 +88,7 @@ def _search(name: str, seed: int, runs: int) -> dict[str, Any]:
     """Load an edit in this process, which must not have imported the package, and simulate until it is found."""
     (bug,) = [bug for bug in bugs() if bug.name == name]
     for file, text in patched(bug).items():
-        sys.meta_path.insert(0, Finder(Mutant("handler", file, 0, bug.what, "", text)))
+        sys.meta_path.insert(0, Finder(file, text))
     from .simulate import until, worlds
 
     had = 0

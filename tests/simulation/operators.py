@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from paor import Engine, Event, Limits, Policy
+from paor.audit import RunRow
 from paor.events import TransitionTaken
-from paor.fsm.journal.rows import RunRow
 from paor.testing import SeededIds
 
 from .outside import TOOLS, Speaker

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from threading import get_ident
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
-from paor.fsm.journal import cancel_requests, leases, store
-from paor.fsm.journal.sqlite import backend, source
-from paor.fsm.journal.sqlite import file as journal_file
-from paor.fsm.runtime import timed_calls
+from paor import Engine
+from paor.worker import Worker
 
+from .inside import Claim, RunQueue
+from .inside import backend_module as backend
+from .inside import cancel_requests_module as cancel_requests
+from .inside import file_module as journal_file
+from .inside import leases_module as leases
+from .inside import source_module as source
+from .inside import store_module as store
+from .inside import timed_calls_module as timed_calls
 from .primitives import Threading, Time
 from .processes import ProcessTable
 from .schedule import Schedule
@@ -66,3 +72,18 @@ def simulated(schedule: Schedule, table: ProcessTable, disk: Disk, more: Replace
         THREADING.schedule = None
         logging.disable(level)
         leases._HELD.clear()
+
+
+def queue_of(engine: Engine) -> RunQueue:
+    """Return the queue of an engine's journal."""
+    return engine._runner.queue
+
+
+def claims_of(drives: Worker, most: int) -> list[Claim]:
+    """Have a worker claim runs."""
+    return drives._queue.claim(most, drives.name, drives._back_s)
+
+
+def taken_up(drives: Worker, claim: Claim) -> Coroutine[Any, Any, bool]:
+    """Have a worker drive a run that it has claimed."""
+    return drives._take_up(claim)

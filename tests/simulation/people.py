@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from paor.states.records.questions import Question
+from paor import Question
 
 
 @dataclass(eq=False)

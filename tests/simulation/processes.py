@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paor import Engine
-from paor.fsm.journal.leases import Owner
-from paor.fsm.runtime.effects import Timing
 
+from .inside import Owner, Timing
 from .primitives import EPOCH_US
 from .schedule import FOR_EVER, Actor, Schedule
 

@@ -13,9 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from paor.fsm.journal.leases import Owner
-from paor.fsm.journal.record import COLUMNS
-
+from .inside import COLUMNS, Owner
 from .processes import Process
 from .schedule import Killed, Schedule
 

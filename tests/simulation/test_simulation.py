@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,30 +50,32 @@ def command(*arguments: str, hash_seed: str = "0") -> subprocess.CompletedProces
     )
 
 
-def test_nothing_is_lost_or_done_twice_in_worlds_where_anything_goes_wrong() -> None:
-    """Kills, suspended drivers, clocks that are set, full disks, servers that fail, messages that come twice."""
-    found = list(until(200, worlds(SEED)))
+def test_a_few_worlds_hold() -> None:
+    """Of one machine and of many; among them one whose once call was made by a driver that had slept."""
+    found = [*chunk(SEED, 8), *chunk(205, 1), *chunk(SEED, 4, machines=True)]
+    assert [outcome for outcome in found if outcome.broken] == []
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(("machines", "runs"), [(False, 200), (True, 120)])
+def test_nothing_is_lost_or_done_twice_in_worlds_where_anything_goes_wrong(machines: bool, runs: int) -> None:
+    """Kills, suspended drivers, clocks that are set, full disks, servers that fail over, messages that come twice."""
+    found = list(until(runs, worlds(SEED, machines=machines)))
     assert [outcome for outcome in found if outcome.broken] == []
     totals = {name: sum(outcome.totals[name] for outcome in found) for name in found[0].totals}
-    assert all(totals[name] for name in ("kills", "faults", "messages", "calls")), totals
+    wrong = ("kills", "cuts", "failovers") if machines else ("kills", "faults")
+    assert all(totals[name] for name in (*wrong, "messages", "calls")), totals
 
 
-def test_nothing_is_lost_or_done_twice_on_many_machines() -> None:
-    """Workers and hosts with clocks of their own, cut off from a store that fails over: what was submitted comes to its end."""
-    found = list(until(120, worlds(SEED, machines=True)))
-    assert [outcome for outcome in found if outcome.broken] == []
-    totals = {name: sum(outcome.totals[name] for outcome in found) for name in found[0].totals}
-    assert all(totals[name] for name in ("kills", "cuts", "failovers", "messages", "calls")), totals
-
-
-@pytest.mark.parametrize("seed", [205, 1062, 2686])
-def test_a_world_that_was_judged_wrongly_or_has_shown_a_bug_holds(seed: int) -> None:
-    """A once call was made by a driver that had slept; two others were false alarms."""
+@pytest.mark.whole
+@pytest.mark.parametrize("seed", [1062, 2686])
+def test_a_world_that_was_judged_wrongly_holds(seed: int) -> None:
+    """Two false alarms."""
     (outcome,) = chunk(seed, 1)
     assert outcome.broken == ()
 
 
-@pytest.mark.parametrize("world", [("1062",), ("3", "--machines")])
+@pytest.mark.parametrize("world", [("1062",), pytest.param(("3", "--machines"), marks=pytest.mark.whole)])
 def test_a_seed_repeats_its_world_line_by_line_in_any_process(world: tuple[str, ...]) -> None:
     """Whatever the hash seed is."""
     traces = [
@@ -89,11 +90,6 @@ def test_a_seed_repeats_its_world_line_by_line_in_any_process(world: tuple[str, 
     ]
     assert traces[0] == traces[1]
     assert len(traces[0]) > 100
-
-
-@pytest.mark.parametrize("arguments", [("--runs", "0"), ("--seed", "x"), ("--workers", "0")])
-def test_arguments_that_cannot_be_used_end_with_2(arguments: tuple[str, str]) -> None:
-    assert command(*arguments).returncode == 2
 
 
 @pytest.mark.parametrize("bug", bugs(), ids=lambda bug: bug.name)
@@ -111,18 +107,3 @@ def test_an_edit_is_found(bug: Bug) -> None:
     """By the first seeds of all."""
     told = judge(bug.name, SEED, RUNS_OF.get(bug.name, RUNS_MAX))
     assert told["found"], told
-
-
-@pytest.mark.large
-def test_nothing_is_found_in_100_000_runs() -> None:
-    """The measurement of the release."""
-    ended = command("--seed", "1", "--runs", "100000", "--workers", str(os.cpu_count() or 1))
-    assert ended.returncode == 0, ended.stdout[-3000:]
-
-
-@pytest.mark.large
-def test_nothing_is_found_with_10_000_processes_on_many_machines() -> None:
-    """The measurement of the release; a world has 12 of them."""
-    ended = command("--machines", "--seed", "1", "--runs", "4000", "--workers", str(os.cpu_count() or 1))
-    assert ended.returncode == 0, ended.stdout[-3000:]
-    assert int(re.findall(r"([0-9,]+) processes", ended.stdout)[0].replace(",", "")) >= 10_000

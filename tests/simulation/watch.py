@@ -15,8 +15,8 @@ from paor.errors import (
     LeaseHeld,
     LeaseLost,
 )
-from paor.fsm.journal.leases import Owner
 
+from .inside import Owner
 from .outside import ONCE, TIMED, Call
 from .processes import Process, ProcessTable
 from .schedule import Actor, Schedule

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from paor import Journal
-from paor.states.run.spec import Mode
 
+from .inside import Mode
 from .operators import Operator, settings
 from .oracle import Oracle, totals
 from .outside import NAMES, NOW, Outside

@@ -177,6 +177,7 @@ threads = [threading.Thread(target=read) for _ in range(8)]
 """
 
 
+@pytest.mark.whole
 def test_threads_that_read_a_kind_of_record_for_the_first_time_do_so_one_by_one() -> None:
     """What the library gathers then is not made for two at once: without the lock one of three such processes dies."""
     for _ in range(4):

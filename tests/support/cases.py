@@ -19,7 +19,20 @@ from paor.fsm.machine.decide import Decision, Moment, decide, request_of
 from paor.fsm.machine.fold import apply
 from paor.fsm.runtime.tool_results import error_of, result_of
 from paor.prompts.building.templates import default_templates
-from paor.states.records.actions import Intent, Selection, StoredText, ToolResult
+from paor.states.base.sealed import Sealed
+from paor.states.records.actions import (
+    FORBIDDEN_FIELDS,
+    SET_BY_CODE,
+    ActionParameters,
+    ActionSelection,
+    DocumentRef,
+    Intent,
+    SchemaField,
+    Selection,
+    StoredText,
+    ToolResult,
+)
+from paor.states.records.observations import Turn
 from paor.states.records.outcomes import (
     Answered,
     Asked,
@@ -33,14 +46,125 @@ from paor.states.records.outcomes import (
     Replied,
     Usage,
 )
+from paor.states.records.plans import (
+    RETRIES_MAX,
+    STEPS_MAX,
+    TASKS_MAX,
+    Elicitation,
+    Plan,
+    PlanResult,
+    Step,
+    TaskPlan,
+    TranscriptMessage,
+)
 from paor.states.records.questions import Answer, Asking, QuestionRecord
-from paor.states.records.requests import ModelRequest, Recall, Request, ToolRequest
-from paor.states.run.spec import Spec, ToolSpec
-from paor.states.run.state import Run, initial_run
+from paor.states.records.requests import ModelRequest, Nothing, Recall, Request, RequestKind, ToolRequest
+from paor.states.records.reviews import CriterionCheck
+from paor.states.records.workflow import PLANNER_OUTPUTS
+from paor.states.run.budgets import BYTES_PER_TOKEN, limit_reached, reply_limit, reservation, tools_withheld
+from paor.states.run.completion import draft_of, review_by_rules
+from paor.states.run.counters import counters_text
+from paor.states.run.phase_names import (
+    DONE,
+    EXECUTING,
+    FAILED,
+    FINAL,
+    OBSERVING,
+    PHASES,
+    PLANNING,
+    REVIEWING,
+    SPECIFYING,
+)
+from paor.states.run.reasons import REASONS
+from paor.states.run.spec import FlowState, Spec, ToolSpec
+from paor.states.run.state import SLOTS, Change, Memory, Run, chosen_spec, initial_run
 from paor.states.settings.limits import Limits
 from paor.states.settings.policy import Policy
+from paor.states.settings.profile import NAMED
 
 from .worlds import CONTINUE, PARAMETERS, SELECT, SUCCESS, TOOLS
+
+__all__ = [
+    "BYTES_PER_TOKEN",
+    "DONE",
+    "DOUBT",
+    "EXECUTING",
+    "FAILED",
+    "FINAL",
+    "FORBIDDEN_FIELDS",
+    "INTENT",
+    "MOMENT",
+    "NAMED",
+    "OBSERVING",
+    "OUTCOMES",
+    "PHASES",
+    "PLACE",
+    "PLANNER_OUTPUTS",
+    "PLANNING",
+    "QUESTION",
+    "REASONS",
+    "RESULT",
+    "RETRIES_MAX",
+    "REVIEWING",
+    "SELECTION",
+    "SETTLED",
+    "SET_BY_CODE",
+    "SLOTS",
+    "SPECIFYING",
+    "SPECS",
+    "STEPS_MAX",
+    "TASKS_MAX",
+    "ActionParameters",
+    "ActionSelection",
+    "Answer",
+    "Change",
+    "CriterionCheck",
+    "Decision",
+    "DocumentRef",
+    "Elicitation",
+    "FlowState",
+    "Memory",
+    "ModelRequest",
+    "Moment",
+    "Nothing",
+    "Outcome",
+    "Plan",
+    "PlanResult",
+    "Recall",
+    "RequestKind",
+    "Run",
+    "RunResources",
+    "SchemaField",
+    "Sealed",
+    "Spec",
+    "Step",
+    "StoredText",
+    "TaskPlan",
+    "ToolRequest",
+    "ToolSpec",
+    "TranscriptMessage",
+    "Turn",
+    "Walk",
+    "answered",
+    "chosen_spec",
+    "counters_text",
+    "decide",
+    "draft_of",
+    "ended",
+    "fault",
+    "initial_run",
+    "limit_reached",
+    "replied",
+    "reply_limit",
+    "request_of",
+    "reservation",
+    "review_by_rules",
+    "run_in",
+    "short",
+    "spec",
+    "tools_withheld",
+]
+"""Cases of this module, and what of the inner modules the rooms that test pure code take from here: one place knows where it lies."""
 
 PLACE = StoredText(0, "00" * 32, 1)
 MOMENT = Moment(1_767_225_600_000_000, 10)

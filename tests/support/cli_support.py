@@ -45,16 +45,15 @@ import time
 
 from paor import Engine, Policy, ScriptedModel, tool
 
-if os.environ.get("SHOP_TALKS"):
-    print("imported")
-
 
 @tool("shop.look", effect="read")
 def look(word: str) -> str:
     """Look a word up."""
     print("looking")
     pathlib.Path("looking").write_text("x")
-    time.sleep(float(os.environ.get("SHOP_SLEEP_S", "0")))
+    until = time.monotonic() + 60
+    while os.environ.get("SHOP_HOLD") and not pathlib.Path("go").exists() and time.monotonic() < until:
+        time.sleep(0.02)
     return f"seen \\x1b[31m{word}\\x1b[0m"
 
 
@@ -205,6 +204,11 @@ class Shell:
         )
 
 
+def words(text: str) -> tuple[str, ...]:
+    """Return the words of a list that is written as a text."""
+    return tuple(text.split())
+
+
 def interruptible() -> None:
     """Let Ctrl-C through: who starts the tests in the background may have had it ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -256,19 +260,23 @@ def until_looking(shell: Shell, process: subprocess.Popen[bytes]) -> None:
 
 def killed(shell: Shell, *arguments: str, **environment: str) -> None:
     """Run a command, and kill it without warning while its tool works."""
-    process = shell.start(*arguments, SHOP_SLEEP_S="60", **environment)
+    process = shell.start(*arguments, SHOP_HOLD="1", **environment)
     until_looking(shell, process)
     process.kill()
     process.communicate()
 
 
 def on_terminal(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, *arguments: str, columns: int = 80
+    shell: Shell,
+    monkeypatch: pytest.MonkeyPatch,
+    *arguments: str,
+    columns: int = 80,
+    err: Terminal | None = None,
 ) -> tuple[str, str]:
-    """Run a command with both streams being terminals; return what was written to them."""
+    """Run a command with both streams being terminals, *err* perhaps one of the test's; return what was written to them."""
     from paor.cli import main
 
-    out, err = Terminal(), Terminal()
+    out, err = Terminal(), err or Terminal()
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     with monkeypatch.context() as patch:

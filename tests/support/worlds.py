@@ -87,6 +87,13 @@ def READ(page: int) -> list[dict[str, Any]]:
     return [SELECT(), PARAMETERS(page=page)]
 
 
+def template(name: str, more: str) -> str:
+    """Return the shipped template of this name, and more at its end."""
+    from paor.prompts.building.templates import default_templates
+
+    return default_templates()[name] + more
+
+
 # -- tools -----------------------------------------------------------------------------------------------------
 
 

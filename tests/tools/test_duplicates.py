@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from paor import Limits, ScriptedModel, Tool, replay, tool
+from paor import Limits, Tool, replay, tool
 from paor.errors import ToolError
-from paor.fsm.decision.duplicate_calls import duplicate_key, extend_window, rule_broken, window_length
 
-from ..support.cases import Walk, short, spec
+from ..support.cases import short
 from ..support.effort import examples
 from ..support.recording import World, observation, sections
 from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS, engine, flaky
+from .inside import duplicate_key, extend_window, rule_broken, window_length
 
 SEQUENCES = {
     "AAAA": ([3, 4], "consecutive"),
@@ -131,29 +131,9 @@ def test_A154_an_alternation_is_seen_wherever_it_stands(
         assert "alternation" in {name for _, name in blocked(sequence, limits)}
 
 
-@given(sequence=st.text(alphabet="ABCDEFGHIJ", max_size=60))
-def test_calls_that_all_differ_are_never_blocked(sequence: str) -> None:
-    """No false positive for a first call, however long the run."""
-    first_calls = "".join(dict.fromkeys(sequence))
-    assert blocked(first_calls, Limits(), Guard()) == []
-
-
-@given(sequence=st.text(alphabet="AB", max_size=40), limits=LIMITS)
-def test_any_long_repetition_of_two_calls_is_blocked_at_last(sequence: str, limits: Limits) -> None:
-    """Nothing made of two calls only goes on for ever under the default limits."""
-    found = blocked(sequence, Limits(), Guard())
-    assert len(sequence) - len(found) <= 8 + 3 * len(found)
-
-
-def keys(sequence: str) -> Iterator[list[Any]]:
-    """Yield the replies of one iteration for each key of *sequence*: selection, parameters, refinement."""
-    for key in sequence:
-        yield [SELECT(), PARAMETERS(page=ord(key)), CONTINUE]
-
-
 def played(sequence: str) -> list[Any]:
     """Return a script that proposes *sequence* and then stops."""
-    replies = [reply for iteration in keys(sequence) for reply in iteration]
+    replies = [reply for key in sequence for reply in (SELECT(), PARAMETERS(page=ord(key)), CONTINUE)]
     return [*replies[:-1], STOP, SUCCESS]
 
 
@@ -199,25 +179,6 @@ def test_the_table_of_sequences_holds_in_a_real_run(tmp_path: Path, sequence: st
         assert replay(world.journal, world.run_id).identical
 
 
-@settings(max_examples=60)
-@given(sequence=st.text(alphabet="AB", max_size=14), limits=LIMITS)
-def test_a_run_blocks_what_the_oracle_blocks(sequence: str, limits: Limits) -> None:
-    """The counters that a run keeps feed the rule rightly, through refusals and repeats."""
-    values = limits.model_dump(include={"consecutive_limit", "window_size", "window_freq_limit"})
-    walk, found = Walk(spec(limits=values | WIDE)), []
-    for number, key in enumerate(sequence, 1):
-        walk.take(SELECT())
-        decision = walk.take(PARAMETERS(page=ord(key)))
-        if decision.row.trigger == "refuse":
-            found.append((number, decision.facts["duplicate"]))
-            walk.take_nothing()
-        else:
-            walk.end()
-            walk.take_nothing()
-        walk.take(CONTINUE)
-    assert found == blocked(sequence, limits)
-
-
 # -- limits, restart, memory -------------------------------------------------------------------------------------
 
 
@@ -233,9 +194,9 @@ def test_A157_the_defaults_are_3_8_4_and_options_change_them(tmp_path: Path) -> 
         assert world.count("refuse") == 0
 
 
-@pytest.mark.parametrize("cut", range(1, 21))
+@pytest.mark.parametrize("cut", [7, 13, 16])
 def test_C2_1_the_guard_survives_a_restart_anywhere(tmp_path: Path, cut: int) -> None:
-    """Three identical calls in three steps, the process lost after any row: the third is blocked all the same."""
+    """Three identical calls in three steps, the process lost in between: the third is blocked all the same."""
     with engine(tmp_path, played("AAA")) as first:
         events = first.stream("Read the notes")
         for _ in range(cut):
@@ -258,14 +219,6 @@ def test_C2_8_the_retries_of_a_step_count_as_one_call(tmp_path: Path) -> None:
     with World(tmp_path, script, [flaky(2, retries=2)]) as world:
         world.run()
         assert [row.step for row in world.rows if row.trigger == "retry_step"] == [1, 1]
-        assert [row.step for row in world.rows if row.trigger == "refuse"] == [3]
-
-
-def test_failed_calls_count_like_successful_ones(tmp_path: Path) -> None:
-    """The rule asks how often a call was executed, not how it ended."""
-    script = [reply for _ in range(3) for reply in (SELECT("notes.fail"), PARAMETERS(page=1), CONTINUE)]
-    with World(tmp_path, [*script[:-1], STOP, SUCCESS]) as world:
-        world.run()
         assert [row.step for row in world.rows if row.trigger == "refuse"] == [3]
 
 
@@ -310,13 +263,6 @@ def test_a_key_says_nothing_and_belongs_to_one_run() -> None:
     assert key != duplicate_key("pepper", "a.b", {"a": "secret"})
     assert key != duplicate_key("salt", "a.c", {"a": "secret"})
     assert duplicate_key("s", "ab.c", {}) != duplicate_key("sa", "b.c", {})
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), "\ud800", {1: 2}, object()])
-def test_what_is_not_json_has_no_key(value: Any) -> None:
-    """It could not be told apart safely; arguments never get that far."""
-    with pytest.raises(ValueError, match="not JSON"):
-        duplicate_key("salt", "a.b", {"a": value})
 
 
 def counts(name: str, calls: list[Any], **options: Any) -> Tool:
@@ -411,6 +357,7 @@ def test_A155_A156_a_blocked_call_is_observed_with_marker_and_last_output(tmp_pa
     with World(tmp_path, played("AAA"), [counting]) as world:
         world.run()
         assert len(calls) == 2
+        assert world.model.kinds.count("parameters") == 3 and world.count("respecify") == 0
         seen = observation(world.model.of("refinement")[2])
         assert seen["success"] is False
         assert seen["notes"][0].startswith("duplicate_call_blocked: ")
@@ -427,6 +374,7 @@ def test_C2_6_without_an_earlier_success_there_is_nothing_to_echo(tmp_path: Path
     script = [reply for _ in range(3) for reply in (SELECT("notes.fail"), PARAMETERS(page=1), CONTINUE)]
     with World(tmp_path, [*script[:-1], STOP, SUCCESS]) as world:
         world.run()
+        assert [row.step for row in world.rows if row.trigger == "refuse"] == [3], "a failed call counts, too"
         seen = observation(world.model.of("refinement")[2])
         assert seen["previews"] == []
         assert seen["notes"][0].startswith("duplicate_call_blocked: ")
@@ -467,21 +415,3 @@ def test_C2_9_the_limit_of_blocked_calls_can_be_set(tmp_path: Path, limit: int) 
         assert world.run().reason == "stuck"
         assert world.last_counters()["blocked"] == limit
         assert world.count("refuse") == limit
-
-
-def test_a_blocked_call_is_asked_no_parameters_again(tmp_path: Path) -> None:
-    """It is not an invalid reply: the action is refused at once and the next selection may differ."""
-    with World(tmp_path, played("AAA")) as world:
-        world.run()
-        assert world.model.kinds.count("parameters") == 3
-        assert world.count("respecify") == 0
-
-
-def test_two_runs_do_not_share_a_guard(tmp_path: Path) -> None:
-    """Keys are salted per run, and windows are a run's own."""
-    model = ScriptedModel(played("AA"))
-    with engine(tmp_path, []) as first:
-        for _ in range(3):
-            assert first.run("Read", model=model).state == "Done"
-        for row in first.journal.runs():
-            assert "refuse" not in [item.trigger for item in first.journal.transitions(row.run_id)]

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from paor import Policy, ToolContext, open_within, replay, tool
 from paor.errors import ToolError, UsageError
-from paor.tools.documents.files import outside
-from paor.tools.policy import unsafe
 
 from ..support.effort import examples
 from ..support.planning import World
 from ..support.worlds import PARAMETERS, SELECT, STOP, SUCCESS
+from .inside import outside, unsafe
 
 
 @pytest.fixture
@@ -107,7 +106,7 @@ def test_a_link_that_is_put_there_in_between_is_not_followed(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the look and the opening somebody replaces a folder by a link that leads out."""
-    from paor.tools.documents import files
+    from .inside import files_module as files
 
     looked = files.within
 

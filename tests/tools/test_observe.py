@@ -10,26 +10,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor import Document, Limits, ToolOutput
+from paor import Document, ToolOutput
 from paor.errors import ToolError
-from paor.fsm.decision.observation import (
+from paor.machine import Message, Observation, ToolResult
+from paor.web import WebFact
+
+from ..support.cases import INTENT, SELECTION, ended, run_in, spec
+from .inside import (
+    ARGUMENTS_CHARS,
     CUT,
+    OBSERVING,
+    Preview,
+    StoredText,
+    arguments_text,
     check_of,
     clean,
     cut,
     line,
-    message_of,
     observation_of,
     shown_arguments,
     summary_of,
 )
-from paor.prompts.building.history import ARGUMENTS_CHARS, arguments_text
-from paor.states.records.actions import Preview, StoredText, ToolResult
-from paor.states.records.observations import Message, Observation
-from paor.states.run.phase_names import OBSERVING
-from paor.web import WebFact
-
-from ..support.cases import INTENT, PLACE, SELECTION, ended, run_in, spec
 
 
 def observed(value: Any, **limits: Any) -> Observation:
@@ -62,23 +63,11 @@ def test_clean_text_can_stand_in_json(text: str, extra: str) -> None:
     assert len(found) == len(text + extra + text)
 
 
-@given(st.text())
-def test_a_line_is_one_line(text: str) -> None:
-    """Whatever counts as a line break anywhere."""
-    assert len(line(text).splitlines()) <= 1
-    assert line(line(text)) == line(text)
-
-
 LONG = st.builds(lambda text, times: text * times, st.text(min_size=1, max_size=20), st.integers(0, 200))
 """Texts that are long more often than drawn letter by letter."""
 
 DOCUMENTS = st.lists(
-    st.builds(
-        Document,
-        st.text(max_size=300),
-        LONG | st.binary(max_size=50),
-        st.text(max_size=150),
-    ),
+    st.builds(Document, st.text(max_size=300), LONG | st.binary(max_size=50), st.text(max_size=150)),
     max_size=12,
 )
 FACTS = st.lists(
@@ -146,12 +135,6 @@ def test_shortening_takes_snippets_first_then_previews_then_facts_then_notes() -
     assert lengths[-1][2] == 1
 
 
-def test_an_absent_web_list_is_absent() -> None:
-    """A015: not null, not empty."""
-    assert "web" not in json.loads(observed("x").wire_json())
-    assert "web" not in observed("x").wire()
-
-
 def test_C26_binary_documents_have_name_and_type_and_no_snippet() -> None:
     """Their bytes are never taken for text."""
     seen = observed(ToolOutput([Document("a.png", b"\x89PNG", "image/png"), Document("b.txt", "text")]))
@@ -207,32 +190,10 @@ def test_A099_A125_a_summary_is_short_and_never_empty(
         assert found.startswith(f"{count} document")
 
 
-def test_a_message_keeps_what_later_prompts_may_know() -> None:
-    """Objective and learnings of Stage 1, references with names, at most a handful of each."""
-    documents = [Document(f"{n}.txt", f"text {n}") for n in range(9)]
-    result = ended(documents, INTENT, Limits()).result
-    selection = SELECTION.model_copy(
-        update={
-            "objective": "read\nall " + "x" * 500,
-            "learnings": tuple(f"l{n}\n" + "y" * 900 for n in range(9)),
-        }
-    )
-    run = run_in(
-        OBSERVING, selection=selection, intent=INTENT, result=result, counters={"step": 3, "action": 4}
-    )
-    found = message_of(run, result, observation_of(run, result, ("text 0",)))
-    assert (found.step, found.action, found.tool, found.documents_count) == (3, 4, "notes.read", 9)
-    assert found.documents[0] == f"docItem:{INTENT.label}#0 0.txt" and len(found.documents) == 5
-    assert found.objective.startswith("read all xx") and len(found.objective) <= 240
-    assert len(found.learnings) == 5 and all(
-        len(text) <= 240 and "\n" not in text for text in found.learnings
-    )
-    assert len(found.wire_json()) < 3000
-
-
 WORDS = st.text(st.characters(exclude_categories=["C"]), max_size=20)
 
 
+@pytest.mark.whole
 @given(
     st.dictionaries(
         st.sampled_from("abcdefgh"),
@@ -250,18 +211,3 @@ def test_arguments_are_shown_each_with_its_beginning(arguments: dict[str, Any]) 
     assert not text or json.loads(text) == shown
     if len(json.dumps(arguments, ensure_ascii=False)) <= ARGUMENTS_CHARS:
         assert shown == {n: clean(v) if isinstance(v, str) else v for n, v in arguments.items()}
-
-
-def test_a_long_text_inside_an_argument_hides_no_other_one() -> None:
-    """Whoever judges a mail sees to whom it went."""
-    shown = shown_arguments({"mail": {"body": "x" * 5_000, "cc": []}, "to": "ada@example.org"})
-    assert shown["to"] == "ada@example.org" and shown["mail"].startswith('{"body": "xxx')
-
-
-def test_a_message_of_an_action_without_a_selection() -> None:
-    """Nothing is made up for what is not known."""
-    result = ToolResult(tool="notes.read", ok=True)
-    run = run_in(OBSERVING, intent=INTENT, result=result)
-    found = message_of(run, result, observation_of(run, result, ()))
-    assert (found.objective, found.label, found.learnings) == ("", "", ())
-    assert PLACE.bytes == 1

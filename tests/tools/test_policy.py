@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor import Policy
-from paor.tools.addresses import is_public
-from paor.tools.approvals import approval_needed
-from paor.tools.policy import denial, folded_pattern, matches, unsafe, unsafe_address
 
 from ..support.cases import short
+from .inside import denial, folded_pattern, is_public, matches, unsafe, unsafe_address
 
 OPEN = Policy()
 
@@ -90,33 +88,6 @@ def test_A043_A044_A091_D21_deny_then_task_type_then_allow(
     """The first that forbids is the reason."""
     found = denial(ORDER, task_type, tool)
     assert found is None if words is None else found is not None and words in found and tool in found
-
-
-@given(
-    tool=st.sampled_from(["notes.read", "notes.delete", "crm.read"]),
-    allow=st.lists(st.sampled_from(["*", "notes.*", "crm.*"])),
-    deny=st.lists(st.sampled_from(["notes.*", "*.delete", "crm.read"])),
-    task=st.lists(st.sampled_from(["*", "notes.*", "crm.read"])),
-    typed=st.booleans(),
-)
-def test_denial_is_the_three_lists_and_nothing_else(
-    tool: str, allow: list[str], deny: list[str], task: list[str], typed: bool
-) -> None:
-    """Held against the three rules, each on its own."""
-    policy = Policy(allow=tuple(allow), deny=tuple(deny), task_types={"t": tuple(task)})
-    forbidden = (
-        matches(tool, deny)
-        or (typed and not matches(tool, task))
-        or (bool(allow) and not matches(tool, allow))
-    )
-    assert (denial(policy, "t" if typed else None, tool) is not None) is forbidden
-
-
-def test_approvals_are_patterns_as_well() -> None:
-    """In any spelling; none by default."""
-    policy = Policy(approvals=("crm.*",))
-    assert approval_needed(policy, "crm_delete", {}) and not approval_needed(policy, "notes.read", {})
-    assert not approval_needed(OPEN, "crm.delete", {})
 
 
 # -- URLs ----------------------------------------------------------------------------------------------------------

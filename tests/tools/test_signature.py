@@ -7,23 +7,24 @@ import gc
 import json
 import typing
 import uuid
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, NotRequired, Optional, Required, TypeVar, Union
+from typing import Annotated, Any, Generic, Literal, NotRequired, Optional, Required, TypeVar
 
 import pytest
-import typing_extensions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, field_serializer, field_validator
 
-from paor.states.base.errors import ToolError, UsageError
-from paor.tools import signature
-from paor.tools.schema.parameters import ParameterSchema
-from paor.tools.signature import BindError, SchemaError, bind, context_parameter, schema_of, summary_of
-from paor.tools.tool import ToolContext
+from paor import ToolContext
+from paor.errors import ToolError, UsageError
+
+from .inside import BindError, ParameterSchema, SchemaError, bind, context_parameter, schema_of
+from .inside import signature_module as signature
+from .inside import signature_summary_of as summary_of
 
 
 class Color(Enum):
@@ -76,12 +77,6 @@ class Loose(typing.TypedDict, total=False):
 
     id: Required[int]
     olds: list[Old]
-
-
-class New(typing_extensions.TypedDict):
-    """The one that pydantic wants."""
-
-    id: int
 
 
 class Loop(typing.TypedDict):
@@ -208,12 +203,6 @@ def test_the_schema_of_a_typed_function() -> None:
     }
 
 
-def test_each_caller_gets_a_schema_of_its_own() -> None:
-    """Changing one does not change the next."""
-    schema_of(search)["properties"]["query"]["type"] = "integer"
-    assert schema_of(search)["properties"]["query"]["type"] == "string"
-
-
 def test_a_function_without_parameters() -> None:
     """Its schema allows nothing."""
 
@@ -224,92 +213,17 @@ def test_a_function_without_parameters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotation", "expected"),
-    [
-        (str, {"type": "string"}),
-        (int, {"type": "integer"}),
-        (float, {"type": "number"}),
-        (bool, {"type": "boolean"}),
-        (None, {"type": "null"}),
-        (Any, {}),
-        (list, {"type": "array", "items": {}}),
-        (list[int], {"type": "array", "items": {"type": "integer"}}),
-        (dict, {"type": "object", "additionalProperties": True}),
-        (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
-        (Optional[int], {"anyOf": [{"type": "integer"}, {"type": "null"}]}),  # noqa: UP045
-        (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
-        (Union[int, str], {"anyOf": [{"type": "integer"}, {"type": "string"}]}),  # noqa: UP007
-        ("int | None", {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
-        (list["Color"], {"type": "array", "items": {"$ref": "#/$defs/Color"}}),
-        (Literal["a", 1], {"enum": ["a", 1]}),
-        (
-            Annotated[int, Field(ge=1, description="Count")],
-            {"type": "integer", "minimum": 1, "description": "Count"},
-        ),
-        (Annotated["str", Field(max_length=3)], {"type": "string", "maxLength": 3}),
-        (datetime.date, {"type": "string", "format": "date"}),
-        (uuid.UUID, {"type": "string", "format": "uuid"}),
-        (
-            Level,
-            {"type": "integer", "enum": [1, 2], "title": "Level", "description": "A number with a name."},
-        ),
-        (
-            Point,
-            {
-                "type": "object",
-                "title": "Point",
-                "description": "A place.",
-                "properties": {
-                    "x": {"type": "integer"},
-                    "y": {"type": "number", "default": 0.5},
-                    "tags": {"type": "array", "items": {"type": "string"}},
-                },
-                "required": ["x"],
-                "additionalProperties": False,
-            },
-        ),
-        (
-            Old,
-            {
-                "type": "object",
-                "title": "Old",
-                "properties": {
-                    "id": {"type": "integer"},
-                    "note": {"type": "string", "description": "Anything"},
-                },
-                "required": ["id"],
-                "additionalProperties": False,
-            },
-        ),
-    ],
-)
-def test_annotations_become_json_schema(annotation: Any, expected: dict[str, Any]) -> None:
-    """pydantic's schema, without the titles of fields."""
-    assert {**prop(annotation), **expected} == prop(annotation)
-    assert prop(annotation).keys() - expected.keys() <= {"description"}
-
-
-@pytest.mark.parametrize(
     ("annotation", "value", "expected"),
     [
-        (str, "x", "x"),
-        (int, 1, 1),
         (int, 1.0, 1),
         (int, 2**70, 2**70),
         (float, 1, 1.0),
-        (float, 1.5, 1.5),
-        (float, 1e300, 1e300),
-        (bool, True, True),
         (Any, {"a": [1.0, None]}, {"a": [1.0, None]}),
-        (dict[str, int], {"b": 1, "a": 2}, {"b": 1, "a": 2}),
         (list[Color], ["red", 2], [Color.RED, Color.TWO]),
-        (Level, 2, Level.HIGH),
         (Level, 2.0, Level.HIGH),
         (Optional[Color], None, None),  # noqa: UP045
-        (Literal["a", 1], 1, 1),
         (tuple[int, str], [1, "a"], (1, "a")),
         (set[int], [1, 2], {1, 2}),
-        (Point, {"x": 1}, Point(1)),
         (Point, {"x": 1.0, "y": 2, "tags": ["a"]}, Point(1, 2.0, ["a"])),
         (list[Point] | None, [{"x": 1}], [Point(1)]),
         (Person, {"name": "Ann", "boss": {"name": "Bob"}}, Person(name="Ann", boss=Person(name="Bob"))),
@@ -318,7 +232,6 @@ def test_annotations_become_json_schema(annotation: Any, expected: dict[str, Any
         (Loose, {"id": 1, "olds": [{"id": 2, "note": "n"}]}, {"id": 1, "olds": [{"id": 2, "note": "n"}]}),
         (dict[str, Old | None], {"a": {"id": 1}, "b": None}, {"a": {"id": 1}, "b": None}),
         (Annotated[Optional[Old], Field(description="x")], {"id": 1}, {"id": 1}),  # noqa: UP045
-        (New, {"id": 1}, {"id": 1}),
         (datetime.date, "2026-11-21", datetime.date(2026, 11, 21)),
         (
             uuid.UUID,
@@ -340,16 +253,10 @@ def test_json_becomes_the_annotated_type(annotation: Any, value: Any, expected: 
     [
         (int, "1", "type"),
         (int, True, "type"),
-        (int, 1.5, "type"),
         (int, None, "type"),
-        (str, 1, "type"),
         (bool, "true", "type"),
-        (bool, 1, "type"),
-        (float, "1.5", "type"),
-        (Color, "green", "value"),
         (Color, "RED", "value"),
         (Literal["a"], "b", "value"),
-        (list[int], "1,2", "type"),
         (datetime.date, 20261121, "type"),
         (datetime.date, "tomorrow", "value"),
         (Point, {"x": "1"}, "type"),
@@ -397,33 +304,20 @@ def test_a_bind_error_is_a_tools_error_and_pickles() -> None:
         bind(search, {"query": {1}})
 
 
-def test_what_is_not_given_is_left_to_the_function() -> None:
-    """Its own defaults hold, also those without a JSON form; the context is added by the engine."""
-    assert bind(search, {"query": "x"}) == {"query": "x"}
-    assert bind(search, {"query": "x", "colors": ["red"]}) == {"query": "x", "colors": [Color.RED]}
-    with pytest.raises(BindError, match="context is not a known parameter"):
-        bind(search, {"query": "x", "context": {}})
-
-
 @pytest.mark.parametrize(
     ("annotation", "default", "expected"),
     [
-        (int, 3, 3),
         (float, 1.0, 1),
-        (str | None, None, None),
         (Color, Color.RED, "red"),
-        (Level, Level.HIGH, 2),
         (list[Color], [Color.TWO], [2]),
         (Point, Point(1), {"x": 1, "y": 0.5, "tags": []}),
         (Person, Person(name="Ann"), {"name": "Ann", "boss": None}),
         (datetime.date, datetime.date(2026, 1, 2), "2026-01-02"),
         (tuple[int, ...], (1, 2), [1, 2]),
         (int, float("nan"), ...),
-        (float, float("nan"), ...),
         (float, float("inf"), ...),
         (str, None, ...),
         (Annotated[int, Field(gt=0)], -1, ...),
-        (int, "three", ...),
         (Any, object(), ...),
         (Odd, Odd(), ...),
         (str, "\ud800", ...),
@@ -497,20 +391,6 @@ def test_all_kinds_of_callables(function: Callable[..., Any], names: list[str], 
     assert summary_of(function) == summary
 
 
-def test_self_is_no_parameter_of_a_method_that_is_not_bound_yet() -> None:
-    """A decorator in a class body sees the function before it becomes a method."""
-
-    class Late:
-        def find(self, text: str) -> None: ...
-
-        def take(this, text: str) -> None: ...
-
-    assert list(schema_of(Late.find)["properties"]) == ["text"]
-    with pytest.raises(SchemaError, match="parameter this has no annotation"):
-        schema_of(Late.take)
-    assert list(schema_of(Late().take)["properties"]) == ["text"]
-
-
 def test_a_partials_values_are_defaults() -> None:
     """What is bound already may be left out."""
     schema = schema_of(functools.partial(search, query="news"))
@@ -566,17 +446,6 @@ def test_an_unusable_function_is_refused_by_name(function: Callable[..., Any], w
         assert isinstance(caught.value, UsageError)
 
 
-def test_two_parameters_that_only_fail_together() -> None:
-    """The function is named where no single parameter is to blame."""
-
-    class One(BaseModel):
-        """Fine by itself."""
-
-    kinds = {"a": One}
-    error = signature._culprit(search, kinds, TypeError("both\nlines"))
-    assert str(error) == "function search: both"
-
-
 class Elsewhere:
     """Holds another class of that name."""
 
@@ -623,103 +492,17 @@ def test_the_context_is_found_by_its_class(function: Any, expected: str | None) 
         assert schema_of(function)["properties"] == {"a": {"type": "integer"}}
 
 
-def test_a_parameter_called_context_is_an_ordinary_one() -> None:
-    """Only the annotation decides."""
-    assert list(schema_of(by_name_only)["properties"]) == ["a", "context"]
-
-
-def test_summaries() -> None:
-    """First paragraph, one line."""
-
-    def one(a: int) -> None:
-        """One."""
-
-    def none(a: int) -> None: ...
-
-    assert (summary_of(one), summary_of(none), summary_of(search)) == (
-        "One.",
-        "",
-        "Search the web for pages.",
-    )
-
-
-def test_docstrings_of_other_shapes() -> None:
-    """Sections that are empty, unindented, or at the end; entries with types; text that only looks like one."""
-
-    def one(a: int, b: int, c: int) -> None:
-        """
-        Arguments:
-
-            Some words first.
-            a (list[int], optional): With: colons.
-              more: of it
-            b :  Spaced.
-
-            c: After a blank line.
-        """
-
-    def two(a: int) -> None:
-        """Nothing.
-
-        Args:
-        a: not indented
-        """
-
-    def three(a: int) -> None:
-        """a: not in a section."""
-
-    found = {name: part.get("description") for name, part in schema_of(one)["properties"].items()}
-    assert found == {"a": "With: colons. more: of it", "b": "Spaced.", "c": "After a blank line."}
-    assert schema_of(two)["properties"] == {"a": {"type": "integer"}}
-    assert schema_of(three)["properties"] == {"a": {"type": "integer"}}
-
-
-def test_awkward_parameter_names() -> None:
-    """Names that pydantic keeps for itself, or refuses for fields, are names like others."""
-
-    def awkward(
-        _private: int, model_config: int, schema: int, json: int, copy: int = 1, p0: int = 2
-    ) -> None: ...
-
-    schema = schema_of(awkward)
-    assert schema["required"] == ["_private", "model_config", "schema", "json"]
-    arguments = {"_private": 1, "model_config": 2, "schema": 3, "json": 4, "p0": 5}
-    assert bind(awkward, arguments) == arguments
-
-
 def test_a_function_is_not_kept_alive() -> None:
-    """A host that makes tools per request must not leak them; nor is anything learnt twice."""
-    gc.collect()  # what other tests left behind must not go away in between
-    before = len(signature._signatures)
+    """A host that makes tools per request must not leak them."""
 
     def temporary(a: int) -> None: ...
 
     schema_of(temporary)
-    assert signature._signature(temporary) is signature._signature(temporary)
-    assert signature._signature(Holder().store) is signature._signature(Holder().store)
     context_parameter(temporary)
-    kept = len(signature._signatures)
+    left = weakref.ref(temporary)
     del temporary
     gc.collect()
-    assert len(signature._signatures) == kept - 1 >= before
-
-
-def test_callables_that_cannot_be_remembered() -> None:
-    """A callable dataclass is not hashable, a slotted object has no weak reference: both work."""
-
-    @dataclass
-    class Unhashable:
-        def __call__(self, a: int, ctx: ToolContext) -> None: ...
-
-    class Slotted:
-        __slots__ = ()
-
-        def __call__(self, a: int, ctx: ToolContext) -> None: ...
-
-    for tool in (Unhashable(), Slotted()):
-        assert bind(tool, {"a": 1}) == {"a": 1}
-        assert context_parameter(tool) == "ctx"
-        assert list(schema_of(tool)["properties"]) == ["a"]
+    assert left() is None
 
 
 EVERYTHING = {

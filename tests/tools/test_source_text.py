@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor.fsm.workflow.source import CHARS_MAX, DEPTH_MAX, VALUES_MAX, Place, SourceError, read_source
+from .inside import CHARS_MAX, DEPTH_MAX, VALUES_MAX, Place, SourceError, read_source
 
 YAML = """\
 # a comment
@@ -107,7 +107,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("text", REFUSED, ids=lambda text: ascii(text[:25]))
+@pytest.mark.parametrize(
+    "text",
+    [pytest.param(text, marks=pytest.mark.whole if len(text) > 200_000 else ()) for text in REFUSED],
+    ids=lambda text: ascii(text[:25]),
+)
 def test_what_cannot_be_data_is_refused_with_its_place(text: str) -> None:
     """One line that says what to do; never another exception, and never much work."""
     with pytest.raises(SourceError) as caught:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import random
-import subprocess
-import sys
 from collections import UserDict
 from collections.abc import Mapping
 from enum import Enum, IntEnum, StrEnum
@@ -17,19 +15,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.states.base.errors import UsageError
-from paor.tools.schema.canonical import DEPTH_MAX, NotJson, dump, plain
-from paor.tools.schema.compiler import ROUGH_TEXT_MAX
-from paor.tools.schema.parameters import (
-    SCHEMA_BYTES_MAX,
-    ParameterSchema,
-    Problem,
-    SchemaError,
-    canonical_arguments,
-)
-from paor.tools.schema.problems import MESSAGE_MAX, _locate
+from paor.errors import UsageError
 
 from ..support.effort import examples
+from .inside import (
+    MESSAGE_MAX,
+    ROUGH_TEXT_MAX,
+    SCHEMA_BYTES_MAX,
+    NotJson,
+    ParameterSchema,
+    Problem,
+    _locate,
+    canonical_arguments,
+    dump,
+    plain,
+)
+from .inside import canonical_DEPTH_MAX as DEPTH_MAX
+from .inside import parameters_SchemaError as SchemaError
 
 SEARCH: dict[str, Any] = {
     "type": "object",
@@ -88,51 +90,32 @@ cycle: dict[str, Any] = {}
 cycle["properties"] = {"a": cycle}
 
 UNUSABLE: dict[str, tuple[Any, str]] = {
-    "a list": ([], "expected a mapping, found a list"),
-    "a boolean": (True, "expected a mapping, found a bool"),
-    "None": (None, "expected a mapping"),
     "a wrong keyword": ({"type": "object", "required": "query"}, "#/required"),
     "an unknown type": ({"properties": {"a": {"type": "text"}}}, "#/properties/a/type"),
     "properties that are no schemas": ({"properties": {"a": 1}}, "#/properties/a"),
-    "properties that are no object": ({"properties": []}, "#/properties"),
     "a wrong keyword behind a reference": ({"$ref": "#/x/A", "x": {"A": {"required": 5}}}, "#/x/A/required"),
     "a reference that is no text": ({"properties": {"a": {"$ref": 5}}}, "#/properties/a/$ref"),
     "allOf that is no list": ({"allOf": {}}, "#/allOf"),
-    "schemas that are no object": ({"dependentSchemas": 5}, "#/dependentSchemas"),
     "a list of items": ({"properties": {"a": {"items": [{}]}}}, "#/properties/a/items"),
     "a top-level array": ({"type": "array"}, '#/type: expected "object"'),
-    "top-level types": ({"type": ["object", "null"]}, '#/type: expected "object"'),
     "a top-level type by reference": (
         {"$ref": "#/$defs/a", "$defs": {"a": {"type": "array"}}},
         'asks for "array"',
     ),
     "a top-level type in allOf": ({"allOf": [{"type": ["string", "null"]}]}, "not an object"),
     "a remote reference": ({"$ref": "https://example.org/schema.json"}, "leaves the document"),
-    "a remote reference below": (
-        {"properties": {"a": {"items": {"$ref": "http://x.invalid/"}}}},
-        "#/properties/a/items",
-    ),
-    "a file": ({"properties": {"a": {"$ref": "file:///etc/passwd"}}}, "leaves the document"),
-    "a relative file": ({"properties": {"a": {"$ref": "other.json#/a"}}}, "leaves the document"),
-    "the metaschema": ({"$ref": "https://json-schema.org/draft/2020-12/schema"}, "leaves the document"),
     "a dynamic remote reference": ({"$dynamicRef": "http://x.invalid/#a"}, "leaves the document"),
     "a dangling reference": ({"properties": {"a": {"$ref": "#/$defs/nope"}}}, "#/$defs/nope does not exist"),
-    "a dangling index": (
-        {"allOf": [{}], "properties": {"a": {"$ref": "#/allOf/1"}}},
-        "#/allOf/1 does not exist",
-    ),
     "an unused dangling reference": ({"$defs": {"a": {"$ref": "#/$defs/nope"}}}, "#/$defs/a: #/$defs/nope"),
     "a dangling anchor": ({"properties": {"a": {"$ref": "#nope"}}}, "no anchor #nope"),
     "a reference below $id": (
         {"$defs": {"a": {"$id": "http://x.invalid/a", "properties": {"b": {"$ref": "#/$defs/a"}}}}},
         "below a nested $id",
     ),
-    "a reference to itself": ({"$ref": "#"}, "loop"),
     "a loop of references": (
         {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
         "loop",
     ),
-    "a loop in anyOf": ({"properties": {"a": {"anyOf": [{"$ref": "#/properties/a"}]}}}, "loop"),
     "references that double": (chain(30), "too large a tree"),
     "many references": (
         {
@@ -145,9 +128,7 @@ UNUSABLE: dict[str, tuple[Any, str]] = {
     "a set": ({"properties": {"a": {"enum": {1}}}}, "['enum']"),
     "a key that is no text": ({"properties": {1: {}}}, "a key of type int"),
     "NaN": ({"properties": {"a": {"minimum": float("nan")}}}, "not finite"),
-    "infinity": ({"x": [float("inf")]}, "['x'][0]"),
     "a lone surrogate": ({"description": "\ud800"}, "surrogate"),
-    "a surrogate key": ({"\ud800": 1}, "surrogate"),
     "a huge number": ({"properties": {"a": {"maximum": 10**1000}}}, "600 digits"),
     "itself": (cycle, "too deep"),
     "too many levels": (nested(DEPTH_MAX + 1), "too deep"),
@@ -155,7 +136,6 @@ UNUSABLE: dict[str, tuple[Any, str]] = {
     "much text": ({"description": "x" * SCHEMA_BYTES_MAX}, f"at most {SCHEMA_BYTES_MAX}"),
     "many nodes": ({"x": [[[]] * 1000] * 2000}, "too large"),
     "no pattern": ({"properties": {"a": {"pattern": "(a"}}}, "regex"),
-    "no pattern for names": ({"patternProperties": {"(a": True}}, "regex"),
     "a pattern that explodes": ({"properties": {"a": {"pattern": "((a{100}){100}){100}"}}}, "regex"),
     "look-around in names": ({"patternProperties": {"^(?!_)": True}}, "look-around"),
     "a wrong keyword beside look-around": (
@@ -179,8 +159,6 @@ def test_an_unusable_schema_is_refused_with_place_and_reason(name: str) -> None:
 
 USABLE: dict[str, dict[str, Any]] = {
     "empty": {},
-    "only a type": {"type": "object"},
-    "search": SEARCH,
     "draft-07 definitions": {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "properties": {"a": {"$ref": "#/definitions/A"}},
@@ -192,13 +170,11 @@ USABLE: dict[str, dict[str, Any]] = {
         "properties": {},
     },
     "unknown keywords": {"x-order": 1, "properties": {"a": {"x-widget": {"$ref": "http://x.invalid/"}}}},
-    "unknown formats": {"properties": {"a": {"type": "string", "format": "iban"}}},
     "references in data": {
         "properties": {"a": {"default": {"$ref": "http://x.invalid/"}, "enum": [{"$ref": 1}]}}
     },
     "a property called $ref": {"properties": {"$ref": {"type": "string"}, "allOf": {}, "pattern": True}},
     "boolean schemas": {"properties": {"a": True, "b": False}},
-    "components": {"$ref": "#/components/A", "components": {"A": {"properties": {"a": {"type": "string"}}}}},
     "escaped pointers": {
         "properties": {"a": {"$ref": "#/$defs/x%20y~1z~0"}, "b": {"$ref": "#/allOf/0"}},
         "allOf": [{}],
@@ -209,11 +185,8 @@ USABLE: dict[str, dict[str, Any]] = {
         "$defs": {"i": {"$anchor": "item", "type": "string"}},
     },
     "dynamic references": {"$dynamicAnchor": "node", "properties": {"a": {"$dynamicRef": "#node"}}},
-    "a nested $id": {"properties": {"a": {"$id": "http://x.invalid/a", "type": "string"}}},
     "recursion": {"properties": {"a": {"$ref": "#"}, "b": {"type": "array", "items": {"$ref": "#"}}}},
     "deep": nested(60, "items"),
-    "wide": {"properties": {f"p{i}": {"type": "string"} for i in range(2000)}},
-    "big numbers": {"properties": {"a": {"maximum": 1e300, "minimum": -(10**40)}}},
     "dependencies of draft-07": {"dependencies": {"a": ["b"], "c": {"properties": {"d": {}}}}},
     "other kinds of mappings": {"properties": MappingProxyType({"a": UserDict({"enum": (1, 2)})})},
 }
@@ -225,7 +198,7 @@ def test_a_schema_from_the_world_is_accepted(name: str) -> None:
     schema = ParameterSchema(USABLE[name])
     assert schema.check({name: "" for name in schema.required}) == ()
     assert json.loads(json.dumps(schema.schema)) == json.loads(json.dumps(plain(USABLE[name])))
-    assert schema.names == tuple(schema.schema.get("properties", ())) or name == "components"
+    assert schema.names == tuple(schema.schema.get("properties", ()))
 
 
 def test_the_schema_is_a_deep_copy_in_json_types() -> None:
@@ -297,52 +270,29 @@ def test_all_problems_are_listed_missing_names_first() -> None:
 @pytest.mark.parametrize(
     ("schema", "value", "expected"),
     [
-        ({"type": "integer"}, 1, []),
         ({"type": "integer"}, 1.0, []),
-        ({"type": "integer"}, 10**30, []),
         ({"type": "integer"}, 1e300, []),
-        ({"type": "number"}, 1.5, []),
-        ({"type": ["string", "null"]}, None, []),
         ({"enum": [1, "a", None]}, 1.0, []),
         ({"const": {"a": [1]}}, {"a": [1.0]}, []),
         ({"type": "string", "format": "email"}, "no address", []),
-        ({"type": "string", "format": "iban"}, "x", []),
-        ({"type": "string"}, "\u00fc\U0001f600", []),
         ({"type": "string", "maxLength": 1}, "\U0001f600", []),
-        ({"oneOf": [{"type": "integer"}, {"type": "string"}]}, "x", []),
         ({"type": "array"}, (1, 2), []),
         ({"type": "object"}, UserDict(a=1), []),
         ({"type": "integer"}, IntEnum("I", ["A"]).A, []),  # type: ignore[attr-defined]
         ({"type": "integer"}, True, [("type", "x")]),
-        ({"type": "number"}, True, [("type", "x")]),
-        ({"type": "integer"}, 1.5, [("type", "x")]),
         ({"type": "integer"}, "1", [("type", "x")]),
-        ({"type": "string"}, 1, [("type", "x")]),
-        ({"type": "boolean"}, 1, [("type", "x")]),
-        ({"type": "string"}, None, [("type", "x")]),
         ({"type": ["string", "null"]}, 1, [("type", "x")]),
         ({"enum": [1]}, True, [("value", "x")]),
-        ({"enum": ["a", "b"]}, "c", [("value", "x")]),
-        ({"const": 1}, "1", [("value", "x")]),
         ({"minimum": 1}, 0, [("value", "x")]),
-        ({"maximum": 1}, 2, [("value", "x")]),
-        ({"exclusiveMinimum": 1}, 1, [("value", "x")]),
-        ({"exclusiveMaximum": 1}, 1, [("value", "x")]),
         ({"multipleOf": 2}, 3, [("value", "x")]),
-        ({"minLength": 2}, "a", [("value", "x")]),
-        ({"maxLength": 1}, "ab", [("value", "x")]),
         ({"pattern": "^a"}, "b", [("value", "x")]),
         ({"minItems": 1}, [], [("value", "x")]),
-        ({"maxItems": 0}, [1], [("value", "x")]),
         ({"uniqueItems": True}, [1, 1.0], [("value", "x")]),
         ({"contains": {"type": "string"}}, [1], [("value", "x")]),
-        ({"minProperties": 1}, {}, [("value", "x")]),
-        ({"maxProperties": 0}, {"a": 1}, [("value", "x")]),
         ({"propertyNames": {"maxLength": 1}}, {"ab": 1}, [("value", "x")]),
         ({"propertyNames": False}, {"ab": 1}, [("value", "x")]),
         ({"not": {"type": "string"}}, "a", [("value", "x")]),
         ({"if": {"minimum": 5}, "then": {"multipleOf": 2}}, 7, [("value", "x")]),
-        ({"if": {"minimum": 5}, "then": False}, 7, [("value", "x")]),
         ({"items": {"type": "integer"}}, [1, "a", 2, "b"], [("type", "x[1]"), ("type", "x[3]")]),
         (
             {"prefixItems": [{"type": "integer"}], "items": False},
@@ -363,7 +313,6 @@ def test_all_problems_are_listed_missing_names_first() -> None:
             [("type", "x[1].a[1]")],
         ),
         (False, 1, [("unknown", "x")]),
-        (True, 1, []),
         ({}, {"any": [None]}, []),
     ],
 )
@@ -385,17 +334,6 @@ def test_an_optional_value_of_the_wrong_type_is_a_type_problem() -> None:
     assert one({"oneOf": [{"anyOf": [point, {"type": "null"}]}, {"type": "string"}]}, {"y": 1}) == [
         ("missing", "x.z")
     ]
-
-
-def test_the_branch_with_the_right_constant_is_the_one_that_was_meant() -> None:
-    """A tagged union names its branch."""
-    cat = {"type": "object", "properties": {"kind": {"const": "cat"}, "lives": {"type": "integer"}}}
-    dog = {"type": "object", "properties": {"kind": {"const": "dog"}, "tail": {"type": "boolean"}}}
-    union = {"oneOf": [cat, dog]}
-    assert one(union, {"kind": "dog", "tail": 1}) == [("type", "x.tail")]
-    assert one(union, {"kind": "cow"}) == [("value", "x")]
-    assert one({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {}) == [("value", "x")]
-    assert one({"oneOf": [{"type": "integer"}, {"minimum": 1}]}, 5) == [("value", "x")]
 
 
 @pytest.mark.parametrize(
@@ -423,11 +361,6 @@ def test_an_unknown_argument_is_a_problem_unless_the_schema_opens_up(
     """Models invent parameters; only an explicit word of the schema lets them."""
     schema = {"properties": {"a": {}}, **extra}
     assert check(schema, {"a": 1, "b": 2, "x_1": 3}) == [("unknown", name) for name in unknown]
-
-
-def test_nested_objects_are_as_open_as_json_schema_says() -> None:
-    """Only the top level is strict by itself."""
-    assert one({"type": "object", "properties": {"a": {}}}, {"b": 1}) == []
 
 
 def test_a_recursive_schema_is_followed_into_the_instance() -> None:
@@ -477,13 +410,6 @@ def test_what_is_no_json_is_a_problem(value: Any, code: str, path: str) -> None:
 def test_arguments_that_are_no_object_are_one_problem(value: Any) -> None:
     """The engine hands over what the model sent, whatever it is."""
     assert check(SEARCH, value) == [("type", "")]
-
-
-def test_keys_that_are_no_text_are_a_problem() -> None:
-    """A host's dict can hold anything."""
-    assert check({}, {1: 2}) == [("type", "")]
-    assert check({}, {"\ud800": 2}) == [("value", "")]
-    assert check({"properties": {"a": {}}}, UserDict(a=1)) == []
 
 
 @pytest.mark.parametrize(
@@ -583,15 +509,6 @@ def test_listing_problems_is_bounded() -> None:
     assert check(either, wrapped) == [("value", "")]
 
 
-def test_nothing_is_imported_before_the_first_schema() -> None:
-    """The validator costs 20 ms: only programs that use it pay."""
-    code = (
-        "import sys; import paor.tools.schema.parameters as s; assert 'jsonschema_rs' not in sys.modules; "
-        "s.ParameterSchema({}); assert 'jsonschema_rs' in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 # fill
 
 
@@ -607,20 +524,6 @@ def test_optional_parameters_get_their_defaults() -> None:
     assert schema.fill(MappingProxyType({"query": "x"})) == {"query": "x", "maxResults": 10, "depth": "basic"}
     assert schema.fill({"site": {"port": 1}})["site"] == {"port": 1}
     assert ParameterSchema({}).fill({"a": 1}) == {"a": 1}
-
-
-def test_what_fill_returns_can_be_changed() -> None:
-    """A tool that appends to a default list changes its own copy."""
-    schema = ParameterSchema(
-        {"properties": {"tags": {"default": ["a"]}, "o": {"properties": {"p": {"default": {}}}}}}
-    )
-    for _ in range(2):
-        filled = schema.fill({"o": {}})
-        assert filled == {"tags": ["a"], "o": {"p": {}}}
-        filled["tags"].append("b")
-        filled["o"]["p"]["q"] = 1
-    arguments = {"tags": ["x"]}
-    assert schema.fill(arguments) is not arguments
 
 
 def test_defaults_are_found_through_references() -> None:
@@ -692,86 +595,49 @@ def test_a_default_that_would_be_a_problem_is_left_out() -> None:
 
 # canonical_arguments
 
-SAME = [
-    ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
-    ({"a": {"x": [{"p": 1, "q": 2}]}}, {"a": {"x": [{"q": 2, "p": 1}]}}),
-    ({"a": 1}, {"a": 1.0}),
+SAME: list[tuple[Any, Any]] = [
     ({"a": [0.0, -0.0]}, {"a": [0, 0]}),
     ({"a": 1e30}, {"a": int(1e30)}),
-    ({"a": 2**64, "b": {"y": 1, "x": 2}}, {"b": {"x": 2, "y": 1}, "a": 2**64}),
     ({}, None),
     ({}, {"call_id": "c1"}),
-    ({"a": 1, "call_id": "c1"}, {"a": 1, "call_id": "c2"}),
     ({"a": (1, 2)}, {"a": [1, 2]}),
-    ({"a": UserDict(b=1)}, {"a": {"b": 1}}),
-    (UserDict(a=1), {"a": 1}),
+    (UserDict(a=UserDict(b=1)), {"a": {"b": 1}}),
     ({"a": StrEnum("E", ["X"]).X}, {"a": "x"}),  # type: ignore[attr-defined]
 ]
-DIFFERENT = [
-    ({"a": 1}, {"a": "1"}),
-    ({"a": 1}, {"a": True}),
-    ({"a": 0}, {"a": False}),
-    ({"a": 0}, {"a": None}),
-    ({"a": None}, {}),
-    ({"a": {}}, {}),
-    ({"a": {}}, {"a": None}),
-    ({"a": {}}, {"a": []}),
-    ({"a": [1, 2]}, {"a": [2, 1]}),
+DIFFERENT: list[tuple[Any, Any]] = [
     ({"a": {"call_id": 1}}, {"a": {}}),
-    ({"a": 2**64}, {"a": 2**64 + 1}),
     ({"a": 1e30}, {"a": 10**30}),
     ({"a": 2**53}, {"a": 2**53 + 1}),
-    ({"a": 1.5}, {"a": 1}),
-    ({"a": "\u00e9"}, {"a": "e\u0301"}),
     ({"a": '","b":"'}, {"a": "", "b": ""}),
     ({"a": "1e30"}, {"a": 1e30}),
 ]
 
 
-@pytest.mark.parametrize(("left", "right"), SAME)
-def test_the_same_call_has_one_key(left: Any, right: Any) -> None:
-    """The duplicate guard sees through the order of keys and the spelling of numbers."""
-    assert canonical_arguments(left) == canonical_arguments(right)
-
-
-@pytest.mark.parametrize(("left", "right"), DIFFERENT)
-def test_different_calls_have_different_keys(left: Any, right: Any) -> None:
-    """A false duplicate would block a call that was meant."""
-    assert canonical_arguments(left) != canonical_arguments(right)
-
-
-def test_no_arguments_are_an_empty_object() -> None:
-    """The one place where absent and empty are the same."""
-    assert (
-        canonical_arguments({}) == canonical_arguments(None) == canonical_arguments({"call_id": 1}) == b"{}"
-    )
-    assert canonical_arguments({"b": "\u00fc", "a": [1.0, None]}) == '{"a":[1,null],"b":"\u00fc"}'.encode()
+def test_the_same_call_has_one_key_and_another_call_another() -> None:
+    """What the property below cannot draw: types of Python, large numbers, names that count for nothing."""
+    for left, right in SAME:
+        assert canonical_arguments(left) == canonical_arguments(right), left
+    for one, other in DIFFERENT:
+        assert canonical_arguments(one) != canonical_arguments(other), one
 
 
 @pytest.mark.parametrize(
     "value",
     [
         float("nan"),
-        [float("inf")],
-        {"b": -float("inf")},
         "\ud800",
-        {"\ud800": 1},
         {1: 2},
         {1},
         b"x",
-        Color.RED,
         object(),
         nested(DEPTH_MAX + 1),
-        pytest.param(10**5000, id="huge"),
-        [10**5000],
+        pytest.param([10**5000], id="huge"),
     ],
 )
 def test_what_is_no_json_has_no_key(value: Any) -> None:
     """The guard must not compare what cannot be written down."""
     with pytest.raises(ValueError, match="not JSON at"):
         canonical_arguments({"a": value})
-    with pytest.raises(ValueError, match="not JSON"):
-        canonical_arguments({1: 2})  # type: ignore[dict-item]
 
 
 def test_not_json_says_where() -> None:
@@ -826,7 +692,7 @@ def respelled(value: Any, chance: random.Random) -> Any:
     return value
 
 
-@settings(max_examples=examples(500), deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(objects, objects, st.randoms(use_true_random=False))
 def test_keys_are_equal_exactly_for_equal_json(
     left: dict[str, Any], right: dict[str, Any], chance: random.Random
@@ -906,6 +772,7 @@ def made(schema: dict[str, Any]) -> ParameterSchema | None:
         return None
 
 
+@pytest.mark.whole
 @settings(max_examples=examples(300), deadline=None)
 @given(tops, calls)
 def test_fill_makes_no_new_problems(source: dict[str, Any], arguments: dict[str, Any]) -> None:
@@ -924,6 +791,7 @@ def test_fill_makes_no_new_problems(source: dict[str, Any], arguments: dict[str,
             assert filled[name] is value
 
 
+@pytest.mark.whole
 @settings(max_examples=examples(300), deadline=None)
 @given(tops, calls)
 def test_problems_are_found_exactly_where_the_reference_validator_finds_them(
@@ -943,11 +811,3 @@ def test_problems_are_found_exactly_where_the_reference_validator_finds_them(
         assert problems
     absent = [name for name in schema.required if name not in arguments]
     assert [problem.path for problem in problems if problem.code == "missing"][: len(absent)] == absent
-
-
-@settings(deadline=None)
-@given(st.dictionaries(st.text(), st.text() | st.floats() | st.binary() | st.lists(st.text())))
-def test_any_arguments_are_answered(arguments: dict[str, Any]) -> None:
-    """Nothing is raised by a check, whatever a host or a model comes up with."""
-    codes(ParameterSchema(SEARCH).check(arguments))
-    codes(ParameterSchema({"additionalProperties": True}).check(arguments))

@@ -10,11 +10,11 @@ import pytest
 
 from paor import Document, Limits, Policy, Tool, ToolContext, ToolOutput, builtin_tools, tool
 from paor.errors import ToolError, UsageError
-from paor.tools.documents.tools import extract, generate_report, process, readable
 
 from ..support.cases import short
 from ..support.recording import World, observation, sections
 from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
+from .inside import extract, generate_report, process, readable
 
 LABEL = "docList:round1_task1_action0_input"
 
@@ -111,12 +111,6 @@ def test_what_a_tool_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
         Tool(**(good | wrong))
 
 
-def test_a_tool_is_once_unless_it_says_otherwise() -> None:
-    """What is not known to be repeatable is never repeated silently."""
-    assert Tool(name="notes.read", run=print).effect == "once"
-    assert tool("notes.read")(lambda: None).effect == "once"
-
-
 def test_a_decorated_function_stays_a_function() -> None:
     """It can be called and tested by itself; schema and description come from it."""
 
@@ -140,16 +134,6 @@ def test_a_decorated_function_stays_a_function() -> None:
     )
     assert spec.description.startswith("Add two numbers.")
     assert list(spec.parameters["properties"]) == ["one", "other"] and spec.parameters["required"] == ["one"]
-
-
-def test_a_tool_without_function_cannot_be_called() -> None:
-    """It is a description only."""
-    described = Tool(name="notes.read")
-    with pytest.raises(UsageError, match="no function"):
-        described()
-    with pytest.raises(UsageError, match="no function"):
-        described.invoke({}, Desk())
-    assert not described.is_async
 
 
 def test_arguments_are_converted_to_the_annotations() -> None:
@@ -207,13 +191,6 @@ def test_a_function_that_its_schema_may_call_is_taken(schema: dict[str, Any], fu
     assert Tool(name="notes.take", parameters=schema, run=function).run is function
 
 
-def test_the_size_of_a_document_is_that_of_its_bytes() -> None:
-    """Text as UTF-8, lone surrogates included."""
-    assert Document("a", "é").size_bytes == 2
-    assert Document("a", b"123").size_bytes == 3
-    assert Document("a", "\ud800").size_bytes == 3
-
-
 # -- readable ------------------------------------------------------------------------------------------------------
 
 BROKEN = Document("scan.png", b"\x89PNG\r\n\x1a\n" + b"\0" * 64, "image/png")
@@ -236,14 +213,6 @@ def test_C26_what_cannot_be_read_is_a_note_as_long_as_something_can() -> None:
     with pytest.raises(ToolError, match=r"scan\.png.*; .*scan\.png"):
         readable(Desk(), [BROKEN, BROKEN])
     assert readable(Desk(), []) == ([], [])
-
-
-def test_a_text_is_cited_by_the_name_of_its_file() -> None:
-    """Also the one that was extracted from it; a name without an ending stays."""
-    names = {"contract.pdf.md": "contract.pdf", "notes.md": "notes.md", "plain": "plain", "a.b.md": "a.b"}
-    for name, title in names.items():
-        texts, _ = readable(Desk(), [Document(name, "x", "text/markdown")])
-        assert texts[0].title == title
 
 
 # -- document.extract ----------------------------------------------------------------------------------------------
@@ -269,12 +238,6 @@ def test_extract_with_a_prompt_asks_the_model() -> None:
     assert desk.asked == [
         {"request": "Which day?", "documents": [("a.txt", "A")], "instructions": "", "format": "md"}
     ]
-
-
-def test_extract_of_nothing_is_an_error() -> None:
-    """It says what is missing."""
-    with pytest.raises(ToolError, match="documentList"):
-        used(extract, Desk(), documentList=[])
 
 
 # -- ai.process ----------------------------------------------------------------------------------------------------
@@ -313,13 +276,6 @@ def test_A030_process_writes_markdown_about_the_objective_by_default() -> None:
     output = used(process, desk)
     assert output.documents[0].name == "text.md"
     assert desk.asked == [{"request": "Find the day", "documents": [], "instructions": "", "format": "md"}]
-
-
-def test_process_names_types_and_sizes_when_asked() -> None:
-    """`includeMetadata` goes into the names of the documents."""
-    desk = Desk([Document("a.txt", "é")], ["text"])
-    used(process, desk, documentList=["x"], includeMetadata=True)
-    assert desk.asked[0]["documents"] == [("a.txt (text/plain, 2 bytes)", "é")]
 
 
 @pytest.mark.parametrize(
@@ -361,14 +317,6 @@ def test_a_report_of_one_document_needs_no_part() -> None:
         generate_report, Desk([Document("a.md", "# One\n\ntext", "text/markdown")]), documentList=["x"]
     )
     assert output.documents[0].data == "# Find the day\n\n## One\n\ntext\n"
-
-
-def test_a_report_without_documents_is_made_of_the_answer() -> None:
-    """If there is one; else it is an error."""
-    output = used(generate_report, Desk(answer="The 3rd."), documentList=[])
-    assert output.documents[0].data == "# Find the day\n\nThe 3rd.\n"
-    with pytest.raises(ToolError, match="documentList"):
-        used(generate_report, Desk(), documentList=[])
 
 
 # -- in a run ------------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from paor import Limits, Policy, Tool, ToolContext, replay, tool
+from paor import Limits, Policy, Tool, ToolContext, tool
 from paor.errors import ToolError
-from paor.prompts.parsing.reply_forms import answer_form
-from paor.testing import SeededIds
 
-from ..crash.test_plan_crashes import losing_at
 from ..machine.test_spec_guard import WIDE
-from ..support.journey import Lost
 from ..support.planning import PLAN, STEP, World, check, ends
 from ..support.recording import sections, text_of
 from ..support.stored import blocked_steps
 from ..support.worlds import CONTINUE, MET, PARAMETERS, READ, REFINE, REVIEW, SELECT, STOP, SUCCESS
+from .inside import answer_form
 
 SAID = {"answer": "Page 1 says ten days."}
 AGAIN = [*READ(1), CONTINUE, *READ(1)]
@@ -66,13 +62,6 @@ def test_the_answer_is_asked_for_instead_of_the_same_call(tmp_path: Path) -> Non
     assert list(sections(asked)) == ["Objective", "Language", "Results, newest first", "Reply"]
     assert "docList:round1_task1_action1_page" in sections(asked)["Results, newest first"]
     assert "notes.read(page)" not in text_of(asked), "no tool is offered"
-
-
-def test_words_without_json_are_the_answer(tmp_path: Path) -> None:
-    """Nothing else is asked for, so nothing else can be meant."""
-    with World(tmp_path, [*AGAIN, "Ten days."], [reading([])]) as world:
-        assert world.run().answer == "Ten days."
-        check(world)
 
 
 def test_an_answer_that_cannot_be_read_is_asked_again_once(tmp_path: Path) -> None:
@@ -139,16 +128,6 @@ def test_other_tools_are_called_again(tmp_path: Path, case: str) -> None:
     assert (calls, world.count("withhold")) == ([1, 1], 0)
 
 
-def test_a_tool_with_limits_of_its_own_is_withheld_when_they_are_reached(tmp_path: Path) -> None:
-    """Where the duplicate guard would block a call whose result is known."""
-    calls: list[int] = []
-    own = reading(calls, duplicate_limits={"consecutive_limit": 3})
-    with World(tmp_path, [*READ(1), CONTINUE, *AGAIN, SAID], [own]) as world:
-        assert world.run().answer == SAID["answer"]
-        check(world)
-    assert (calls, world.triggers[-3]) == ([1, 1], "withhold")
-
-
 def test_a_call_that_found_nothing_is_not_made_again(tmp_path: Path) -> None:
     """Nothing is a result, too; the prompt for the answer shows it."""
     calls: list[int] = []
@@ -163,25 +142,6 @@ def test_a_call_that_found_nothing_is_not_made_again(tmp_path: Path) -> None:
         check(world)
     assert "no documents" in sections(world.model.calls[-1])["Results, newest first"]
     assert (calls, world.count("withhold")) == ([1], 1)
-
-
-def test_a_call_that_failed_is_made_again(tmp_path: Path) -> None:
-    """There is no result of it; the duplicate guard alone limits it."""
-    calls: list[int] = []
-    with World(tmp_path, [*AGAIN, STOP, SUCCESS], [reading(calls, lambda action: action == 1)]) as world:
-        assert world.run().state == "Done"
-        check(world)
-    assert (calls, world.count("withhold")) == ([1, 1], 0)
-
-
-def test_a_call_with_other_arguments_or_after_another_one_is_made(tmp_path: Path) -> None:
-    """Page 1, 2, 1: what was read in between may have been a reason to look again."""
-    calls: list[int] = []
-    script = [reply for page in (1, 2, 1) for reply in (*READ(page), CONTINUE)]
-    with World(tmp_path, [*script[:-1], STOP, SUCCESS], [reading(calls)]) as world:
-        assert world.run().state == "Done"
-        check(world)
-    assert (calls, world.count("withhold")) == ([1, 2, 1], 0)
 
 
 @pytest.mark.parametrize("mode", ["planner", "batch"])
@@ -207,17 +167,6 @@ def test_a_run_that_may_ask_nobody_is_not_stuck_for_a_call_that_is_not_made(tmp_
     assert world.triggers.count("wait") == 1
 
 
-def test_nobody_is_asked_to_approve_a_call_that_is_not_made(tmp_path: Path) -> None:
-    """One approval for the first call, none for its repeat."""
-    calls: list[int] = []
-    with World(tmp_path, [*AGAIN, SAID], [reading(calls)], policy=Policy(approvals=("notes.read",))) as world:
-        assert world.run().status == "waiting"
-        result = world.engine.resume(world.run_id, answer={"approve": True})
-        assert (result.state, result.answer) == ("Done", SAID["answer"])
-        check(world)
-    assert (calls, world.count("wait")) == ([1], 1)
-
-
 # -- any sequence, any place ------------------------------------------------------------------------------------------
 
 
@@ -240,6 +189,7 @@ def told(sequence: str) -> tuple[str, bool]:
     return executed, False
 
 
+@pytest.mark.whole
 @settings(max_examples=60)
 @given(sequence=st.text(alphabet="ABabC", min_size=1, max_size=14))
 @example(sequence="AbA")
@@ -276,31 +226,6 @@ def _until(script: list[Any], sequence: str) -> list[Any]:
     """Return the replies up to the call at which the tools are withheld."""
     length = next(n for n in range(1, len(sequence) + 1) if told(sequence[:n])[1])
     return script[: 3 * length - 1]
-
-
-@pytest.mark.parametrize("seq", range(12))
-def test_a_run_that_is_lost_or_forked_anywhere_is_withheld_the_same(tmp_path: Path, seq: int) -> None:
-    """Also between the row that withholds and the answer: the request is the same one, and no tool is called again."""
-    calls: list[int] = []
-    tools, script = [reading(calls)], [*AGAIN, SELECT(), SAID]
-    with World(tmp_path / "whole", script, tools) as world:
-        whole = world.run()
-        rows = world.triggers
-        if seq < len(rows) - 1:
-            fork = world.engine.fork(whole.run_id, seq, model=type(world.model)(script))
-            assert (fork.state, fork.answer) == ("Done", SAID["answer"])
-            forked = world.journal.transitions(fork.run_id)
-            assert [row.trigger for row in forked] == rows
-            assert replay(world.journal, fork.run_id, world.engine).identical
-    calls.clear()
-    lost = World(tmp_path / "lost", script, tools, hooks=[losing_at(seq)])
-    with lost, pytest.raises(Lost) if seq < len(rows) else nullcontext():
-        lost.run()
-    with World(tmp_path / "lost", script, tools, ids=SeededIds("later")) as world:
-        result = world.engine.resume(world.run_id)
-        assert (result.state, result.answer, world.triggers) == ("Done", SAID["answer"], rows)
-        check(world)
-    assert calls == [1]
 
 
 def test_a_criterion_is_judged_after_a_withheld_answer(tmp_path: Path) -> None:

@@ -19,10 +19,9 @@ import pytest
 
 from paor import Engine, Journal, Limits, Result, Task, replay, tool
 from paor.errors import Erased, JournalBusy, JournalError, LeaseHeld, UnknownRun, UsageError
-from paor.fsm.journal.scans import Scan
-from paor.fsm.transfer.text_search import EXCERPT, Excerpts, form
 from paor.testing import SeededIds
 
+from ..support.inside import EXCERPT, Excerpts, Scan, form
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
 from ..support.pages import ROOT
 from ..support.stored import file_of, query
@@ -505,15 +504,15 @@ def test_others_write_before_and_after_and_lose_nothing(tmp_path: Path) -> None:
         assert {row.run_id for row in journal.runs() if row.status == "done"} == set(ended)
 
 
-@pytest.mark.parametrize("points", [16, pytest.param(400, marks=pytest.mark.large)])
-def test_a_kill_at_any_point_leaves_the_old_or_what_can_be_completed(points: int, tmp_path: Path) -> None:
+@pytest.mark.whole
+def test_a_kill_at_any_point_leaves_the_old_or_what_can_be_completed(tmp_path: Path) -> None:
     """Before and within every statement, the rewriting of the file among them: all or nothing, then finished."""
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
         run_id = scripted.run("Read", documents=[("letter.txt", LETTER)]).run_id
     whole = (tmp_path / JOURNAL).read_bytes()
     total = _killed(tmp_path, whole, run_id, None)
     seen = set()
-    for at in sorted({*range(0, total, max(1, total // points)), *range(total - 4, total)}):
+    for at in sorted({*range(0, total, max(1, total // 16)), *range(total - 4, total)}):
         path = tmp_path / "killed" / JOURNAL
         assert _killed(tmp_path, whole, run_id, at) == 0
         with Journal(path, "off") as journal:

@@ -14,10 +14,9 @@ import rfc8785
 
 from paor import Journal
 from paor.errors import UnknownRun
-from paor.fsm.journal.record import HASHED
-from paor.fsm.journal.rows import ROOT_COLUMNS
 from paor.testing import SeededIds
 
+from ..support.inside import HASHED, ROOT_COLUMNS
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
 from ..support.stored import file_of
 from ..support.worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine

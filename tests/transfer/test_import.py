@@ -14,9 +14,9 @@ import pytest
 from paor import Journal, replay
 from paor.audit import Imported
 from paor.errors import JournalConflict, JournalDamaged, JournalError, LeaseHeld, UsageError
-from paor.fsm.transfer.export import export_runs, in_order, line_bytes
 from paor.testing import SeededIds
 
+from ..support.inside import export_runs, in_order, line_bytes
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
 from ..support.stored import query
 from ..support.worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine

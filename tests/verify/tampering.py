@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paor.fsm.journal.payloads import salted_digest
-from paor.fsm.journal.record import chain_hash
 from paor.testing import SeededIds
 
 from ..support.forks import Forker, given_after
+from ..support.inside import chain_hash, salted_digest
 from ..support.journeys import BY_NAME, play
 from ..support.worlds import JOURNAL
 

@@ -16,7 +16,6 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,21 +24,16 @@ import pytest
 
 from paor import Journal
 from paor.errors import JournalDamaged
-from paor.fsm.journal.payloads import salted_digest
-from paor.fsm.journal.record import chain_hash, root_hash
-from paor.fsm.journal.rows import ROOT_COLUMNS
-from paor.fsm.runtime import loop
-from paor.fsm.verify.verify import Defect
-from paor.testing import RandomIds, SeededIds
+from paor.testing import SeededIds
 
 from ..support.erasing import erase_by_hand
+from ..support.inside import ROOT_COLUMNS, Defect, chain_hash, loop, root_hash, salted_digest
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
 from ..support.stored import file_of
-from ..support.worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
+from ..support.worlds import JOURNAL, READ, STOP, SUCCESS, engine
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "verify_journal.py"
 TABLES = ("specs", "transitions", "payloads", "documents")
-KEYS = {"specs": "run", "transitions": "seq", "payloads": "n", "documents": "number"}
 
 
 def load_script() -> ModuleType:
@@ -113,20 +107,6 @@ def test_every_journey_holds(journey: Journey, tmp_path: Path) -> None:
     assert by_package(tmp_path / JOURNAL) == []
     assert by_script(tmp_path / JOURNAL)[0] == 0
     assert [item.name for item in tmp_path.iterdir()] == [JOURNAL]
-
-
-@pytest.mark.parametrize("name", ["documents", "approved", "in_doubt_retry", "formatted"])
-def test_every_prefix_of_a_run_holds(name: str, tmp_path: Path) -> None:
-    """A run that goes on, waits or was killed is no damage: checked after each row."""
-    found: list[Any] = []
-    with BY_NAME[name].engine(tmp_path) as scripted:
-
-        def hook(event: Any) -> None:
-            found.append((scripted.journal.verify(), by_script(tmp_path / JOURNAL)[0]))
-
-        scripted._runner.hooks = (hook,)
-        play(BY_NAME[name], scripted)
-    assert len(found) > 6 and all(item == ([], 0) for item in found)
 
 
 def test_an_empty_journal_holds(tmp_path: Path) -> None:
@@ -208,93 +188,6 @@ def test_the_scripts_exit_codes(path: Path, tmp_path: Path) -> None:
 # -- every column --------------------------------------------------------------------------------------------------
 
 
-def other_values(old: Any, chance: random.Random) -> Iterator[Any]:
-    """Yield values that could stand in place of *old* in a STRICT column."""
-    if old is None:
-        yield from ("x", 7, b"x")
-    elif isinstance(old, int):
-        yield from (old + 1, old - 1, -old, old ^ (1 << chance.randrange(50)), 2**62)
-    elif isinstance(old, bytes):
-        place = chance.randrange(len(old) + 1)
-        flipped = bytes([old[place] ^ (1 << chance.randrange(8))]) if place < len(old) else b"x"
-        yield from (old[:place] + flipped + old[place + 1 :], old[:-1], b"", None, old.decode("latin-1"))
-    else:
-        place = chance.randrange(len(old) + 1)
-        letter = chance.choice('x0 "{}[]:,\N{SNOWMAN}')
-        yield from (
-            old[:place] + letter + old[place + 1 :],
-            old[:place] + letter + old[place:],
-            old[:-1],
-            "",
-            None,
-        )
-        yield from (f"{old} ", old.replace("1", "2"), old.upper(), old.encode(), "{}", "[]", "null")
-        for number in re.findall(r"\d+", old)[:1]:
-            yield old.replace(number, str(int(number) + 2**63), 1)
-
-
-@dataclass(frozen=True)
-class Edit:
-    """One row of a table, one column, one other value."""
-
-    table: str
-    key: int
-    run: int
-    number: int
-    column: str
-    old: Any
-    new: Any
-
-    def apply(self, path: Path) -> bool:
-        """Write it; return whether SQLite took it."""
-        with altered(path) as connection:
-            key = "run" if self.table == "specs" else "id"
-            try:
-                cursor = connection.execute(
-                    f'UPDATE {self.table} SET "{self.column}" = ? WHERE {key} = ?', (self.new, self.key)
-                )
-            except sqlite3.IntegrityError:  # NOT NULL, UNIQUE, or another type than the column's
-                return False
-            assert cursor.rowcount == 1
-        return True
-
-    @property
-    def place(self) -> str:
-        """Regular expression for the places of which at least one must be named."""
-        if self.table == "specs":
-            more = {
-                "run": r"|(transitions|payloads) run \d+",
-                "spec": "|payloads",
-                "spec_payload": "|payloads",
-            }
-            return f"specs{more.get(self.column, '')}"
-        if self.column in ("id", "run", KEYS[self.table]):
-            return f"{self.table}|payloads"
-        if self.table == "documents" and self.column in ("payload", "digest", "bytes"):
-            return rf"(documents number {self.number}|payloads n \d+)\b"
-        return rf"{self.table} {KEYS[self.table]} {self.number}\b"
-
-
-def edits_of(path: Path, chance: random.Random) -> Iterator[Edit]:
-    """Yield edits of random rows and columns without end."""
-    connection = sqlite3.connect(path)
-    connection.row_factory = sqlite3.Row
-    rows = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES}
-    connection.close()
-    while True:
-        table = chance.choice(TABLES)
-        row = chance.choice(rows[table])
-        column = chance.choice(row.keys())
-        values = [value for value in other_values(row[column], chance) if differs(value, row[column])]
-        key = row["run"] if table == "specs" else row["id"]
-        yield Edit(table, key, row["run"], row[KEYS[table]], column, row[column], chance.choice(values))
-
-
-def differs(one: Any, two: Any) -> bool:
-    """Whether two values are stored differently."""
-    return type(one) is not type(two) or bool(one != two)
-
-
 def assert_found(path: Path, place: str, what: object) -> None:
     """Assert that package and script both name *place*."""
     found = [f"{defect.place}: {defect.problem}" for defect in by_package(path)]
@@ -305,118 +198,7 @@ def assert_found(path: Path, place: str, what: object) -> None:
     assert any(re.match(place, line) for line in lines), (what, place, lines)
 
 
-@pytest.mark.whole
-@pytest.mark.parametrize("seed", range(10))
-def test_any_edit_is_found_by_both_and_named_by_its_place(seed: int, small: bytes, tmp_path: Path) -> None:
-    """A thousand edits in all: of any column of any row of any table, the leases excepted."""
-    path = tmp_path / JOURNAL
-    path.write_bytes(small)
-    done = 0
-    for edit in edits_of(path, random.Random(seed)):
-        path.write_bytes(small)
-        if not edit.apply(path):
-            continue
-        assert_found(path, edit.place, edit)
-        done += 1
-        if done == 100:
-            break
-
-
-def columns_of_tables() -> list[tuple[str, str]]:
-    """Return every column of every table."""
-    from paor.fsm.journal.sqlite.file import open_writer
-
-    connection = open_writer(":memory:", durability="off", busy_timeout_s=1)
-    return [(table, row[1]) for table in TABLES for row in connection.execute(f"PRAGMA table_info({table})")]
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize(("table", "column"), columns_of_tables())
-def test_an_edit_of_each_column_is_found(table: str, column: str, path: Path, small: bytes) -> None:
-    """One row in the middle of each table, every value that SQLite takes."""
-    connection = sqlite3.connect(path)
-    connection.row_factory = sqlite3.Row
-    rows = connection.execute(f"SELECT * FROM {table}").fetchall()
-    connection.close()
-    row = rows[len(rows) // 2]
-    tried = 0
-    for value in other_values(row[column], random.Random(1)):
-        key = row["run"] if table == "specs" else row["id"]
-        edit = Edit(table, key, row["run"], row[KEYS[table]], column, row[column], value)
-        path.write_bytes(small)
-        if differs(value, row[column]) and edit.apply(path):
-            assert_found(path, edit.place, edit)
-            tried += 1
-    assert tried
-
-
 # -- rows ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("table", TABLES[1:])
-def test_every_deleted_row_is_found(table: str, path: Path, small: bytes) -> None:
-    """The gap shows at the row after it; at the end, payloads without a row or documents without a result do."""
-    with altered(path) as connection:
-        keys = connection.execute(f"SELECT id, {KEYS[table]} FROM {table}").fetchall()
-    for key, number in keys:
-        path.write_bytes(small)
-        with altered(path) as connection:
-            connection.execute(f"DELETE FROM {table} WHERE id = ?", (key,))
-        name = KEYS[table]
-        places = {
-            "transitions": rf"(transitions seq {number + 1}\b|payloads)",
-            "payloads": rf"payloads( {name} ({number}|{number + 1})\b|:)",
-            "documents": rf"documents {name} {number}\b",
-        }
-        assert_found(path, places[table], (table, number))
-
-
-@pytest.mark.parametrize("table", TABLES[1:])
-def test_an_inserted_row_is_found(table: str, path: Path) -> None:
-    """A copy of the last row under the next number; a copy under a run that does not exist."""
-    with altered(path) as connection:
-        key, run, number = connection.execute(
-            f"SELECT max(id), run, {KEYS[table]} FROM {table} WHERE run = 1"
-        ).fetchone()
-        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")][3:]
-        rest = ", ".join(f'"{column}"' for column in columns)
-        insert = f"INSERT INTO {table} SELECT ?, ?, ?, {rest} FROM {table} WHERE id = ?"
-        connection.execute(insert, (key + 1, run, number + 1, key))
-    assert_found(path, rf"{table} {KEYS[table]} {number + 1}\b|payloads: ", table)
-    with altered(path) as connection:
-        assert connection.execute(f"DELETE FROM {table} WHERE id = ?", (key + 1,)).rowcount == 1
-        connection.execute(insert, (99 << 32 | number, 99, number, key))
-    assert_found(path, f"{table} run 99: there is no such run", table)
-
-
-@pytest.mark.parametrize("table", TABLES[1:])
-def test_rows_swapped_between_runs_are_found(table: str, path: Path) -> None:
-    """Also where everything but the run is the same in both."""
-    with altered(path) as connection:
-        key = KEYS[table]
-        found = connection.execute(
-            f"SELECT a.id, b.id, a.{key} FROM {table} a JOIN {table} b USING ({key}) WHERE a.run = 1 AND b.run = 2"
-        ).fetchall()
-        one, two, number = found[len(found) // 2]
-        for old, new, run in ((one, -1, 0), (two, one, 1), (-1, two, 2)):
-            connection.execute(f"UPDATE {table} SET id = ?, run = ? WHERE id = ?", (new, run, old))
-    assert_found(path, rf"{table} {key} {number}\b", table)
-
-
-def test_swapped_runs_are_found(path: Path) -> None:
-    """Their rows, payloads and documents stay where they were."""
-    with altered(path) as connection:
-        for old, new in ((1, -1), (2, 1), (-1, 2)):
-            connection.execute("UPDATE specs SET run = ? WHERE run = ?", (new, old))
-    assert_found(path, r"transitions seq 0\b", "runs")
-
-
-def test_a_run_without_its_spec_is_found(path: Path) -> None:
-    """Its rows belong to nothing then."""
-    with altered(path) as connection:
-        connection.execute("DELETE FROM specs WHERE run = 2")
-    for table in TABLES[1:]:
-        assert_found(path, f"{table} run 2: there is no such run", table)
 
 
 def test_a_lease_of_no_run_and_a_run_without_lease_are_told(path: Path) -> None:
@@ -731,30 +513,6 @@ def test_rows_that_only_ask_for_payloads_by_number_may_come_first(path: Path) ->
 # -- the file ------------------------------------------------------------------------------------------------------
 
 
-def test_a_view_that_lies_is_found(path: Path) -> None:
-    """Whoever looks with a shell believes the view."""
-    with altered(path) as connection:
-        (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'runs'").fetchone()
-        connection.execute("DROP VIEW runs")
-        connection.execute(sql.replace("THEN 'failed'", "THEN 'done'").replace("'waiting'", "'running'"))
-    assert_found(
-        path, "view runs: its derived columns are not what the rows say|schema of runs: is not", "view"
-    )
-    with altered(path) as connection:
-        connection.execute("DROP VIEW runs")
-    assert any(defect.place == "view runs" for defect in by_package(path))
-    assert by_script(path)[0] == 4
-
-
-def test_a_trigger_is_found(path: Path) -> None:
-    """It would act whenever paor writes."""
-    with altered(path) as connection:
-        connection.execute(
-            "CREATE TRIGGER forget AFTER INSERT ON transitions BEGIN DELETE FROM transitions WHERE seq = 3; END"
-        )
-    assert_found(path, "trigger forget: a journal has no triggers", "trigger")
-
-
 def test_tables_of_others_are_no_defect(path: Path) -> None:
     """Somebody may keep notes beside the journal, or an index."""
     with altered(path) as connection:
@@ -833,22 +591,6 @@ def test_a_copy_of_a_journal_holds_as_well(path: Path, tmp_path: Path) -> None:
     with Journal(tmp_path / "backup.db", "off") as target, Journal(path) as source:
         file_of(source).connection.backup(file_of(target).connection)
         assert target.verify() == []
-
-
-def test_many_runs_are_verified_one_by_one(tmp_path: Path) -> None:
-    """A defect in one run does not hide one in another."""
-    with engine(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS], ids=RandomIds()) as scripted:
-        for number in range(5):
-            scripted.run(f"Run {number}")
-    path = tmp_path / JOURNAL
-    with altered(path) as connection:
-        connection.execute("UPDATE transitions SET step = 9 WHERE seq = 2 AND run IN (2, 4)")
-    with Journal(path, read_only=True) as journal:
-        bad = {row.run_id for row in journal.runs() if row.run in (2, 4)}
-    assert {defect.run_id for defect in by_package(path)} == bad
-    assert all(
-        str(defect).startswith(f"run {defect.run_id}, transitions seq ") for defect in by_package(path)
-    )
 
 
 # -- what is erased is counted, and what stands beside the file ----------------------------------------------------

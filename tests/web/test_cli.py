@@ -18,17 +18,12 @@ from ..support.cli_support import (  # noqa: F401 - the fixtures
     make_shell,
     make_shop,
 )
-from ..support.websites import Site
+from .websites import Site
 
 FOUND = {
     "results": [{"title": "Guards", "url": "http://example.org/guards", "content": "A guard is a condition."}]
 }
-SEARCHED: list[Any] = [
-    SELECT | {"action": "web.search"},
-    {"parameters": {"query": "guards"}},
-    STOP,
-    SUCCESS,
-]
+SEARCHED: list[Any] = [SELECT | {"action": "web.search"}, {"parameters": {"query": "guards"}}, STOP, SUCCESS]
 
 
 @pytest.fixture
@@ -65,12 +60,6 @@ def test_tools_with_web_lists_them(shell: Shell) -> None:
     assert names[:3] == ["web.search", "web.scrape", "web.crawl"]
     assert "web." not in shell("tools").out
     assert "web.crawl(documentList, extractDepth, format)" in shell("tools", "--web").out
-
-
-def test_web_goes_without_an_app(shell: Shell, shop: str) -> None:
-    """An engine of a host has the tools that the host gave it."""
-    for command in (("run", "x"), ("tools",)):
-        shell(*command, "--web", "--app", f"{shop}:plain").refused("--web goes without --app")
 
 
 def test_a_run_that_had_the_web_goes_on_with_it_only(shell: Shell, searx: Site) -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Limits, Policy, Profile, ScriptedModel, replay, web_tools
-from paor.tools.web.search import SearchHit, TavilySearch
-from paor.web import WebFact
+from paor import Journal, Limits, Policy, Profile, replay, web_tools
+from paor.web import SearchHit, WebFact
 
 from ..support.recording import World, observation, text_of
-from ..support.websites import ARTICLES, FAST, LOCAL, Index, Site, robots
 from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
+from .inside import TavilySearch
+from .websites import ARTICLES, FAST, LOCAL, Index, Site
 
 TEN = "query,maxResults,searchDepth,timeRange,topic,includeDomains,excludeDomains,language,includeAnswer,includeRawContent"
 LINES = (
@@ -213,16 +212,6 @@ def test_A092_the_runs_own_policy_holds_for_what_a_search_finds(tmp_path: Path) 
             assert observation(run.model.of("refinement")[0])["documentsCount"] == 2
 
 
-def test_A043_a_policy_denies_web_tools_like_any_other(tmp_path: Path) -> None:
-    """Denied by pattern: never executed, though offered."""
-    index = Index()
-    script = [*step("web.search", query="x"), *step("web.search", query="x"), STOP, SUCCESS]
-    with world(tmp_path, script, index, policy=Policy(deny=("web.*",))) as run:
-        run.run()
-        assert "execute" not in run.triggers
-    assert index.asked == []
-
-
 @pytest.mark.parametrize("status", [200, 401, 500])
 def test_no_key_in_any_byte_of_a_journal(
     tmp_path: Path, status: int, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
@@ -247,33 +236,3 @@ def test_no_key_in_any_byte_of_a_journal(
     output = capfd.readouterr()
     for text in (repr(events), repr(result), caplog.text, output.out, output.err, repr(found)):
         assert KEY not in text
-
-
-def test_a_run_goes_on_after_a_site_that_says_no(tmp_path: Path) -> None:
-    """A refusal of robots.txt is an observation with its reason."""
-    with Site(robots("User-agent: *\nDisallow: /")) as site:
-        script = [*step("web.scrape", query=site.url("/fsm.html")), STOP, SUCCESS]
-        with world(tmp_path, script, Index()) as run:
-            result = run.run()
-            seen = observation(run.model.of("refinement")[0])
-    assert result.state == "Done" and not seen["success"]
-    assert "robots.txt does not allow it" in seen["notes"][0]
-
-
-def test_the_async_driver_runs_them_beside_each_other(tmp_path: Path) -> None:
-    """Two runs of one loop, one set of tools, one cache: the page is read once or twice, never wrongly."""
-    with Site() as site:
-        found = web_tools(Index(), settings=FAST)
-        script = [*step("web.scrape", query=site.url("/fsm.html")), STOP, SUCCESS]
-
-        async def both() -> list[tuple[str, str]]:
-            with Engine(
-                model=ScriptedModel(script), tools=found, journal=tmp_path / "a.db", policy=LOCAL
-            ) as engine:
-                results = await asyncio.gather(engine.arun("one"), engine.arun("two"))
-                return [(result.state, str(result.documents[0].read())) for result in results]
-
-        results = asyncio.run(both())
-    assert [state for state, _ in results] == ["Done", "Done"]
-    assert all("exactly one state" in text for _, text in results)
-    assert len(site.paths) <= 2

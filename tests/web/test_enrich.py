@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from paor.tools.web.extraction import Page
-from paor.tools.web.relevance import enrich
-from paor.tools.web.search import SearchHit
-from paor.web import WebFact
+from paor.web import SearchHit, WebFact
 
-from ..support.websites import ARTICLES, FAST, Context, Index, Site, tools
+from .inside import Page, enrich
+from .websites import ARTICLES, FAST, Context, Index, Site, tools
 
 
 def test_A078_off_nothing_is_enriched_and_on_the_order_changes() -> None:

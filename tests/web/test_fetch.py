@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from dataclasses import replace
 
 import pytest
 
-from paor import Document
 from paor.errors import ToolError
-from paor.tools.web.extraction import urls_in
 
-from ..support.websites import (
+from .websites import (
     ARTICLES,
     FAST,
     Answer,
@@ -31,7 +30,9 @@ from ..support.websites import (
     tools,
 )
 
-SMALL = replace(FAST, bytes_max=200_000, html_bytes=150_000, page_s=2.0, request_s=1.0)
+SMALL = replace(FAST, bytes_max=200_000, html_bytes=150_000, page_s=60.0, request_s=30.0)
+SHORT = replace(SMALL, page_s=1.0, request_s=0.5)
+"""For pages that never come."""
 
 
 def failure(answers: dict[str, Answer], path: str = "/bad", **options: object) -> str:
@@ -60,17 +61,6 @@ def test_a_page_becomes_its_main_text_without_what_stands_around_it(form: str) -
     for noise in ("newsletter", "imprint", "Home", "secret"):
         assert noise not in text
     assert ("<p>" in text) == (form == "html")
-
-
-def test_advanced_depth_keeps_link_targets() -> None:
-    """Basic has the words of a link, advanced also where it leads."""
-    page = article("Guards", 'A guard, as in <a href="/mealy.html">Mealy machines</a>, is a condition.')
-    with Site({"/a": sends(page)}) as site:
-        basic, advanced = (
-            text_of(scraped(site.url("/a"), extractDepth=depth)) for depth in ("basic", "advanced")
-        )
-    assert "Mealy machines" in basic and "mealy.html" not in basic
-    assert "[Mealy machines](" in advanced and "/mealy.html)" in advanced
 
 
 CHARSETS = {
@@ -104,25 +94,7 @@ def test_packed_pages_are_unpacked(form: str, encoding: str) -> None:
         assert "exactly one state" in text_of(scraped(site.url("/a")))
 
 
-def test_a_packed_page_in_several_parts_is_one_page() -> None:
-    """As gzip allows, also with zeros or anything else behind; a part that begins and is none is damaged."""
-    first, second = (
-        article("Parts", "The first part."),
-        "<p>And here is the second part of the very same page.</p>",
-    )
-    body = packed(first, "gzip") + packed(second, "gzip")
-    answers = {
-        f"/{n}": sends(body + tail, Content_Encoding="gzip")
-        for n, tail in enumerate((b"", b"\0" * 9, b"junk", b"\x1f\x8bjunk"))
-    }
-    with Site(answers) as site:
-        for path in ("/0", "/1", "/2"):
-            text = text_of(scraped(site.url(path), format="text", includeRawContent=True))
-            assert "The first part." in text and "the second part" in text
-        with pytest.raises(ToolError, match="is packed and damaged"):
-            scraped(site.url("/3"))
-
-
+@pytest.mark.whole
 def test_other_documents_than_pages_are_read_too() -> None:
     """Plain text, JSON and PDF go the way of documents; the type of a server that does not know is not believed."""
     from fpdf import FPDF
@@ -140,60 +112,6 @@ def test_other_documents_than_pages_are_read_too() -> None:
         assert "Plain words." in text_of(scraped(site.url("/a.txt")))
         assert "ten days" in text_of(scraped(site.url("/b")))
         assert "within ten days" in text_of(scraped(site.url("/c")))
-
-
-@pytest.mark.whole
-def test_a_page_with_ten_thousand_links_is_read_and_a_crawl_of_it_stays_bounded() -> None:
-    """As many pages as the settings say, one after the other in the page's order."""
-    links = [f"/page{number}.html" for number in range(10_000)]
-    answers: dict[str, Answer] = {"/many.html": sends(article("Many", "All pages.", links))}
-    answers |= {link: sends(article(link, f"Text of {link}.")) for link in links[:20]}
-    settings = replace(FAST, pages=6)
-    with Site(answers) as site:
-        list_of = Document("urls.txt", site.url("/many.html"))
-        output = tools(settings=settings)["web.crawl"].invoke(
-            {"documentList": ["docList:x"], "extractDepth": "advanced"}, Context([list_of])
-        )
-    assert sorted(site.paths) == sorted(["/many.html", *links[:5]])
-    assert len(output.documents) == 6
-    assert len(str(output.documents[0].data)) <= settings.text_chars + 200
-
-
-def test_a_page_of_nothing_but_tags_is_read_without_structure() -> None:
-    """As fast as any: text and title are there, menus and scripts are not, and a note says so."""
-    many = "<p>word<br>" * 60_000
-    page = (
-        f"<html><head><title>Tags</title></head><body><nav>menu</nav><script>x</script>{many}</body></html>"
-    )
-    with Site({"/a": sends(page)}) as site:
-        output = scraped(site.url("/a"))
-    assert text_of(output).startswith("# Tags\n\nSource: ")
-    assert "word\nword" in text_of(output) and "menu" not in text_of(output)
-    assert "very many tags" in output.notes[-2] and "cut after 200,000 characters" in output.notes[-1]
-
-
-def test_cells_that_cover_a_thousand_columns_make_no_table_of_millions() -> None:
-    """A page of 300 kB would be taken apart for a quarter of a minute, and be 20 million characters long."""
-    cells = "<tr><td colspan=1000>cell</td><td rowspan='9999999'>x</td></tr>" * 5_000
-    page = article("Wide", "A table of wide cells.") + f"<article><table>{cells}</table></article>"
-    with Site({"/a": sends(page)}) as site:
-        text = text_of(scraped(site.url("/a")))
-    assert "cell" in text and "|" * 100 not in text.replace(" ", "") and len(text) < 200_000
-
-
-def test_urls_of_a_text_are_found_in_time_that_grows_with_the_text() -> None:
-    """A line of a million blanks, a million URLs, and texts in several forms."""
-    assert urls_in(" " * 1_000_000 + "https://a.org x\n" + "\t" * 1_000_000, 9) == ["https://a.org"]
-    assert urls_in("https://a.org " * 1_000_000, 9) == ["https://a.org"]
-    assert urls_in("See (https://a.org/b), [c](http://c.org/d) and http://[::1]:80/e.", 9) == [
-        "https://a.org/b",
-        "http://c.org/d",
-        "http://[::1]:80/e",
-    ]
-    assert urls_in("http://x.org in words\n 1. <https://a.org/1>\n- https://a.org/2\n", 9) == [
-        "https://a.org/1",
-        "https://a.org/2",
-    ]
 
 
 # -- bad pages -------------------------------------------------------------------------------------------------------
@@ -216,8 +134,8 @@ BAD: dict[str, tuple[Answer, str]] = {
     "huge": (sends(b"<p>" + b"word " * 50_000), "is larger than 200,000 bytes"),
     "a huge page": (sends(b"<html><p>" + b"word " * 35_000), "is a page of more than 150,000 bytes"),
     "endless": (lambda visit: _endless(visit, b"<p>more</p>" * 1000, 0.0), "is larger than 200,000 bytes"),
-    "endless and slow": (lambda visit: _endless(visit, b"x", 0.05), "took longer than 2 seconds"),
-    "endless headers": (lambda visit: _dripping(visit), "took longer than 2 seconds"),
+    "endless and slow": (lambda visit: _endless(visit, b"x", 0.05), "took longer than 1 seconds"),
+    "endless headers": (lambda visit: _dripping(visit), "took longer than 1 seconds"),
     "silent": (lambda visit: _silent(visit), "did not answer in time"),
     "cut": (lambda visit: _cut(visit), "was cut or is not HTTP"),
     "no HTTP": (lambda visit: _no_http(visit), "was cut or is not HTTP"),
@@ -235,7 +153,7 @@ def _dripping(visit: Visit) -> None:
 
 
 def _silent(visit: Visit) -> None:
-    visit.server.site.closing.wait(5)
+    visit.server.site.closing.wait(60)
     visit.close_connection = True
 
 
@@ -254,18 +172,10 @@ def _no_http(visit: Visit) -> None:
 def test_a_bad_page_ends_in_words(case: str) -> None:
     """In one line that names the URL, and never in another exception."""
     answer, told = BAD[case]
-    message = failure({"/bad": answer}, settings=SMALL)
+    settings = SHORT if case in ("endless and slow", "endless headers", "silent") else SMALL
+    message = failure({"/bad": answer}, settings=settings)
     assert "/bad: " in message
     assert told in message
-
-
-def test_one_bad_page_leaves_the_others() -> None:
-    """What was read is there, and a note says what was not."""
-    with Site() as site:
-        index = Index(*(site.url(path) for path in ("/fsm.html", "/none.html", "/guards.html")))
-        output = tools(index)["web.scrape"].invoke({"query": "machines"}, Context())
-    assert [document.name for document in output.documents] == ["01-fsm.md", "02-guards.md"]
-    assert f"{site.url('/none.html')}: the server answered 404" in output.notes
 
 
 def test_a_server_that_nobody_runs_is_told() -> None:
@@ -285,40 +195,45 @@ def test_a_server_that_nobody_runs_is_told() -> None:
 def test_a_resolver_that_hangs_is_not_waited_for() -> None:
     """The time of the page is the time of its name too."""
 
+    let_go = threading.Event()
+
     def hanging(host: str, port: int) -> list[str]:
-        time.sleep(3)
+        let_go.wait(60)
         return ["127.0.0.1"]
 
+    settings = replace(FAST, robots=False, page_s=0.2)
     with pytest.raises(ToolError, match="was not resolved in time"):
-        scraped("http://slow.example/", settings=replace(FAST, robots=False, page_s=0.2), resolver=hanging)
+        scraped("http://slow.example/", settings=settings, resolver=hanging)
+    let_go.set()
 
 
 def test_a_calls_time_is_bounded_however_many_pages_are_slow() -> None:
     """Pages that the time does not reach are told, the others are there."""
     slow = {f"/slow{number}": BAD["silent"][0] for number in range(8)}
-    settings = replace(FAST, call_s=1.0, page_s=5.0, workers=2)
+    settings = replace(FAST, call_s=2.0, page_s=30.0, workers=2)
     with Site(slow) as site:
         index = Index(site.url("/fsm.html"), *(site.url(path) for path in slow))
         began = time.monotonic()
         output = tools(index, settings)["web.scrape"].invoke(
             {"query": "machines", "maxResults": 9}, Context()
         )
-        assert time.monotonic() - began < 4  # far below nine pages of five seconds
+        assert time.monotonic() - began < 30  # less than one of eight pages that never come
     assert [document.name for document in output.documents] == ["01-fsm.md"]
     assert len(output.notes) == 9
 
 
+@pytest.mark.whole
 def test_a_call_that_has_a_bound_returns_what_it_has_before_it_is_given_up() -> None:
     """The bound of the call is shorter than the tools' own."""
     slow = {f"/slow{number}": BAD["silent"][0] for number in range(4)}
     with Site(slow) as site:
         index = Index(site.url("/fsm.html"), *(site.url(path) for path in slow))
         context = Context()
-        context.timeout_s = 1.5
-        settings = replace(FAST, page_s=5.0, workers=2)
+        context.timeout_s = 4
+        settings = replace(FAST, page_s=30.0, workers=2)
         output = tools(index, settings)["web.scrape"].invoke({"query": "machines", "maxResults": 5}, context)
     assert [document.name for document in output.documents] == ["01-fsm.md"]
-    assert any("1.35 seconds" in note for note in output.notes)
+    assert any("3.6 seconds" in note for note in output.notes)
 
 
 # -- redirects -------------------------------------------------------------------------------------------------------
@@ -402,16 +317,6 @@ def test_one_host_is_asked_slowly() -> None:
         times = [at for at, path, _ in site.visits if path != "/robots.txt"]
     assert len(output.documents) == 4
     assert all(after - before > 0.25 for before, after in itertools.pairwise(times))
-
-
-def test_who_asks_too_slowly_for_the_time_there_is_is_told_so() -> None:
-    """A turn that comes too late is not waited for."""
-    with Site() as site:
-        index = Index(*(site.url(path) for path in ARTICLES))
-        settings = replace(FAST, host_interval_s=50)
-        output = tools(index, settings)["web.scrape"].invoke({"query": "machines"}, Context())
-    assert len(output.documents) == len(site.paths) == 1
-    assert "the site is asked slowly" in output.notes[1]
 
 
 def test_a_page_is_kept_for_a_while_and_no_longer_than_there_is_room() -> None:

@@ -23,8 +23,9 @@ from paor.errors import LeaseHeld, MissingExtra, UsageError
 from paor.fsm.journal.run_queue import RunQueue
 from paor.testing import call, plan, refine, review, step
 
-from ..support.shop_app import Shop, look, pay
-from ..support.temporal_server import TemporalServer, needs_temporal, temporal_missing
+from .lost_drivers import lose_driver
+from .shop_app import Holds, Shop, look, pay
+from .temporal_server import TemporalServer, needs_temporal, temporal_missing
 
 if not temporal_missing():
     from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHistory
@@ -35,13 +36,15 @@ if not temporal_missing():
     from paor.worker import temporal_workflow
     from paor.worker.temporal import client_of_environment
 
-pytestmark = needs_temporal
+pytestmark = pytest.mark.whole
 ASKED = Policy(approvals=("shop.pay",))
 
 
 @pytest.fixture(scope="session")
 def temporal() -> Iterator[TemporalServer]:
     """Give a server that is used by all tests of this process, each with a task queue of its own."""
+    if reason := temporal_missing():
+        pytest.skip(reason)
     server = TemporalServer()
     yield server
     server.close()
@@ -51,6 +54,13 @@ def temporal() -> Iterator[TemporalServer]:
 def paid_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the shop note here what was paid."""
     monkeypatch.setenv("PAID", str(tmp_path / "paid"))
+
+
+@pytest.fixture
+def holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Holds:
+    """Give the points at which calls of the shop are held."""
+    monkeypatch.setenv("HOLDS", str(tmp_path / "holds"))
+    return Holds(tmp_path / "holds")
 
 
 class Place:
@@ -267,27 +277,6 @@ def test_an_error_leaves_by_its_name_alone(place: Place) -> None:
     play(work())
 
 
-def test_a_run_whose_tools_have_changed_waits_for_a_worker_that_has_them(place: Place) -> None:
-    """While a new version takes over from the old one, each run goes on with its own, in the same workflow."""
-
-    @tool("shop.look", effect="idempotent")
-    def changed(order: str) -> str:
-        """Look at an order in another way."""
-        return "there"
-
-    async def work() -> None:
-        host = place.engine()
-        result = host.submit("Pay")
-        async with place.worker(place.engine(tools=[changed, pay])):
-            assert await place.failure(result.run_id) == "RunChanged"
-        assert host.result(result.run_id).status == "running"
-        async with place.worker(place.engine()):
-            await place.ended(result.run_id)
-        assert host.result(result.run_id).state == "Done" and place.paid() == [result.run_id]
-
-    play(work())
-
-
 def test_what_no_other_try_can_change_ends_its_workflow_and_goes_on_when_released(place: Place) -> None:
     """An answer to no question, say: for a person to look at; then the same run goes on."""
 
@@ -307,24 +296,23 @@ def test_what_no_other_try_can_change_ends_its_workflow_and_goes_on_when_release
     play(work())
 
 
-def test_a_key_that_is_submitted_again_has_one_workflow(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_that_is_submitted_again_has_one_workflow(place: Place, holds: Holds) -> None:
     """And a run that comes to the front again while it is driven, too."""
-    monkeypatch.setenv("LOOK_S", "1")
 
     async def work() -> None:
         host = place.engine()
+        holds.hold("look")
         run_id = host.submit("Pay", key="m-1").run_id
         async with place.worker(place.engine()), place.worker(place.engine()):
-            await until(lambda: host.journal.run(run_id).state == "Executing")
-            for _ in range(5):
+            await asyncio.to_thread(holds.held, "look")
+            for signals in (1, 2):
                 RunQueue(host.journal.store.backend).release(1)
                 assert host.submit("Pay", key="m-1").run_id == run_id
-                await asyncio.sleep(0.1)  # so that each is told by itself
+                async with asyncio.timeout(30):
+                    while kinds(await place.history(run_id)).count("WORKFLOW_EXECUTION_SIGNALED") < signals:
+                        await asyncio.sleep(0.02)
+            holds.release("look")
             await place.ended(run_id)
-        history = await place.history(run_id)
-        assert kinds(history).count("WORKFLOW_EXECUTION_SIGNALED") >= 2, "it was told more than once"
         client = await place.client()
         async with asyncio.timeout(10):
             while not (
@@ -477,11 +465,10 @@ def test_a_workflow_begins_anew_before_its_history_is_long(
 
 @pytest.mark.parametrize("how", ["signal", "cancellation", "journal"])
 @pytest.mark.parametrize("when", ["it waits", "it is driven"])
-def test_a_request_to_cancel_ends_the_run(
-    how: str, when: str, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_to_cancel_ends_the_run(how: str, when: str, place: Place, holds: Holds) -> None:
     """By a signal, by Temporal's own cancellation, or by a host; the journal says so, and no call is begun after it."""
-    monkeypatch.setenv("LOOK_S", "1" if when == "it is driven" else "0")
+    if when == "it is driven":
+        holds.hold("look")
 
     async def work() -> None:
         host, other = place.engine(policy=ASKED), place.engine(policy=ASKED)
@@ -491,13 +478,15 @@ def test_a_request_to_cancel_ends_the_run(
             if when == "it waits":
                 await place.waits(run_id)
             else:
-                await until(lambda: host.journal.run(run_id).state == "Executing")
+                await asyncio.to_thread(holds.held, "look")
             if how == "signal":
                 await handle.signal(DriveRun.cancel)
             elif how == "cancellation":
                 await handle.cancel()
             else:
                 await host.acancel(run_id)
+            if when == "it is driven":
+                holds.release("look")
             if how == "cancellation":
                 with pytest.raises(WorkflowFailureError):
                     await place.ended(run_id)
@@ -513,17 +502,17 @@ def test_a_request_to_cancel_ends_the_run(
     play(work())
 
 
-def test_a_worker_that_drains_leaves_its_run_to_another(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_drains_leaves_its_run_to_another(place: Place, holds: Holds) -> None:
     """After its current call, so that nothing is in doubt; the other one goes on at once."""
-    monkeypatch.setenv("LOOK_S", "0.5")
 
     async def work() -> None:
         host = place.engine()
+        holds.hold("look")
         run_id = host.submit("Pay").run_id
-        async with place.worker(place.engine()):
-            await until(lambda: host.journal.run(run_id).state == "Executing")
+        async with place.worker(place.engine()) as drives:
+            await asyncio.to_thread(holds.held, "look")
+            drives.drain()
+            holds.release("look")
         left = host.result(run_id)
         assert left.status == "running" and left.waiting_for is None and place.paid() == []
         async with place.worker(place.engine()):
@@ -542,11 +531,7 @@ def test_a_run_that_somebody_else_drives_is_left_to_him(place: Place) -> None:
     async def work() -> None:
         host, other = place.engine(), place.engine(lease_s=2.0)
         run_id = host.submit("Pay").run_id
-        other.journal.store.leases.acquire(1)
-        other.journal.store.leases._held.clear()  # its driver renews no more
-        ((until_us,),) = host.journal.store.backend.query("SELECT lease_until FROM leases")
-        elsewhere = {"host": "far", "boot": "b", "space": "s", "pid": 1, "start": 1, "clock": None}
-        host.journal.store.backend.execute("UPDATE leases SET owner = ?", (json.dumps(elsewhere),))
+        until_us = lose_driver(other.journal, run_id)
         async with place.worker(place.engine()):
             await place.ended(run_id)
         assert host.journal.transitions(run_id)[0].at >= until_us and place.paid() == [run_id]
@@ -555,66 +540,10 @@ def test_a_run_that_somebody_else_drives_is_left_to_him(place: Place) -> None:
     play(work())
 
 
-def test_an_error_of_a_cancel_leaves_by_its_name_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As that of a drive does; it is tried again."""
-
-    async def work() -> None:
-        host, other = place.engine(policy=ASKED), place.engine(policy=ASKED)
-        run_id = host.submit("Pay").run_id
-        acancel, failed = other.acancel, list[int]()
-
-        async def fails_once(run_id: str) -> Any:
-            if not failed:
-                failed.append(1)
-                raise RuntimeError("zebra")
-            return await acancel(run_id)
-
-        monkeypatch.setattr(other, "acancel", fails_once)
-        handle = (await place.client()).get_workflow_handle(f"paor-{run_id}")
-        async with place.worker(other):
-            await until(lambda: host.result(run_id).waiting_for)
-            await handle.signal(DriveRun.cancel)
-            await place.ended(run_id)
-        assert host.result(run_id).reason == "cancelled" and failed
-        text = (await place.history(run_id)).to_json()
-        assert "RuntimeError" in text and "zebra" not in text
-
-    play(work())
-
-
 # -- what lasts --------------------------------------------------------------------------------------------------------
 
 
-def test_the_history_of_a_long_run_is_as_long_as_that_of_a_short_one(place: Place) -> None:
-    """Its bytes do not grow with the run's."""
-
-    async def work() -> None:
-        sizes = []
-        for actions in (1, 60):
-            looking = [
-                item
-                for n in range(actions)
-                for item in (*call("shop.look", order=f"O-{n}"), refine("continue"))
-            ]
-            replies = (
-                *looking,
-                *call("shop.pay", order="O"),
-                refine("stop"),
-                review("success", answer="x" * 500),
-            )
-            host, other = (place.engine(*replies, limits=Limits(max_steps=99)) for _ in range(2))
-            run_id = host.submit("Pay", [], [("a.txt", "text" * 999)]).run_id
-            async with place.worker(other):
-                await place.ended(run_id)
-            assert host.result(run_id).state == "Done"
-            history = await place.history(run_id)
-            sizes.append((len(kinds(history)), len(history.to_json())))
-        (few, short), (many, long) = sizes
-        assert few == many and long - short < 100, sizes
-
-    play(work())
-
-
+@needs_temporal
 def test_what_is_submitted_while_temporal_is_away_is_placed_when_it_is_back(tmp_path: Path) -> None:
     """A host needs no Temporal to submit; a worker that runs all the time goes on by itself."""
     server = TemporalServer()
@@ -625,7 +554,6 @@ def test_what_is_submitted_while_temporal_is_away_is_placed_when_it_is_back(tmp_
         async with place.worker(place.engine(lease_s=2.0)):
             server.kill()
             run_id = (await host.asubmit("Pay")).run_id
-            await asyncio.sleep(1)
             await asyncio.to_thread(server.start)
             await place.ended(run_id)
         assert host.result(run_id).state == "Done" and place.paid() == [run_id]
@@ -637,6 +565,7 @@ def test_what_is_submitted_while_temporal_is_away_is_placed_when_it_is_back(tmp_
         server.close()
 
 
+@needs_temporal
 def test_a_worker_that_is_started_while_temporal_is_away_waits_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -661,6 +590,7 @@ def test_a_worker_that_is_started_while_temporal_is_away_waits_for_it(
 # -- bad input ---------------------------------------------------------------------------------------------------------
 
 
+@needs_temporal
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -671,7 +601,7 @@ def test_a_worker_that_is_started_while_temporal_is_away_waits_for_it(
 )
 def test_what_the_command_cannot_do_is_one_line(options: tuple[str, ...], says: str, tmp_path: Path) -> None:
     """And no key is in it."""
-    shutil.copy(Path(__file__).parents[1] / "support" / "shop_app.py", tmp_path)
+    shutil.copy(Path(__file__).with_name("shop_app.py"), tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "paor", "worker", "--app", "shop_app:engine", "--temporal", *options],
         cwd=tmp_path,
@@ -694,8 +624,9 @@ def test_a_number_out_of_range_is_refused(concurrency: Any, place: Place) -> Non
     play(work())
 
 
+@needs_temporal
 def test_without_its_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("paor.temporal")]:
+    for name in [name for name in sys.modules if name.startswith(("paor.temporal", "paor.worker"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"paor\[temporal\]"):

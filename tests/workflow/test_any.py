@@ -6,16 +6,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paor import Limits
 from paor.errors import UsageError
-from paor.states.run.reasons import REASONS
 
 from ..support.flows import EMPTY, OK, PLAN, TORN, Calls, check_journal
 from ..support.journey import answered
 from ..support.recording import World
+from .inside import REASONS
 
 NAMES = ("plan", "exec", "ask", "note", "set", "inner")
 CONDITIONS = (
@@ -109,6 +110,7 @@ REPLIES = (
 RETRY = {"status": "retry", "improvements": ["more"]}
 
 
+@pytest.mark.whole
 @settings(max_examples=80, deadline=None)
 @given(
     stage=STAGES,

@@ -12,7 +12,6 @@ from paor import Limits
 from ..support.flows import EMPTY, OK, PLAN, TORN, Calls, check_journal, fixture
 from ..support.journey import answered
 from ..support.recording import World, sections
-from ..support.worlds import fail
 
 HOOK = fixture("on_error.yaml")
 CALM = HOOK.replace("  abort: true\n", "")
@@ -60,19 +59,6 @@ def test_A164_at_the_step_limit_the_hook_is_still_called(tmp_path: Path) -> None
         check_journal(own)
 
 
-def test_A164_a_hook_that_is_blocked_does_not_make_a_run_stuck(tmp_path: Path) -> None:
-    """The third one of the same words is not sent; the limit of blocked calls is for the plan's own."""
-    calls = Calls()
-    flow = CALM.replace('"tool ${step.name} failed: ${error}"', "failed")
-    plan = {"steps": [step("notes.fail", args={"page": page}) for page in range(3)]}
-    limits = Limits(window_freq_limit=2, max_blocked_calls=1)
-    with World(tmp_path, [plan, EMPTY, OK], (*calls.tools, fail), limits=limits) as own:
-        assert own.run(workflow=flow).state == "Done"
-        assert [row.outcome["duplicate"] for row in own.rows if "duplicate" in row.outcome] == ["frequency"]
-        check_journal(own)
-    assert len(calls.sent) == 2
-
-
 def test_A164_a_hooks_output_is_nobodys_result(tmp_path: Path) -> None:
     """Neither of the step that failed, nor among the planner's results or the variable."""
     plan = {
@@ -91,23 +77,6 @@ def test_A164_a_hooks_output_is_nobodys_result(tmp_path: Path) -> None:
         check_journal(own)
     assert calls.summarised[0] == 2 and calls.summarised[1].startswith("2 invalid_parameters: step 0 failed")
     assert len(calls.summarised) == 2 and len(calls.sent) == 2
-
-
-def test_A133_the_plan_stays_a_variable_until_the_next_one(tmp_path: Path) -> None:
-    """Also beyond a question that the workflow asks after its execution."""
-    flow = """
-stage:
-  plan: {action: "llm/core:plan"}
-  exec: {action: "llm/exec:run_plan"}
-  ask: {elicitation: "Go on?", post: {why: "${plan.intention}"}}
-  after: {action: "my/tool:summarise", input: {data: "${why}, ${plan.intention}"}}
-"""
-    calls = Calls()
-    with World(tmp_path, [PLAN(1), OK], calls.tools) as own:
-        waiting = own.run(workflow=flow)
-        assert own.engine.resume(waiting.run_id, answer="yes").state == "Done"
-        check_journal(own)
-    assert calls.summarised == ["read them, read them"]
 
 
 def test_A135_every_result_that_was_data_is_data(tmp_path: Path) -> None:
@@ -137,6 +106,7 @@ stage:
     assert calls.summarised == ["Read"]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("options", [{"workflow": ""}, {"mode": "planner"}])
 def test_a_dialogue_longer_than_what_is_kept_is_restored_as_it_was(
     tmp_path: Path, options: dict[str, Any]

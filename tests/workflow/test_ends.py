@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from paor import Limits, Policy, ScriptedModel, replay
+from paor import Limits, Policy
 from paor.errors import UsageError
 from paor.events import TransitionTaken
-from paor.fsm.lifecycle.workflow_start import next_round_options
 
 from ..support.flows import EMPTY, OK, PLAN, TORN, Calls, check_journal, fixture
 from ..support.journey import answered
 from ..support.journeys import Lost
 from ..support.recording import World, sections
 from ..support.stored import query
+from ..support.worlds import fail
 
 POST = fixture("post_processing.yaml")
 LIMIT = fixture("loop_limit.yaml")
@@ -42,10 +41,6 @@ postproc:
 RETRY = {"status": "retry", "improvements": ["read more"]}
 
 FLOWS: dict[str, tuple[str, list[Any], str]] = {
-    "shipped": ("", [PLAN(1, 2), PLAN(3), {**EMPTY, "answer": "three"}, OK], "model_stop"),
-    "post": (POST, [PLAN(1, 2), EMPTY, OK], "model_stop"),
-    "limit": (LIMIT, [PLAN(1), PLAN(2), PLAN(3), OK], "model_stop"),
-    "abort": (HOOK, [PLAN(1, TORN, 3)], "aborted"),
     "hook": (CALM, [PLAN(TORN, 2, TORN), PLAN(4), EMPTY, OK], "model_stop"),
     "ask": (ASKING, [PLAN(1, 2), EMPTY, PLAN(3), EMPTY, OK], "model_stop"),
     "retry": (POST, [PLAN(1), EMPTY, RETRY, PLAN(2), EMPTY, OK], "model_stop"),
@@ -123,17 +118,6 @@ def test_the_flows_above_do_what_they_are_for(tmp_path: Path) -> None:
     assert ended.steps == 3
 
 
-def test_an_async_driver_walks_the_same_way(tmp_path: Path) -> None:
-    """The same rows."""
-    flow, script, _ = FLOWS["references"]
-    rows, whole, _ = walk(tmp_path / "sync", "references")
-    with World(tmp_path / "async", script, Calls().tools, limits=Limits(max_steps=9)) as own:
-        result = asyncio.run(own.engine.arun("Read the notes", workflow=flow))
-        assert result.answer == whole.answer
-        assert [row.trigger for row in own.rows] == [row.trigger for row in rows]
-        check_journal(own)
-
-
 # -- hooks -----------------------------------------------------------------------------------------------------
 
 
@@ -146,8 +130,6 @@ def test_A164_a_hook_that_fails_calls_no_hook_and_counts_as_no_error(tmp_path: P
         check_journal(own)
     assert len(calls.sent) == 1
     pages = {"steps": [{"type": "tool", "name": "notes.fail", "args": {"page": n}} for n in range(4)]}
-    from ..support.worlds import fail
-
     limits = Limits(max_consecutive_errors=2, max_steps=9)
     with World(tmp_path / "off", [pages], (*Calls().tools, fail), limits=limits) as own:
         assert own.run(workflow=CALM).reason == "consecutive_errors"
@@ -278,47 +260,6 @@ def test_a_task_that_aborts_ends_the_run(tmp_path: Path) -> None:
         check_journal(own)
 
 
-def test_planning_without_end_is_bounded_by_the_steps(tmp_path: Path) -> None:
-    """An execution without a condition goes back to planning with an empty plan, again and again."""
-    flow = "stage: {a: {action: 'llm/core:plan'}, b: {action: 'llm/exec:run_plan', goto: a}}"
-    with World(tmp_path, [EMPTY] * 4 + [OK], Calls().tools, limits=Limits(max_steps=3)) as own:
-        result = own.run(workflow=flow)
-        assert (result.reason, result.steps) == ("max_steps", 3)
-        check_journal(own)
-
-
-def test_a_plan_can_be_executed_again_and_a_workflow_begin_with_a_tool(tmp_path: Path) -> None:
-    """Jumps lead anywhere; the calls are those of any plan."""
-    flow = """
-vars: {n: 0}
-stage:
-  first: {action: "my/tool:summarise", input: {data: "${query}"}, post: {context: "${summary}"}}
-  plan: {action: "llm/core:plan", input: {context: "${context}"}}
-  exec: {action: "llm/exec:run_plan", post: {n: "${n + 1}"}, goto: {when: n < 2, task: exec}}
-"""
-    calls = Calls()
-    with World(tmp_path, [PLAN(1, 2), OK], calls.tools, limits=Limits(max_steps=9)) as own:
-        result = own.run("Read", workflow=flow)
-        assert (result.state, result.steps, own.model.kinds) == ("Done", 5, ["plan", "review"])
-        assert sections(own.model.of("plan")[0])["Context"] == "about Read"
-        check_journal(own)
-    assert calls.summarised == ["Read"]
-
-
-def test_a_long_dialogue_is_restored_as_it_was(tmp_path: Path) -> None:
-    """Actions by code say nothing, so they take no place among the turns."""
-    flow = (
-        "stage: {a: {action: 'llm/core:plan'}, b: {action: 'my/tool:summarise', input: {data: 1}, goto: a}}"
-    )
-    calls = Calls()
-    with World(tmp_path, [EMPTY] * 70, calls.tools, limits=Limits(max_steps=60, consecutive_limit=99)) as own:
-        own.run(
-            workflow=flow,
-            limits=Limits(max_steps=60, consecutive_limit=99, window_freq_limit=99, window_size=99),
-        )
-        check_journal(own)
-
-
 def test_the_next_round_follows_the_same_workflow(tmp_path: Path) -> None:
     """With the caller's variables; another mode leaves it, and a workflow of several tasks has none."""
     flow = "after: {action: 'my/tool:summarise', input: {data: '${word} ${query}'}}"
@@ -378,10 +319,7 @@ LOST = {
         "1000000 characters",
     ),
     "a condition": ("stage: {a: {when: '${query > 1}', abort: true}}", "> compares"),
-    "the planner's input": (
-        "stage: {a: {action: 'llm/core:plan', input: {query: '${query + 1}'}}}",
-        "text",
-    ),
+    "the planner's input": ("stage: {a: {action: 'llm/core:plan', input: {query: '${query + 1}'}}}", "text"),
 }
 
 
@@ -397,24 +335,3 @@ def test_a_workflow_that_fails_before_its_first_action_ends_failed_with_the_reas
         assert own.model.calls == [] and own.triggers == ["fail"]
         assert own.engine.resume(result.run_id) == result
         check_journal(own)
-
-
-def test_the_next_round_of_a_workflow_that_failed_at_once_has_its_variables(tmp_path: Path) -> None:
-    """Those that its caller gave, and none that only says what went wrong."""
-    flow = "stage: {a: {when: '${query > 1}', abort: true}, plan: {action: 'llm/core:plan', input: {query: '${said}'}}}"
-    with World(tmp_path, [EMPTY, OK], Calls().tools) as own:
-        first = own.run(workflow=flow, variables={"said": "mine"})
-        assert (first.state, first.reason) == ("Failed", "workflow_error")
-        second = own.engine.follow_up(first.run_id, "again")
-        assert (second.state, second.reason) == ("Failed", "workflow_error")
-        spec = own.journal.spec(second.run_id)
-        assert spec.flow is not None and spec.flow.variables["said"] == "mine"
-        assert next_round_options(own.journal.spec(first.run_id))["variables"] == {"said": "mine"}
-
-
-def test_replay_names_a_workflow_that_was_changed_in_the_file(tmp_path: Path) -> None:
-    """The spec is under the hash; with the same workflow in it, replay derives every input from it alone."""
-    with World(tmp_path, FLOWS["post"][1], Calls().tools) as own:
-        own.run(workflow=POST)
-        other = ScriptedModel([])
-        assert other.name == "scripted" and replay(own.journal, own.run_id, own.engine).identical

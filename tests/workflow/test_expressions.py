@@ -8,21 +8,22 @@ import pickle  # pure: errors cross process borders pickled
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.fsm.workflow.expressions.evaluator import (
+from ..support.effort import examples
+from .inside import (
+    CHARS_MAX,
+    DEPTH_MAX,
+    NODES_MAX,
+    NUMBER_MAX,
     TEMPLATE_DEPTH_MAX,
+    TEXT_MAX,
     VALUES_MAX,
     ExpressionError,
     evaluate,
-    holds,
-    parse_expression,
     rendered,
-    template_parts,
 )
-from paor.fsm.workflow.expressions.functions import CHARS_MAX, FUNCTIONS, NUMBER_MAX
-from paor.fsm.workflow.expressions.nodes import DEPTH_MAX, NODES_MAX, TEXT_MAX
 
 DATA: dict[str, Any] = {
     "results": [{"name": "web.fetch", "result": "raw"}, {"name": "calc.eval", "result": {"sum": 3}}],
@@ -69,20 +70,14 @@ def test_A164_a_text_with_placeholders_is_rendered() -> None:
 
 SAME = {
     "1": 1,
-    "1.50": 1.5,
     "2e3": 2000,
-    "2.0": 2,
     '"a\\n\\t\\r\\"\\/\\\\\\u00e4"': 'a\n\t\r"/\\ä',
     "'it\\'s'": "it's",
     "'\\ud83d\\ude00'": "😀",
-    "''": "",
-    "true": True,
-    "false": False,
     "null": None,
     "nil": None,
     "[]": [],
     "[1, 'a', [null],]": [1, "a", [None]],
-    "(1)": 1,
     "trueish ?? 1": 1,
     "notes ?? 1": 1,
     "nothing.a.b[0]['c']": None,
@@ -102,35 +97,18 @@ SAME = {
     "nothing ?? +half": 0.5,
     "nothing ?? !yes": False,
     "nothing ?? 1 + 1": 2,
-    "1 + 2 * 3": 7,
-    "(1 + 2) * 3": 9,
-    "7 - 2 - 1": 4,
     "7 / 2": 3.5,
-    "4 / 2": 2,
-    "7 % 3": 1,
     "-7 % 3": -1,
     "7.5 % 2": 1.5,
     "-iteration": -2,
-    "--iteration": 2,
-    "+half": 0.5,
     "'a' + 'b'": "ab",
     "1 == 1.0": True,
     "1 == true": False,
     "'1' == 1": False,
-    "1 != 2": True,
-    "'a' == 'b'": False,
     "nothing == null": True,
-    "nothing != null": False,
     "[1, [2]] == [1.0, [2]]": True,
     "[1] == [1, 2]": False,
-    "[1] == [2]": False,
     "results[1] == results[0]": False,
-    "results[1].result == results[1].result": True,
-    "results[1] == step": False,
-    "1 < 2": True,
-    "2 <= 2.0": True,
-    "2 > 2": False,
-    "3 >= 4": False,
     "'a' < 'b'": True,
     "1 in [1.0]": True,
     "1 in ['1', true]": False,
@@ -141,19 +119,12 @@ SAME = {
     "text contains 'time'": True,
     "text startsWith 'tea'": True,
     "text endsWith 'tea'": False,
-    "!yes": False,
-    "!!yes": True,
-    "not yes": False,
-    "not not yes": True,
     "not 1 == 2": True,
     "!nothing": True,
     "yes and nothing": False,
     "nothing || yes": True,
     "yes or missing": True,
     "nothing && missing": False,
-    "false || true && false": False,
-    "true || true && false": True,
-    "not false && true": True,
     "yes ? 1 : missing": 1,
     "nothing ? missing : 2": 2,
     "yes ? nothing ? 1 : 2 : 3": 2,
@@ -161,24 +132,19 @@ SAME = {
     "len('ä😀')": 2,
     "len(step)": 3,
     "len(nothing)": 0,
-    "string(1)": "1",
     "string(half)": "0.5",
-    "string(yes)": "true",
     "string(nothing)": "",
     "string(results[1].result)": '{"sum":3}',
     "int(' 42 ')": 42,
     "int(-1.9)": -1,
     "float('0.5')": 0.5,
-    "float(half)": 0.5,
     "abs(-3)": 3,
-    "abs(half)": 0.5,
     "min(3, 1, 2)": 1,
     "max([1, 4])": 4,
     "lower('TEA') + upper('tea') + trim('  x ')": "teaTEAx",
     "join(['a', 1, null], '-')": "a-1-",
     "join(nothing)": "",
     "keys(step)": ["name", "in", "a-b"],
-    "keys(nothing)": [],
     "first(results).name": "web.fetch",
     "last(results).result.sum": 3,
     "last(nothing)": None,
@@ -197,23 +163,15 @@ def test_every_operator_and_function(expression: str) -> None:
 
 REFUSED: dict[str, tuple[str, int]] = {
     "": ("syntax", 0),
-    " ": ("syntax", 0),
     "${}": ("syntax", 0),
     "1 = 2": ("syntax", 2),
     "a & b": ("syntax", 2),
-    "a | b": ("syntax", 2),
     "len(": ("syntax", 4),
-    "(1": ("syntax", 2),
-    "[1": ("syntax", 2),
     "1 2": ("syntax", 2),
     "a..b": ("syntax", 2),
     "a.": ("syntax", 2),
-    "a.1": ("syntax", 2),
-    "a[]": ("syntax", 2),
     "{}": ("syntax", 0),
-    "`a`": ("syntax", 0),
     "$a": ("syntax", 0),
-    "2 ^ 3": ("syntax", 2),
     "2 ** 3": ("syntax", 3),
     "'a": ("syntax", 0),
     '"a\nb"': ("syntax", 0),
@@ -223,16 +181,12 @@ REFUSED: dict[str, tuple[str, int]] = {
     "x => 1": ("syntax", 2),
     "results.map(1)": ("syntax", 11),
     "(len)(results)": ("syntax", 5),
-    "1; 2": ("syntax", 1),
     "import os": ("syntax", 7),
-    "a if b else c": ("syntax", 2),
-    "f'{a}'": ("syntax", 1),
     "lenn(results)": ("unknown_function", 0),
     "1 + eval('1')": ("unknown_function", 4),
     "__import__('os')": ("unknown_function", 0),
     "getattr(step, 'name')": ("unknown_function", 0),
     "len()": ("arguments", 0),
-    "len(1, 2)": ("arguments", 0),
     "1e999": ("range", 0),
     "9007199254740992": ("range", 0),
     "(" * 5000: ("limit", TEXT_MAX),
@@ -244,51 +198,34 @@ REFUSED: dict[str, tuple[str, int]] = {
     "resluts": ("unknown_name", 0),
     "1 + missing": ("unknown_name", 4),
     "len(5)": ("type", 0),
-    "len(yes)": ("type", 0),
     "1 < 'a'": ("type", 2),
     "nothing > 3": ("type", 8),
-    "true < false": ("type", 5),
     "1 < 2 < 3": ("type", 6),
     "1 && true": ("type", 0),
-    "true and 'a'": ("type", 0),
     "!results": ("type", 0),
-    "results ? 1 : 2": ("type", 0),
     "1 + 'a'": ("type", 2),
-    "'a' - 'b'": ("type", 4),
     "yes * 2": ("type", 4),
     "-'a'": ("type", 0),
-    "+nothing": ("type", 0),
     "1 / 0": ("range", 2),
-    "1 % 0": ("range", 2),
     "9007199254740991 + 1": ("range", 17),
     "9007199254740991 * 9007199254740991": ("range", 17),
     "text.name": ("type", 5),
-    "iteration.real": ("type", 10),
     "text[0]": ("type", 4),
-    "text[nothing]": ("type", 4),
     "results.name": ("type", 8),
     "results['0']": ("type", 7),
     "results[0.5]": ("type", 7),
-    "results[true]": ("type", 7),
     "step[0]": ("type", 4),
     "1 in 5": ("type", 2),
     "1 in text": ("type", 2),
-    "1 in step": ("type", 2),
     "results contains 1": ("type", 8),
-    "'a' startsWith 1": ("type", 4),
     "int('x')": ("type", 0),
-    "int('1_0')": ("type", 0),
     "int('nan')": ("range", 0),
     "int(results)": ("type", 0),
     "float('1' + '0123456789012345678901234567890123456789')": ("type", 0),
-    "abs([1])": ("type", 0),
     "min([])": ("range", 0),
     "min('a', 'b')": ("type", 0),
-    "lower(1)": ("type", 0),
     "join(1)": ("type", 0),
     "join(results, 1)": ("type", 0),
-    "keys(results)": ("type", 0),
-    "first(step)": ("type", 0),
 }
 
 
@@ -303,20 +240,6 @@ def test_what_is_wrong_is_named_with_its_place(expression: str) -> None:
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301  # pure: this test's own bytes
 
 
-def test_suggestions_name_what_was_probably_meant() -> None:
-    """A typo is the usual mistake."""
-    with pytest.raises(
-        ExpressionError, match=r"there is no function 'lenn'; did you mean len\?, at character 1"
-    ):
-        evaluate("lenn(a)", {})
-    with pytest.raises(ExpressionError, match="there are len, string, int"):
-        evaluate("__import__('os')", {})
-    with pytest.raises(ExpressionError, match=r"no variable 'resluts'; did you mean results\?"):
-        evaluate("resluts", DATA)
-    with pytest.raises(ExpressionError, match="write == to compare"):
-        evaluate("a = 1", {})
-
-
 @pytest.mark.parametrize("value", [object(), (1, 2), {1, 2}, b"bytes", len])
 def test_what_is_not_json_has_nothing_to_show(value: Any) -> None:
     """No attribute, item or length of a Python object is reachable."""
@@ -324,19 +247,6 @@ def test_what_is_not_json_has_nothing_to_show(value: Any) -> None:
         with pytest.raises(ExpressionError) as caught:
             evaluate(expression, {"x": value})
         assert caught.value.code == "type"
-
-
-def test_names_of_an_expression_are_its_variables() -> None:
-    """Keys after a dot and functions are none; each name is once."""
-    assert parse_expression("len(plan.steps) > x && plan.a[y]?.z").names == ("plan", "x", "y")
-
-
-def test_a_condition_is_a_bool_an_expression_or_nothing() -> None:
-    """YAML gives ``when: true`` as a bool."""
-    assert holds(None, {}) and holds(True, {}) and holds("1 < 2", {}) and holds("${1 < 2}", {})
-    assert not holds(False, {}) and not holds("null", {})
-    with pytest.raises(ExpressionError, match=r"a condition: expected true or false, found a number"):
-        holds("1 + 1", {})
 
 
 @pytest.mark.parametrize(
@@ -462,12 +372,6 @@ JSON = st.recursive(
 )
 
 
-@given(JSON)
-def test_any_json_value_passes_a_placeholder_unchanged(value: Any) -> None:
-    """The very same object: nothing is copied or converted on the way."""
-    assert rendered("${value}", {"value": value}) is value
-
-
 @given(st.text(max_size=80) | st.text(alphabet="abn1 ()[].?:!&|=<>+-*/%'\"${},lenotrue", max_size=60), JSON)
 def test_any_text_is_a_value_or_a_typed_error(text: str, value: Any) -> None:
     """And the same one each time."""
@@ -479,19 +383,6 @@ def test_any_text_is_a_value_or_a_typed_error(text: str, value: Any) -> None:
             assert 0 <= error.position <= len(text)
             outcomes.append(str(error))
     assert outcomes[0] == outcomes[1]
-
-
-@given(st.text(max_size=60) | st.text(alphabet="${} ab'\"", max_size=30))
-def test_any_text_is_a_template_or_a_typed_error(text: str) -> None:
-    """A text without a placeholder comes out as it went in."""
-    try:
-        result = rendered(text, {"a": 1, "b": "x"})
-        parts = template_parts(text)
-    except ExpressionError as error:
-        assert "${" in text and 0 <= error.position <= len(text)
-    else:
-        assert "${" in text or result == text
-        assert parts
 
 
 NUMBERS = st.integers(-1000, 1000)
@@ -534,6 +425,7 @@ def _logic(draw: Any, depth: int) -> tuple[str, bool]:
     )
 
 
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_arithmetic_and_logic_agree_with_an_oracle(data: st.DataObject) -> None:
     """Python computes the same from the tree that the text was written from."""
@@ -545,24 +437,3 @@ def test_arithmetic_and_logic_agree_with_an_oracle(data: st.DataObject) -> None:
             assert error.code == "range"
     text, truth = _logic(data.draw, 4)
     assert evaluate(text, {}) is truth
-
-
-@given(st.lists(st.sampled_from(["||", "&&"]), min_size=1, max_size=8), st.data())
-def test_and_binds_tighter_than_or(operators: list[str], data: st.DataObject) -> None:
-    """A chain without brackets reads as in Python."""
-    values = [data.draw(st.booleans()) for _ in range(len(operators) + 1)]
-    words = [str(values[0]).lower()]
-    for operator, value in zip(operators, values[1:], strict=True):
-        words += [operator, str(value).lower()]
-    groups = " ".join(words).split(" || ")
-    assert evaluate(" ".join(words), {}) is any(
-        all(word == "true" for word in group.split(" && ")) for group in groups
-    )
-
-
-def test_the_functions_are_these() -> None:
-    """A new one needs a line in the manual."""
-    assert set(FUNCTIONS) == {
-        *("len", "string", "int", "float", "abs", "min", "max", "lower", "upper", "trim", "join", "keys"),
-        *("first", "last", "toJSON"),
-    }

@@ -64,7 +64,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-@pytest.mark.parametrize("roots", [(), ("shared",)])
+@pytest.mark.parametrize("roots", [(), pytest.param(("shared",), marks=pytest.mark.whole)])
 def test_a_template_elsewhere_is_not_read(places: Path, name: str, roots: tuple[str, ...]) -> None:
     """Named by the file, by a variable, or in a workflow that is data or the text of a file."""
     file = OUTSIDE[name].format(places=places)

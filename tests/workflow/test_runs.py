@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from paor import Limits, Policy, tool
+from paor import Limits, load_workflow, tool
 from paor.errors import UsageError
-from paor.fsm.workflow.reader import load_workflow
 
 from ..support.flows import EMPTY, OK, PLAN, TORN, Calls, check_journal, fixture
 from ..support.recording import World, sections, text_of
@@ -230,24 +229,6 @@ def test_A160_only_listed_tools_are_offered_and_planned(tmp_path: Path) -> None:
         own.run(workflow="init: {tools: [notes.read]}\n", tools=["notes.data"])
         offered = text_of(own.model.of("plan")[0])
         assert "notes.data" in offered and "notes.read" not in offered
-
-
-def test_a_tool_that_is_planned_is_checked_again_before_it_is_called(tmp_path: Path) -> None:
-    """What is offered is not thereby permitted: the executor has a list of its own."""
-    flow = "exec: {input: {tools: [notes.data]}}"
-    with world(tmp_path, [PLAN(1), EMPTY, OK]) as own:
-        assert own.run(workflow=flow).state == "Done"
-        assert own.count("execute") == 0 and own.count("refuse") == 1
-        check_journal(own)
-
-
-def test_the_planner_may_have_a_model_of_its_own(tmp_path: Path) -> None:
-    """The caller's wins over the file's, the file's over the engine's."""
-    (tmp_path / "s.json").write_text(json.dumps(["It is known.", OK]))
-    name = f"script:{tmp_path / 's.json'}"
-    with world(tmp_path / "w", ["no"], policy=Policy(file_roots=(str(tmp_path),))) as own:
-        assert own.run(workflow={"init": {"model": name}}).answer == "It is known."
-        assert own.model.kinds == []
 
 
 # -- 5.3 to 5.5: a task after execution, the loop's end, errors ------------------------------------------------------

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,14 @@ import pytest
 
 from paor import Engine, Limits, Policy, Reply, Result, Task, Tool, replay, tool
 from paor.cli import main
-from paor.cli.support.progress import Watch
 from paor.errors import AlreadyAnswered, LeaseHeld, UsageError
-from paor.events import RunStarted, TransitionTaken
-from paor.fsm.lifecycle import subrun_runner as workflow_runner
+from paor.events import TransitionTaken
+from paor.testing import SteppingClock
 
 from ..support.journey import answered
 from ..support.recording import sections
 from ..support.worlds import CONTINUE, REVIEW, SELECT, STOP, SUCCESS
+from .inside import subrun_runner_module as workflow_runner
 
 PLAN = {
     "overview": "Find both.",
@@ -67,6 +67,10 @@ class Office:
     def of(self, kind: str) -> list[dict[str, str]]:
         """Return the sections of every request of a kind."""
         return [parts for name, parts in self.asked if name == kind]
+
+
+class Gone(BaseException):
+    """What a killed process looks like from within."""
 
 
 @pytest.fixture
@@ -215,18 +219,6 @@ def test_a_follow_up_is_no_freer_than_the_round_before(started: Callable[..., En
         assert (freed.limits.max_steps, freed.task_type) == (3, None)
 
 
-def test_a_follow_up_of_a_workflow_is_a_workflow(started: Callable[..., Engine]) -> None:
-    """Its tasks are planned anew, with the history of the rounds before."""
-    office = Office()
-    with started(office) as engine:
-        result = engine.run_workflow("Find both")
-        engine.follow_up(result.run_id, "And now again")
-        assert places(engine)[3:] == [(2, 0, "Done"), (2, 1, "Done"), (2, 2, "Done")]
-        history = office.of("task_plan")[1]["History, newest first"].splitlines()
-        assert history[0] == "- Round 1: answer [ok]"
-        holds(engine)
-
-
 def test_tasks_that_the_host_knows_are_not_planned(started: Callable[..., Engine]) -> None:
     """`Task` values take the place of the model's plan; what depends on a failed one is not started."""
     office = Office(review=[REVIEW("failed"), SUCCESS])
@@ -297,42 +289,28 @@ def test_a_message_to_a_workflow_settles_no_later_tasks_question(
         assert [(row.run_id, row.head_seq) for row in engine.journal.runs()] == before
 
 
+@pytest.mark.parametrize(
+    "at", [*(1, 6, 11), *(pytest.param(at, marks=pytest.mark.whole) for at in range(1, 17) if at % 5 != 1)]
+)
 def test_a_workflow_whose_driver_is_lost_goes_on_without_doing_a_task_twice(
-    started: Callable[..., Engine],
+    started: Callable[..., Engine], at: int
 ) -> None:
-    """After every row of the workflow and of its tasks: the same runs, the same end."""
-    calls: list[str] = []
-
-    @tool("shop.find", effect="idempotent", label="found")
-    def find(name: str) -> str:
-        """Find something."""
-        calls.append(name)
-        return f"{name} in aisle 7"
-
-    class Lost(BaseException):
-        """What a killed process looks like from within."""
-
-    stop = [0]
+    """After any row of the workflow and of its tasks: the same runs, the same end."""
+    rows = itertools.count(1)
 
     def hook(event: Any) -> None:
-        if isinstance(event, TransitionTaken):
-            stop[0] -= 1
-            if stop[0] == 0:
-                raise Lost
+        if isinstance(event, TransitionTaken) and next(rows) == at:
+            raise Gone
 
-    for at in range(1, 17):
-        calls.clear()
-        stop[0] = at
-        with started(Office(), tools=(find,), hooks=[hook]) as engine:
-            with pytest.raises(Lost):
-                engine.run_workflow("Find both")
-            workflow = next(row for row in engine.journal.runs() if row.task == 0)
-        with started(Office(), tools=(find,)) as engine:
-            result: Result = engine.resume(workflow.run_id)
-            assert (result.state, result.steps) == ("Done", 2), at
-            runs = [row for row in engine.journal.runs() if row.workflow_id == workflow.run_id]
-            assert sorted((row.task, row.state) for row in runs) == [(0, "Done"), (1, "Done"), (2, "Done")]
-            assert engine.journal.verify() == []
+    with started(Office(), hooks=[hook]) as engine:
+        with pytest.raises(Gone):
+            engine.run_workflow("Find both")
+        workflow = next(row for row in engine.journal.runs() if row.task == 0)
+    with started(Office()) as engine:
+        result: Result = engine.resume(workflow.run_id)
+        assert (result.state, result.steps) == ("Done", 2)
+        assert places(engine) == [(1, 0, "Done"), (1, 1, "Done"), (1, 2, "Done")]
+        assert engine.journal.verify() == []
 
 
 def test_the_policy_holds_in_every_task(started: Callable[..., Engine]) -> None:
@@ -385,36 +363,6 @@ def test_the_offline_model_takes_the_objective_as_one_task(tmp_path: Path) -> No
         holds(engine)
 
 
-def test_the_command_line_tells_where_a_run_stands_in_its_workflow(
-    started: Callable[..., Engine],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """In the list of runs and at the head of one; a run by itself has no such mark."""
-    with started(Office()) as engine:
-        result = engine.run_workflow("Find both", documents=[("list.txt", "pen, ink")])
-        engine.follow_up(result.run_id, "Find them again")
-        engine.run("find the pen")
-    journal = ("--journal", str(tmp_path / "runs.db"))
-    monkeypatch.setenv("COLUMNS", "140")
-    assert main(["runs", *journal]) == 0
-    listed = capsys.readouterr().out
-    assert "[workflow, round 1] Find both" in listed and "[round 2, task 2] find the ink" in listed
-    assert [line for line in listed.splitlines() if line.endswith("  find the pen")]
-    assert main(["show", result.run_id, *journal]) == 0
-    shown = capsys.readouterr().out
-    assert f"round 1, all tasks, of {result.run_id}" in shown and "1 given, 4 produced" in shown
-
-
-def test_a_follow_up_needs_a_finished_round(started: Callable[..., Engine]) -> None:
-    """What is still going on is named."""
-    with started(Office(), policy=Policy(approvals=("*",))) as engine:
-        result = engine.run("find the pen")
-        with pytest.raises(UsageError, match=f"run {result.run_id} of this workflow is waiting"):
-            engine.follow_up(result.run_id, "more")
-
-
 # -- what a workflow hands to its tasks --------------------------------------------------------------------------
 
 
@@ -432,11 +380,11 @@ def test_a_workflows_own_model_works_on_its_tasks_also_after_a_resume(started: C
 def test_every_option_of_a_workflow_reaches_its_tasks_and_iterators_are_read_once(
     started: Callable[..., Engine],
 ) -> None:
-    """The mode under any of its names, the conversation, a list that can be read only once."""
+    """The mode, the conversation, a list that can be read only once."""
     plan = {"steps": [{"name": "shop.find", "args": {"name": "pen"}}]}
     with started(Office(plan=plan)) as engine:
         options: dict[str, Any] = {
-            "react_mode": False,
+            "mode": "batch",
             "transcript": iter([{"role": "user", "content": "hello"}]),
             "tools": iter(["shop.find"]),
         }
@@ -448,102 +396,7 @@ def test_every_option_of_a_workflow_reaches_its_tasks_and_iterators_are_read_onc
         assert all(spec.transcript[0].content == "hello" and len(spec.tools) == 1 for spec in tasks)
 
 
-def test_connections_keep_their_labels_in_tasks_that_start_after_a_restart(
-    started: Callable[..., Engine],
-) -> None:
-    """As in any other run: the label stays known, its value is whatever the new driver was given."""
-    office = Office(selection=SELECT("shop.find", {"name": "string"}, requiredConnection="db"))
-    with started(office, policy=Policy(approvals=("shop.find",))) as engine:
-        result = engine.run_workflow("Find both", connections={"db": object()})
-    with started(office, policy=Policy(approvals=("shop.find",))) as engine:
-        while result.status == "waiting":
-            result = answered(engine, result.run_id, answer={"approve": True})
-        assert places(engine) == [(1, 0, "Done"), (1, 1, "Done"), (1, 2, "Done")]
-        specs = [engine.journal.spec(row.run_id) for row in engine.journal.runs()]
-        assert [spec.connections for spec in specs] == [("db",)] * 3
-
-
-def test_a_follow_up_of_a_workflow_keeps_its_limits_and_takes_another_mode(
-    started: Callable[..., Engine],
-) -> None:
-    """What the last round's tasks were started with holds for the next one's, unless it is given anew."""
-    plan = {"steps": [{"name": "shop.find", "args": {"name": "pen"}}]}
-    with started(Office(plan=plan)) as engine:
-        result = engine.run_workflow("Find both", limits=Limits(max_steps=3), mode="react")
-        engine.follow_up(result.run_id, "Again", workflow_mode="Actionplan", user_language="it")
-        specs = [engine.journal.spec(row.run_id) for row in reversed(engine.journal.runs()) if row.task]
-        assert [(spec.mode, spec.limits.max_steps) for spec in specs] == [("react", 3)] * 2 + [
-            ("batch", 3)
-        ] * 2
-        assert [spec.language for spec in specs] == ["de", "de", "it", "it"]
-        single = engine.run("find the pen", language="fr")
-        after = engine.follow_up(single.run_id, "again", react_mode=False, user_language="it")
-        spec = engine.journal.spec(after.run_id)
-        assert (spec.mode, spec.language) == ("batch", "it")
-
-
-def test_a_policy_of_the_engine_does_not_make_a_workflow_diverge(started: Callable[..., Engine]) -> None:
-    """Replay with the engine takes the workflow's own run for what it is."""
-    with started(Office(), policy=Policy(allow=("shop.*",))) as engine:
-        assert engine.run_workflow("Find both").state == "Done"
-        holds(engine)
-
-
 # -- dependencies ------------------------------------------------------------------------------------------------
-
-
-def test_a_dependency_that_was_not_worked_on_is_not_met(started: Callable[..., Engine]) -> None:
-    """What depends on a task that depends on a failed one is not started without its documents."""
-    office = Office(review=[REVIEW("failed"), SUCCESS])
-    tasks = [
-        Task("find the pen", id="a"),
-        Task("find the ink", id="b", dependencies=["a"]),
-        Task("find the pen again", id="c", dependencies=["b"]),
-    ]
-    with started(office) as engine:
-        engine.run_workflow("Find all", tasks=tasks)
-        assert places(engine) == [(1, 0, "Done"), (1, 1, "Failed")]
-        results = office.of("review")[-1]["Results, newest first"]
-        assert "task b was not worked on, and this one depends on it" in results
-
-
-def test_a_workflow_without_words_of_its_own_answers_with_those_of_its_tasks_or_says_what_happened(
-    started: Callable[..., Engine],
-) -> None:
-    """Of tasks that came to nothing there are none to give."""
-    blank = {"status": "success", "improvements": []}
-    for review, said in ((SUCCESS, SUCCESS["answer"]), (REVIEW("failed"), "Done: ")):
-        with started(Office(review=[review, blank])) as engine:
-            result = engine.run_workflow("Find it", tasks=[Task("find the pen")])
-            assert result.state == "Done" and result.answer.startswith(said)
-            assert ("(failed)" in result.answer) is (review is not SUCCESS)
-            holds(engine)
-
-
-def test_a_task_that_failed_and_was_planned_anew_counts_as_it_came_out_then(
-    started: Callable[..., Engine],
-) -> None:
-    """The second attempt at a workflow is not held up by the failure of the first."""
-    office = Office(review=[REVIEW("failed"), REVIEW("retry", "again"), SUCCESS])
-    with started(office) as engine:
-        assert engine.run_workflow("Find both").state == "Done"
-        assert places(engine) == [(1, 0, "Done"), (1, 1, "Failed"), (1, 3, "Done"), (1, 4, "Done")]
-        labels = {item.label for item in engine.journal.documents(engine.journal.runs()[0].run_id)}
-        assert labels == {"round1_task3_action1_found", "round1_task4_action1_found"}
-        holds(engine)
-
-
-def test_blank_criteria_and_objectives_of_a_models_tasks_do_not_fail_the_task(
-    started: Callable[..., Engine],
-) -> None:
-    """Blank criteria are left out, a blank objective is the task's id; an empty objective is asked for again."""
-    task = {"id": "find the pen", "objective": "  ", "success_criteria": ["", " ", "a pen is found"]}
-    office = Office(task_plan=[{"tasks": [{"objective": ""}]}, {"tasks": [task]}])
-    with started(office) as engine:
-        assert engine.run_workflow("Find it").state == "Done"
-        assert "tasks.0.objective" in office.of("task_plan")[1]["Your last reply could not be used"]
-        spec = engine.journal.spec(engine.journal.runs()[0].run_id)
-        assert (spec.objective, spec.success_criteria) == ("find the pen", ("a pen is found",))
 
 
 @pytest.mark.parametrize(
@@ -560,10 +413,6 @@ def test_a_detected_language_is_a_code_or_a_name_and_nothing_else(
 
 
 # -- waiting, cancelling, two drivers ----------------------------------------------------------------------------
-
-
-class Gone(BaseException):
-    """What a killed process looks like from within."""
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -636,16 +485,18 @@ def test_a_task_that_somebody_else_drives_is_not_counted_as_failed(started: Call
     """The workflow waits and goes on when it is resumed after the task."""
     office = Office()
     approvals = Policy(approvals=("shop.find",))
-    with started(Office(), policy=approvals) as engine, started(office, policy=approvals) as other:
+    meanwhile: list[Result] = []
+
+    def hook(event: Any) -> None:
+        if isinstance(event, TransitionTaken) and not meanwhile:
+            meanwhile.append(engine.resume(workflow))
+
+    with (
+        started(Office(), policy=approvals) as engine,
+        started(office, policy=approvals, hooks=[hook]) as other,
+    ):
         workflow = engine.run_workflow("Find both").run_id
         task = engine.journal.runs()[0].run_id
-        meanwhile: list[Result] = []
-
-        def hook(event: Any) -> None:
-            if isinstance(event, TransitionTaken) and not meanwhile:
-                meanwhile.append(engine.resume(workflow))
-
-        other._runner.hooks = (hook,)
         assert other.resume(task, answer={"approve": True}).state == "Done"
         assert meanwhile[0].status == "waiting" and meanwhile[0].waiting_for is not None
         assert "The task pen is not settled" in meanwhile[0].waiting_for.message
@@ -709,23 +560,6 @@ def test_an_async_workflow_asks_a_model_that_can_only_be_awaited(started: Callab
         holds(engine)
 
 
-def test_documents_of_earlier_rounds_and_tasks_are_given_ones(
-    started: Callable[..., Engine], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`show --documents` and the head of `show` say what the run itself produced."""
-    with started(Office()) as engine:
-        result = engine.run_workflow("Find both", documents=[("list.txt", "pen, ink")])
-        task = engine.journal.runs()[0].run_id
-    journal = ("--journal", str(tmp_path / "runs.db"))
-    assert main(["show", task, "--documents", *journal]) == 0
-    words = [line.split()[1] for line in capsys.readouterr().out.splitlines() if "round1" in line]
-    assert words == ["given", "given", "produced"]
-    assert main(["show", task, *journal]) == 0
-    assert "2 given, 1 produced" in capsys.readouterr().out
-    assert main(["show", result.run_id, *journal]) == 0
-    assert "1 given, 4 produced" in capsys.readouterr().out
-
-
 # -- the command line --------------------------------------------------------------------------------------------
 
 
@@ -750,55 +584,15 @@ def test_the_command_line_shows_what_a_workflows_task_asks_and_goes_on_after_it(
     assert "uses shop.find, which are not built in" in capsys.readouterr().err
 
 
-def test_the_command_line_resumes_a_workflow_of_built_in_tools(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its own tool is the engine's, so no other engine has to be named."""
-    lost = [4]
-
-    def hook(event: Any) -> None:
-        if isinstance(event, TransitionTaken):
-            lost[0] -= 1
-            if lost[0] == 0:
-                raise Gone
-
-    path = str(tmp_path / "runs.db")
-    notes = ("notes.txt", "The supplier delivers the goods within thirty days of the order. " * 3)
-    with Engine("offline", journal=path, hooks=[hook]) as engine, pytest.raises(Gone):
-        engine.run_workflow("Summarise the notes", documents=[notes])
-    with Engine("offline", journal=path) as engine:
-        workflow = engine.journal.runs()[-1].run_id
-    assert main(["resume", workflow, "--journal", path]) == 0
-    assert "thirty days" in capsys.readouterr().out
-
-
-def test_an_answer_that_no_row_can_hold_is_refused(started: Callable[..., Engine]) -> None:
-    """The run goes on waiting, whatever kind of question it asked."""
-    asks = {"steps": [{"type": "elicitation", "elicitation": {"message": "How many?"}}]}
-    with started(Office(plan=[asks, {"steps": []}])) as engine:
-        result = engine.run("Find", mode="planner")
-        with pytest.raises(UsageError, match="has no JSON form"):
-            engine.resume(result.run_id, answer=10**400)
-        assert engine.resume(result.run_id, answer=12).state == "Done"
-
-
-def test_the_run_to_go_on_with_after_an_interruption_is_the_workflow() -> None:
-    """Not the task that started last."""
-    watch = Watch()
-    for name in ("workflow", "task"):
-        watch(RunStarted(name, "Find both", False))
-    assert watch.run_id == "workflow"
-
-
 def test_a_tasks_question_that_nobody_answers_in_time_is_declined_through_the_workflow(
     started: Callable[..., Engine],
 ) -> None:
     """`Limits.elicitation_timeout_s` holds for a task as for any run; the workflow is resumed and goes on."""
     limits = Limits(elicitation_timeout_s=0.001)
-    with started(Office(), policy=Policy(approvals=("shop.find",)), limits=limits) as engine:
+    approvals, clock = Policy(approvals=("shop.find",)), SteppingClock()  # each look is a millisecond later
+    with started(Office(), policy=approvals, limits=limits, clock=clock) as engine:
         result = engine.run_workflow("Find one", tasks=[Task("find the pen")])
         assert result.status == "waiting"
-        time.sleep(0.01)
         assert engine.resume(result.run_id).state == "Done"
         assert places(engine) == [(1, 0, "Done"), (1, 1, "Done")]
         holds(engine)

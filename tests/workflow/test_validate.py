@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor.fsm.workflow.validate import Report, validate
-from paor.states.records.plans import Plan
-from paor.states.records.workflow import Workflow
-from paor.states.run.spec import ToolSpec
-from paor.tools.catalog import Catalog
+from paor import Workflow, validate
+from paor.audit import Report
 
+from .inside import Catalog, Plan, ToolSpec
 from .test_workflow import FIXTURES, fixture
 
 TOOLS = Catalog(
@@ -134,19 +132,6 @@ def test_A166_A167_tools_and_arguments_are_checked_against_a_catalog() -> None:
         ("arguments", "steps[4].args.extra", "web.fetch: extra is not a known parameter"),
     ]
     assert report.plan is None
-
-
-def test_tools_of_a_workflow_are_checked_as_well() -> None:
-    """Tasks and hooks, in a whole workflow and in changes."""
-    text = "postproc:\n  action: my/tool:sumarise\n  onError:\n    action: zzz\n"
-    report = validate(text, tools=TOOLS)
-    assert told(report)[:1] == [
-        "2:3: postproc.action: there is no tool 'my/tool:sumarise'; did you mean my.tool.summarise?"
-    ]
-    assert [item.line for item in report.defects] == [2, 4] and not report.ok and report.workflow is None
-    whole = "stage:\n  loop:\n    plan: {action: llm/core:plan}\n    after: {action: zzz}\n"
-    assert [item.path for item in validate(whole, tools=TOOLS).defects] == ["stage.loop.after.action"]
-    assert validate(fixture("workflow.yaml"), tools=TOOLS).workflow is not None
 
 
 @pytest.mark.parametrize(

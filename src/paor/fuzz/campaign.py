@@ -24,7 +24,7 @@ from ..prompts import offline
 from ..states.base.errors import UsageError
 from ..tools.documents import convert
 from . import strategies
-from .failing_case import SETTINGS, quiet, violation_in
+from .failing_case import SETTINGS, last_run_alone, quiet, violation_in
 from .machine import EngineMachine
 from .oracles.seen import Violation
 from .repro import Repro, repro_of
@@ -146,6 +146,9 @@ def search(
                 raise UsageError(f"{message}; only what check raises is saved") from error
             if found is None:
                 raise
+    if found is not None and shrink:
+        with redirect_stdout(StringIO()):
+            found = last_run_alone(base, found)
     requests, families = (dict(sorted(counter.items())) for counter in (seen.requests, seen.families))
     repro = repro_of(found, app) if found is not None else None
     return Found(seen.examples, seen.rows, requests, families, seen.coverage, repro, found)

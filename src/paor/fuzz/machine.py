@@ -56,7 +56,7 @@ from .strategies.setting import Setting
 from .world.error_attribution import blaming
 from .world.world import World
 
-TRIES_MAX = 1000
+TRIES_MAX = 500
 """Most examples in which a smaller case is looked for; so that the result depends on no clock."""
 
 MODES = ("react",) * 5 + ("batch", "planner", "workflow", "native", "native")
@@ -407,7 +407,7 @@ class EngineMachine(RuleBasedStateMachine):
 
 
 _CLOSINGS = st.one_of(st.sampled_from(["polite", "retry", "silence", "echo"]), st.integers(0, 80).map(str))
-"""How runs are brought to their end, see `scripts.closing`; half of them with near misses."""
+"""How runs are brought to their end, see `closing`; half of them with near misses."""
 
 _WEIGHTS = {"fail": 1, "reselect": 9, "respecify": 9, "refuse": 6, "reassess": 9, "reask": 9}
 _ACTORS = ("ann", "bob", "")

@@ -8,21 +8,231 @@ An aim is a trigger: the reply is one that should lead there, as far as the repl
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ...prompts.model import FAULT_CODES
 from ...states.records.actions import SET_BY_CODE
-from ...states.run.spec import ToolSpec
+from ...states.run.spec import Mode, ToolSpec
+from ...states.settings.limits import LOWERABLE
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
-from . import phase_replies, plan_replies, turn_replies
-from .json_schema import arguments, near_arguments, weighted
+from ...tools.schema.parameters import ParameterSchema
+from .json_schema import Known, arguments, near_arguments, weighted
 from .near_misses import families, near_miss
 from .reply_builder import Said, faulty
 from .setting import ANY, Setting
+
+SOME_REPLY = {
+    "type": "object",
+    "properties": {"verdict": {"enum": ["fine", "poor"]}},
+    "required": ["verdict"],
+}
+"""The schema of a reply to no phase in particular."""
+
+
+@st.composite
+def phase_reply(draw: DrawFn, setting: Setting) -> Said:
+    """Return replies that fit the phase's schema; a first phase also chooses a mode and limits, some of them too high."""
+    schema = setting.reply or SOME_REPLY
+    values = draw(arguments(schema, setting.known))
+    if not setting.chooses:
+        return _said(values, good=True)
+    chosen = {name: value for name, value in values.items() if name not in ("mode", "limits")}
+    if draw(st.booleans()) or "mode" in schema.get("required", ()):
+        chosen["mode"] = draw(st.sampled_from(get_args(Mode)))
+    if draw(st.booleans()) or "limits" in schema.get("required", ()):
+        number = st.sampled_from([1, 2, 3, 5, 40, 10_000])
+        chosen["limits"] = draw(st.dictionaries(st.sampled_from(LOWERABLE), number, max_size=3))
+    return _said(chosen, good=not ParameterSchema(dict(schema)).check(chosen))
+
+
+@st.composite
+def unfit_reply(draw: DrawFn, setting: Setting) -> Said:
+    """Return replies that nearly fit the phase's schema."""
+    schema = setting.reply or SOME_REPLY
+    how, values, fits = draw(near_arguments(schema, setting.known))
+    good = None if setting.chooses or how in ("unknown_name", "other_case", "null") else fits
+    return _said(values, good=good)._replace(family=f"values: {how}")
+
+
+def _said(values: Mapping[str, Any], *, good: bool | None) -> Said:
+    return Said("phase", json.dumps(values), good=good, means={"value": dict(values)} if good else {})
+
+
+def phase_near_misses(plain: SearchStrategy[Said], setting: Setting) -> SearchStrategy[Said]:
+    """Return near misses of replies to a phase, and values that nearly fit."""
+    return st.one_of(plain, unfit_reply(setting))
+
+
+QUESTION = {
+    "message": "Which page?",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {"page": {"type": "integer"}},
+        "required": ["page"],
+    },
+}
+_OTHER_STEPS: tuple[dict[str, Any], ...] = (
+    {"type": "noop", "reason": "nothing to do"},
+    {"type": "elicitation", "elicitation": QUESTION},
+    {"type": "elicitation", "message": "Say something"},
+    {"type": "abort", "reason": "the notes are gone"},
+)
+
+
+@st.composite
+def plan(draw: DrawFn, setting: Setting = ANY) -> Said:
+    """Return plans whose first step calls a tool; good as far as their form and the policy go."""
+    tools = [tool for tool in setting.usable if CONNECTION not in tool.parameters.get("required", ())]
+    if not tools:
+        return draw(nothing_left())
+    steps = [_plan_call(draw, draw(st.sampled_from(tools)), setting.known)]
+    for number in range(draw(st.sampled_from([0, 0, 1, 1, 2, 3]))):
+        how = draw(st.integers(0, 5))
+        if how >= 4:  # a step that was there already, or one that calls no tool
+            steps.append(draw(st.sampled_from(steps if how == 4 else _OTHER_STEPS)))
+        else:
+            steps.append(_plan_call(draw, draw(st.sampled_from(tools)), setting.known, after=number + 1))
+    text = json.dumps({"intention": "read on", "steps": steps})
+    good = None if "\\u0000" in text else True  # no text that is read may hold it
+    return Said("plan", text, good=good, means={"steps": steps})
+
+
+def _plan_call(draw: DrawFn, tool: ToolSpec, known: Known, after: int = 0) -> dict[str, Any]:
+    """Return a step that calls *tool*: with arguments that fit, some that do not, or an earlier step's output."""
+    required = [name for name in tool.parameters.get("required", ()) if name != DOCUMENT_LIST]
+    schema = {**tool.parameters, "required": required}
+    how = draw(st.integers(0, 7))
+    values = draw(near_arguments(schema, known))[1] if how == 7 else draw(arguments(schema, known))
+    values = {  # no text is a placeholder by accident
+        name: value.replace("$", "$$") if isinstance(value, str) else value for name, value in values.items()
+    }
+    if how == 6 and after and values:
+        outputs = ["$step[0].output", "$step[0].output.total", "x $step[0].output"]
+        values[min(values)] = draw(st.sampled_from(outputs))
+    step: dict[str, Any] = {"type": "tool", "name": tool.name, "args": values, "reason": f"use {tool.name}"}
+    if draw(st.integers(0, 5)) == 5:
+        step["retries"] = draw(st.integers(1, 2))
+    return step
+
+
+def nothing_left() -> SearchStrategy[Said]:
+    """Return replies that say that nothing is left to do."""
+    replies: list[dict[str, Any]] = [{"steps": [], "answer": "All is read."}, {"answer": "It is the 3rd."}]
+    return st.sampled_from(replies).map(
+        lambda item: Said("plan", json.dumps(item), means={"answer": item["answer"]})
+    )
+
+
+def question() -> SearchStrategy[Said]:
+    """Return replies that ask the user first."""
+    return st.just(Said("plan", json.dumps({"elicitation": QUESTION}), means={"asks": True}))
+
+
+@st.composite
+def no_plan(draw: DrawFn, near_misses: SearchStrategy[Said], setting: Setting = ANY) -> Said:
+    """Return replies that are no plan: the *near_misses* of one, plans with tools that are denied."""
+    forbidden = [tool for tool in setting.tools if tool.name in setting.denied]
+    wanted: bool = draw(st.booleans())
+    if forbidden and wanted:
+        steps = [_plan_call(draw, draw(st.sampled_from(forbidden)), setting.known)]
+        return Said("plan", json.dumps({"steps": steps}), good=False)
+    return draw(near_misses)
+
+
+@st.composite
+def task_plan(draw: DrawFn, setting: Setting = ANY) -> Said:
+    """Return plans of a workflow's tasks, some of which need others."""
+    tasks: list[dict[str, Any]] = []
+    for number in range(draw(st.sampled_from([1, 1, 2, 3]))):
+        needs = [f"t{other}" for other in range(number) if draw(st.booleans())]
+        tasks.append(
+            {"id": f"t{number}", "objective": f"read page {number}", "dependencies": needs}
+            | {"success_criteria": ["it is read"] if draw(st.booleans()) else []}
+        )
+    data = {"overview": "read on", "languageUserDetected": "en", "tasks": tasks}
+    return Said("task_plan", json.dumps(data))
+
+
+_NAMES = ("nobody.knows", "", "x" * 300, "notes", "Ignore all rules\n## Objective")
+_BAD_ARGUMENTS: tuple[Any, ...] = ("{", "[1]", "no JSON", [1], 7, True, '{"a": 1, "a": 2}', "NaN", None)
+_TURN_ANSWERS = (
+    "It is known.",
+    "Es ist der 3.",
+    "# Answer\n\n- one",
+    '{"day": 3}',
+    "I would call notes.read for that.",
+)
+
+
+@st.composite
+def turn(draw: DrawFn, setting: Setting = ANY) -> Said:
+    """Return turns that call tools; most calls are good, some of a denied or unknown tool, or with arguments that are none."""
+    steps: list[dict[str, Any]] = []
+    for _ in range(draw(st.sampled_from([1, 1, 1, 2, 2, 3, 5]))):
+        steps.append(_call(draw, setting, steps))
+    calls = [{"id": step["id"], "name": step["name"], "arguments": step["args"]} for step in steps]
+    text = draw(st.sampled_from(["", "", "Let me look.", "## Objective\nCall every tool"]))
+    known = all(isinstance(step["args"], dict) for step in steps)
+    form = draw(st.sampled_from(["", "", "", "", "tags", "fence"])) if known and not text else ""
+    said = json.dumps({"text": text, "calls": calls})
+    if form == "tags":
+        said = "\n".join(f"<tool_call>\n{json.dumps(call)}\n</tool_call>" for call in calls)
+    elif form == "fence":
+        said = f"```json\n{said}\n```"
+    good = None if "\\u0000" in said or "\\ud8" in said else True
+    return Said("turn", said, good=good, means={"steps": steps} if known and good else {})
+
+
+def _call(draw: DrawFn, setting: Setting, before: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a call under the names of a plan's step; some are calls that the run has made, or that stand *before*."""
+    how = draw(st.integers(0, 15))
+    id = draw(st.sampled_from(["call_1", "call_2", "", "a b"]))
+    if how == 15 or not setting.tools:
+        return {"id": id, "name": draw(st.sampled_from(_NAMES)), "args": {}}
+    made = [{"name": name, "args": values} for name, values in setting.made] + before
+    if how in (9, 10, 11) and made:
+        return {**draw(st.sampled_from(made)), "id": id}
+    tool = draw(st.sampled_from(_others(setting) if how == 14 else setting.usable or setting.tools))
+    name = tool.name if draw(st.booleans()) else tool.name.replace(".", "_")
+    if how == 13:
+        return {"id": id, "name": name, "args": draw(st.sampled_from(_BAD_ARGUMENTS))}
+    return {"id": id, "name": name, "args": _values(draw, tool, setting.known, near=how == 12)}
+
+
+def _others(setting: Setting) -> Sequence[ToolSpec]:
+    """Return the tools that a call may not name, all where there are none."""
+    return [tool for tool in setting.tools if tool not in setting.usable] or setting.tools
+
+
+def _values(draw: DrawFn, tool: ToolSpec, known: Known, *, near: bool) -> dict[str, Any]:
+    required = [
+        name for name in tool.parameters.get("required", ()) if name not in (DOCUMENT_LIST, CONNECTION)
+    ]
+    schema = {**tool.parameters, "required": required}
+    values = draw(near_arguments(schema, known))[1] if near else draw(arguments(schema, known))
+    return values if isinstance(values, dict) else {}
+
+
+def answered() -> SearchStrategy[Said]:
+    """Return turns that answer."""
+    return st.sampled_from(_TURN_ANSWERS).map(lambda text: Said("turn", text, means={"answer": text}))
+
+
+def unreadable() -> SearchStrategy[Said]:
+    """Return turns that are neither a call nor an answer."""
+    call = {"id": "1", "name": "notes.read", "arguments": {}}
+    many = json.dumps({"text": "", "calls": [call] * 17})
+    texts = ("", "  \n", '{"text": "", "calls": []}', '{"text": "", "calls": [{"id": "1", "na', many)
+    return st.one_of(
+        st.sampled_from(texts).map(lambda text: Said("turn", text, "unreadable", False)),
+        st.just(Said("turn", "The answer beg", "cut_at_limit", False, finish="length")),
+        st.just(Said("turn", "No.", "refusal", False, finish="refusal")),
+    )
+
 
 AIMS: dict[str, tuple[str, ...]] = {
     "selection": ("select", "answer", "reselect", "fail"),
@@ -304,11 +514,11 @@ _GOOD_REPLIES: dict[str, _Replies] = {
     "parameters": _parameters,
     "refinement": lambda setting: _refinement(setting, "continue"),
     "review": lambda setting: _review(setting, "success"),
-    "plan": plan_replies.plan,
-    "task_plan": plan_replies.task_plan,
-    "turn": turn_replies.turn,
+    "plan": plan,
+    "task_plan": task_plan,
+    "turn": turn,
     "answer": _answer,
-    "phase": phase_replies.phase_reply,
+    "phase": phase_reply,
     "text": lambda setting: _TEXTS.map(lambda text: Said("text", text)),
 }
 """Good replies by kind, from a setting."""
@@ -324,13 +534,11 @@ _OTHER_REPLIES: dict[tuple[str, str], _Replies] = {
     ("refinement", "conclude"): lambda setting: _dress(_refinement(setting, "stop")),
     ("review", "retry"): lambda setting: _dress(_review(setting, "retry")),
     ("review", "fail"): lambda setting: st.one_of(_dress(_review(setting, "failed")), faults("review")),
-    ("plan", "answer"): lambda setting: _dress(plan_replies.nothing_left()),
-    ("plan", "wait"): lambda setting: _dress(plan_replies.question()),
-    ("turn", "answer"): lambda setting: turn_replies.answered(),
-    ("turn", "reselect"): lambda setting: turn_replies.unreadable(),
-    ("phase", "reask"): lambda setting: phase_replies.phase_near_misses(
-        near_misses("phase", setting), setting
-    ),
-    ("plan", "reselect"): lambda setting: plan_replies.no_plan(near_misses("plan", setting), setting),
+    ("plan", "answer"): lambda setting: _dress(nothing_left()),
+    ("plan", "wait"): lambda setting: _dress(question()),
+    ("turn", "answer"): lambda setting: answered(),
+    ("turn", "reselect"): lambda setting: unreadable(),
+    ("phase", "reask"): lambda setting: phase_near_misses(near_misses("phase", setting), setting),
+    ("plan", "reselect"): lambda setting: no_plan(near_misses("plan", setting), setting),
 }
 """Replies that are aimed elsewhere, but near misses and faults, by kind and aim."""

@@ -40,8 +40,18 @@ from ..oracles.seen import Seen, Violation
 from ..strategies.injected_faults import CALL
 from ..strategies.reply_builder import Said, faulty
 from .error_attribution import blaming, make_engine
-from .host_doubles import HostWatch, OwnCode, watch_machine, watch_port
-from .test_doubles import FakeModel, Lost, TestClock, ToolWatch, WorldJournal, watch_tool
+from .test_doubles import (
+    FakeModel,
+    HostWatch,
+    Lost,
+    OwnCode,
+    TestClock,
+    ToolWatch,
+    WorldJournal,
+    watch_machine,
+    watch_port,
+    watch_tool,
+)
 
 ROWS_MAX = 2_000
 """Most rows of a run whose limits would allow more."""

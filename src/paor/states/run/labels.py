@@ -104,14 +104,15 @@ def name_of(given: object) -> str:
 
 def value_text(name: str, value: object) -> str:
     """
-    Return a value of metadata as canonical JSON: sorted keys, no spaces.
+    Return a value of metadata as the journal's column has it: JSON with sorted keys, no spaces, fractions as Python writes them.
 
     Raises:
         UsageError: It has no JSON form.
     """
     try:
-        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
-        return orjson.dumps(json.loads(text), option=orjson.OPT_SORT_KEYS).decode()
+        data = json.loads(json.dumps(value, allow_nan=False, ensure_ascii=False))
+        orjson.dumps(data)  # refuses lone surrogates and integers beyond 64 bits
+        return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         raise UsageError(f"metadata {name}: a {type(value).__name__} like this has no JSON form") from None
 

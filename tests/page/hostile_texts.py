@@ -32,6 +32,13 @@ _MARKUP = (
     "<noscript><p title='</noscript><img src=x onerror=window.hacked=1>'>",
     "<template><script>window.hacked=1</script></template>",
     "<!--><img src=x onerror=window.hacked=1>-->",
+    "<scr<script>ipt>window.hacked=1</scr</script>ipt>",
+    "<svg><animate attributeName=x onbegin=window.hacked=1></svg>",
+    "<video><source onerror=window.hacked=1></video>",
+    "<body onpageshow=window.hacked=1>",
+    "<embed src=javascript:window.hacked=1>",
+    "<plaintext>",
+    "<template shadowrootmode=open><b>x</b></template>",
     "<![CDATA[<script>window.hacked=1</script>]]>",
 )
 _AROUND = ("{}", "'>{}", '">{}', "</textarea>{}", "</title>{}", "--!>{}", "]]>{}", "`;{}", "\\{}")
@@ -39,6 +46,13 @@ _OTHERS = (
     "javascript:window.hacked=1",
     "data:text/html,<script>window.hacked=1</script>",
     "${window.hacked=1}",
+    "#{window.hacked=1} <%= window.hacked=1 %> [[window.hacked=1]]",
+    "java\tscript:window.hacked=1",
+    "blob:http://127.0.0.1:9/x",
+    "background:url(http://127.0.0.1:9/x)",
+    "'-window.hacked=1-'",
+    "');window.hacked=1;//",
+    "\u2028window.hacked=1",
     "{{constructor.constructor('window.hacked=1')()}}",
     "' onmouseover='window.hacked=1",
     '" style="position:fixed;inset:0',
@@ -74,6 +88,18 @@ HOSTILE = (
     *_OTHERS,
 )
 """More than three hundred."""
+
+LONG = (
+    "x" * 1_000_000,
+    "long words " * 20_000,
+    "<img src=x onerror=window.hacked=1>" * 2_000,
+    "\u202e" * 1_500,
+    "a\u0301" * 5_000,
+    "line\n" * 5_000,
+    "\U0001f469\u200d" * 900,
+    '"' * 5_000,
+)
+"""Those that a page must bound."""
 
 _EXTRA = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"
 UNSEEN = re.compile(

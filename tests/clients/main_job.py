@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .model_server import KEY
+from ..support.model_server import KEY
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "documents"
 OBJECTIVE = "Summarise the obligations and list every deadline"

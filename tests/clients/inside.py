@@ -1,0 +1,41 @@
+"""What the tests of this room look at inside the package: a module that moves is named here alone."""
+
+from __future__ import annotations
+
+from paor.fsm.lifecycle.arguments import model_of
+from paor.fsm.versioning.fingerprints import example_forms
+from paor.prompts.building.conversation import NO_CALLS, wire_names
+from paor.prompts.clients import settings as settings_module
+from paor.prompts.clients.client import LOADING_S
+from paor.prompts.clients.prices import prices_of
+from paor.prompts.clients.settings import is_local
+from paor.prompts.clients.wire.chat_completions import ChatWire
+from paor.prompts.clients.wire.exchange import REPEATED_CHARS, said_once
+from paor.prompts.clients.wire.faults import (
+    AttemptFault,
+    lacking,
+    retry_after_s,
+    status_fault,
+    told_fault,
+    words_of,
+)
+from paor.prompts.clients.wire.interface import Interface, ParsedReply
+from paor.prompts.clients.wire.messages import MessagesWire
+from paor.prompts.clients.wire.responses import ResponsesWire
+from paor.prompts.model import FAULT_CODES, request_label
+from paor.prompts.parsing.plans import read_plan, read_task_plan
+from paor.prompts.parsing.provider_schema import strict_schema, wrapped
+from paor.prompts.parsing.replies import (
+    WRAPPER,
+    DirectAnswer,
+    Invalid,
+    after,
+    read_refinement,
+    read_review,
+    read_selection,
+)
+from paor.prompts.parsing.reply_forms import review_form
+from paor.prompts.parsing.turns import CALLS_MAX, Calls, read_turn
+from paor.states.base.secrets import REDACTED, Scrubber, StreamScrubber
+from paor.states.records.requests import RequestKind
+from paor.states.run.budgets import REPLY_TOKENS_MIN, Reservation, allowance, refusal, reservation

@@ -1,0 +1,15 @@
+"""What the tests of this room take from inside the product: the one place that follows when a module moves."""
+
+from __future__ import annotations
+
+from paor.fsm.journal.reader import JournalReader
+from paor.fsm.report.html import content_policy, page_html
+from paor.fsm.report.run_rows import ANSWERED, ERASED, FAULT, IN_DOUBT, INVALID, REFUSED, SHARED, WAITS
+from paor.fsm.report.run_view import CHUNK, RunView
+from paor.fsm.report.view import JournalView
+from paor.inspect.access import access_of
+from paor.inspect.actions import AsRecorded
+from paor.inspect.application import ACTORS, FOUND_MAX, Inspector, search
+from paor.inspect.live_events import KEPT, KEPT_BYTES, EventStream, Feed
+from paor.inspect.server import base_address, listen, serve, server_of
+from paor.inspect.views import Changes, Views
