@@ -2,7 +2,8 @@
 What paor promises, each promise beside the tests that hold it and an edit that breaks it: ``docs/guarantees.toml``.
 
 The tables of ``docs/guarantees.md`` are written from it, and ``tests/project/test_guarantees_page.py`` makes every one of the
-edits in a copy of the project and sees the named test fail: a guarantee whose test cannot fail is none.
+edits and sees the named test fail: a guarantee whose test cannot fail is none. The first edit of a guarantee is made in the
+default set of tests, the others by ``pytest --whole``.
 """
 
 from __future__ import annotations
@@ -25,16 +26,14 @@ class Breakage:
 
     Attributes:
         what: The edit, for people.
-        file: Where, from the root.
-        old: What is there, exactly once.
-        new: What is put in its place.
+        place, at, change: Where, which node, and what becomes of it, see ``tests/support/edits.py``.
         test: The test that then fails, as ``tests/test_x.py::test_name``, with the parameters of one case where it has some.
     """
 
     what: str
-    file: str
-    old: str
-    new: str
+    place: str
+    at: str
+    change: str
     test: str
 
 
@@ -83,13 +82,14 @@ def guarantee_table() -> str:
 
 def breakage_table() -> str:
     """Return the edits, each with the test that sees it."""
-    lines = ["| guarantee | edit | file | seen by |", "|---|---|---|---|"]
+    lines = ["| guarantee | edit | place | seen by |", "|---|---|---|---|"]
     for number, item in enumerate(guarantees(), 1):
         for edit in item.broken:
-            lines.append(f"| {number} | {_cell(edit.what)} | `{edit.file}` | {_test(edit.test)} |")
+            lines.append(f"| {number} | {_cell(edit.what)} | `{edit.place}` | {_test(edit.test)} |")
     return "\n".join(lines)
 
 
+@cache
 def tests_of(file: str) -> set[str]:
     """Return the names of the tests in a file, those of classes as ``Class::name``."""
     names: set[str] = set()

@@ -23,7 +23,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from ..support.edits import ROOT, Edit, applied
+
 FOLDER = Path(__file__).resolve().parent
 SOURCE = FOLDER / "planted_bugs.toml"
 MEASURED = ROOT / "docs" / "planted-bugs.json"
@@ -38,22 +39,6 @@ SEED = 2
 """Of the judge; the tests take others, too."""
 
 COPIED = ("src", "pyproject.toml")
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """
-    One edit of a bug.
-
-    Attributes:
-        file: Where, from the root.
-        old: What is there, exactly once.
-        new: What is put in its place.
-    """
-
-    file: str
-    old: str
-    new: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +74,7 @@ def planted(source: Path = SOURCE) -> tuple[Bug, ...]:
             **{
                 **item,
                 "seen_by": tuple(item["seen_by"]),
-                "edits": tuple(Edit(**one) for one in item["edits"]),
+                "edits": tuple(Edit.of(one, item["name"]) for one in item["edits"]),
             }
         )
         for item in data["bug"]
@@ -101,15 +86,9 @@ def patched(bug: Bug | None) -> dict[str, str]:
     Return the files of a bug as they are with it; of none nothing.
 
     Raises:
-        ValueError: An old text does not stand in its file exactly once.
+        EditLost: One of its edits does not apply.
     """
-    texts: dict[str, str] = {}
-    for edit in bug.edits if bug is not None else ():
-        text = texts.get(edit.file) or (ROOT / edit.file).read_text(encoding="utf-8")
-        if text.count(edit.old) != 1:
-            raise ValueError(f"{edit.file}: what is edited must stand there exactly once")
-        texts[edit.file] = text.replace(edit.old, edit.new)
-    return texts
+    return applied(bug.edits) if bug is not None else {}
 
 
 class Copy:

@@ -1,10 +1,17 @@
-"""Every guarantee has a test that fails when it is broken: each edit of docs/guarantees.toml is made, and seen."""
+"""
+Every guarantee has a test that fails when it is broken: each edit of docs/guarantees.toml is made, and seen.
+
+The first edit of a guarantee is made in every run, in a process that has the tests imported (`tests/project/preloaded.py`). The
+others are left to ``pytest --whole``; one that cannot be made there, or that only other processes would see, is made in a
+copy of the project.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,17 +19,11 @@ from typing import Any
 
 import pytest
 
+from ..support.edits import Edit, applied, found, sources
 from ..support.pages import ROOT
 from .preloaded import Preloaded
 
-COPIED = (
-    "src",
-    "tests",
-    "docs",
-    "examples",
-    "pyproject.toml",
-    "README.md",
-)
+COPIED = ("src", "tests", "docs", "examples", "pyproject.toml", "README.md")
 
 
 def _table() -> Any:
@@ -34,36 +35,16 @@ def _table() -> Any:
 
 
 TABLE = _table()
-EDITS = [edit for item in TABLE.guarantees() for edit in item.broken]
+FIRST = [item.broken[0] for item in TABLE.guarantees()]
+OTHERS = [edit for item in TABLE.guarantees() for edit in item.broken[1:]]
 
 
-class Copy:
-    """A copy of the project in which one edit at a time is made."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.db", "*.db-*")
-        for name in COPIED:
-            source, target = ROOT / name, root / name
-            if source.is_dir():
-                shutil.copytree(source, target, symlinks=True, ignore=ignored)
-            else:
-                shutil.copy2(source, target)
-        self._clock = 1_600_000_000
-
-    def write(self, file: str, text: str) -> None:
-        """Write a file with a time of its own, so that no compiled form of it is taken for the present one."""
-        path = self.root / file
-        path.write_text(text, encoding="utf-8")
-        self._clock += 2
-        os.utime(path, (self._clock, self._clock))
+def _edit(edit: Any) -> Edit:
+    return Edit(edit.place, edit.at, edit.change, edit.what)
 
 
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
-    root = tmp_path_factory.mktemp("copy")
-    yield Copy(root)
-    shutil.rmtree(root, ignore_errors=True)
+def _named(edit: Any) -> str:
+    return f"{edit.place}: {edit.what}"
 
 
 @pytest.fixture(scope="module")
@@ -85,26 +66,60 @@ def test_every_guarantee_has_tests_that_are_there_and_an_edit_that_breaks_it() -
     assert len({item.says for item in items}) == len(items)
 
 
-def test_every_edit_is_of_code_that_stands_there_exactly_once() -> None:
-    """Those of another part too: a change of the code must not leave a guarantee without what breaks it."""
-    for edit in EDITS:
-        text = (ROOT / edit.file).read_text(encoding="utf-8")
-        assert text.count(edit.old) == 1, f"{edit.file}: {edit.what}"
-        if edit.file.endswith(".py"):
-            compile(text.replace(edit.old, edit.new), edit.file, "exec")
+def test_every_edit_finds_its_node() -> None:
+    """Those that are left to the whole run too: a change of the code must not leave a guarantee without what breaks it."""
+    for edit in FIRST + OTHERS:
+        found(_edit(edit), sources())
+
+
+@pytest.mark.parametrize("edit", FIRST, ids=_named)
+def test_the_first_edit_of_a_guarantee_is_seen_by_its_test(edit: Any, preloaded: Preloaded) -> None:
+    """And the functions that were changed are live ones: no test fails for an edit that was not made."""
+    seen = preloaded.test(edit.test, _edit(edit))
+    if seen.outcome == "skipped":
+        pytest.skip(seen.output)
+    assert seen.replaced, f"no live function is changed by {_edit(edit)}\n{seen.output}"
+    assert seen.outcome == "failed", (
+        f"{edit.test} should fail, it {seen.outcome}: {_edit(edit)}\n{seen.output}"
+    )
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: f"{edit.file}: {edit.what}")
-def test_an_edit_that_breaks_a_guarantee_is_seen_by_its_test(
-    edit: Any, copy: Copy, preloaded: Preloaded
-) -> None:
-    text = (ROOT / edit.file).read_text(encoding="utf-8")
-    copy.write(edit.file, text.replace(edit.old, edit.new))
-    try:
-        seen = preloaded.pytest(copy.root, "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", edit.test)
-    finally:
-        copy.write(edit.file, text)
-    assert seen.code == 1, f"{edit.test} should fail (exit code 1):\n{seen.output[-3000:]}"
-    assert "error during collection" not in seen.output
-    assert Path(seen.package).is_relative_to(copy.root), f"the copy must be tested, not {seen.package}"
+@pytest.mark.parametrize("edit", OTHERS, ids=_named)
+def test_every_other_edit_is_seen_by_its_test(edit: Any, preloaded: Preloaded, tmp_path: Path) -> None:
+    if preloaded.test(edit.test, _edit(edit)).outcome != "failed":
+        seen = _in_a_copy(edit, tmp_path)
+        assert seen.returncode == 1, (
+            f"{edit.test} should fail (exit code 1): {_edit(edit)}\n{seen.stdout[-3000:]}"
+        )
+        assert "error during collection" not in seen.stdout
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("test", sorted({edit.test for edit in FIRST + OTHERS}))
+def test_a_named_test_passes_as_long_as_nothing_is_edited(test: str, preloaded: Preloaded) -> None:
+    """In the same process: what an edit is seen by is the edit's doing."""
+    seen = preloaded.test(test)
+    assert seen.outcome == "passed", seen.output
+
+
+def _in_a_copy(edit: Any, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the test of an edit on a copy of the project that has it."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.db", "*.db-*")
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
+        else:
+            shutil.copy2(ROOT / name, folder / name)
+    for path, text in applied([_edit(edit)]).items():
+        (folder / path).write_text(text, encoding="utf-8")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST"))}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", edit.test],
+        cwd=folder,
+        env=kept | {"PYTHONPATH": str(folder / "src"), "PAOR_TESTS_AGAIN": str(folder / "seconds")},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )

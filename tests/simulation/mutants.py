@@ -15,7 +15,8 @@ from importlib.util import spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from ..fuzz.planted_bugs import ROOT, Bug, patched, planted
+from ..fuzz.planted_bugs import Bug, patched, planted
+from ..support.edits import ROOT
 
 SOURCE = Path(__file__).parent / "simulated_bugs.toml"
 
