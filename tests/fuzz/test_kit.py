@@ -645,6 +645,7 @@ class Fragile(EngineMachine):
         assert not any(call.tool == "notes.save" for call in world.watch.calls), "a page was saved"
 
 
+@pytest.mark.whole
 def test_a_search_is_the_same_each_time_and_shrinks_to_few_rows() -> None:
     """The same seed gives the same case; it is small, and it fails again."""
     one, other = (search(Fragile, examples=60, number=3) for _ in range(2))
@@ -655,6 +656,7 @@ def test_a_search_is_the_same_each_time_and_shrinks_to_few_rows() -> None:
     assert one.repro.run(sample_engine) is None
 
 
+@pytest.mark.whole
 def test_a_test_case_fails_with_the_steps_and_the_command(tmp_path: Path) -> None:
     """Under unittest as under pytest; the file is where the note says."""
 
@@ -672,6 +674,7 @@ def test_a_test_case_fails_with_the_steps_and_the_command(tmp_path: Path) -> Non
     assert "Falsifying" not in told and "Draw" not in told and "a page was saved" in told
 
 
+@pytest.mark.whole
 def test_a_saved_case_names_the_class_where_the_present_folder_can_import_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -680,7 +683,7 @@ def test_a_saved_case_names_the_class_where_the_present_folder_can_import_it(
     (tmp_path / "desk_of_mine.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     desk = import_module("desk_of_mine").Desk
-    violation = search(Fragile, examples=60, number=3).violation
+    violation = search(Fragile, examples=60, number=3, shrink=False).violation
     assert violation is not None
     for folder, named in ((tmp_path, "desk_of_mine:Desk"), (tmp_path.parent, "MODULE:ENGINE")):
         monkeypatch.chdir(folder)
@@ -758,11 +761,9 @@ def test_a_file_holds_the_case_and_nothing_else_is_taken_for_one(tmp_path: Path)
         load(tmp_path / "nowhere.json")
 
 
-class TestShop(unittest.TestCase):
-    """The shipped engine, through the machine as a user would have it."""
-
-    def test_nothing_is_found(self) -> None:
-        """A few examples always; `paor fuzz` takes more."""
-        found = search(sample_engine, examples=40, number=1)
-        assert found.violation is None, str(found.violation)
-        assert len(found.coverage.missing_rows) < 8
+@pytest.mark.whole
+def test_nothing_is_found_in_the_shipped_engine() -> None:
+    """Through the machine as a user would have it; `paor fuzz` takes more examples."""
+    found = search(sample_engine, examples=40, number=1)
+    assert found.violation is None, str(found.violation)
+    assert len(found.coverage.missing_rows) < 8

@@ -71,6 +71,7 @@ def test_a_third_store(case: Case, file_store: Opening) -> None:
 FATES = st.lists(st.sampled_from(["well", "before", "after"]), max_size=30)
 
 
+@pytest.mark.whole
 @settings(deadline=None)
 @given(name=st.sampled_from([world.name for world in WORLDS]), fates=FATES, other=st.booleans())
 def test_whatever_call_of_a_store_fails_loses_and_doubles_nothing(

@@ -136,6 +136,7 @@ def test_a_crash_within_a_step_leaves_the_old_file(path: Path) -> None:
     assert child(path, "go").communicate()[0] == "1 0\n"
 
 
+@pytest.mark.whole
 def test_processes_that_migrate_at_once_take_each_step_once(path: Path) -> None:
     """A second one would fail, since the table is there; all go on as if they had taken it."""
     processes = [child(path, "wait") for _ in range(6)]

@@ -276,6 +276,7 @@ def crashing() -> Iterator[PostgresServer]:
     server.close()
 
 
+@pytest.mark.whole
 def test_a_server_that_crashes_and_comes_back_loses_and_doubles_nothing(crashing: PostgresServer) -> None:
     """A run goes on over it by itself; what was being written is looked up before it is written again."""
     with Journal(crashing.url(), busy_timeout_s=60) as journal:
@@ -542,6 +543,7 @@ def test_a_run_is_cancelled_from_another_connection_at_once(
 # -- the command line --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_every_reading_command_takes_the_address(postgres: PostgresServer, tmp_path: Path) -> None:
     """From ``--journal`` and from the environment; the password stands in nothing that they print or write."""
     url = postgres.url(password="geheim")

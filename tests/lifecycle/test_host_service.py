@@ -47,6 +47,7 @@ def faults(seen: Any) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value and name not in ("in_doubt", "kills")}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ALWAYS)
 def test_a_kill_loses_nothing_and_pays_nothing_twice(name: str) -> None:
     """The approval comes from the other process; a bank that does not tell is one more question, and never a guess."""

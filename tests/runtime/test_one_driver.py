@@ -139,19 +139,20 @@ def interrupted(race: Race) -> str:
         return scripted.journal.runs()[0].run_id
 
 
-def one_resumes(race: Race) -> None:
+def one_resumes(race: Race, processes: int = PROCESSES) -> None:
     """Have all resume an interrupted run: the others are told that it is driven, and the effect happens once."""
     run_id = interrupted(race)
-    race.expected = PROCESSES - 1
-    race.run(lambda scripted: scripted.resume(run_id))
-    assert Counter(line["came_to"] for line in race.lines()) == {"Done": 1, "LeaseHeld": PROCESSES - 1}
+    race.expected = processes - 1
+    race.run(lambda scripted: scripted.resume(run_id), processes=processes)
+    assert Counter(line["came_to"] for line in race.lines()) == {"Done": 1, "LeaseHeld": processes - 1}
     assert len(race.effects.read_text().split()) == 1
     race.judge(1)
 
 
-def test_of_50_processes_that_resume_an_interrupted_run_one_wins(tmp_path: Path) -> None:
-    """No row is interleaved, nobody sees a lock."""
-    one_resumes(Race(tmp_path))
+@pytest.mark.parametrize("processes", [8, pytest.param(PROCESSES, marks=pytest.mark.whole)])
+def test_of_many_processes_that_resume_an_interrupted_run_one_wins(tmp_path: Path, processes: int) -> None:
+    """No row is interleaved, and no process sees a lock."""
+    one_resumes(Race(tmp_path), processes)
 
 
 @pytest.mark.whole

@@ -298,6 +298,7 @@ def test_a_suite_that_does_not_use_it_loads_nothing_of_it() -> None:
     assert json.loads(done.stdout) == ["paor", "paor.pytest_plugin"]
 
 
+@pytest.mark.whole
 def test_a_session_without_it_gathers_and_tells_nothing(suite: pytest.Pytester) -> None:
     """Not even the summary has a line more."""
     written(

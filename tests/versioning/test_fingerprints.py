@@ -365,7 +365,7 @@ DECIDING = """
 
 LEFT = """
     Callback Compiled Guard Needed Predicate R RESOLVED SAME Sets T Transition Update Values W WORDS Words _
-    _FUNCTIONS _STOPS _budgets _patience _usage_words doubt_words guards_in_force words words_of
+    _FUNCTIONS _STOPS _budgets _patience _usage_words doubt_words guards_in_force should_continue words words_of
 """
 """Tables of parts, names for types, the words of guards, and what no decision uses."""
 

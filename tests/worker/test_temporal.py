@@ -36,7 +36,6 @@ if not temporal_missing():
     from paor.worker import temporal_workflow
     from paor.worker.temporal import client_of_environment
 
-pytestmark = pytest.mark.whole
 ASKED = Policy(approvals=("shop.pay",))
 
 
@@ -209,6 +208,7 @@ def kinds(history: WorkflowHistory) -> list[str]:
 # -- to the end --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_a_submitted_run_is_driven_where_temporal_places_it(place: Place) -> None:
     """To its end, as it would have ended here; then it is out of the queue."""
 
@@ -260,6 +260,7 @@ def test_nothing_of_a_run_is_in_its_history(place: Place) -> None:
     play(work())
 
 
+@pytest.mark.whole
 def test_an_error_leaves_by_its_name_alone(place: Place) -> None:
     """The words of a host's own error may quote anything; what no other try can change ends the workflow."""
 
@@ -277,6 +278,7 @@ def test_an_error_leaves_by_its_name_alone(place: Place) -> None:
     play(work())
 
 
+@pytest.mark.whole
 def test_what_no_other_try_can_change_ends_its_workflow_and_goes_on_when_released(place: Place) -> None:
     """An answer to no question, say: for a person to look at; then the same run goes on."""
 
@@ -296,6 +298,7 @@ def test_what_no_other_try_can_change_ends_its_workflow_and_goes_on_when_release
     play(work())
 
 
+@pytest.mark.whole
 def test_a_key_that_is_submitted_again_has_one_workflow(place: Place, holds: Holds) -> None:
     """And a run that comes to the front again while it is driven, too."""
 
@@ -324,6 +327,7 @@ def test_a_key_that_is_submitted_again_has_one_workflow(place: Place, holds: Hol
     play(work())
 
 
+@pytest.mark.whole
 def test_a_run_that_cannot_be_placed_keeps_no_other_back(place: Place) -> None:
     """One whose texts were erased is held back with the reason; the next one is driven."""
 
@@ -342,6 +346,7 @@ def test_a_run_that_cannot_be_placed_keeps_no_other_back(place: Place) -> None:
     play(work())
 
 
+@pytest.mark.whole
 def test_a_run_that_falls_back_keeps_its_workflow(place: Place) -> None:
     """The run that stands in for it is driven by the same one, and found by its answer."""
 
@@ -372,6 +377,7 @@ def test_a_run_that_falls_back_keeps_its_workflow(place: Place) -> None:
     play(work())
 
 
+@pytest.mark.whole
 def test_a_workflow_of_tasks_is_one_workflow_of_temporal(place: Place) -> None:
     """Its tasks are driven within it; the answer to a task goes on with the whole, and its history holds ids alone."""
 
@@ -394,6 +400,7 @@ def test_a_workflow_of_tasks_is_one_workflow_of_temporal(place: Place) -> None:
 # -- waiting -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 def test_a_question_that_is_overdue_is_declined_by_a_timer(place: Place) -> None:
     """Temporal keeps the time; nobody polls."""
 
@@ -413,6 +420,7 @@ def test_a_question_that_is_overdue_is_declined_by_a_timer(place: Place) -> None
     play(work())
 
 
+@pytest.mark.whole
 def test_an_answer_from_anywhere_wakes_the_workflow(place: Place) -> None:
     """A process that knows of no Temporal gives it; the workflow gets a signal, which says nothing but that."""
 
@@ -430,6 +438,7 @@ def test_an_answer_from_anywhere_wakes_the_workflow(place: Place) -> None:
     play(work())
 
 
+@pytest.mark.whole
 def test_a_workflow_begins_anew_before_its_history_is_long(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -463,6 +472,7 @@ def test_a_workflow_begins_anew_before_its_history_is_long(
 # -- stopping ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("how", ["signal", "cancellation", "journal"])
 @pytest.mark.parametrize("when", ["it waits", "it is driven"])
 def test_a_request_to_cancel_ends_the_run(how: str, when: str, place: Place, holds: Holds) -> None:
@@ -502,6 +512,7 @@ def test_a_request_to_cancel_ends_the_run(how: str, when: str, place: Place, hol
     play(work())
 
 
+@pytest.mark.whole
 def test_a_worker_that_drains_leaves_its_run_to_another(place: Place, holds: Holds) -> None:
     """After its current call, so that nothing is in doubt; the other one goes on at once."""
 
@@ -525,6 +536,7 @@ def test_a_worker_that_drains_leaves_its_run_to_another(place: Place, holds: Hol
     play(work())
 
 
+@pytest.mark.whole
 def test_a_run_that_somebody_else_drives_is_left_to_him(place: Place) -> None:
     """Until his lease runs out; then it goes on here."""
 
@@ -543,6 +555,7 @@ def test_a_run_that_somebody_else_drives_is_left_to_him(place: Place) -> None:
 # -- what lasts --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 @needs_temporal
 def test_what_is_submitted_while_temporal_is_away_is_placed_when_it_is_back(tmp_path: Path) -> None:
     """A host needs no Temporal to submit; a worker that runs all the time goes on by itself."""
@@ -565,6 +578,7 @@ def test_what_is_submitted_while_temporal_is_away_is_placed_when_it_is_back(tmp_
         server.close()
 
 
+@pytest.mark.whole
 @needs_temporal
 def test_a_worker_that_is_started_while_temporal_is_away_waits_for_it(
     monkeypatch: pytest.MonkeyPatch,
@@ -590,6 +604,7 @@ def test_a_worker_that_is_started_while_temporal_is_away_waits_for_it(
 # -- bad input ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.whole
 @needs_temporal
 @pytest.mark.parametrize(
     ("options", "says"),
@@ -615,6 +630,7 @@ def test_what_the_command_cannot_do_is_one_line(options: tuple[str, ...], says: 
     assert says in done.stderr and done.stderr.count("\n") == 1 and "zebra" not in done.stderr
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("concurrency", [0, 1001, True, 2.5])
 def test_a_number_out_of_range_is_refused(concurrency: Any, place: Place) -> None:
     async def work() -> None:
@@ -624,6 +640,7 @@ def test_a_number_out_of_range_is_refused(concurrency: Any, place: Place) -> Non
     play(work())
 
 
+@pytest.mark.whole
 @needs_temporal
 def test_without_its_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith(("paor.temporal", "paor.worker"))]:
