@@ -195,25 +195,6 @@ def test_an_unknown_action_names_those_that_there_are() -> None:
     assert "\n" not in found.problem.message
 
 
-def test_C2_3_the_key_is_taken_of_complete_arguments() -> None:
-    """Defaults and references are in it: equal calls have equal keys, whoever filled them."""
-    schema = {
-        "type": "object",
-        "properties": {"page": {"type": "integer"}, "mode": {"type": "string", "default": "short"}},
-        "required": ["page"],
-    }
-    of = spec(tools=(ToolSpec(name="notes.read", parameters=schema),))
-    chosen = SELECTION.model_copy(update={"fields": None})
-    keys = []
-    calls: list[dict[str, Any]] = [{"page": 1}, {"mode": "short", "page": 1}, {"page": 1.0}, {"page": 2}]
-    for values in calls:
-        found = case_of(run_in(SPECIFYING, of, selection=chosen), replied(PARAMETERS(**values)))
-        assert found.intent is not None
-        keys.append(found.intent.key)
-        assert found.intent.arguments == {"page": int(values["page"]), "mode": "short"}
-    assert keys[0] == keys[1] == keys[2] != keys[3]
-
-
 def test_a_call_is_labelled_by_its_action_number() -> None:
     """The number it will have: one more than the last."""
     run = run_in(SPECIFYING, selection=SELECTION.model_copy(update={"fields": None}), counters={"action": 6})
