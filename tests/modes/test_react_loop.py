@@ -25,7 +25,7 @@ from paor import (
     replay,
     tool,
 )
-from paor.errors import InvalidAnswer, NotStarted, ToolError, UsageError
+from paor.errors import NotStarted, ToolError, UsageError
 from paor.events import RunEnded, RunStarted, StepCompleted, TransitionTaken
 from paor.machine import Observation
 
@@ -1054,36 +1054,6 @@ def test_only_a_clear_yes_approves(tmp_path: Path, answer: Any, runs: bool) -> N
         if not runs:
             assert seen["notes"] == ["denied: the call was not approved"]
         assert replay(world.journal, result.run_id).identical
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        *("yes", True, {}, {"approve": 1}, {"approve": "true"}, ["approve"]),
-        *({"action": "accept", "content": content} for content in ({"approve": "yes"}, {}, None, "garbage")),
-    ],
-    ids=short,
-)
-def test_an_answer_that_is_none_is_refused_and_the_run_goes_on_waiting(tmp_path: Path, answer: Any) -> None:
-    """InvalidAnswer; nothing is appended, and a right answer afterwards is taken."""
-    sent: list[str] = []
-    with World(tmp_path, SEND, [sending(sent)], policy=APPROVALS) as world:
-        waiting = world.run()
-        before = len(world.rows)
-        with pytest.raises(InvalidAnswer):
-            world.engine.resume(waiting.run_id, answer=answer)
-        assert (len(world.rows), sent) == (before, [])
-        assert world.engine.resume(waiting.run_id, answer={"approve": True}).state == "Done"
-
-
-def test_an_approval_that_is_cancelled_ends_the_run(tmp_path: Path) -> None:
-    """Failed(cancelled); the call is not made."""
-    sent: list[str] = []
-    with World(tmp_path, SEND, [sending(sent)], policy=APPROVALS) as world:
-        waiting = world.run()
-        result = world.engine.resume(waiting.run_id, answer={"action": "cancel"})
-        assert (result.state, result.reason, sent) == ("Failed", "cancelled", [])
-        assert result.answer
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2])

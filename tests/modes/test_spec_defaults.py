@@ -69,42 +69,27 @@ def searched(
 
 FRESH = {
     "the latest news about fusion": "week",
-    "What happened in the markets today?": "day",
     "headlines of this year": "year",
-    "recent papers on batteries": "month",
     "prices of the last 24 hours": "day",
     "the current exchange rate": None,
     "the current rates of the central bank": "month",
     "Was sind die aktuellen Strompreise?": "month",
-    "Nachrichten über die Bahn": "week",
-    "die Entwicklung dieser Woche": "week",
     "les dernières nouvelles sur le climat": "month",
-    "l'actualité du cinéma": "week",
-    "qu'est-ce qui a changé cette année ?": "year",
-    "las últimas noticias de economía": "week",
     "¿Qué ha pasado hoy?": "day",
     "le ultime novità sui trasporti": "month",
-    "cosa è successo ieri": "day",
     "as notícias recentes do Brasil": "week",
-    "o preço atual do petróleo": "month",
     "het laatste nieuws over de verkiezingen": "week",
-    "wat is er deze maand veranderd": "month",
 }
 TIMELESS = [
     "history of Rome",
-    "Summarise the contract and list every deadline",
     "Deliver by Friday at the latest",
     "measure the current in the circuit",
-    "Geschichte der Stadt Rom",
     "Aktualisiere die Liste",
     "Was steht hier im Vertrag?",
     "het contract dat hier staat",
-    "l'histoire de Rome",
-    "la historia de Roma",
     "the actual owner of the house",
     "news agencies of the 19th century",
     "list the breaking changes and write a headline",
-    "a storia di Roma antica",
 ]
 
 
@@ -174,20 +159,14 @@ def test_A035_an_explicit_window_is_kept(tmp_path: Path, given_value: str) -> No
 
 DEPTHS = {
     "Compare the three offers": "advanced",
-    "Analyse the market for heat pumps": "advanced",
     "the capital of France": "basic",
-    "Who is the mayor of Leeds?": "basic",
     "Vergleiche die Tarife": "advanced",
     "die Hauptstadt von Frankreich": "basic",
     "une étude approfondie du marché": "advanced",
-    "la capitale de la France": "basic",
     "un análisis del mercado": "advanced",
-    "la capital de Francia": "basic",
     "un'analisi del mercato": "advanced",
-    "il sindaco di Roma": "basic",
     "uma análise do mercado": "advanced",
     "Vergelijk de aanbiedingen": "advanced",
-    "de hoofdstad van Frankrijk": "basic",
 }
 
 

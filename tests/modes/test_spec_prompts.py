@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paor import Document, Limits, Tool, ToolContext, ToolOutput, replay, tool
+from paor import Document, Limits, Tool, ToolContext, ToolOutput, tool
 from paor.errors import ToolError
 from paor.events import StepCompleted
 
@@ -283,22 +283,6 @@ def test_A101_A102_A105_history_is_newest_first_with_what_each_action_has(tmp_pa
     assert ["docList:round1_task1_action" in block for block in blocks] == [True, False, True]
     assert "l-three" in blocks[0] and "l-one" in blocks[2] and "torn out" in blocks[1]
     assert not re.search(r"(?m):\s*$", "\n".join(blocks)), "no heading without anything behind it"
-
-
-@pytest.mark.parametrize("chars", [200, 600, 2000])
-def test_A124_D22_history_keeps_to_its_budget_and_drops_the_oldest(tmp_path: Path, chars: int) -> None:
-    """In every stored prompt; the newest action is always there, and what was left out is said."""
-    script = [reply for page in range(1, 11) for reply in (*READ(page), CONTINUE)]
-    with World(tmp_path, [*script, SUCCESS], limits=Limits(max_steps=10, history_chars=chars)) as world:
-        world.run()
-        assert replay(world.journal, world.run_id).identical
-    for number, prompt in enumerate(prompts(world.path, "selection")):
-        history = parts(prompt).get("History, newest first", "")
-        shown = history.partition("(shortened)")[0].partition("(older actions left out)")[0]
-        assert len(shown) <= chars + 1
-        steps = [int(step) for step in re.findall(r"- Step (\d+)", shown)]
-        assert steps == sorted(steps, reverse=True) and steps[:1] == [number][: len(steps)]
-        assert len(steps) == number or "(older actions left out)" in history
 
 
 SOURCES: dict[str, tuple[Any, str]] = {
