@@ -31,7 +31,6 @@ from ..support.cases import (
     RunResources,
     ToolSpec,
     answered,
-    fault,
     replied,
     run_in,
     spec,
@@ -126,17 +125,7 @@ BROKE_SPEC = spec(limits=BROKE)
 MET = spec(limits=BROKE, success_criteria=("c",))
 
 STOPS: dict[str, tuple[Run, Outcome, str | None]] = {
-    "cancelled": (run_in(PLANNING), Cancelled(), "cancelled"),
-    "a fault": (run_in(PLANNING), fault(), "model_error"),
-    "blocked too often": (run_in(PLANNING, counters={"blocked": 3}), NoOutcome(), "stuck"),
     "refused too often": (run_in(PLANNING, counters={"refused": 3}), NoOutcome(), "stuck"),
-    "failed too often": (run_in(PLANNING, counters={"errors": 5}), NoOutcome(), "consecutive_errors"),
-    "out of tokens": (run_in(PLANNING, BROKE_SPEC, counters=SPENT), NoOutcome(), "token_budget"),
-    "stuck before broke": (
-        run_in(PLANNING, BROKE_SPEC, counters=SPENT | {"blocked": 3}),
-        NoOutcome(),
-        "stuck",
-    ),
     "one token left": (run_in(PLANNING, BROKE_SPEC, counters={"tokens_in": 9}), replied("x"), None),
     "before Stage 2": (
         run_in(SPECIFYING, BROKE_SPEC, counters=SPENT, selection=SETTLED),

@@ -108,16 +108,6 @@ def test_A001_one_action_is_selected_executed_and_observed_before_the_next(tmp_p
         assert world.rows[-1].dest == "Done"
 
 
-def test_A002_a_failing_action_does_not_stop_the_next_one(tmp_path: Path) -> None:
-    """Recovery: the error is fed back, and another action is selected."""
-    script = [SELECT("notes.fail"), PARAMETERS(page=1), CONTINUE, *READ(2), STOP, SUCCESS]
-    with World(tmp_path, script) as world:
-        result = world.run()
-        assert (result.state, result.steps, len(result.documents)) == ("Done", 2, 1)
-        history = sections(world.model.of("selection")[1])["History, newest first"]
-        assert "notes.fail [failed]" in history and "page 1 is torn out" in history
-
-
 def test_A003_the_selection_prompt_has_its_five_parts_and_no_document_text(tmp_path: Path) -> None:
     """Objective, criteria, tiny catalog, documents and connections, short rules; never a body."""
     body = "The secret body of the contract."
@@ -910,24 +900,6 @@ def test_D10_an_action_without_parameters_has_no_stage_2(tmp_path: Path) -> None
         with World(tmp_path / name, [SELECT("notes.take", {}), *ONE_STEP[1:]], [take]) as world:
             assert world.run().state == "Done"
         assert got == [{"page": 1}], "parameters that only a choice or a pattern names are asked for, too"
-
-
-@pytest.mark.parametrize(
-    ("action", "runs"),
-    [
-        ({"method": "notes.read", "name": "read"}, True),
-        ({"method": "notes", "name": "notes.read"}, True),
-        ({"method": "notes.read", "name": "page"}, False),
-        ({"method": "web", "name": "notes.read"}, False),
-        ({"method": "", "name": "notes.read"}, False),
-    ],
-    ids=short,
-)
-def test_C28_a_merged_method_is_normalised_once_or_rejected(tmp_path: Path, action: Any, runs: bool) -> None:
-    """Where only one action can be meant it runs; what could be read in two ways is asked again."""
-    with World(tmp_path, [SELECT(action), *(ONE_STEP[1:] if runs else ONE_STEP)]) as world:
-        assert world.run().state == "Done"
-        assert world.count("reselect") == (0 if runs else 1)
 
 
 def test_C31_documents_of_a_failed_or_empty_action_cannot_be_referred_to(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from paor import Policy, Tool, replay
 from paor.tools.defaults import WINDOWS, depth, time_window
 from paor.tools.schema.parameters import ParameterSchema
 
-from ..support.recording import World, sections, text_of
+from ..support.recording import World, sections
 from ..support.worlds import PARAMETERS, SELECT, STOP, SUCCESS
 
 TEXT: dict[str, Any] = {"type": "string"}
@@ -133,16 +133,6 @@ def test_A029_A035_a_time_window_reaches_the_tool_only_where_it_is_implied(
     arguments = searched(tmp_path, objective)
     assert arguments.get("timeRange") == window
     assert ("timeRange" in arguments) is (window is not None)
-
-
-def test_A029_the_rule_on_recency_is_one_line_of_the_prompt(tmp_path: Path) -> None:
-    """Parameters follow objective and criteria, in the user's language, and recency only if it is implied."""
-    with World(tmp_path, [SELECT(), PARAMETERS(page=1), STOP, SUCCESS]) as world:
-        world.run()
-        rules = text_of(world.model.of("selection")[0]).partition("## Rules\n")[2].partition("\n\n")[0]
-        (rule,) = [line for line in rules.splitlines() if "recency" in line]
-        assert "objective and criteria" in rule and "user's language" in rule and "only if freshness" in rule
-        assert "Rules" not in sections(world.model.of("parameters")[0])
 
 
 def test_A035_criteria_imply_freshness_too(tmp_path: Path) -> None:

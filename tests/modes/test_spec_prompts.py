@@ -225,26 +225,6 @@ def test_A109_D9_every_type_is_accepted_in_a_field(tmp_path: Path, kind: str) ->
     assert parts(prompts(world.path, "parameters")[0])["Parameters schema"] == "- title (text; required): d"
 
 
-def test_D1_D2_A117_lenient_forms_come_to_the_same_call(tmp_path: Path) -> None:
-    """The object and the text, with and without the schema's name: the same intent, byte for byte."""
-    calls = []
-    for number, (action, schema) in enumerate(
-        [
-            (action, schema)
-            for action in ("notes.take", {"method": "notes", "name": "take"})
-            for schema in (True, False)
-        ]
-    ):
-        values: dict[str, Any] = {"parameters": {"title": "T"}} | (
-            {"schema": "parameters_v1"} if schema else {}
-        )
-        world = taken(tmp_path / str(number), [], FULL | {"action": action}, values)
-        statement = """SELECT body FROM transitions JOIN payloads USING (run)
-                       WHERE "trigger" = 'specify' AND n = change ->> '$.n'"""
-        calls.append(query(world.path, statement)[0][0])
-    assert len(set(calls)) == 1 and '"title":"T"' in calls[0]
-
-
 def test_A114_A158_a_hosts_own_selection_template_gets_history_and_indexes(tmp_path: Path) -> None:
     """The placeholder is substituted, newest first; the labels it shows are those that resolve."""
     template = (

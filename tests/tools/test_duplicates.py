@@ -126,37 +126,6 @@ def test_C2_8_the_retries_of_a_step_count_as_one_call(tmp_path: Path) -> None:
 
 # -- keys ----------------------------------------------------------------------------------------------------------
 
-SAME: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "order of keys": ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
-    "order of keys, deep": ({"a": [{"x": 1, "y": 2}]}, {"a": [{"y": 2, "x": 1}]}),
-    "a whole float": ({"a": 1}, {"a": 1.0}),
-    "a transient id": ({"a": 1, "call_id": "c-1"}, {"a": 1, "call_id": "c-2"}),
-}
-DIFFERENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "order of a list": ({"a": [1, 2]}, {"a": [2, 1]}),
-    "text and number": ({"a": "1"}, {"a": 1}),
-    "true and one": ({"a": True}, {"a": 1}),
-    "null and absent": ({"a": None}, {}),
-    "null and empty": ({"a": None}, {"a": ""}),
-    "upper and lower case": ({"a": "x"}, {"a": "X"}),
-    "composed and decomposed": ({"a": "é"}, {"a": "e\u0301"}),
-    "a nested transient id": ({"a": {"call_id": 1}}, {"a": {"call_id": 2}}),
-}
-
-
-@pytest.mark.parametrize("case", SAME)
-def test_C2_4_the_same_call_has_one_key(case: str) -> None:
-    """Spelling differences that JSON does not know do not make another call."""
-    one, other = SAME[case]
-    assert duplicate_key("salt", "a.b", one) == duplicate_key("salt", "a.b", other)
-
-
-@pytest.mark.parametrize("case", DIFFERENT)
-def test_C2_4_different_calls_have_different_keys(case: str) -> None:
-    """What a tool could tell apart is another call."""
-    one, other = DIFFERENT[case]
-    assert duplicate_key("salt", "a.b", one) != duplicate_key("salt", "a.b", other)
-
 
 def test_a_key_says_nothing_and_belongs_to_one_run() -> None:
     """A fixed length, hex, another one for another run's salt and for another tool."""
