@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import importlib.abc
-import sys
 import textwrap
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -106,24 +104,11 @@ IMPURE_GUARDS = {
         def guard(context):
             return helper(context) > 0
         """,
-    "late, line 4: uses time.time": """
-        from functools import partial
-        import time
-        def late(limit, context): return time.time() > limit
-        guard = partial(late, 3)
-        """,
     "reads its Desk, a Desk that can change": """
         class Desk:
             def __init__(self): self.limit = 3
             def office_hours(self, context): return context.a > self.limit
         guard = Desk().office_hours
-        """,
-    "in Desk.opened, line 5: uses time.monotonic": """
-        import time
-        class Desk:
-            @property
-            def opened(self): return time.monotonic() > 0
-        def guard(context): return Desk().opened
         """,
     "reads seen, a list": """
         def guard(context, seen=[]):
@@ -169,8 +154,6 @@ PURE = {
         "import json, math, re\nWORD = re.compile('a')",
         "math.isclose(json.loads(context.a)['b'], math.pi) or bool(WORD.search(context.answer))",
     ),
-    "builtins": ("", "any(sorted(map(str, context.a))) and all([isinstance(x, int) for x in context.b])"),
-    "a sorted copy": ("", "list(context.rows).sort() is None and context.rows.copy().pop() == 1"),
     "a tuple": ("NAMES = ('a', ('b', 3.5, None, ..., b'c', True, 1j, range(3)))", "context.a in NAMES"),
     "a mapping": (
         "from types import MappingProxyType\nLIMITS = MappingProxyType({'a': 1})",
@@ -179,14 +162,6 @@ PURE = {
     "a frozen model": (
         "from pydantic import BaseModel\nclass Limits(BaseModel, frozen=True):\n    a: int = 3\nLIMITS = Limits()",
         "LIMITS.a > 3 and Limits(a=3).a > context.a",
-    ),
-    "an enum": (
-        "from enum import Enum\nclass Color(Enum):\n    RED = 'red'\nFIRST = Color.RED",
-        "Color(context.a) is Color.RED or FIRST.value == Color['RED'].name",
-    ),
-    "a recursive helper": (
-        "def depth(n): return 0 if n is None else 1 + depth(n.inner)",
-        "depth(context.a) > 3",
     ),
     "a helper that fills what it gets": ("def fill(rows): return rows.append(1)", "fill([]) is None"),
     "a cached helper": (
@@ -283,20 +258,6 @@ def test_no_code_of_the_host_runs() -> None:
         """
     )
     assert found == ()
-
-
-def test_functions_of_installed_packages_are_not_walked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Their names count, and their code does not."""
-    place = tmp_path / "site-packages"
-    place.mkdir()
-    (place / "installed_clock.py").write_text(
-        "import time\ndef now(): return time.time()\n", encoding="utf-8"
-    )
-    monkeypatch.syspath_prepend(str(place))
-    assert of_expression("from installed_clock import now", "now() > 3") == ()
-    monkeypatch.delitem(sys.modules, "installed_clock")
 
 
 def test_an_assert_that_pytest_has_rewritten_is_still_pure() -> None:

@@ -481,17 +481,12 @@ def test_B23_a_task_plan_has_overview_language_tasks_dependencies_criteria_and_c
     [
         ("just do it", "no_json"),
         ({"tasks": []}, "no_tasks"),
-        ({"tasks": "collect"}, "no_tasks"),
         ({"steps": [FETCH]}, "no_tasks"),
-        ({"tasks": ["collect"]}, "wrong_type"),
         ({"tasks": [{"id": "a"}]}, "wrong_type"),
-        ({"tasks": [{"objective": ""}]}, "wrong_type"),
         ({"tasks": [{"objective": "a", "estimated_complexity": "huge"}]}, "wrong_type"),
-        ({"tasks": [{"objective": "a", "id": 5}]}, "wrong_type"),
         ({"tasks": [{"objective": "a"}] * (TASKS_MAX + 1)}, "too_many_tasks"),
         ({"tasks": [{"id": "a", "objective": "x"}, {"id": "a", "objective": "y"}]}, "duplicate_task"),
         ({"tasks": [{"id": "a", "objective": "x", "dependencies": ["a"]}]}, "dependency"),
-        ({"tasks": [{"id": "a", "objective": "x", "dependencies": ["b"]}]}, "dependency"),
         (
             {
                 "tasks": [
