@@ -201,6 +201,31 @@ def test_A009_A039_a_megabyte_stays_out_of_every_prompt(tmp_path: Path) -> None:
         assert world.result is not None and world.result.documents[0].read() == body
 
 
+def test_A012_A013_the_count_is_the_true_total_and_previews_are_few(tmp_path: Path) -> None:
+    """12 documents, 5 previews of exactly name, mime and snippet."""
+    documents = [Document(f"page-{n}.md", f"text {n}", "text/markdown") for n in range(12)]
+    with World(tmp_path, ONE_STEP, [returning(documents)]) as world:
+        assert len(world.run().documents) == 12
+        seen = observation(world.model.of("refinement")[0])
+        assert seen["documentsCount"] == 12
+        assert seen["previews"] == [
+            {"name": f"page-{n}.md", "mime": "text/markdown", "snippet": f"text {n}"} for n in range(5)
+        ]
+        assert "7 more documents without preview" in seen["notes"]
+
+
+def test_A014_notes_are_short_facts(tmp_path: Path) -> None:
+    """Strings, each under the note cap, on one line."""
+    notes: list[Any] = ["3 pages", "x" * 5000, "two\nlines", 7]
+    with World(
+        tmp_path, ONE_STEP, [returning(ToolOutput(notes=notes))], limits=Limits(note_chars=50)
+    ) as world:
+        world.run()
+        seen = observation(world.model.of("refinement")[0])["notes"]
+        assert seen[0] == "3 pages" and seen[1] == "x" * 49 + "…" and seen[2:] == ["two lines", "7"]
+        assert all(isinstance(note, str) and len(note) <= 50 for note in seen)
+
+
 # -- A2: catalog, rules, defaults ------------------------------------------------------------------------------------
 
 
@@ -368,6 +393,16 @@ def test_A043_A044_A091_policy_decides_what_may_be_selected(
             assert (
                 "notes.send" in sections(world.model.of("selection")[1])["Your last reply could not be used"]
             )
+
+
+def test_A047_observations_are_cut_between_characters(tmp_path: Path) -> None:
+    """Multibyte text is cut on a character boundary, with a marker."""
+    body = "日本語のテキスト🙂" * 200
+    limits = Limits(snippet_chars=100)
+    with World(tmp_path, ONE_STEP, [returning(body)], limits=limits) as world:
+        world.run()
+        snippet = observation(world.model.of("refinement")[0])["previews"][0]["snippet"]
+        assert len(snippet) == 100 and snippet.endswith("…") and body.startswith(snippet[:-1])
 
 
 ENDS: dict[str, tuple[list[Any], dict[str, Any]]] = {
