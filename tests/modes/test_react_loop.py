@@ -21,6 +21,7 @@ from paor import (
     Reply,
     Tool,
     ToolContext,
+    ToolOutput,
     Usage,
     replay,
     tool,
