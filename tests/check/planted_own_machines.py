@@ -7,9 +7,7 @@ Beside each stands who finds it: ``built``, what is added is refused where it is
 
 from __future__ import annotations
 
-import itertools
 import os
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -76,17 +74,6 @@ def over_optional_limit(context: GuardContext) -> bool:
     return bool(context.counters.step > context.values.get("ceiling"))  # type: ignore[operator]
 
 
-def dear(context: GuardContext) -> bool:
-    """The call is a dear one; in Reviewing there may be none."""
-    return len(context.call.arguments) > 2  # type: ignore[union-attr]
-
-
-def says_nothing(context: GuardContext) -> bool:  # type: ignore[return]
-    """It forgets to say no."""
-    if context.run.memory.history and not context.run.memory.history[-1].success:
-        return True
-
-
 def counts(context: GuardContext) -> bool:
     """It gives a number."""
     return context.counters.step  # type: ignore[return-value]
@@ -97,32 +84,15 @@ def asks_of_nobody(context: GuardContext) -> str:
     return f"May {context.call.tool} be called?"  # type: ignore[union-attr]
 
 
-def list_of_arguments(context: GuardContext) -> Any:
-    """It gives a list."""
-    return ["all"]
-
-
-def advice_or_nothing(context: GuardContext) -> str:
-    """It tells what was advised, under a wrong name."""
-    visit = context.visited("Escalating")
-    return str(visit.value["advise"]) if visit is not None else ""
-
-
 # -- guards that are not pure --------------------------------------------------------------------------------------
 
 SEEN: list[int] = []
-_NUMBERS = itertools.count()
 calls = 0
 
 
 def office_hours(context: GuardContext) -> bool:
     """It looks at a clock."""
     return time.localtime().tm_hour < 18
-
-
-def one_in_ten(context: GuardContext) -> bool:
-    """It throws a die."""
-    return random.random() < 0.1
 
 
 def every_other(context: GuardContext) -> bool:
@@ -135,12 +105,6 @@ def every_other(context: GuardContext) -> bool:
 def is_staging(context: GuardContext) -> bool:
     """It looks at the environment."""
     return os.environ.get("STAGE") == "staging"
-
-
-def reads_a_file(context: GuardContext) -> bool:
-    """It reads a file."""
-    with open("/tmp/allowed") as file:
-        return file.read() == "yes"
 
 
 def first_time(context: GuardContext) -> bool:
@@ -173,11 +137,6 @@ def counts_within(context: GuardContext) -> bool:
     for held in [context.run.spec.values]:
         held["seen"] = held.get("seen", 0) + 1
     return True
-
-
-def numbered(context: GuardContext) -> bool:
-    """It takes the next number of an iterator."""
-    return next(_NUMBERS) % 2 == 0
 
 
 # -- machines ------------------------------------------------------------------------------------------------------
@@ -289,16 +248,6 @@ def _planned(when: str, before: str | None = None) -> Machine:
     )
 
 
-def told(tell: Callable[[GuardContext], str]) -> Machine:
-    """Return the escalating machine whose next plan is told by a function of the host's own."""
-    return (
-        STANDARD.phase(Phase("Escalating", question="How?", answer=ADVICE))
-        .row("Reviewing", "escalate", "Escalating", before="next_step", at_most=1)
-        .row("Escalating", "advise", "Planning", when="succeeded", tell=tell)
-        .row("Escalating", "give_up", "Failed")
-    )
-
-
 DEFECTS: tuple[OwnDefect, ...] = (
     # a loop without a budget
     OwnDefect("loop", "to a phase and back", lambda: thinking().row("Planning", "think", "Thinking", when=often, before="answer").row("Thinking", "back", "Planning"), "engine", "endless_loop", "Planning.think"),
@@ -330,22 +279,15 @@ DEFECTS: tuple[OwnDefect, ...] = (
     OwnDefect("raises", "what it looks at is not there yet", lambda: required(last_failed, "finish"), "check", "guard_raises", "guard last_failed"),
     OwnDefect("raises", "a value that a run need not have", lambda: required(over_limit), "check", "guard_raises", "guard over_limit"),
     OwnDefect("raises", "a value without a default", lambda: required(over_optional_limit), "check", "guard_raises", "guard over_optional_limit"),
-    OwnDefect("raises", "a call where there may be none", lambda: required(dear, "finish"), "check", "guard_raises", "guard dear"),
-    OwnDefect("raises", "a case is forgotten", lambda: required(says_nothing), "check", "guard_raises", "guard says_nothing"),
     OwnDefect("raises", "a number", lambda: required(counts), "check", "guard_raises", "guard counts"),
     OwnDefect("raises", "a question about nothing", lambda: asked(question=asks_of_nobody), "check", "guard_raises", "Asking.question"),
-    OwnDefect("raises", "arguments that are a list", lambda: asked(tool="tests.run", arguments=list_of_arguments), "check", "guard_raises", "Asking.arguments"),
-    OwnDefect("raises", "a wrong name in an answer", lambda: told(advice_or_nothing), "check", "guard_raises", "Escalating.advise.tell"),
     # a guard that is not pure
     OwnDefect("impure", "a clock", lambda: required(office_hours), "engine", "impure_guard", "guard office_hours"),
-    OwnDefect("impure", "chance", lambda: required(one_in_ten), "engine", "impure_guard", "guard one_in_ten"),
     OwnDefect("impure", "a global counter", lambda: required(every_other), "engine", "impure_guard", "guard every_other"),
     OwnDefect("impure", "the environment", lambda: required(is_staging), "engine", "impure_guard", "guard is_staging"),
-    OwnDefect("impure", "a file", lambda: required(reads_a_file), "engine", "impure_guard", "guard reads_a_file"),
     OwnDefect("impure", "a global list", lambda: required(first_time), "engine", "impure_guard", "guard first_time"),
     OwnDefect("impure", "a variable of its closure", lambda: required(remembering()), "engine", "impure_guard", "guard remembers"),
     OwnDefect("impure", "it changes its context", lambda: required(notes_it), "engine", "impure_guard", "guard notes_it"),
-    OwnDefect("impure", "an iterator", lambda: required(numbered), "engine", "impure_guard", "guard numbered"),
     OwnDefect("impure", "it changes its context by a detour", lambda: required(counts_within), "check", "impure_guard", "guard counts_within"),
     # a case that no row takes
     OwnDefect("cover", "what did not succeed", lambda: ending_with(("finish", "Done", "succeeded"), tool="tests.run"), "engine", "uncovered_case", "Ending"),

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-import paor
-from paor import Engine, Journal, Limits, Machine, ModelCall, Phase, Reply
+from paor import Engine, Limits, Machine
 from paor.audit import Check
 from paor.errors import UsageError
 from paor.fsm.check.bounded_specs import BOUNDS, BoundedSpec, worlds_of
@@ -26,7 +25,6 @@ from paor.fsm.check.inputs import fitting_values
 from paor.fsm.check.state_space import State, StateGraph, StateWalker, explore, state_of
 from paor.fsm.machine.host_rows import NO_HOST
 from paor.machine import GuardContext, defects_of
-from paor.testing import refine, review, scripted
 
 from ..support.cases import Run, chosen_spec, tools_withheld
 from ..support.cli_support import Shell, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
@@ -308,133 +306,6 @@ def test_every_step_of_a_run_of_an_own_machine_is_an_edge(
         assert source is not None and dest is not None, (chosen, run.state)
         assert (source, taken.row.trigger, taken.row.dest, dest) in edges
         run = taken.after
-
-
-# -- random machines -----------------------------------------------------------------------------------------------
-
-PROMPT = "Judge.\n=== user ===\n{{KEY:OBJECTIVE}}\n\n{{KEY:REPLY}}"
-ASKS: tuple[dict[str, Any], ...] = (
-    {},
-    {"tool": "tests.run"},
-    {"question": "Go on?", "answer": APPROVE},
-    {"prompt": PROMPT, "reply": APPROVE},
-)
-
-
-def tabled(name: str, table: tuple[bool, ...]) -> Callable[[GuardContext], bool]:
-    """Return a guard with a truth table: what it says for each step, error and number of rows."""
-
-    def guard(context: GuardContext) -> bool:
-        """It says what its table says."""
-        counters = context.counters
-        return table[(counters.step + 2 * counters.errors + context.run.seq) % len(table)]
-
-    guard.__name__ = name
-    return guard
-
-
-@st.composite
-def random_machines(draw: st.DrawFn) -> Machine | None:
-    """Draw a machine with phases, rows, bounds and guards of its own; None where it is refused while it is built."""
-    names = ("Alpha", "Beta", "Gamma")[: draw(st.integers(1, 3))]
-    tables = st.lists(st.booleans(), min_size=3, max_size=5).map(tuple)
-    guards = [tabled(f"guard_{number}", draw(tables)) for number in range(2)]
-    machine = Machine.standard()
-    for name in names:
-        machine = machine.phase(Phase(name, **draw(st.sampled_from(ASKS))))
-    bounds = st.sampled_from((None, 1, 2, 3))
-    named: list[str | Callable[[GuardContext], bool]] = [*guards, "succeeded"]
-    conditions = st.lists(st.sampled_from(named), max_size=2, unique=True)
-    try:
-        for number, name in enumerate(names):
-            source = draw(st.sampled_from(("Planning", "Specifying", "Reviewing", *names[:number])))
-            before = {"Planning": "answer", "Reviewing": draw(st.sampled_from(("finish", "proceed")))}.get(
-                source
-            )
-            machine = machine.row(
-                source, f"to_{name.lower()}", name, draw(conditions), before, at_most=draw(bounds)
-            )
-        dests = (*names, "Planning", "Reviewing", "Specifying", "Done", "Failed")
-        for number, name in enumerate(names):
-            for other in range(draw(st.integers(0, 2))):
-                dest = draw(st.sampled_from(dests))
-                machine = machine.row(
-                    name, f"go_{number}_{other}", dest, draw(conditions), at_most=draw(bounds)
-                )
-            machine = machine.row(name, f"end_{number}", draw(st.sampled_from(("Done", "Failed"))))
-        if draw(st.booleans()):
-            machine = machine.require("specify", guards[0])
-    except UsageError:
-        return None
-    return machine
-
-
-class RandomModel:
-    """Answers every request with something that could come, by a list of numbers."""
-
-    name = "random"
-
-    def __init__(self, numbers: list[int]) -> None:
-        self.numbers = numbers
-
-    def ask(self, call: ModelCall) -> Reply:
-        """Return the reply that the request's number chooses."""
-        number = self.numbers[call.number % len(self.numbers)]
-        chosen: dict[str, list[Any]] = {
-            "selection": [
-                scripted.select("db.query", {"sql": "string"}),
-                scripted.select("bank.pay", {"amount": "number"}),
-                scripted.answer("42"),
-                "no JSON",
-            ],
-            "parameters": [scripted.parameters(sql=f"q{call.number}"), scripted.parameters(amount=3)],
-            "refinement": [refine("continue"), refine("stop", answer="42"), refine("stop"), "no JSON"],
-            "review": [review("success", answer="42"), review("retry", "more"), review("failed"), "no JSON"],
-            "phase": [{"approve": True}, {"approve": False}, "no JSON"],
-        }
-        replies = chosen[call.kind]
-        reply = replies[number % len(replies)]
-        return Reply(reply if isinstance(reply, str) else json.dumps(reply))
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(
-    machine=random_machines(),
-    numbers=st.lists(st.integers(0, 11), min_size=5, max_size=15),
-    answers=st.lists(st.sampled_from((True, False, None)), min_size=2, max_size=6),
-    failures=st.integers(0, 3),
-)
-@pytest.mark.whole
-def test_a_sound_random_machine_always_ends_and_replays(
-    machine: Machine | None, numbers: list[int], answers: list[bool | None], failures: int
-) -> None:
-    """What the table and the proof call sound ends on the real engine, whatever comes back, within a bound."""
-    if machine is None or defects_of(machine):
-        return
-    check = small(machine)
-    assert codes(check) == set(), [str(item) for item in check.findings if item.code not in PARTLY]
-    world = World(failures)
-    with Engine(
-        RandomModel(numbers),
-        tools=world.tools(),
-        journal=Journal(":memory:"),
-        machine=machine,
-        limits=Limits(max_steps=4, max_elicitations=4, max_retries=1),
-    ) as made:
-        result = made.run("Do it")
-        for count in range(40):
-            if result.waiting_for is None:
-                break
-            given_now = answers[count % len(answers)]
-            said = (
-                {"answer": {"action": "decline"}} if given_now is None else {"answer": {"approve": given_now}}
-            )
-            result = made.resume(result.run_id, question=result.waiting_for.id, **said)
-        assert result.state in ("Done", "Failed"), result
-        rows = list(made.journal.transitions(result.run_id))
-        assert len(rows) < 400
-        again = paor.replay(made.journal, result.run_id, made)
-        assert again.identical, again.divergences
 
 
 # -- on the command line -------------------------------------------------------------------------------------------

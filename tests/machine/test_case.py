@@ -31,7 +31,6 @@ from ..support.cases import (
     RunResources,
     ToolSpec,
     answered,
-    fault,
     replied,
     run_in,
     spec,
@@ -126,17 +125,7 @@ BROKE_SPEC = spec(limits=BROKE)
 MET = spec(limits=BROKE, success_criteria=("c",))
 
 STOPS: dict[str, tuple[Run, Outcome, str | None]] = {
-    "cancelled": (run_in(PLANNING), Cancelled(), "cancelled"),
-    "a fault": (run_in(PLANNING), fault(), "model_error"),
-    "blocked too often": (run_in(PLANNING, counters={"blocked": 3}), NoOutcome(), "stuck"),
     "refused too often": (run_in(PLANNING, counters={"refused": 3}), NoOutcome(), "stuck"),
-    "failed too often": (run_in(PLANNING, counters={"errors": 5}), NoOutcome(), "consecutive_errors"),
-    "out of tokens": (run_in(PLANNING, BROKE_SPEC, counters=SPENT), NoOutcome(), "token_budget"),
-    "stuck before broke": (
-        run_in(PLANNING, BROKE_SPEC, counters=SPENT | {"blocked": 3}),
-        NoOutcome(),
-        "stuck",
-    ),
     "one token left": (run_in(PLANNING, BROKE_SPEC, counters={"tokens_in": 9}), replied("x"), None),
     "before Stage 2": (
         run_in(SPECIFYING, BROKE_SPEC, counters=SPENT, selection=SETTLED),
@@ -193,25 +182,6 @@ def test_an_unknown_action_names_those_that_there_are() -> None:
     assert found.problem is not None and found.problem.code == "unknown_action"
     assert found.problem.message.endswith("choose one of: notes.read, notes.send, notes.fail")
     assert "\n" not in found.problem.message
-
-
-def test_C2_3_the_key_is_taken_of_complete_arguments() -> None:
-    """Defaults and references are in it: equal calls have equal keys, whoever filled them."""
-    schema = {
-        "type": "object",
-        "properties": {"page": {"type": "integer"}, "mode": {"type": "string", "default": "short"}},
-        "required": ["page"],
-    }
-    of = spec(tools=(ToolSpec(name="notes.read", parameters=schema),))
-    chosen = SELECTION.model_copy(update={"fields": None})
-    keys = []
-    calls: list[dict[str, Any]] = [{"page": 1}, {"mode": "short", "page": 1}, {"page": 1.0}, {"page": 2}]
-    for values in calls:
-        found = case_of(run_in(SPECIFYING, of, selection=chosen), replied(PARAMETERS(**values)))
-        assert found.intent is not None
-        keys.append(found.intent.key)
-        assert found.intent.arguments == {"page": int(values["page"]), "mode": "short"}
-    assert keys[0] == keys[1] == keys[2] != keys[3]
 
 
 def test_a_call_is_labelled_by_its_action_number() -> None:

@@ -187,53 +187,6 @@ def test_A152_C2_1_C2_2_repeats_across_plans_and_a_restart_are_counted(tmp_path:
     assert calls == [1, 1] and blocked_steps(world.path) == [3]
 
 
-@MODES
-@pytest.mark.parametrize(
-    ("sequence", "blocked"),
-    [("XXXXYXXXX", [3, 4, 8, 9]), ("ABABABAB", [8]), ("AbAcAdAeA", [9]), ("ABCABCABCABC", [])],
-)
-def test_A153_A154_D15_D16_C1_the_guard_within_one_plan(
-    tmp_path: Path, mode: Any, sequence: str, blocked: list[int]
-) -> None:
-    """The rules of the table hold for the steps of a plan as for react's actions."""
-    calls: list[int] = []
-    plan = PLAN(*[STEP(page=ord(key)) for key in sequence])
-    limits = Limits(max_steps=20, max_blocked_calls=99)
-    with World(tmp_path, ends(mode, plan), [counted(calls)]) as world:
-        assert world.run(mode=mode, limits=limits).state == "Done"
-        check(world)
-    assert blocked_steps(world.path) == blocked
-    assert len(calls) == len(sequence) - len(blocked)
-
-
-@MODES
-def test_A157_C2_9_limits_of_the_guard_can_be_set_and_blocked_calls_end_the_run(
-    tmp_path: Path, mode: Any
-) -> None:
-    """Three blocked calls: Failed(stuck), whatever is left of the plan."""
-    calls: list[int] = []
-    limits = Limits(max_steps=20, consecutive_limit=2)
-    with World(tmp_path, [PLAN(*[STEP(page=1)] * 9)], [counted(calls)]) as world:
-        result = world.run(mode=mode, limits=limits)
-        check(world)
-    assert (result.state, result.reason, result.steps, calls) == ("Failed", "stuck", 4, [1])
-
-
-@MODES
-def test_A166_C2_5_an_alias_is_the_same_tool_and_the_same_key(tmp_path: Path, mode: Any) -> None:
-    """notes_read, notes:read and notes.read: the third is blocked; history shows the one name."""
-    calls: list[int] = []
-    plan = PLAN(STEP("notes_read", page=1), STEP("notes:read", page=1), STEP("notes.read", page=1))
-    with World(tmp_path, ends(mode, plan), [counted(calls)]) as world:
-        world.run(mode=mode)
-        check(world)
-    assert calls == [1, 1] and blocked_steps(world.path) == [3]
-    tools = query(
-        world.path, "SELECT DISTINCT request ->> '$.tool' FROM transitions WHERE \"trigger\" = 'execute'"
-    )
-    assert tools == [("notes.read",)]
-
-
 def test_C2_6_C2_7_a_blocked_call_without_a_success_has_the_marker_and_no_output(tmp_path: Path) -> None:
     """And one after a success echoes the success, also when the newest outcome was an error."""
     calls: list[int] = []

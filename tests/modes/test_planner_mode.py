@@ -13,7 +13,6 @@ from paor import Limits, Policy, Tool, tool
 from paor.errors import ToolError
 
 from ..support.planning import (
-    ABORT,
     END,
     NOOP,
     NOTHING,
@@ -57,19 +56,6 @@ def test_A130_A131_A134_A136_plan_and_execute_until_a_plan_is_empty(tmp_path: Pa
     assert world.count("next_step") == 1
 
 
-@pytest.mark.parametrize("mode", ["planner", "batch"])
-@pytest.mark.parametrize("reply", [{}, {"intention": "read on"}, {"error": "no idea"}], ids=json.dumps)
-def test_a_plan_without_steps_is_asked_again(tmp_path: Path, mode: str, reply: Any) -> None:
-    """And ends the run when it comes twice; it counted as finished, with nothing done."""
-    with World(tmp_path, [reply, reply]) as world:
-        result = world.run(mode=mode)
-        assert (result.state, result.reason, world.triggers) == (
-            "Failed",
-            "selection_invalid",
-            ["reselect", "fail"],
-        )
-
-
 @pytest.mark.parametrize(
     "empty",
     [NOTHING, "null", {"plan": None}, {"steps": [NOOP]}, {"steps": [NOOP, NOOP]}, {"steps": None}],
@@ -80,21 +66,6 @@ def test_C3_11_A134_an_empty_plan_is_not_executed_and_is_no_error(tmp_path: Path
     with World(tmp_path, [PLAN(STEP(page=1)), empty, SUCCESS]) as world:
         assert plan_run(world).state == "Done"
     assert (world.count("execute"), world.count("answer"), world.model.kinds[-1]) == (1, 1, "review")
-
-
-@pytest.mark.parametrize(
-    "plan",
-    [{"elicitation": {"message": "Which?"}}, PLAN(NOOP, STEP(page=1)), PLAN(ABORT)],
-    ids=["a question", "noop and tool", "abort"],
-)
-def test_C3_11_what_asks_or_does_something_is_not_empty(tmp_path: Path, plan: dict[str, Any]) -> None:
-    """A question waits, a noop beside a tool does not hide it, an abort ends the run."""
-    with World(tmp_path, [plan, NOTHING, SUCCESS]) as world:
-        result = plan_run(world)
-    assert "answer" not in world.triggers[:1]
-    assert result.state == (
-        "Planning" if "elicitation" in plan else "Failed" if plan["steps"][0] == ABORT else "Done"
-    )
 
 
 def test_A132_A146_A165_the_planner_is_given_model_tools_query_context_results_and_transcript(

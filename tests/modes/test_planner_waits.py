@@ -115,12 +115,10 @@ def test_A137_a_cancelled_question_ends_the_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"page": "two"}, ["answer.page"]),
         ({}, []),
         ({"page": "two", "colour": 3}, ["answer.page", "answer.colour"]),
         ({"colour": "red"}, ["answer.page"]),
         ("two", ["answer must be object", '"two"']),
-        ([2], ["answer must be object", "a list of 1 items"]),
         ({"action": "accept", "content": {"page": None}}, ["answer.page"]),
     ],
     ids=str,

@@ -26,7 +26,7 @@ from paor import (
     replay,
     tool,
 )
-from paor.errors import InvalidAnswer, NotStarted, ToolError, UsageError
+from paor.errors import NotStarted, ToolError, UsageError
 from paor.events import RunEnded, RunStarted, StepCompleted, TransitionTaken
 from paor.machine import Observation
 
@@ -109,16 +109,6 @@ def test_A001_one_action_is_selected_executed_and_observed_before_the_next(tmp_p
         assert world.rows[-1].dest == "Done"
 
 
-def test_A002_a_failing_action_does_not_stop_the_next_one(tmp_path: Path) -> None:
-    """Recovery: the error is fed back, and another action is selected."""
-    script = [SELECT("notes.fail"), PARAMETERS(page=1), CONTINUE, *READ(2), STOP, SUCCESS]
-    with World(tmp_path, script) as world:
-        result = world.run()
-        assert (result.state, result.steps, len(result.documents)) == ("Done", 2, 1)
-        history = sections(world.model.of("selection")[1])["History, newest first"]
-        assert "notes.fail [failed]" in history and "page 1 is torn out" in history
-
-
 def test_A003_the_selection_prompt_has_its_five_parts_and_no_document_text(tmp_path: Path) -> None:
     """Objective, criteria, tiny catalog, documents and connections, short rules; never a body."""
     body = "The secret body of the contract."
@@ -148,11 +138,8 @@ def test_A003_the_selection_prompt_has_its_five_parts_and_no_document_text(tmp_p
 
 TWO_ACTIONS = {
     "a list of actions": json.dumps(SELECT() | {"action": ["notes.read", "notes.send"]}),
-    "a list of objects": json.dumps(SELECT() | {"action": [{"method": "notes", "name": "read"}] * 2}),
     "a list of selections": json.dumps([SELECT(), SELECT("notes.send")]),
     "two objects": json.dumps(SELECT()) + "\n" + json.dumps(SELECT("notes.send")),
-    "two keys": json.dumps(SELECT())[:-1] + ', "action": "notes.send"}',
-    "actions": json.dumps({"actions": ["notes.read", "notes.send"], "actionObjective": "both"}),
 }
 
 
@@ -572,7 +559,12 @@ def test_A043_a_task_types_list_is_not_for_the_final_formatting(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "value", [{"method": 1, "name": "x"}, {"method": "x"}, {"method": "x", "name": None}, [], "x"]
+    "value",
+    [
+        {"method": 1, "name": "x"},
+        {"method": "x"},
+        [],
+    ],
 )
 def test_A050_a_selection_is_two_strings(value: Any) -> None:
     """Anything else is a validation error."""
@@ -581,7 +573,7 @@ def test_A050_a_selection_is_two_strings(value: Any) -> None:
     assert ActionSelection(method="web", name="scrape").tool == "web.scrape"
 
 
-@pytest.mark.parametrize("value", [{"parameters": []}, {"parameters": "x"}, {"parameters": None}, {}])
+@pytest.mark.parametrize("value", [{"parameters": []}, {}])
 def test_A051_parameters_are_an_object(value: Any) -> None:
     """A list is a validation error."""
     with pytest.raises(ValueError, match="validation error"):
@@ -640,26 +632,6 @@ def test_A058_invalid_selection_is_asked_again_once(tmp_path: Path, bad: Any) ->
         assert (result.state, result.reason) == ("Failed", "selection_invalid")
         assert world.model.kinds == ["selection", "selection"]
         assert (world.count("execute"), result.steps) == (0, 0)
-
-
-@pytest.mark.parametrize(
-    "values", [{}, {"page": "one"}, {"page": True}, {"page": None}, {"page": [1], "pages": 2}], ids=short
-)
-def test_A060_invalid_parameters_never_reach_the_handler(tmp_path: Path, values: dict[str, Any]) -> None:
-    """Asked again once, then the call is refused and observed."""
-    called: list[Any] = []
-
-    @tool("notes.read", effect="read")
-    def watch(page: int) -> str:
-        """Read."""
-        called.append(page)
-        return "x"
-
-    script = [SELECT(parametersSchema=None), PARAMETERS(**values), PARAMETERS(**values), STOP, SUCCESS]
-    with World(tmp_path, script, [watch]) as world:
-        world.run()
-        assert called == []
-        assert world.triggers[1:3] == ["respecify", "refuse"]
 
 
 def test_A061_the_refinement_sees_the_observation(tmp_path: Path) -> None:
@@ -777,36 +749,6 @@ def test_A089_a_research_task_end_to_end(tmp_path: Path) -> None:
         assert world.journal.verify() == [] and replay(world.journal, world.run_id).identical
 
 
-UNSAFE = {
-    "a file URL": "file:///etc/passwd",
-    "a script": "javascript:alert(1)",
-    "a private host": "http://192.168.1.1/admin",
-    "the metadata service": "http://169.254.169.254/latest/meta-data/",
-    "a climbing path": "../../etc/passwd",
-}
-
-
-@pytest.mark.parametrize("case", UNSAFE)
-def test_A092_unsafe_values_are_refused_with_a_reason(tmp_path: Path, case: str) -> None:
-    """Asked again once, then refused; the handler never sees them and the observation says why."""
-    seen: list[Any] = []
-
-    @tool("notes.fetch", effect="read")
-    def fetch(path: str) -> str:
-        """Fetch."""
-        seen.append(path)
-        return "x"
-
-    bad = PARAMETERS(path=UNSAFE[case])
-    with World(
-        tmp_path, [SELECT("notes.fetch", {"path": "string"}), bad, bad, STOP, SUCCESS], [fetch]
-    ) as world:
-        world.run()
-        assert seen == []
-        note = observation(world.model.of("refinement")[0])["notes"][0]
-        assert note.startswith("unsafe_parameters: argument path: ")
-
-
 # -- A5: two-stage prompting -------------------------------------------------------------------------------------
 
 FULL = {
@@ -866,21 +808,13 @@ def test_A100_stage_1_gets_prompt_methods_documents_and_history(tmp_path: Path) 
 
 STAGE_1_FAULTS: dict[str, tuple[Any, str]] = {
     "A103 a number": (SELECT() | {"action": 7}, "action_name"),
-    "A103 a name without method": (SELECT("read"), "action_name"),
-    "A103 a boolean": (SELECT() | {"action": True}, "action_name"),
     "A104 no objective": ({"action": "notes.read"}, "objective"),
-    "A104 an empty objective": (SELECT(actionObjective=""), "objective"),
-    "A104 a number as objective": (SELECT(actionObjective=3), "objective"),
     "A105 learnings that are no list": (SELECT(learnings="short"), "wrong_type"),
-    "A105 learnings that are no texts": (SELECT(learnings=[1]), "wrong_type"),
     "A107 a number as connection": (SELECT(requiredConnection=1), "wrong_type"),
     "A109 another type": (
         SELECT(parametersSchema={"fields": [{"name": "d", "type": "date"}]}),
         "schema_fields",
     ),
-    "A109 fields that are no list": (SELECT(parametersSchema={"fields": {}}), "schema_fields"),
-    "A109 a field without name": (SELECT(parametersSchema={"fields": [{"type": "string"}]}), "schema_fields"),
-    "A109 no schema object": (SELECT(parametersSchema=[]), "schema_fields"),
     "A112 a context that is no text": (SELECT(parametersContext=["x"]), "wrong_type"),
 }
 
@@ -937,24 +871,6 @@ def test_A007_A117_stage_2_is_validated(tmp_path: Path, case: str) -> None:
         assert (row.trigger, row.outcome["invalid"]) == ("respecify", code)
         kept = world.journal.payload(row.run, row.outcome["reply"]["n"]).body
         assert kept == (reply if isinstance(reply, str) else json.dumps(reply))
-
-
-def test_A119_an_extra_name_is_dropped_and_a_missing_one_is_asked_again(tmp_path: Path) -> None:
-    """As amended: what can be known without asking is; the strict profile asks for both."""
-    extra = PARAMETERS(page=1, mode="x")
-    with World(tmp_path / "extra", [SELECT(), extra, STOP, SUCCESS]) as world:
-        assert world.run().state == "Done"
-        assert (world.rows[1].trigger, world.rows[1].outcome["dropped"]) == ("specify", 1)
-    with World(tmp_path / "strict", [SELECT(), extra, *ONE_STEP[1:]]) as world:
-        assert world.run(profile="strict").state == "Done"
-        assert (world.rows[1].trigger, world.rows[1].outcome["invalid"]) == ("respecify", "unknown_parameter")
-    for profile in ("lenient", "strict"):
-        script = [SELECT(), PARAMETERS(), *ONE_STEP[1:]]
-        with World(tmp_path / f"missing {profile}", script) as world:
-            assert world.run(profile=profile).state == "Done"
-            assert world.rows[1].trigger == "respecify"
-            told = sections(world.model.of("parameters")[1])["Your last reply could not be used"]
-            assert "page is required but missing" in told
 
 
 def test_A122_after_a_bare_choice_stage_2_gets_the_fuller_prompt(tmp_path: Path) -> None:
@@ -1020,24 +936,6 @@ def test_D10_an_action_without_parameters_has_no_stage_2(tmp_path: Path) -> None
         with World(tmp_path / name, [SELECT("notes.take", {}), *ONE_STEP[1:]], [take]) as world:
             assert world.run().state == "Done"
         assert got == [{"page": 1}], "parameters that only a choice or a pattern names are asked for, too"
-
-
-@pytest.mark.parametrize(
-    ("action", "runs"),
-    [
-        ({"method": "notes.read", "name": "read"}, True),
-        ({"method": "notes", "name": "notes.read"}, True),
-        ({"method": "notes.read", "name": "page"}, False),
-        ({"method": "web", "name": "notes.read"}, False),
-        ({"method": "", "name": "notes.read"}, False),
-    ],
-    ids=short,
-)
-def test_C28_a_merged_method_is_normalised_once_or_rejected(tmp_path: Path, action: Any, runs: bool) -> None:
-    """Where only one action can be meant it runs; what could be read in two ways is asked again."""
-    with World(tmp_path, [SELECT(action), *(ONE_STEP[1:] if runs else ONE_STEP)]) as world:
-        assert world.run().state == "Done"
-        assert world.count("reselect") == (0 if runs else 1)
 
 
 def test_C31_documents_of_a_failed_or_empty_action_cannot_be_referred_to(tmp_path: Path) -> None:
@@ -1164,36 +1062,6 @@ def test_only_a_clear_yes_approves(tmp_path: Path, answer: Any, runs: bool) -> N
         if not runs:
             assert seen["notes"] == ["denied: the call was not approved"]
         assert replay(world.journal, result.run_id).identical
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        *("yes", True, {}, {"approve": 1}, {"approve": "true"}, ["approve"]),
-        *({"action": "accept", "content": content} for content in ({"approve": "yes"}, {}, None, "garbage")),
-    ],
-    ids=short,
-)
-def test_an_answer_that_is_none_is_refused_and_the_run_goes_on_waiting(tmp_path: Path, answer: Any) -> None:
-    """InvalidAnswer; nothing is appended, and a right answer afterwards is taken."""
-    sent: list[str] = []
-    with World(tmp_path, SEND, [sending(sent)], policy=APPROVALS) as world:
-        waiting = world.run()
-        before = len(world.rows)
-        with pytest.raises(InvalidAnswer):
-            world.engine.resume(waiting.run_id, answer=answer)
-        assert (len(world.rows), sent) == (before, [])
-        assert world.engine.resume(waiting.run_id, answer={"approve": True}).state == "Done"
-
-
-def test_an_approval_that_is_cancelled_ends_the_run(tmp_path: Path) -> None:
-    """Failed(cancelled); the call is not made."""
-    sent: list[str] = []
-    with World(tmp_path, SEND, [sending(sent)], policy=APPROVALS) as world:
-        waiting = world.run()
-        result = world.engine.resume(waiting.run_id, answer={"action": "cancel"})
-        assert (result.state, result.reason, sent) == ("Failed", "cancelled", [])
-        assert result.answer
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2])

@@ -14,7 +14,7 @@ from paor import Policy, Tool, replay
 from paor.tools.defaults import WINDOWS, depth, time_window
 from paor.tools.schema.parameters import ParameterSchema
 
-from ..support.recording import World, sections, text_of
+from ..support.recording import World, sections
 from ..support.worlds import PARAMETERS, SELECT, STOP, SUCCESS
 
 TEXT: dict[str, Any] = {"type": "string"}
@@ -69,42 +69,27 @@ def searched(
 
 FRESH = {
     "the latest news about fusion": "week",
-    "What happened in the markets today?": "day",
     "headlines of this year": "year",
-    "recent papers on batteries": "month",
     "prices of the last 24 hours": "day",
     "the current exchange rate": None,
     "the current rates of the central bank": "month",
     "Was sind die aktuellen Strompreise?": "month",
-    "Nachrichten über die Bahn": "week",
-    "die Entwicklung dieser Woche": "week",
     "les dernières nouvelles sur le climat": "month",
-    "l'actualité du cinéma": "week",
-    "qu'est-ce qui a changé cette année ?": "year",
-    "las últimas noticias de economía": "week",
     "¿Qué ha pasado hoy?": "day",
     "le ultime novità sui trasporti": "month",
-    "cosa è successo ieri": "day",
     "as notícias recentes do Brasil": "week",
-    "o preço atual do petróleo": "month",
     "het laatste nieuws over de verkiezingen": "week",
-    "wat is er deze maand veranderd": "month",
 }
 TIMELESS = [
     "history of Rome",
-    "Summarise the contract and list every deadline",
     "Deliver by Friday at the latest",
     "measure the current in the circuit",
-    "Geschichte der Stadt Rom",
     "Aktualisiere die Liste",
     "Was steht hier im Vertrag?",
     "het contract dat hier staat",
-    "l'histoire de Rome",
-    "la historia de Roma",
     "the actual owner of the house",
     "news agencies of the 19th century",
     "list the breaking changes and write a headline",
-    "a storia di Roma antica",
 ]
 
 
@@ -150,16 +135,6 @@ def test_A029_A035_a_time_window_reaches_the_tool_only_where_it_is_implied(
     assert ("timeRange" in arguments) is (window is not None)
 
 
-def test_A029_the_rule_on_recency_is_one_line_of_the_prompt(tmp_path: Path) -> None:
-    """Parameters follow objective and criteria, in the user's language, and recency only if it is implied."""
-    with World(tmp_path, [SELECT(), PARAMETERS(page=1), STOP, SUCCESS]) as world:
-        world.run()
-        rules = text_of(world.model.of("selection")[0]).partition("## Rules\n")[2].partition("\n\n")[0]
-        (rule,) = [line for line in rules.splitlines() if "recency" in line]
-        assert "objective and criteria" in rule and "user's language" in rule and "only if freshness" in rule
-        assert "Rules" not in sections(world.model.of("parameters")[0])
-
-
 def test_A035_criteria_imply_freshness_too(tmp_path: Path) -> None:
     """The objective alone asks for nothing new."""
     assert searched(tmp_path, "Write about Rome", ("quotes this week's papers",))["timeRange"] == "week"
@@ -174,20 +149,14 @@ def test_A035_an_explicit_window_is_kept(tmp_path: Path, given_value: str) -> No
 
 DEPTHS = {
     "Compare the three offers": "advanced",
-    "Analyse the market for heat pumps": "advanced",
     "the capital of France": "basic",
-    "Who is the mayor of Leeds?": "basic",
     "Vergleiche die Tarife": "advanced",
     "die Hauptstadt von Frankreich": "basic",
     "une étude approfondie du marché": "advanced",
-    "la capitale de la France": "basic",
     "un análisis del mercado": "advanced",
-    "la capital de Francia": "basic",
     "un'analisi del mercato": "advanced",
-    "il sindaco di Roma": "basic",
     "uma análise do mercado": "advanced",
     "Vergelijk de aanbiedingen": "advanced",
-    "de hoofdstad van Frankrijk": "basic",
 }
 
 

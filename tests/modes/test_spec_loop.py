@@ -227,12 +227,6 @@ def costly(reply: dict[str, Any]) -> Reply:
 
 DECISIONS: dict[str, tuple[list[Any], dict[str, Any], tuple[str, str]]] = {
     "criteria over the model's stop": ([REFINE("stop", **ALL_MET), SUCCESS], {}, ("Done", "criteria_met")),
-    "criteria over continue": ([REFINE("continue", **ALL_MET), SUCCESS], {}, ("Done", "criteria_met")),
-    "criteria over the last step": (
-        [REFINE("continue", **ALL_MET), SUCCESS],
-        {"max_steps": 1},
-        ("Done", "criteria_met"),
-    ),
     "a stop with criteria open": ([REFINE("stop", **ONE_MET), SUCCESS], {}, ("Done", "model_stop")),
     "a failed review over criteria": (
         [REFINE("stop", **ALL_MET), REVIEW("failed")],
@@ -241,11 +235,6 @@ DECISIONS: dict[str, tuple[list[Any], dict[str, Any], tuple[str, str]]] = {
     ),
     "a limit over the model's stop": (
         [costly(REFINE("stop", **ONE_MET))],
-        {"token_budget": 10_000},
-        ("Failed", "token_budget"),
-    ),
-    "a limit over the model's wish": (
-        [costly(REFINE("continue", **ONE_MET))],
         {"token_budget": 10_000},
         ("Failed", "token_budget"),
     ),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paor import Document, Limits, Tool, ToolContext, ToolOutput, replay, tool
+from paor import Document, Limits, Tool, ToolContext, ToolOutput, tool
 from paor.errors import ToolError
 from paor.events import StepCompleted
 
@@ -225,26 +225,6 @@ def test_A109_D9_every_type_is_accepted_in_a_field(tmp_path: Path, kind: str) ->
     assert parts(prompts(world.path, "parameters")[0])["Parameters schema"] == "- title (text; required): d"
 
 
-def test_D1_D2_A117_lenient_forms_come_to_the_same_call(tmp_path: Path) -> None:
-    """The object and the text, with and without the schema's name: the same intent, byte for byte."""
-    calls = []
-    for number, (action, schema) in enumerate(
-        [
-            (action, schema)
-            for action in ("notes.take", {"method": "notes", "name": "take"})
-            for schema in (True, False)
-        ]
-    ):
-        values: dict[str, Any] = {"parameters": {"title": "T"}} | (
-            {"schema": "parameters_v1"} if schema else {}
-        )
-        world = taken(tmp_path / str(number), [], FULL | {"action": action}, values)
-        statement = """SELECT body FROM transitions JOIN payloads USING (run)
-                       WHERE "trigger" = 'specify' AND n = change ->> '$.n'"""
-        calls.append(query(world.path, statement)[0][0])
-    assert len(set(calls)) == 1 and '"title":"T"' in calls[0]
-
-
 def test_A114_A158_a_hosts_own_selection_template_gets_history_and_indexes(tmp_path: Path) -> None:
     """The placeholder is substituted, newest first; the labels it shows are those that resolve."""
     template = (
@@ -283,22 +263,6 @@ def test_A101_A102_A105_history_is_newest_first_with_what_each_action_has(tmp_pa
     assert ["docList:round1_task1_action" in block for block in blocks] == [True, False, True]
     assert "l-three" in blocks[0] and "l-one" in blocks[2] and "torn out" in blocks[1]
     assert not re.search(r"(?m):\s*$", "\n".join(blocks)), "no heading without anything behind it"
-
-
-@pytest.mark.parametrize("chars", [200, 600, 2000])
-def test_A124_D22_history_keeps_to_its_budget_and_drops_the_oldest(tmp_path: Path, chars: int) -> None:
-    """In every stored prompt; the newest action is always there, and what was left out is said."""
-    script = [reply for page in range(1, 11) for reply in (*READ(page), CONTINUE)]
-    with World(tmp_path, [*script, SUCCESS], limits=Limits(max_steps=10, history_chars=chars)) as world:
-        world.run()
-        assert replay(world.journal, world.run_id).identical
-    for number, prompt in enumerate(prompts(world.path, "selection")):
-        history = parts(prompt).get("History, newest first", "")
-        shown = history.partition("(shortened)")[0].partition("(older actions left out)")[0]
-        assert len(shown) <= chars + 1
-        steps = [int(step) for step in re.findall(r"- Step (\d+)", shown)]
-        assert steps == sorted(steps, reverse=True) and steps[:1] == [number][: len(steps)]
-        assert len(steps) == number or "(older actions left out)" in history
 
 
 SOURCES: dict[str, tuple[Any, str]] = {

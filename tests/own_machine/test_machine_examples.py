@@ -194,34 +194,6 @@ def test_a_payment_that_is_killed_in_the_middle_is_in_doubt_and_not_made_again(
         assert rows[rows.index("specify") :][:3] == ["specify", "wait", "provide"]
 
 
-@pytest.mark.whole
-def test_a_driver_that_is_killed_by_the_tests_of_a_patch_goes_on(tmp_path: Path) -> None:
-    """The patch under test kills the process that drives the run; the next one runs the tests again, and they say no."""
-    verifying: Any = importlib.import_module("verifying")
-    deadly = (
-        "import os\nimport pathlib\n\n"
-        "os.kill(int(pathlib.Path('driver').read_text()), 9)\n\n" + verifying.RABATE
-    )
-
-    def drive() -> Result:
-        patches = (deadly, verifying.RABATE)
-        with (
-            Journal(tmp_path / "runs.db", lease_s=1) as journal,
-            verifying.engine(journal, tmp_path, patches) as engine,
-        ):
-            return through(engine, tmp_path, [])
-
-    def first() -> Result:
-        (tmp_path / "driver").write_text(str(os.getpid()))
-        return drive()
-
-    assert in_child(first) == signal.SIGKILL
-    result = drive()
-    assert (result.state, (tmp_path / "price.py").read_text()) == ("Done", verifying.RABATE)
-    with Journal(tmp_path / "runs.db") as journal:
-        assert [row.trigger for row in journal.transitions(result.run_id)].count("rework") == 1
-
-
 # -- wrong inputs --------------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from paor import Limits, tool, why
 from paor.machine import Refinement, StepCheck
 
 from ..support.cases import REASONS, REVIEWING, Run, Spec, draft_of, review_by_rules, run_in, spec
-from ..support.planning import END, NOTHING, PLAN, STEP, World, check
+from ..support.planning import END, PLAN, STEP, World, check
 from ..support.recording import sections
 from ..support.worlds import (
     ANSWER,
@@ -124,15 +124,8 @@ ENDS: dict[str, tuple[str, list[Any], dict[str, Any], tuple[str, ...]]] = {
         ("model", "model", "Done"),
     ),
     "react, no step left": ("react", [*READ(1), CONTINUE], {"max_steps": 1}, ("model", "model", "max_steps")),
-    "react, nothing improves": (
-        "react",
-        [*READ(1), CONTINUE | {"score": 0}, *READ(2), CONTINUE | {"score": 0}],
-        {"no_improvement_limit": 1},
-        ("model", "model", "no_improvement"),
-    ),
     "react, no refinement to be read": ("react", [*READ(1), "?", "?"], {}, ("model", "model", "Done")),
     "planner, an answer": ("planner", [PLAN(STEP(page=1)), END("The 3rd.")], {}, ("Done", "model", "Done")),
-    "planner, nothing left": ("planner", [PLAN(STEP(page=1)), NOTHING], {}, ("model", "model", "Done")),
     "planner, no plan left": (
         "planner",
         [PLAN(STEP(page=1))],
@@ -140,12 +133,6 @@ ENDS: dict[str, tuple[str, list[Any], dict[str, Any], tuple[str, ...]]] = {
         ("model", "model", "max_plans"),
     ),
     "batch, the plan is done": ("batch", [PLAN(STEP(page=1))], {}, ("model", "model", "Done")),
-    "batch, its last step failed": (
-        "batch",
-        [PLAN(STEP("notes.fail", page=1))],
-        {},
-        ("model", "model", "review_failed"),
-    ),
 }
 """Mode, script up to the stop, options, and what comes of it with each setting: ``model`` where the model is asked."""
 
@@ -214,19 +201,6 @@ OVERRULED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
         {},
         "Done",
     ),
-    "the tools were withheld in an attempt that was sent back": (
-        [
-            *LOOK,
-            CONTINUE,
-            *LOOK,
-            {"answer": "No."},
-            REVIEW("retry", "more"),
-            ANSWER("The 3rd."),
-            REVIEW("failed"),
-        ],
-        {},
-        "Failed",
-    ),
     "no action was taken": ([ANSWER("The 3rd."), REVIEW("failed")], {}, "Failed"),
     "every criterion is met": (
         [*READ(1), ANSWERED, REVIEW("failed", criteria=[MET("c")])],
@@ -236,11 +210,6 @@ OVERRULED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
     "a criterion is open": ([*READ(1), ANSWERED, REVIEW("failed")], {"success_criteria": ["c"]}, "Failed"),
     "the last action failed": ([*FAILS, ANSWERED, REVIEW("failed")], {}, "Failed"),
     "there is no answer": ([*READ(1), STOP, REVIEW("failed")], {}, "Failed"),
-    "it was only noted on the way": (
-        [*READ(1), REFINE("continue", answer="The 3rd."), REVIEW("failed")],
-        {"max_steps": 1},
-        "Failed",
-    ),
     "it was said in an attempt that was sent back": (
         [*READ(1), ANSWERED, REVIEW("retry", "more"), *READ(2), STOP, REVIEW("failed")],
         {},

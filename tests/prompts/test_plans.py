@@ -16,7 +16,6 @@ from paor.prompts.parsing.replies import DirectAnswer, Invalid
 from paor.prompts.parsing.tool_calls import derived_id, native_reply
 
 from ..support.cases import (
-    RETRIES_MAX,
     STEPS_MAX,
     TASKS_MAX,
     Elicitation,
@@ -74,31 +73,15 @@ def test_A139_a_plan_has_an_id_an_intention_and_steps_in_order() -> None:
 FORMS: dict[str, object] = {
     "plan": {"steps": [FETCH]},
     "wrapped": {"plan": {"steps": [FETCH]}},
-    "wrapped list": {"plan": [FETCH]},
     "list": [FETCH],
     "one step": FETCH,
     "fence": f"```json\n{json.dumps({'steps': [FETCH]}, indent=1)}\n```",
-    "list in a fence": f"```json\n{json.dumps([FETCH])}\n```",
     "with an empty answer": {"steps": [FETCH], "answer": "", "elicitation": None, "id": None},
     "with an answer that is too early": {"steps": [FETCH], "answer": "It will be fine."},
     "without type": {"steps": [{**FETCH, "type": None}]},
-    "blank type": {"steps": [{**FETCH, "type": " "}]},
     "type in capitals": {"steps": [{**FETCH, "type": "Tool"}]},
-    "padded name": {"steps": [{**FETCH, "name": " web.fetch "}]},
-    "extra keys": {"steps": [{**FETCH, "priority": 5}], "notes": "x"},
     "arguments": {"steps": [{"type": "tool", "name": "web.fetch", "arguments": {"url": "https://a"}}]},
     "arguments as text": {"steps": [{"type": "tool", "name": "web.fetch", "args": '{"url": "https://a"}'}]},
-    "both, the same": {"steps": [{**FETCH, "arguments": {"url": "https://a"}}]},
-    "output of the Responses API as a step": {
-        "steps": [
-            {
-                "type": "function_call",
-                "call_id": "c",
-                "name": "web.fetch",
-                "arguments": '{"url": "https://a"}',
-            }
-        ]
-    },
     "native call as a step": {
         "steps": [{"function": {"name": "web.fetch", "arguments": '{"url": "https://a"}'}}]
     },
@@ -126,14 +109,8 @@ def test_prose_before_a_plan_is_its_first_steps_reason() -> None:
     [
         "null",
         {"steps": []},
-        {"steps": None},
-        {"plan": None},
         [],
-        {"steps": [{}]},
-        {"steps": [None]},
         {"steps": [{"type": "noop"}, {"type": "noop", "reason": "done"}]},
-        {"steps": [{"type": ""}]},
-        {"steps": [], "elicitation": {}},
         {"steps": [], "elicitation": {"message": " "}},
     ],
 )
@@ -186,20 +163,15 @@ def test_C11_a_plan_that_does_or_asks_something_is_not_empty(reply: object) -> N
     ("reply", "answer"),
     [
         ("There are 18 days.", "There are 18 days."),
-        ("  It is {like this} [1].\n", "It is {like this} [1]."),
         ({"answer": " 18 days "}, "18 days"),
         ({"action": None, "answer": "18 days"}, "18 days"),
         ({"steps": [], "answer": "18 days"}, "18 days"),
-        ({"plan": None, "answer": "18 days"}, "18 days"),
-        ({"steps": [{"type": "noop"}], "answer": "18 days"}, "18 days"),
         (
             'The setting is ```json\n{"port": 80}\n```, no more.',
             'The setting is ```json\n{"port": 80}\n```, no more.',
         ),
         ('{"port": 80}', '{"port": 80}'),
-        ('{"name": "Ann", "tasks": ["tea"]}', '{"name": "Ann", "tasks": ["tea"]}'),
         ({"role": "assistant", "content": "18 days"}, "18 days"),
-        ({"choices": [{"message": {"role": "assistant", "content": "18 days"}}]}, "18 days"),
         ({"content": [{"type": "text", "text": "18 days"}], "stop_reason": "end_turn"}, "18 days"),
         (
             {"output": [{"type": "message", "content": [{"type": "output_text", "text": "18 days"}]}]},
@@ -219,37 +191,23 @@ def test_A138_bare_words_are_the_answer(reply: object, answer: str) -> None:
         ('{"steps": [{"type": "tool"', "truncated"),
         ('{"steps": [,]}', "malformed"),
         ("[1, 2]", "not_an_object"),
-        ("[1, {", "truncated"),
-        ('["a", {"b": 1}]', "not_an_object"),
         ('{"steps": []} {"steps": [1]}', "several_objects"),
         ({"steps": "web.fetch"}, "wrong_type"),
         ({"steps": [5]}, "wrong_type"),
         ({"steps": [{"type": "tool"}]}, "no_tool"),
-        ({"steps": [{"type": "tool", "name": " "}]}, "no_tool"),
         ({"steps": [{"type": "tool", "name": 5}]}, "wrong_type"),
         ({"steps": [{"type": "toool", "name": "a"}]}, "unknown_type"),
-        ({"steps": [{"type": 5, "name": "a"}]}, "unknown_type"),
         ({"steps": [{**FETCH, "retries": -1}]}, "wrong_type"),
         ({"steps": [{**FETCH, "retries": "2"}]}, "wrong_type"),
-        ({"steps": [{**FETCH, "retries": True}]}, "wrong_type"),
-        ({"steps": [{**FETCH, "retries": RETRIES_MAX + 1}]}, "wrong_type"),
         ({"steps": [{**FETCH, "args": [1]}]}, "arguments"),
         ({"steps": [{**FETCH, "args": "{"}]}, "arguments"),
-        ({"steps": [{**FETCH, "arguments": {"url": "https://b"}}]}, "two_arguments"),
         ({"steps": [FETCH] * (STEPS_MAX + 1)}, "too_many_steps"),
         ({"steps": [{"type": "elicitation"}]}, "no_question"),
         ({"steps": [{"type": "elicitation", "elicitation": 5}]}, "wrong_type"),
-        ({"steps": [], "elicitation": "Which?"}, "wrong_type"),
-        ({"elicitation": {"message": 5}}, "wrong_type"),
-        ({"elicitation": {"message": "a", "schema": [1]}}, "wrong_type"),
-        ({"intention": 5}, "wrong_type"),
-        ({"plan": "look first"}, "wrong_type"),
         ({"step": [FETCH]}, "no_steps"),
         ({"action": "web.fetch", "actionObjective": "x"}, "no_steps"),
-        ({"name": "web.fetch", "args": {}}, "no_steps"),
         ({"answer": ""}, "no_answer"),
         ({"answer": 5}, "no_answer"),
-        ({"answer": None}, "no_answer"),
         ({"choices": [{"message": {"content": ""}}]}, "empty"),
         ({"choices": [{}], "steps": "x"}, "wrong_type"),
     ],
@@ -523,17 +481,12 @@ def test_B23_a_task_plan_has_overview_language_tasks_dependencies_criteria_and_c
     [
         ("just do it", "no_json"),
         ({"tasks": []}, "no_tasks"),
-        ({"tasks": "collect"}, "no_tasks"),
         ({"steps": [FETCH]}, "no_tasks"),
-        ({"tasks": ["collect"]}, "wrong_type"),
         ({"tasks": [{"id": "a"}]}, "wrong_type"),
-        ({"tasks": [{"objective": ""}]}, "wrong_type"),
         ({"tasks": [{"objective": "a", "estimated_complexity": "huge"}]}, "wrong_type"),
-        ({"tasks": [{"objective": "a", "id": 5}]}, "wrong_type"),
         ({"tasks": [{"objective": "a"}] * (TASKS_MAX + 1)}, "too_many_tasks"),
         ({"tasks": [{"id": "a", "objective": "x"}, {"id": "a", "objective": "y"}]}, "duplicate_task"),
         ({"tasks": [{"id": "a", "objective": "x", "dependencies": ["a"]}]}, "dependency"),
-        ({"tasks": [{"id": "a", "objective": "x", "dependencies": ["b"]}]}, "dependency"),
         (
             {
                 "tasks": [

@@ -11,32 +11,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from paor import Limits, Tool, replay, tool
+from paor import Limits, Tool, tool
 from paor.errors import ToolError
 
 from ..support.cases import short
 from ..support.effort import examples
 from ..support.recording import World, observation, sections
-from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS, engine, flaky
+from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS, flaky
 from .inside import duplicate_key, extend_window, rule_broken, window_length
 
-SEQUENCES = {
-    "AAAA": ([3, 4], "consecutive"),
-    "AAABAAA": ([3, 7], "consecutive"),
-    "XXXXYXXXX": ([3, 4, 8, 9], "consecutive"),
-    "AABAABA": ([7], "frequency"),
-    "ABABABA": ([], ""),
-    "ABABABAB": ([8], "alternation"),
-    "ABABABABAB": ([8, 9, 10], ""),
-    "ABABABABCA": ([8, 10], ""),
-    "ABABABABCDA": ([8], "alternation"),
-    "AbAcAdAeA": ([9], "frequency"),
-    "ABCABCABCABC": ([], ""),
-    "acXaXbXXdX12345XX6X7X8X": ([10, 23], ""),
-}
-"""The numbers of the blocked calls, from 1, and the rule where it names one."""
-
-WIDE: dict[str, Any] = {"max_steps": 1000, "max_blocked_calls": 10_000}
 LIMITS = st.builds(
     Limits,
     consecutive_limit=st.integers(2, 6),
@@ -91,17 +74,7 @@ class Guard:
         return rule_broken(key, self.window, self.same, limits)
 
 
-# -- C1, the table -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("sequence", SEQUENCES)
-def test_A152_A153_A154_the_table_of_sequences(sequence: str) -> None:
-    """Every line of C1 under the default limits, for the rule and for its oracle."""
-    numbers, rule = SEQUENCES[sequence]
-    found = blocked(sequence, Limits(), Guard())
-    assert [number for number, _ in found] == numbers
-    assert not rule or {name for _, name in found} == {rule}
-    assert found == blocked(sequence, Limits())
+# -- C1, by a window and over everything (its table is in machine/test_spec_guard.py) -------------------------------
 
 
 @settings(max_examples=examples(500))
@@ -137,78 +110,7 @@ def played(sequence: str) -> list[Any]:
     return [*replies[:-1], STOP, SUCCESS]
 
 
-def told_of(sequence: str, number: int, rule: str) -> str:
-    """Return what the model is told of the blocked call *number* of *sequence*: which step it repeats."""
-    stopped = [found for found, _ in blocked(sequence, Limits())]
-    made = [
-        step
-        for step in range(1, number)
-        if step not in stopped and sequence[step - 1] == sequence[number - 1]
-    ]
-    return (
-        f"duplicate_call_blocked: the same call was made in step {made[-1]} ({rule} rule);"
-        " change the arguments or choose another action"
-    )
-
-
-@pytest.mark.parametrize("sequence", SEQUENCES)
-def test_the_table_of_sequences_holds_in_a_real_run(tmp_path: Path, sequence: str) -> None:
-    """Calls, observations and counters of an engine say the same as the rule."""
-    calls: list[int] = []
-
-    @tool("notes.read", effect="idempotent", label="page")
-    def counting(page: int) -> str:
-        """Count."""
-        calls.append(page)
-        return f"page {page}"
-
-    with World(tmp_path, played(sequence), [counting], limits=Limits(**WIDE)) as world:
-        result = world.run()
-        assert (result.state, result.steps) == ("Done", len(sequence))
-        numbers = [
-            number
-            for number, call in enumerate(world.model.of("refinement"), 1)
-            if not observation(call)["success"]
-        ]
-        assert numbers == SEQUENCES[sequence][0]
-        told = [observation(world.model.of("refinement")[number - 1])["notes"][0] for number in numbers]
-        assert told == [told_of(sequence, number, rule) for number, rule in blocked(sequence, Limits())]
-        assert calls == [ord(key) for number, key in enumerate(sequence, 1) if number not in numbers]
-        assert world.last_counters().get("blocked", 0) == len(numbers)
-        assert world.count("refuse") == len(numbers)
-        assert replay(world.journal, world.run_id).identical
-
-
-# -- limits, restart, memory -------------------------------------------------------------------------------------
-
-
-def test_A157_the_defaults_are_3_8_4_and_options_change_them(tmp_path: Path) -> None:
-    """No configuration is needed; each number can be set and then decides otherwise."""
-    assert [number for number, _ in blocked("AAAA", Limits(), Guard())] == [3, 4]
-    assert [number for number, _ in blocked("AAAA", Limits(consecutive_limit=2), Guard())] == [2, 3, 4]
-    assert blocked("AAAA", Limits(consecutive_limit=5, window_freq_limit=9), Guard()) == []
-    assert [number for number, _ in blocked("AbAcA", Limits(window_freq_limit=2), Guard())] == [5]
-    assert blocked("AbAcA", Limits(window_freq_limit=2, window_size=2), Guard()) == []
-    with World(tmp_path, played("AAA"), limits=Limits(consecutive_limit=4)) as world:
-        world.run()
-        assert world.count("refuse") == 0
-
-
-@pytest.mark.parametrize("cut", [7, 13, 16])
-def test_C2_1_the_guard_survives_a_restart_anywhere(tmp_path: Path, cut: int) -> None:
-    """Three identical calls in three steps, the process lost in between: the third is blocked all the same."""
-    with engine(tmp_path, played("AAA")) as first:
-        events = first.stream("Read the notes")
-        for _ in range(cut):
-            next(events, None)
-        events.close()  # type: ignore[attr-defined]
-        run_id = first.journal.runs()[0].run_id
-    with engine(tmp_path, played("AAA")) as second:
-        result = second.resume(run_id)
-        rows = second.journal.transitions(run_id)
-        assert [row.step for row in rows if row.trigger == "refuse"] == [3]
-        assert (result.state, result.steps) == ("Done", 3)
-        assert replay(second.journal, run_id).identical
+# -- attempts ----------------------------------------------------------------------------------------------------------
 
 
 def test_C2_8_the_retries_of_a_step_count_as_one_call(tmp_path: Path) -> None:
@@ -223,37 +125,6 @@ def test_C2_8_the_retries_of_a_step_count_as_one_call(tmp_path: Path) -> None:
 
 
 # -- keys ----------------------------------------------------------------------------------------------------------
-
-SAME: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "order of keys": ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
-    "order of keys, deep": ({"a": [{"x": 1, "y": 2}]}, {"a": [{"y": 2, "x": 1}]}),
-    "a whole float": ({"a": 1}, {"a": 1.0}),
-    "a transient id": ({"a": 1, "call_id": "c-1"}, {"a": 1, "call_id": "c-2"}),
-}
-DIFFERENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "order of a list": ({"a": [1, 2]}, {"a": [2, 1]}),
-    "text and number": ({"a": "1"}, {"a": 1}),
-    "true and one": ({"a": True}, {"a": 1}),
-    "null and absent": ({"a": None}, {}),
-    "null and empty": ({"a": None}, {"a": ""}),
-    "upper and lower case": ({"a": "x"}, {"a": "X"}),
-    "composed and decomposed": ({"a": "é"}, {"a": "e\u0301"}),
-    "a nested transient id": ({"a": {"call_id": 1}}, {"a": {"call_id": 2}}),
-}
-
-
-@pytest.mark.parametrize("case", SAME)
-def test_C2_4_the_same_call_has_one_key(case: str) -> None:
-    """Spelling differences that JSON does not know do not make another call."""
-    one, other = SAME[case]
-    assert duplicate_key("salt", "a.b", one) == duplicate_key("salt", "a.b", other)
-
-
-@pytest.mark.parametrize("case", DIFFERENT)
-def test_C2_4_different_calls_have_different_keys(case: str) -> None:
-    """What a tool could tell apart is another call."""
-    one, other = DIFFERENT[case]
-    assert duplicate_key("salt", "a.b", one) != duplicate_key("salt", "a.b", other)
 
 
 def test_a_key_says_nothing_and_belongs_to_one_run() -> None:
@@ -360,24 +231,16 @@ def test_A155_A156_a_blocked_call_is_observed_with_marker_and_last_output(tmp_pa
         assert world.model.kinds.count("parameters") == 3 and world.count("respecify") == 0
         seen = observation(world.model.of("refinement")[2])
         assert seen["success"] is False
-        assert seen["notes"][0].startswith("duplicate_call_blocked: ")
+        assert seen["notes"][0] == (
+            "duplicate_call_blocked: the same call was made in step 2 (consecutive rule);"
+            " change the arguments or choose another action"
+        )
         assert seen["previews"] == [
             {"name": "last output", "mime": "text/plain", "snippet": "page 65, read 2 times"}
         ]
         assert (seen["documentsCount"], seen["resultLabel"]) == (0, "round1_task1_action3_refused")
         assert '"action": "notes.read"' in world.model.of("refinement")[2].messages[-2].text
         assert "duplicate_call_blocked" in sections(world.model.of("review")[0])["Results, newest first"]
-
-
-def test_C2_6_without_an_earlier_success_there_is_nothing_to_echo(tmp_path: Path) -> None:
-    """The error is the marker still, and no failed text is passed off as a result."""
-    script = [reply for _ in range(3) for reply in (SELECT("notes.fail"), PARAMETERS(page=1), CONTINUE)]
-    with World(tmp_path, [*script[:-1], STOP, SUCCESS]) as world:
-        world.run()
-        assert [row.step for row in world.rows if row.trigger == "refuse"] == [3], "a failed call counts, too"
-        seen = observation(world.model.of("refinement")[2])
-        assert seen["previews"] == []
-        assert seen["notes"][0].startswith("duplicate_call_blocked: ")
 
 
 def test_C2_6_the_echo_is_the_last_success_also_after_a_failure(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NotRequired, Optional, Required, TypeVar
 
 import pytest
@@ -216,29 +215,19 @@ def test_a_function_without_parameters() -> None:
     ("annotation", "value", "expected"),
     [
         (int, 1.0, 1),
-        (int, 2**70, 2**70),
         (float, 1, 1.0),
-        (Any, {"a": [1.0, None]}, {"a": [1.0, None]}),
         (list[Color], ["red", 2], [Color.RED, Color.TWO]),
         (Level, 2.0, Level.HIGH),
-        (Optional[Color], None, None),  # noqa: UP045
-        (tuple[int, str], [1, "a"], (1, "a")),
-        (set[int], [1, 2], {1, 2}),
         (Point, {"x": 1.0, "y": 2, "tags": ["a"]}, Point(1, 2.0, ["a"])),
         (list[Point] | None, [{"x": 1}], [Point(1)]),
-        (Person, {"name": "Ann", "boss": {"name": "Bob"}}, Person(name="Ann", boss=Person(name="Bob"))),
         (Box[Point], {"item": {"x": 1}}, Box[Point](item=Point(1))),
-        (Old, {"id": 1}, {"id": 1}),
         (Loose, {"id": 1, "olds": [{"id": 2, "note": "n"}]}, {"id": 1, "olds": [{"id": 2, "note": "n"}]}),
-        (dict[str, Old | None], {"a": {"id": 1}, "b": None}, {"a": {"id": 1}, "b": None}),
-        (Annotated[Optional[Old], Field(description="x")], {"id": 1}, {"id": 1}),  # noqa: UP045
         (datetime.date, "2026-11-21", datetime.date(2026, 11, 21)),
         (
             uuid.UUID,
             "12345678-1234-5678-1234-567812345678",
             uuid.UUID("12345678-1234-5678-1234-567812345678"),
         ),
-        (Path, "a/b", Path("a/b")),
     ],
 )
 def test_json_becomes_the_annotated_type(annotation: Any, value: Any, expected: Any) -> None:
@@ -253,14 +242,9 @@ def test_json_becomes_the_annotated_type(annotation: Any, value: Any, expected: 
     [
         (int, "1", "type"),
         (int, True, "type"),
-        (int, None, "type"),
-        (bool, "true", "type"),
         (Color, "RED", "value"),
-        (Literal["a"], "b", "value"),
         (datetime.date, 20261121, "type"),
         (datetime.date, "tomorrow", "value"),
-        (Point, {"x": "1"}, "type"),
-        (Point, {"y": 1}, "missing"),
         (Point, {"x": 1, "z": 2}, "unknown"),
         (Person, {"name": ""}, "value"),
         (Person, {"name": "R2D2"}, "value"),
@@ -309,18 +293,12 @@ def test_a_bind_error_is_a_tools_error_and_pickles() -> None:
     [
         (float, 1.0, 1),
         (Color, Color.RED, "red"),
-        (list[Color], [Color.TWO], [2]),
         (Point, Point(1), {"x": 1, "y": 0.5, "tags": []}),
-        (Person, Person(name="Ann"), {"name": "Ann", "boss": None}),
         (datetime.date, datetime.date(2026, 1, 2), "2026-01-02"),
-        (tuple[int, ...], (1, 2), [1, 2]),
         (int, float("nan"), ...),
-        (float, float("inf"), ...),
         (str, None, ...),
         (Annotated[int, Field(gt=0)], -1, ...),
-        (Any, object(), ...),
         (Odd, Odd(), ...),
-        (str, "\ud800", ...),
     ],
 )
 def test_a_default_is_in_the_schema_if_json_has_a_form_for_it(
@@ -369,7 +347,6 @@ async def fetch(url: str) -> str:
     ("function", "names", "summary"),
     [
         (Holder().store, ["person", "times"], "Store somebody."),
-        (Holder.store, ["person", "times"], "Store somebody."),
         (Holder.make, ["name"], "Make one."),
         (Holder.help, ["topic"], "Help."),
         (Holder(), ["text"], "Be called."),
@@ -380,9 +357,7 @@ async def fetch(url: str) -> str:
             ["query", "limit", "colors", "depth", "ratio"],
             "Search the web for pages.",
         ),
-        (functools.partial(Holder().store, times=2), ["person", "times"], "Store somebody."),
         (Point, ["x", "y", "tags"], "A place."),
-        (lambda: None, [], ""),
     ],
 )
 def test_all_kinds_of_callables(function: Callable[..., Any], names: list[str], summary: str) -> None:
@@ -402,18 +377,10 @@ def positional(a: int, /, b: int) -> None: ...
 def star(a: int, *rest: int) -> None: ...
 def stars(a: int, **rest: int) -> None: ...
 def unknown(a: int, b: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
-def broken(a: int, b: "list[") -> None: ...  # type: ignore[valid-type]
 def foreign(a: int, b: Callable[[int], int]) -> None: ...
 def loops(a: int, b: Loop) -> None: ...
 def assigned(a: int, b: int = Field(default=1)) -> None: ...
 def twice(b: ToolContext, a: int, c: ToolContext) -> None: ...
-
-
-class Opaque:
-    """No pydantic, no dataclass."""
-
-
-def opaque(a: int, b: Opaque) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -424,16 +391,12 @@ def opaque(a: int, b: Opaque) -> None: ...
         (star, "function star: parameter rest is variadic positional"),
         (stars, "function stars: parameter rest is variadic keyword"),
         (unknown, "function unknown: parameter b: its annotation cannot be resolved: name 'Nowhere'"),
-        (broken, "function broken: parameter b: its annotation cannot be resolved"),
         (foreign, "function foreign: parameter b: "),
-        (opaque, "function opaque: parameter b: "),
         (loops, "function loops: parameter b: its annotation cannot be resolved"),
         (assigned, "function assigned: parameter b has Field(...) as its default; expected Annotated"),
         (twice, "function twice: parameter c is a second ToolContext"),
         (Holder.__init_subclass__, "its signature cannot be read"),
         (lambda x: x, "parameter x has no annotation"),
-        (functools.partial(star, 1), "parameter rest is variadic positional"),
-        (print, "function print: parameter args is variadic positional"),
         (dict, "function dict: its signature cannot be read"),
     ],
 )

@@ -962,35 +962,3 @@ def test_no_run_is_held_no_late_result_accepted_and_nothing_begun_twice(
             (row,) = judged(scripted, result)
             assert row.outcome["left"] == 1 and not result.documents and len(work.keys) == 1
     assert min(held_s) < SOON + 1
-
-
-@pytest.mark.whole
-@DRIVERS
-@FORMS
-@EFFECTS
-@pytest.mark.parametrize("late_s", [-0.002, -0.001, 0.0, 0.001, 0.002])
-def test_a_call_that_ends_about_its_deadline_is_taken_or_late(
-    late_s: float, effect: Effect, form: str, driver: str, tmp_path: Path
-) -> None:
-    """One of the two, the journal says which, and a once effect is begun once."""
-    begun: list[int] = []
-
-    def work(page: int) -> str:
-        """Work."""
-        begun.append(page)
-        time.sleep(SOON + late_s)
-        return "the result"
-
-    async def awork(page: int) -> str:
-        """Work."""
-        begun.append(page)
-        await asyncio.sleep(SOON + late_s)
-        return "the result"
-
-    made = tool("notes.work", effect=effect, timeout_s=SOON)(awork if form == "async" else work)
-    with engine(tmp_path, WORK, [made]) as scripted:
-        result = run(scripted, driver)
-        (row,) = judged(scripted, result)
-        assert bool(result.documents) is bool(row.outcome.get("ok"))
-        assert result.status == ("waiting" if effect == "once" and not result.documents else "done")
-        assert len(begun) == 1

@@ -91,23 +91,11 @@ cycle["properties"] = {"a": cycle}
 
 UNUSABLE: dict[str, tuple[Any, str]] = {
     "a wrong keyword": ({"type": "object", "required": "query"}, "#/required"),
-    "an unknown type": ({"properties": {"a": {"type": "text"}}}, "#/properties/a/type"),
-    "properties that are no schemas": ({"properties": {"a": 1}}, "#/properties/a"),
     "a wrong keyword behind a reference": ({"$ref": "#/x/A", "x": {"A": {"required": 5}}}, "#/x/A/required"),
-    "a reference that is no text": ({"properties": {"a": {"$ref": 5}}}, "#/properties/a/$ref"),
-    "allOf that is no list": ({"allOf": {}}, "#/allOf"),
-    "a list of items": ({"properties": {"a": {"items": [{}]}}}, "#/properties/a/items"),
     "a top-level array": ({"type": "array"}, '#/type: expected "object"'),
-    "a top-level type by reference": (
-        {"$ref": "#/$defs/a", "$defs": {"a": {"type": "array"}}},
-        'asks for "array"',
-    ),
     "a top-level type in allOf": ({"allOf": [{"type": ["string", "null"]}]}, "not an object"),
     "a remote reference": ({"$ref": "https://example.org/schema.json"}, "leaves the document"),
-    "a dynamic remote reference": ({"$dynamicRef": "http://x.invalid/#a"}, "leaves the document"),
     "a dangling reference": ({"properties": {"a": {"$ref": "#/$defs/nope"}}}, "#/$defs/nope does not exist"),
-    "an unused dangling reference": ({"$defs": {"a": {"$ref": "#/$defs/nope"}}}, "#/$defs/a: #/$defs/nope"),
-    "a dangling anchor": ({"properties": {"a": {"$ref": "#nope"}}}, "no anchor #nope"),
     "a reference below $id": (
         {"$defs": {"a": {"$id": "http://x.invalid/a", "properties": {"b": {"$ref": "#/$defs/a"}}}}},
         "below a nested $id",
@@ -117,31 +105,17 @@ UNUSABLE: dict[str, tuple[Any, str]] = {
         "loop",
     ),
     "references that double": (chain(30), "too large a tree"),
-    "many references": (
-        {
-            "$defs": {"a": {"allOf": [{}] * 400}},
-            "properties": {f"p{i}": {"allOf": [{"$ref": "#/$defs/a"}] * 2} for i in range(200)},
-        },
-        "more than 100000 subschemas",
-    ),
     "an object": ({"properties": {"a": {"default": object()}}}, "a Python object"),
     "a set": ({"properties": {"a": {"enum": {1}}}}, "['enum']"),
     "a key that is no text": ({"properties": {1: {}}}, "a key of type int"),
     "NaN": ({"properties": {"a": {"minimum": float("nan")}}}, "not finite"),
-    "a lone surrogate": ({"description": "\ud800"}, "surrogate"),
     "a huge number": ({"properties": {"a": {"maximum": 10**1000}}}, "600 digits"),
     "itself": (cycle, "too deep"),
     "too many levels": (nested(DEPTH_MAX + 1), "too deep"),
-    "too many levels in place": (nested(100), "loop or too large"),
     "much text": ({"description": "x" * SCHEMA_BYTES_MAX}, f"at most {SCHEMA_BYTES_MAX}"),
     "many nodes": ({"x": [[[]] * 1000] * 2000}, "too large"),
     "no pattern": ({"properties": {"a": {"pattern": "(a"}}}, "regex"),
-    "a pattern that explodes": ({"properties": {"a": {"pattern": "((a{100}){100}){100}"}}}, "regex"),
     "look-around in names": ({"patternProperties": {"^(?!_)": True}}, "look-around"),
-    "a wrong keyword beside look-around": (
-        {"properties": {"a": {"pattern": "(?!a)", "maxLength": "1"}}},
-        "maxLength",
-    ),
 }
 
 
@@ -164,30 +138,16 @@ USABLE: dict[str, dict[str, Any]] = {
         "properties": {"a": {"$ref": "#/definitions/A"}},
         "definitions": {"A": {"type": "string"}},
     },
-    "unknown $schema and $id": {
-        "$schema": "http://x.invalid/own",
-        "$id": "http://x.invalid/tool",
-        "properties": {},
-    },
     "unknown keywords": {"x-order": 1, "properties": {"a": {"x-widget": {"$ref": "http://x.invalid/"}}}},
-    "references in data": {
-        "properties": {"a": {"default": {"$ref": "http://x.invalid/"}, "enum": [{"$ref": 1}]}}
-    },
-    "a property called $ref": {"properties": {"$ref": {"type": "string"}, "allOf": {}, "pattern": True}},
     "boolean schemas": {"properties": {"a": True, "b": False}},
     "escaped pointers": {
         "properties": {"a": {"$ref": "#/$defs/x%20y~1z~0"}, "b": {"$ref": "#/allOf/0"}},
         "allOf": [{}],
         "$defs": {"x y/z~": {}},
     },
-    "anchors": {
-        "properties": {"a": {"$ref": "#item"}},
-        "$defs": {"i": {"$anchor": "item", "type": "string"}},
-    },
     "dynamic references": {"$dynamicAnchor": "node", "properties": {"a": {"$dynamicRef": "#node"}}},
     "recursion": {"properties": {"a": {"$ref": "#"}, "b": {"type": "array", "items": {"$ref": "#"}}}},
     "deep": nested(60, "items"),
-    "dependencies of draft-07": {"dependencies": {"a": ["b"], "c": {"properties": {"d": {}}}}},
     "other kinds of mappings": {"properties": MappingProxyType({"a": UserDict({"enum": (1, 2)})})},
 }
 
@@ -271,26 +231,18 @@ def test_all_problems_are_listed_missing_names_first() -> None:
     ("schema", "value", "expected"),
     [
         ({"type": "integer"}, 1.0, []),
-        ({"type": "integer"}, 1e300, []),
-        ({"enum": [1, "a", None]}, 1.0, []),
         ({"const": {"a": [1]}}, {"a": [1.0]}, []),
         ({"type": "string", "format": "email"}, "no address", []),
-        ({"type": "string", "maxLength": 1}, "\U0001f600", []),
         ({"type": "array"}, (1, 2), []),
         ({"type": "object"}, UserDict(a=1), []),
         ({"type": "integer"}, IntEnum("I", ["A"]).A, []),  # type: ignore[attr-defined]
         ({"type": "integer"}, True, [("type", "x")]),
-        ({"type": "integer"}, "1", [("type", "x")]),
-        ({"type": ["string", "null"]}, 1, [("type", "x")]),
         ({"enum": [1]}, True, [("value", "x")]),
         ({"minimum": 1}, 0, [("value", "x")]),
         ({"multipleOf": 2}, 3, [("value", "x")]),
         ({"pattern": "^a"}, "b", [("value", "x")]),
-        ({"minItems": 1}, [], [("value", "x")]),
         ({"uniqueItems": True}, [1, 1.0], [("value", "x")]),
-        ({"contains": {"type": "string"}}, [1], [("value", "x")]),
         ({"propertyNames": {"maxLength": 1}}, {"ab": 1}, [("value", "x")]),
-        ({"propertyNames": False}, {"ab": 1}, [("value", "x")]),
         ({"not": {"type": "string"}}, "a", [("value", "x")]),
         ({"if": {"minimum": 5}, "then": {"multipleOf": 2}}, 7, [("value", "x")]),
         ({"items": {"type": "integer"}}, [1, "a", 2, "b"], [("type", "x[1]"), ("type", "x[3]")]),
@@ -301,18 +253,14 @@ def test_all_problems_are_listed_missing_names_first() -> None:
         ),
         ({"unevaluatedItems": False}, [1], [("value", "x")]),
         ({"additionalProperties": False}, {"a": 1, "b c": 2}, [("unknown", "x.a"), ("unknown", "x.b c")]),
-        ({"properties": {"a": {}}, "additionalProperties": False}, {"a": 1, "b": 2}, [("unknown", "x.b")]),
         ({"properties": {"a": {}}, "unevaluatedProperties": False}, {"a": 1, "b": 2}, [("unknown", "x.b")]),
-        ({"properties": {"a": False}}, {"a": 1}, [("unknown", "x.a")]),
         ({"additionalProperties": {"type": "string"}}, {"a": 1}, [("type", "x.a")]),
-        ({"required": ["a", "b"]}, {}, [("missing", "x.a"), ("missing", "x.b")]),
         ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, [("missing", "x.b")]),
         (
             {"items": {"properties": {"a": {"items": {"type": "null"}}}}},
             [{}, {"a": [None, 1]}],
             [("type", "x[1].a[1]")],
         ),
-        (False, 1, [("unknown", "x")]),
         ({}, {"any": [None]}, []),
     ],
 )
@@ -340,19 +288,13 @@ def test_an_optional_value_of_the_wrong_type_is_a_type_problem() -> None:
     ("extra", "unknown"),
     [
         ({}, ["b", "x_1"]),
-        ({"additionalProperties": False}, ["b", "x_1"]),
         ({"additionalProperties": True}, []),
-        ({"additionalProperties": {}}, []),
         ({"unevaluatedProperties": True}, []),
-        ({"unevaluatedProperties": False}, ["b", "x_1"]),
         ({"patternProperties": {"^x_": {}}}, ["b"]),
-        ({"patternProperties": {"^x_": {}}, "additionalProperties": False}, ["b"]),
         ({"allOf": [{"properties": {"b": {}}}]}, ["x_1"]),
         ({"anyOf": [{"properties": {"b": {}}}, {"properties": {"x_1": {}}}]}, []),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"b": {}}}}}, ["x_1"]),
-        ({"dependentSchemas": {"a": {"properties": {"b": {}}}}}, ["x_1"]),
         ({"if": {"required": ["a"]}, "then": {"properties": {"b": {}}}}, ["x_1"]),
-        ({"not": {"properties": {"b": {"type": "string"}}, "required": ["zz"]}}, ["b", "x_1"]),
     ],
 )
 def test_an_unknown_argument_is_a_problem_unless_the_schema_opens_up(
@@ -383,13 +325,9 @@ class Color(Enum):
     ("value", "code", "path"),
     [
         (float("nan"), "value", "x"),
-        (float("inf"), "value", "x"),
         ([1, {"a": -float("inf")}], "value", "x[1].a"),
         ("\ud800", "value", "x"),
-        ({"\ud800": 1}, "value", "x"),
         ({1: 2}, "type", "x"),
-        ({1, 2}, "type", "x"),
-        (b"x", "type", "x"),
         (Color.RED, "type", "x"),
         pytest.param(10**5000, "value", "x", id="huge"),
         ([0] * 2 + [nested(DEPTH_MAX)], "value", "x[2]" + ".not" * 19),
@@ -404,17 +342,13 @@ def test_what_is_no_json_is_a_problem(value: Any, code: str, path: str) -> None:
     assert [(a, b[: len(path)]) for a, b in found if b.startswith("x")] == [(code, path)]
 
 
-@pytest.mark.parametrize(
-    "value", [None, [], "x", 1, True, pytest.param(10**5000, id="huge"), float("nan"), object()]
-)
+@pytest.mark.parametrize("value", [None, [], pytest.param(10**5000, id="huge"), object()])
 def test_arguments_that_are_no_object_are_one_problem(value: Any) -> None:
     """The engine hands over what the model sent, whatever it is."""
     assert check(SEARCH, value) == [("type", "")]
 
 
-@pytest.mark.parametrize(
-    "key", ["0", "007", "+1", "-1", "", "\\", '"', "a/b", "~1", "%25", "\n", "٣", "1" * 30]
-)
+@pytest.mark.parametrize("key", ["0", "", '"', "~1", "\n", "٣", "1" * 30])
 def test_paths_hold_for_any_key(key: str) -> None:
     """The validator takes ``"0"`` for an index and drops empty keys; the path in a problem is the real one."""
     strings = {"additionalProperties": {"additionalProperties": {"items": {"type": "string"}}}}
@@ -625,10 +559,7 @@ def test_the_same_call_has_one_key_and_another_call_another() -> None:
     "value",
     [
         float("nan"),
-        "\ud800",
         {1: 2},
-        {1},
-        b"x",
         object(),
         nested(DEPTH_MAX + 1),
         pytest.param([10**5000], id="huge"),
