@@ -104,9 +104,9 @@ RETURNS: dict[str, tuple[Any, list[tuple[str, str, Any]]]] = {
     "a date": (datetime.date(2026, 3, 1), [("result.json", "application/json", "2026-03-01")]),
     "a length of time": ([datetime.timedelta(hours=1)], [("result.json", "application/json", ["PT1H"])]),
     "a path": ({"file": PurePosixPath("a/b")}, [("result.json", "application/json", {"file": "a/b"})]),
-    "a dataclass with a decimal": (
-        Pair(1, Decimal("12.50")),
-        [("result.json", "application/json", {"left": 1, "right": "12.50"})],
+    "a decimal": (
+        {"total": Decimal("12.50")},
+        [("result.json", "application/json", {"total": "12.50"})],
     ),
     "a set": ({"b", "a"}, [("result.json", "application/json", ["a", "b"])]),
     "keys that are numbers": ({1: "a"}, [("result.json", "application/json", {"1": "a"})]),

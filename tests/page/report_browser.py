@@ -231,7 +231,11 @@ def ended(engine: Engine, objective: str) -> str:
     """Run to the end, with every refund approved; return the run's id."""
     run = engine.run(objective, ["the refund has a receipt"])
     while run.waiting_for is not None:
-        told = {"question": run.waiting_for.id, "actor": "Dana Okafor", "reason": "the photo shows it"}
+        told: dict[str, Any] = {
+            "question": run.waiting_for.id,
+            "actor": "Dana Okafor",
+            "reason": "the photo shows it",
+        }
         run = engine.resume(run.run_id, answer={"approve": True}, **told)
     assert run.state == "Done", run
     return run.run_id

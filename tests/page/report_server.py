@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
-from .inside import page_html
-from .report_browser import CHUNK, DeskRun, approval
+from .inside import CHUNK, page_html
+from .report_browser import DeskRun, approval
 
 NAMED = {
     "trigger": "trigger",
