@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,20 @@ def asked(result: Result) -> Question:
 
 def triggers(journal: Journal, run_id: str) -> list[str]:
     return [row.trigger for row in journal.transitions(run_id)]
+
+
+@pytest.fixture(name="other")
+def make_other(tmp_path: Path) -> Iterator[Any]:
+    """Return a function that gives what answers by the record alone, over a journal of its own."""
+    opened: list[Journal] = []
+
+    def other() -> Any:
+        opened.append(Journal(tmp_path / "runs.db"))
+        return runner_as_recorded(opened[-1].store)
+
+    yield other
+    for journal in opened:
+        journal.close()
 
 
 @pytest.mark.parametrize("by", ["the engine", "the record"])

@@ -195,6 +195,7 @@ def test_it_uses_public_names_only() -> None:
         assert not re.search(r"\b(?!self\b)[a-z]\w*\._[a-z]", text), path.name
 
 
+@pytest.mark.whole
 def test_as_a_program_it_says_that_all_is_well(tmp_path: Path) -> None:
     """The journal stays where it was asked for, and the command line reads it with the host's engine."""
     done = _run("host_app.py", str(tmp_path / "desk.db"))

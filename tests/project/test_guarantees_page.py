@@ -8,12 +8,14 @@ copy of the project.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ import pytest
 
 from ..support.edits import Edit, applied, found, sources
 from ..support.pages import ROOT
+from ..support.selection import WHOLE_FILE
 from .preloaded import Preloaded
 
 COPIED = ("src", "tests", "docs", "examples", "pyproject.toml", "README.md")
@@ -64,6 +67,32 @@ def test_every_guarantee_has_tests_that_are_there_and_an_edit_that_breaks_it() -
             file, _, name = test.partition("[")[0].partition("::")
             assert name in TABLE.tests_of(file), f"{test} is not there"
     assert len({item.says for item in items}) == len(items)
+
+
+@cache
+def left_to_whole(file: str) -> frozenset[str]:
+    """Return the names of a file's tests, classes and cases that carry the marker ``whole`` themselves; all of them where the file does."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    marked = {
+        node.name
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        and (
+            WHOLE_FILE in text
+            or any(ast.unparse(mark) == "pytest.mark.whole" for mark in node.decorator_list)
+        )
+    }
+    return frozenset(marked)
+
+
+def test_every_guarantee_has_a_test_in_the_default_set() -> None:
+    """So that a run of the tests as the README has it fails when any promise is broken."""
+    without = []
+    for item in TABLE.guarantees():
+        places = [test.partition("[")[0].partition("::") for test in item.tests]
+        if all(name.partition("::")[0] in left_to_whole(file) for file, _, name in places):
+            without.append(item.says)
+    assert without == []
 
 
 def test_every_edit_finds_its_node() -> None:
