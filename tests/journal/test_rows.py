@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict, astuple
 
-from paor import Engine, Limits, Reply, ScriptedModel, Usage
+from paor import Engine, Limits, Reply, Usage
 from paor.audit import Transition
 from paor.errors import ModelUnavailable
 
@@ -399,36 +399,6 @@ def test_a_failed_request_counts_what_its_attempts_used(tmp_path: Path) -> None:
     assert row.outcome["code"] == "timeout"
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply("{}", Usage(1, 1.5, 1, 0)),  # type: ignore[arg-type]
-        Reply("{}", Usage(1, -1, 1, 0)),
-        Reply("{}", Usage(1, True, 1, 0)),
-        Reply("{}", Usage(1, 2**60, 1, 0)),
-        Reply("{}", finish="free text of a model"),  # type: ignore[arg-type]
-        Reply(b"{}"),  # type: ignore[arg-type]
-        {"not": "a reply"},
-        None,
-    ],
-    ids=["float", "negative", "bool", "huge", "finish", "bytes", "mapping", "none"],
-)
-def test_what_a_model_of_the_host_gets_wrong_ends_the_run_and_not_the_chain(
-    reply: Any, tmp_path: Path
-) -> None:
-    """A float would be stored as another value than was hashed; free text may not stand under the hash at all."""
-
-    class Odd(ScriptedModel):
-        def ask(self, call: Any) -> Any:
-            return reply
-
-    with engine(tmp_path, []) as scripted:
-        result = scripted.run("Read", model=Odd([]))
-        row = rows_of(scripted, result.run_id)[0]
-        assert (result.reason, row.outcome["code"]) == ("model_error", "unexpected")
-        assert scripted.journal.verify() == []
-
-
 def test_usage_that_no_row_can_hold_is_left_out_of_a_fault(tmp_path: Path) -> None:
     """The fault itself is what matters."""
     fault = ModelUnavailable("timeout", "no answer", Usage(1, 0.5, 0, 0))  # type: ignore[arg-type]
@@ -436,14 +406,3 @@ def test_usage_that_no_row_can_hold_is_left_out_of_a_fault(tmp_path: Path) -> No
         row = rows_of(scripted, scripted.run("Read").run_id)[0]
         assert (row.outcome["code"], row.tokens_in) == ("timeout", 0)
         assert scripted.journal.verify() == []
-
-
-def test_plain_text_of_a_model_of_the_host_is_a_reply(tmp_path: Path) -> None:
-    """The smallest model is a function from call to text."""
-
-    class Plain(ScriptedModel):
-        def ask(self, call: Any) -> Any:
-            return json.dumps([*READ(1), STOP, SUCCESS][call.number])
-
-    with engine(tmp_path, []) as scripted:
-        assert scripted.run("Read", model=Plain([])).state == "Done"

@@ -282,6 +282,7 @@ def test_an_approval_is_for_one_call(tmp_path: Path) -> None:
         {"approve": True, "approval": 7},
         {"approve": True, "and": "more"},
         {"action": "accept", "content": {"approve": True, "approval": "of another call"}},
+        {"action": "accept", "content": print},
     ],
     ids=str,
 )
@@ -297,8 +298,11 @@ def test_anything_but_a_typed_approval_executes_nothing(answer: Any, tmp_path: P
 
     with World(tmp_path, ONE, [watched], policy=ASKS) as world:
         run_id = world.run().run_id
-        with pytest.raises(InvalidAnswer):
-            world.engine.resume(run_id, answer=answer)
+        rows = world.rows
+        for given in ({"answer": answer}, {"outcome": "done"}):
+            with pytest.raises(InvalidAnswer):
+                world.engine.resume(run_id, **given)
+        assert world.rows == rows
         assert world.engine.resume(run_id).status == "waiting" and sent == []
         assert world.engine.resume(run_id, answer={"approve": False}).state == "Done" and sent == []
 
@@ -321,27 +325,6 @@ def test_an_approval_holds_for_its_time(after_s: int, status: str, tmp_path: Pat
             assert world.triggers[-1] == "wait" and "execute" not in world.triggers
             assert answered(world.engine, run_id, answer={"approve": True}).status == "done"
         assert replay(world.journal, run_id, world.engine).identical and world.journal.verify() == []
-
-
-def test_rules_by_argument_ask_for_some_calls_only(tmp_path: Path) -> None:
-    """The call that no rule concerns is made at once."""
-    rule = ApprovalRule(tool="notes.send", arguments={"text": "delete*"})
-    script = [
-        SELECT("notes.send", {"text": "string"}),
-        PARAMETERS(text="hello"),
-        CONTINUE,
-        SELECT("notes.send", {"text": "string"}),
-        PARAMETERS(text="delete all"),
-        STOP,
-        SUCCESS,
-    ]
-    with World(
-        tmp_path, script, [send], policy=Policy(approvals=(rule,)), limits=Limits(max_steps=3)
-    ) as world:
-        result = world.run()
-        assert result.status == "waiting" and world.triggers.count("execute") == 1
-        assert world.engine.resume(result.run_id, answer={"approve": False}).state == "Done"
-        assert world.triggers.count("execute") == 1
 
 
 def test_an_approval_of_another_policy_counts_for_nothing(tmp_path: Path) -> None:

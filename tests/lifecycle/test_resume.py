@@ -411,30 +411,6 @@ def waiting(folder: Path, **options: Any) -> tuple[Engine, str]:
     return scripted, scripted.run("Send").run_id
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"answer": {"approved": True}},
-        {"answer": {"approve": "yes"}},
-        {"answer": "yes"},
-        {"outcome": "done"},
-        {"answer": {"action": "accept", "content": object()}},
-    ],
-    ids=["other key", "other type", "text", "outcome", "no JSON"],
-)
-def test_an_answer_that_does_not_fit_is_refused_and_the_run_waits_on(
-    given: dict[str, Any], tmp_path: Path
-) -> None:
-    """Nothing is appended, and the lease is free again."""
-    scripted, run_id = waiting(tmp_path)
-    with scripted:
-        rows = scripted.journal.transitions(run_id)
-        with pytest.raises(InvalidAnswer):
-            scripted.resume(run_id, **given)
-        assert scripted.journal.transitions(run_id) == rows
-        assert scripted.resume(run_id, answer={"approve": True}).state == "Done"
-
-
 def test_an_answer_to_a_run_that_does_not_wait_is_refused(tmp_path: Path) -> None:
     """Finished runs return their result; running ones say what they are."""
     with engine(tmp_path, [ANSWER(), SUCCESS]) as scripted:

@@ -27,7 +27,7 @@ TOOLS: dict[str, dict[str, Any]] = {
     "put": {"description": "Has the same effect each time.", "annotations": {"idempotentHint": True}},
 }
 for _name in (
-    "crash", "crash_before", "hang", "noise", "bad", "rpc_error", "is_error", "is_error_silent", "huge", "big", "parts",
+    "crash", "hang", "noise", "bad", "rpc_error", "is_error", "is_error_silent", "huge", "big", "parts",
     "broken_parts", "structured", "wrapped", "misfit", "ask", "ask_much", "ask_twice", "ask_same", "visit", "environment", "sample",
     "folders", "changed", "nothing", "many", "url_form",
 ):  # fmt: skip

@@ -1,28 +1,28 @@
-"""A browser without a network for tests of the page, and made-up parts of it: a run of any length with a true chain."""
+"""A browser without a network for tests of the page, and runs of a desk to look at, of any length."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from paor import Machine
+from paor import Engine, Limits, Policy, ScriptedModel, tool
+from paor.errors import EffectUnknown
+from paor.testing import SeededIds, call, refine, review
 
-from .inside import page_html
+from .inside import CHUNK, JournalView, page_html
 
 CHROMIUM = "/usr/bin/chromium"
-RUN_ID = "01a212d5-3826-7e7d-8b0c-15c876992281"
-WAITING_ID = "01a212d5-3822-75ed-bb4e-a7327940ef57"
-BEGIN_US = 1_779_181_322_000_137
-CHUNK = 256
-REFUSED, INVALID, WAITS, ANSWERED = 1, 2, 4, 8
+LOST = "O-1011"
+"""The order whose refund the bank does not answer."""
 
 
 # -- the browser ---------------------------------------------------------------------------------------------------
@@ -164,421 +164,140 @@ def violations(seen: Watched, axe: str) -> list[str]:
     return [f"{item['id']}: {node['html'][:160]}" for item in found for node in item["nodes"]]
 
 
-# -- made-up parts -------------------------------------------------------------------------------------------------
-
-# trigger, source, dest, kind of request, work in ms, flags, guards; the prompt is there for kinds that a model answers
-_SELECT = ("select", "Planning", "Specifying", "selection", 1200, 0)
-_SPECIFY = ("specify", "Specifying", "Executing", "parameters", 800, 0)
-_EXECUTE = ("execute", "Executing", "Observing", "tool", 300, 0)
-_OBSERVE = ("observe", "Observing", "Reviewing", "recall", 0, 0)
-_PROCEED = ("proceed", "Reviewing", "Planning", "refinement", 900, 0)
-_RESPECIFY = ("respecify", "Specifying", "Specifying", "parameters", 700, INVALID)
-_REFUSE = ("refuse", "Specifying", "Observing", "parameters", 600, REFUSED)
-_WAIT = ("wait", "Specifying", "Specifying", "parameters", 500, WAITS)
-_PROVIDE = ("provide", "Specifying", "Specifying", "none", 0, ANSWERED)
-_FINISH = ("finish", "Reviewing", "Done", "review", 400, 0)
-
-_STEPS = (
-    (_SELECT, _SPECIFY, _EXECUTE, _OBSERVE, _PROCEED),
-    (_SELECT, _RESPECIFY, _SPECIFY, _EXECUTE, _OBSERVE, _PROCEED),
-    (_SELECT, _REFUSE, _OBSERVE, _PROCEED),
-    (_SELECT, _WAIT, _PROVIDE, _SPECIFY, _EXECUTE, _OBSERVE, _PROCEED),
-)
-_TOOLS = ("orders.find", "orders.find", "orders.purge", "payments.refund")
-_GUARDS: dict[str, dict[str, bool]] = {
-    "select": {
-        "hard_stop": False,
-        "elicitation_requested": False,
-        "answer_present": False,
-        "selection_valid": True,
-        "action_allowed": True,
-        "steps_left": True,
-    },
-    "refuse": {
-        "hard_stop": False,
-        "result_known": False,
-        "approval_needed": False,
-        "argument_missing": False,
-        "parameters_valid": True,
-        "parameters_safe": True,
-        "action_allowed": False,
-        "parameters_ok": True,
-    },
-    "wait": {"hard_stop": False, "result_known": False, "approval_needed": True, "elicitations_left": True},
-    "provide": {"answer_valid": True},
-}
+# -- runs to look at -----------------------------------------------------------------------------------------------
 
 
-class SyntheticRun:
+@tool("orders.find", effect="read", repeat_allowed=True)
+def find(order_id: str, day: float) -> str:
+    """Find an order."""
+    return f"{order_id} of {day}"
+
+
+@tool("orders.purge", effect="once")
+def purge() -> str:
+    """Delete all orders."""
+    return "gone"
+
+
+@tool("payments.refund", effect="once", repeat_allowed=True)
+def refund(order_id: str, amount: float) -> str:
+    """Pay money back."""
+    if order_id == LOST:
+        raise EffectUnknown("The bank did not answer.")
+    return "paid"
+
+
+def replies(rows: int, *, asks: bool = True) -> list[Any]:
+    """Return what a model says in a run of at least so many rows: it looks, is corrected, is refused a tool, and pays."""
+    said: list[Any] = []
+    made = 5
+    for number in range(rows):
+        if made >= rows:
+            break
+        selection, values = call("orders.find", order_id=f"O-{number}", day=34.0)
+        selection["actionObjective"] = f"find order {number}"
+        paid = call("payments.refund", order_id=f"O-{number}", amount=34.0)
+        steps: list[tuple[list[Any], int]] = [
+            ([selection, values, refine("continue")], 5),
+            ([selection, "no JSON", values, refine("continue")], 6),
+            (call("orders.purge")[:1], 1),
+            ([*paid, refine("continue")], 7),
+        ]
+        replies, taken = steps[number % (4 if asks else 2)]
+        said, made = [*said, *replies], made + taken
+    met = [{"criterion": "the refund has a receipt", "met": True, "evidence": "R-20418"}]
+    last = call("orders.find", order_id="O-1004", day=1.0)
+    return [
+        *said,
+        *last,
+        refine("stop", answer="Paid."),
+        review("success", answer="Paid back.", criteria=met),
+    ]
+
+
+def desk_engine(said: Sequence[Any], ids: str = "desk") -> Engine:
+    """Return an engine with the tools of a desk and these replies; a refund needs an approval, and nothing is purged."""
+    return Engine(
+        ScriptedModel([reply if isinstance(reply, str) else json.dumps(reply) for reply in said]),
+        tools=[find, purge, refund],
+        journal=":memory:",
+        policy=Policy(deny=("*.purge",), approvals=("payments.refund",)),
+        limits=Limits(max_steps=3000, max_retries=2, max_elicitations=99, cost_budget=0.25),
+        ids=SeededIds(ids),
+    )
+
+
+def ended(engine: Engine, objective: str) -> str:
+    """Run to the end, with every refund approved; return the run's id."""
+    run = engine.run(objective, ["the refund has a receipt"])
+    while run.waiting_for is not None:
+        told: dict[str, Any] = {
+            "question": run.waiting_for.id,
+            "actor": "Dana Okafor",
+            "reason": "the photo shows it",
+        }
+        run = engine.resume(run.run_id, answer={"approve": True}, **told)
+    assert run.state == "Done", run
+    return run.run_id
+
+
+class DeskRun:
     """
-    A run that was never made: its rows fit the standard machine, its chain is true.
+    A run of an engine as parts of a page.
 
     Args:
-        rows: About how many; the last one ends it.
-        run_id: Its id.
-        text: Put into every free text of it.
-        objective: What it is for.
+        rows: At least how many; a long one asks nobody.
     """
 
-    def __init__(
-        self, rows: int = 40, *, run_id: str = RUN_ID, text: str = "", objective: str = "Refund order O-1004"
-    ) -> None:
-        self.id, self.text, self.objective = run_id, text, objective + text
-        self.plan: list[tuple[Any, ...]] = []
-        self.calls: list[dict[str, Any]] = []
-        while len(self.plan) < rows - 6:
-            self._step()
-        self.plan += [*(_SELECT, _SPECIFY, _EXECUTE, _OBSERVE), _FINISH]
-        self._call(len(self.plan) - 5, len(self.plan) - 3, 0)
-        self.tables: dict[str, list[str]] = {
-            name: [] for name in ("trigger", "phase", "kind", "tool", "model")
-        }
-        self.columns: dict[str, list[int]] = {}
-        self.rows: list[dict[str, Any]] = []
-        self.texts: list[dict[str, dict[str, Any]]] = []
-        self.root = json.dumps({"run_id": run_id, "spec": "digest"}, sort_keys=True, separators=(",", ":"))
-        self.hash = hashlib.sha256(self.root.encode()).hexdigest()
-        self._write()
-
-    def _step(self) -> None:
-        kind = len(self.calls) % len(_STEPS)
-        first, steps = len(self.plan), _STEPS[kind]
-        self.plan += steps
-        self._call(first, first + max(1, len(steps) - 3), kind)
-
-    def _call(self, first: int, last: int, kind: int) -> None:
-        refused, asked, tool = kind == 2, kind == 3, _TOOLS[kind]
-        decided = {
-            "decision": "approve",
-            "actor": f"Dana Okafor{self.text}",
-            "reason": f"the photo shows it{self.text}",
-            "at": BEGIN_US,
-            "after_us": 372_000_000,
-            "seq": first + 2,
-        }
-        self.calls.append(
-            {
-                "seq": first,
-                "last": last,
-                "step": len(self.calls),
-                "action": len(self.calls),
-                "tool": tool + self.text,
-                "effect": "once" if asked else "read",
-                "args": [[f"order_id{self.text}", f"O-{1000 + len(self.calls)}{self.text}"]],
-                "outcome": "refused" if refused else "ok",
-                "result": ("denied by policy" if refused else "found it") + self.text,
-                "key": f"{self.id}-{len(self.calls)}{self.text}",
-                "took_us": 0 if refused else 300_000,
-                "cost_micro": 1200,
-                "caller": "",
-                "decided": [decided] if asked else [],
-            }
-        )
-
-    def _place(self, table: str, name: str) -> int:
-        names = self.tables[table]
-        if name not in names:
-            names.append(name)
-        return names.index(name)
-
-    def _write(self) -> None:
-        at, previous = BEGIN_US, {"": -1}
-        columns: dict[str, list[int]] = {
-            name: [] for name in (*("at", "took", "trigger", "source", "dest", "kind", "tool"), *_REST)
-        }
-        call_of = {seq: call for call in self.calls for seq in range(call["seq"], call["last"] + 1)}
-        for seq, (trigger, source, dest, kind, work_ms, flags) in enumerate(self.plan):
-            wait_us = 372_000_000 if flags & ANSWERED else 0
-            step_us = work_ms * 1000 + wait_us + 500
-            at += step_us
-            asks = kind in ("selection", "parameters", "refinement", "review")
-            tool = call_of[seq]["tool"] if seq in call_of and source != "Planning" else None
-            values = {
-                "at": at if seq == 0 else step_us,
-                "took": work_ms * 1000,
-                "trigger": self._place("trigger", trigger),
-                "source": self._place("phase", source),
-                "dest": self._place("phase", dest),
-                "kind": self._place("kind", kind),
-                "tool": self._place("tool", tool) if tool else -1,
-                "model": self._place("model", "scripted" + self.text) if asks else -1,
-                "tokens_in": 180 if asks else 0,
-                "tokens_out": 30 if asks else 0,
-                "cost": 640 if asks else 0,
-                "step": seq // 5,
-                "flags": flags,
-            }
-            for name, value in values.items():
-                columns[name].append(value)
-            self._row(seq, at, (trigger, source, dest), kind if asks else "", previous)
-        self.columns = columns
-
-    def _row(
-        self, seq: int, at: int, edge: tuple[str, str, str], kind: str, previous: dict[str, int]
-    ) -> None:
-        trigger, source, dest = edge
-        if seq % CHUNK == 0:
-            self.texts.append({})
-        texts, guards = self.texts[-1], _GUARDS.get(trigger, {"hard_stop": False})
-        canonical = json.dumps(
-            {
-                "at": at,
-                "dest": dest,
-                "guards": json.dumps(guards),
-                "seq": seq,
-                "source": source,
-                "trigger": trigger,
-            },
-            sort_keys=True,
-            separators=(",", ":"),
-        )
-        before = self.hash
-        self.hash = hashlib.sha256(bytes.fromhex(before) + canonical.encode()).hexdigest()
-        row: dict[str, Any] = {
-            "seq": seq,
-            "run": 1,
-            "canonical": canonical,
-            "prev": before,
-            "hash": self.hash,
-            "asked": f"{kind or 'nothing'}{self.text}",
-            "came": f"a reply{self.text}",
-            "fact": "",
-            "words": {name: f"what {name} looked at{self.text}" for name in guards},
-            "note": "",
-            "prompt": [],
-            "previous": None,
-            "reply": None,
-            "documents": [],
-            "guards": guards,
-            "counters": [["retries", 1], ["blocked", 2], ["same_key", 1]],
-            "values": None,
-        }
-        if kind:
-            prompt, reply = f"1.{2 * seq}", f"1.{2 * seq + 1}"
-            texts[prompt] = {"text": self._prompt(seq, kind), "type": "text/plain"}
-            texts[reply] = {"text": f'{{"n":{seq}.0,"say":"row {seq}"}}{self.text}', "type": "text/plain"}
-            row |= {
-                "prompt": [prompt],
-                "reply": reply,
-                "previous": previous.get(kind),
-                "set": f"1.{100_000 + seq}",
-            }
-            texts[f"1.{100_000 + seq}"] = {
-                "text": f'{{"amount":34.0,"seq":{seq}}}',
-                "type": "application/json",
-            }
-            previous[kind] = seq
-        self.rows.append(row)
-
-    def _prompt(self, seq: int, kind: str) -> str:
-        lines = [
-            f"# {kind}",
-            "## Objective",
-            self.objective,
-            *(f"rule {number}: keep it short" for number in range(12)),
-        ]
-        return "\n".join([*lines, f"You are at row {seq} of it", f"order O-{seq}{self.text}"])
-
-    # -- as parts --------------------------------------------------------------------------------------------------
+    def __init__(self, rows: int = 40) -> None:
+        with desk_engine(replies(rows, asks=rows <= 100)) as engine:
+            self.id = ended(engine, "Refund order O-1004")
+            view = JournalView(engine.journal)
+            self._head: dict[str, Any] = view.part(f"run/{self.id}")
+            self._line: dict[str, Any] = view.line(self.id)
+            names = [f"rows/{self.id}/{number}" for number in range(-(-self._head["rows"]["n"] // CHUNK))]
+            self._chunks: dict[str, Any] = {name: view.part(name) for name in names}
+        self.rows: list[dict[str, Any]] = [row for part in self._chunks.values() for row in part["rows"]]
+        self.calls: list[dict[str, Any]] = self._head["calls"]
+        self.tables: dict[str, list[str]] = self._head["rows"]["tables"]
+        own = self._head["rows"]
+        self.columns: dict[str, list[int]] = {name: own[name] for name in own if name not in ("n", "tables")}
 
     def line(self, **changed: Any) -> dict[str, Any]:
-        """Return the line of the run in the list."""
-        n, text = len(self.rows), self.text
-        return {
-            "id": self.id,
-            "objective": self.objective,
-            "state": "Done",
-            "status": "done",
-            "reason": "criteria_met",
-            "verdict": "Done: every success criterion is met",
-            "model": f"scripted{text}",
-            "mode": "react",
-            "created_at": BEGIN_US,
-            "ended_at": BEGIN_US + 10**9,
-            "rows": n,
-            "steps": n // 5,
-            "calls": len(self.calls),
-            "refused": 1,
-            "tokens": n * 100,
-            "cost_micro": 36_600,
-            "time_us": 43_300_000,
-            "waits_for": "",
-            "parent": None,
-            "workflow": None,
-            "key": f"ticket-7{text}",
-            "metadata": {f"team{text}": f"returns{text}"},
-            "tools": sorted({call["tool"] for call in self.calls}),
-        } | changed
+        """Return the run as the list shows it."""
+        return self._line | changed
 
     def run(self) -> dict[str, Any]:
         """Return the part ``run/ID``."""
-        text = self.text
-        return {
-            "line": self.line(),
-            "criteria": [
-                {"criterion": f"the refund has a receipt{text}", "met": True, "evidence": f"R-20418{text}"},
-                {"criterion": "the customer was told", "met": None, "evidence": None},
-            ],
-            "answer": f"34.00 EUR were paid back.{text}",
-            "tone": "done",
-            "facts": [["paor", "0.1.0"], [f"mode{text}", f"react{text}"]],
-            "chain": {
-                "parts": [{"run_id": self.id, "root": self.root, "before": "", "first": 0}],
-                "head": self.hash,
-                "hashed": [],
-            },
-            "replay": {
-                "identical": True,
-                "rows": len(self.rows),
-                "divergences": [],
-                "unchecked": [],
-                "changed": [],
-            },
-            "verify": {"defects": [], "count": 0},
-            "machine": machine_part(),
-            "chunk": CHUNK,
-            "rows": {"n": len(self.rows), "tables": self.tables, **self.columns},
-            "calls": self.calls,
-            "limits": [
-                {"name": "steps", "counter": "step", "used": 5, "allowed": 8, "unit": "count"},
-                {"name": "retries", "counter": "retries", "used": 1, "allowed": 2, "unit": "count"},
-                {"name": "cost", "counter": "cost", "used": 0.0366, "allowed": 0.25, "unit": "money"},
-            ],
-            "policy": {
-                "only": [],
-                "never": [f"*.purge{text}"],
-                "asks": ["payments.refund"],
-                "offered": ["orders.find"],
-                "uncalled": [f"rules.read{text}"],
-                "refused": [{"tool": f"mail.send{text}", "why": f"its result is known{text}", "seq": 2}],
-                "denied": [[f"orders.purge{text}", "denied by policy"]],
-            },
-            "cost": {
-                "kind": [[f"selection{text}", 9, 900, 90, 9000, 9_000_000]],
-                "tool": [[f"orders.find{text}", 9, 0, 900_000, 0]],
-                "model": [[f"scripted{text}", 9, 900, 90, 9000, 9_000_000]],
-            },
-            "documents": [
-                {
-                    "number": 1,
-                    "label": f"result{text}",
-                    "name": "r.txt",
-                    "mime": "text/plain",
-                    "bytes": 22,
-                    "digest": "c29a",
-                    "given": False,
-                    "erased": False,
-                }
-            ],
-            "erasures": [{"at": BEGIN_US, "reason": f"asked for{text}", "payloads": "1-4"}],
-            "amendments": [{"seq": 1, "parts": [f"limits{text}"]}],
-            "forks": [{"id": WAITING_ID, "seq": 3}],
-            "tasks": [],
-            "redacted": False,
-        }
+        return deepcopy(self._head)
 
     def chunks(self) -> dict[str, Any]:
         """Return the parts ``rows/ID/K``."""
-        return {
-            f"rows/{self.id}/{number}": {
-                "first": number * CHUNK,
-                "rows": self.rows[number * CHUNK : (number + 1) * CHUNK],
-                "texts": texts,
-            }
-            for number, texts in enumerate(self.texts)
-        }
+        return deepcopy(self._chunks)
 
-    def parts(self, *others: dict[str, Any], waits: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    def parts(self, *others: dict[str, Any]) -> dict[str, Any]:
         """Return every part of a page of this run; *others* are lines of further runs in its list."""
-        index = {
-            "version": "0.1.0",
-            "live": False,
-            "journal": "runs.db",
-            "title": "",
-            "open": self.id,
-            "runs": [self.line(), *others],
-            "waits": waits if waits is not None else [approval(self.text), doubt(self.text)],
-        }
+        index = {"version": "0.1.0", "live": False, "journal": "runs.db", "title": "", "open": self.id}
+        index |= {"runs": [self.line(), *others], "waits": [approval(), doubt()]}
         return {"index": index, f"run/{self.id}": self.run(), **self.chunks()}
 
 
-_REST = ("model", "tokens_in", "tokens_out", "cost", "step", "flags")
+@cache
+def _questions() -> list[dict[str, Any]]:
+    with desk_engine(call("payments.refund", order_id=LOST, amount=58.5), "asks") as engine:
+        run = engine.run("T-119: Refund the late order")
+        engine.run("T-119: Refund the late order")
+        assert run.waiting_for is not None
+        engine.resume(run.run_id, answer={"approve": True}, question=run.waiting_for.id)
+        found: list[dict[str, Any]] = JournalView(engine.journal).waits()
+    return sorted(found, key=lambda question: str(question["kind"]))
 
 
-MACHINE = Machine.standard()
-
-
-def machine_part() -> dict[str, Any]:
-    """Return the standard machine as a page draws and explains it."""
-    rows = [
-        {
-            "source": row.source,
-            "trigger": row.trigger,
-            "dest": row.dest,
-            "meaning": row.meaning,
-            "guards": [
-                [guard.removeprefix("not "), not guard.startswith("not ")]
-                for guard in (*row.conditions, *(f"not {name}" for name in row.unless))
-            ],
-            "when": "both" if row.guards == ("hard_stop",) else "waiting" if row.answers else "going",
-            "host": False,
-        }
-        for row in MACHINE.rows
-    ]
-    guards = {
-        name: " ".join((guard.__doc__ or "").split("\n\n")[0].split())
-        for name, guard in MACHINE.guards.items()
-    }
-    svg = (
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 200 60" role="img" aria-label="The machine">'
-        '<g id="m-e0" class="edge"><path id="m-e0-line" class="line" d="M60 30H140"/></g><text id="m-e0-0" class="label" x="90" y="20">select</text>'
-        '<g id="m-n0" class="node"><rect class="rim" x="5" y="15" width="55" height="30"/><text class="name" x="10" y="34">Planning</text></g>'
-        '<g id="m-n1" class="node"><rect class="rim" x="140" y="15" width="55" height="30"/><text class="name" x="142" y="34">Specifying</text></g></svg>'
-    )
-    edges = {"Planning|select|Specifying": ["m-e0", "m-e0-line", "m-e0-0"]}
-    return {
-        "svg": svg,
-        "edges": edges,
-        "nodes": {"Planning": "m-n0", "Specifying": "m-n1"},
-        "rows": rows,
-        "guards": guards,
-    }
-
-
-def approval(text: str = "", **changed: Any) -> dict[str, Any]:
+def approval(**changed: Any) -> dict[str, Any]:
     """Return a question whether a call may be made."""
-    return {
-        "run": WAITING_ID,
-        "seq": 6,
-        "name": "6-0123456789abcdef01234567",
-        "kind": "approval",
-        "message": f"May payments.refund be called?{text}",
-        "since": BEGIN_US,
-        "objective": f"T-119: Refund the late order{text}",
-        "tool": f"payments.refund{text}",
-        "effect": "once",
-        "description": f"Pay money back.{text}",
-        "arguments": [["order_id", f"O-1011{text}"], ["amount", "58.50"]],
-        "wanted_for": f"pay it back{text}",
-        "why": [f"payments.refund needs an approval{text}"],
-        "counts_for": "this call with these arguments, once",
-        "rows": 7,
-        "tokens": 2086,
-        "cost_micro": 7546,
-        "call_key": f"{WAITING_ID}-2",
-        "schema": {},
-        "choices": [],
-        "safe_to_retry": "",
-        "command": f"paor resume {WAITING_ID} --answer yes{text}",
-    } | changed
+    return deepcopy(_questions()[0]) | changed
 
 
-def doubt(text: str = "") -> dict[str, Any]:
+def doubt() -> dict[str, Any]:
     """Return a question whether a call has happened."""
-    told = {
-        "seq": 2,
-        "kind": "in_doubt",
-        "tool": f"shipping.book{text}",
-        "message": f"The carrier did not answer.{text}",
-    }
-    return approval(text, **told, safe_to_retry="only if it certainly did not happen")
+    return deepcopy(_questions()[1])

@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
-from .inside import page_html
-from .report_browser import CHUNK, SyntheticRun, approval
+from .inside import CHUNK, page_html
+from .report_browser import DeskRun, approval
 
 NAMED = {
     "trigger": "trigger",
@@ -41,7 +41,7 @@ class LiveRun:
     """
 
     def __init__(self, n: int, *, rows: int = 60) -> None:
-        self.run, self.n = SyntheticRun(rows), n
+        self.run, self.n = DeskRun(rows), n
         self.waits = [approval()]
         self.posted: list[tuple[str, str | None, str]] = []
         self.posting = threading.Condition()

@@ -13,7 +13,18 @@ import pytest
 from paor import Engine, report
 
 from ..support.journeys import JOURNEYS, Journey, play
-from .report_browser import RUN_ID, WAITING_ID, SyntheticRun, axe, chromium, opened, violations, written
+from .report_browser import (
+    DeskRun,
+    approval,
+    axe,
+    chromium,
+    desk_engine,
+    ended,
+    opened,
+    replies,
+    violations,
+    written,
+)
 from .test_report_data import desk
 
 __all__ = ["axe", "chromium", "desk"]
@@ -23,20 +34,21 @@ pytestmark = pytest.mark.whole
 Parts = dict[str, Any]
 Change = Callable[[Parts], None]
 """What somebody does to the parts of a run before its page is written."""
-HEAD, CHUNK = f"run/{RUN_ID}", f"rows/{RUN_ID}/0"
 VIEWS = ("#row-8", "#inbox", "#runs")
 
 
 @pytest.fixture(scope="module")
-def run() -> SyntheticRun:
+def run() -> DeskRun:
     """Give a run of about forty rows."""
-    return SyntheticRun(40)
+    return DeskRun()
 
 
 @pytest.fixture(scope="module")
-def file(run: SyntheticRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def file(run: DeskRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give its page, with two more runs in the list."""
-    other = run.line(id=WAITING_ID, objective="T-119: Refund the late order", status="waiting", reason=None)
+    other = run.line(
+        id=approval()["run"], objective="T-119: Refund the late order", status="waiting", reason=None
+    )
     failed = run.line(
         id="01a2-3", objective="Look for it", status="failed", reason="max_steps", tools=["mail.send"]
     )
@@ -48,40 +60,14 @@ def file(run: SyntheticRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give the page of two runs that part at once."""
-    left, right = SyntheticRun(30), SyntheticRun(45, run_id=WAITING_ID, objective="Refund order O-2000")
-    parts = left.parts(right.line(), waits=[])
-    difference = {
-        "left": RUN_ID,
-        "right": WAITING_ID,
-        "identical": False,
-        "shared": 0,
-        "seq": 0,
-        "source": "Planning",
-        "field": "request.prompt",
-        "line": 3,
-        "cause": "config",
-        "parts": ["objective"],
-        "detail": "asked otherwise because of objective",
-        "left_text": "a",
-        "right_text": "b",
-        "decision_seq": 26,
-        "same_end": True,
-        "same_answer": True,
-        "others": ["limits.max_steps"],
-    }
-    return written(
-        tmp_path_factory.mktemp("compared"),
-        {
-            "index": parts.pop("index"),
-            "diff": difference,
-            f"run/{WAITING_ID}": right.run(),
-            **parts,
-            **right.chunks(),
-        },
-    )
+    file = tmp_path_factory.mktemp("compared") / "run.html"
+    with desk_engine(replies(20)) as engine:
+        left, right = ended(engine, "Refund order O-1004"), ended(engine, "Refund order O-2000")
+        file.write_text(report(engine.journal, left, diff=right), encoding="utf-8")
+    return file
 
 
-def test_keys_step_through_a_run(chromium: Any, file: Path, run: SyntheticRun) -> None:
+def test_keys_step_through_a_run(chromium: Any, file: Path, run: DeskRun) -> None:
     """Home, right, left and End select; list, drawing, lanes and address follow."""
     with opened(chromium, file, "#row-9") as seen:
         assert seen.row().startswith("observe")
@@ -89,7 +75,7 @@ def test_keys_step_through_a_run(chromium: Any, file: Path, run: SyntheticRun) -
             seen.page.keyboard.press(key)
             assert f"row {row}" in seen.row()
         seen.until("location.hash", "#row-1")
-        assert seen.page.locator("#m-e0.walked").count() == 1
+        assert seen.page.locator(".edge.walked").count() == 2
         seen.page.keyboard.press("End")
         assert f"row {len(run.rows) - 1}" in seen.row()
         seen.silent()
@@ -119,50 +105,48 @@ def test_a_link_to_a_row_survives_reload_and_back(chromium: Any, file: Path) -> 
         assert "row 7" in seen.row()
 
 
-def test_why_shows_the_guard_that_closed_each_row_before(
-    chromium: Any, file: Path, run: SyntheticRun
-) -> None:
+def test_why_shows_the_guard_that_closed_each_row_before(chromium: Any, file: Path, run: DeskRun) -> None:
     """Of a refused call: the row taken first, then those tried before it with the guard that closed them, the forward one in red."""
-    refused = next(row["seq"] for row in run.rows if '"refuse"' in row["canonical"])
+    refused = next(row["seq"] for row in run.rows if '"reselect"' in row["canonical"])
     with opened(chromium, file, f"#row-{refused}") as seen:
         seen.row()
-        assert seen.text(".taken").startswith("refuse")
+        assert seen.text(".detail .taken").startswith("reselect")
         kept = [text.split()[0] for text in seen.page.locator(".kept > div:first-child").all_inner_texts()]
-        assert kept == ["fail", "withhold", "wait", "wait", "specify", "respecify"]
+        assert kept == ["fail", "wait", "answer", "select"]
         assert "action_allowed" in seen.text(".kept.way .g.stop")
         closed = seen.page.locator(".kept.way details")
-        assert not closed.get_by_text("what parameters_valid looked at").is_visible()
+        assert not closed.get_by_text("step 2 of").is_visible()
         closed.locator("summary").click()
-        assert closed.get_by_text("what parameters_valid looked at").is_visible()
+        assert closed.get_by_text("step 2 of").is_visible()
 
 
 def test_the_prompt_shows_what_is_new_against_the_last_of_its_kind(
-    chromium: Any, file: Path, run: SyntheticRun
+    chromium: Any, file: Path, run: DeskRun
 ) -> None:
     """Changed lines and words are marked, the rest is folded and one click away."""
     with opened(chromium, file, "#row-6") as seen:
         seen.row()
         prompt = seen.page.locator(".part", has_text="Prompt").first
-        assert re.search(r"\d+ new lines since row \d+", re.sub(r"\s+", " ", prompt.inner_text()))
-        assert prompt.locator("pre .new").count() == prompt.locator("pre .gone").count() == 2
-        assert prompt.locator("pre .new b").first.inner_text() == "6"
+        assert re.search(r"1 new line since row 1 ", re.sub(r"\s+", " ", prompt.inner_text()))
+        assert prompt.locator("pre .new").count() == prompt.locator("pre .gone").count() == 1
+        assert prompt.locator("pre .new b").first.inner_text() == "1"
         assert "lines as before" in prompt.inner_text()
         prompt.get_by_role("button", name="whole prompt").click()
-        assert "rule 7: keep it short" in prompt.inner_text()
+        assert "- order_id (text; required)" in prompt.inner_text()
 
 
 def test_numbers_stay_as_they_were_written(chromium: Any, file: Path) -> None:
     """Indenting must not read: 34.0 is not 34."""
-    with opened(chromium, file, "#row-5") as seen:
+    with opened(chromium, file, "#row-1") as seen:
         seen.row()
-        assert '"amount": 34.0,' in seen.text(".part:has-text('What was read') pre")
+        assert '"day": 34.0' in seen.text(".part:has-text('What was read') pre")
 
 
-def test_a_call_selects_its_row_and_a_row_its_call(chromium: Any, file: Path, run: SyntheticRun) -> None:
+def test_a_call_selects_its_row_and_a_row_its_call(chromium: Any, file: Path, run: DeskRun) -> None:
     """Selecting follows through the panes."""
     with opened(chromium, file) as seen:
-        seen.page.locator(".call", has_text="orders.purge").first.click()
-        assert seen.row().startswith("refuse")
+        seen.page.locator(".call", has_text="payments.refund").first.click()
+        assert seen.row().startswith("execute")
         seen.page.get_by_role("button", name="Rows").click()
         seen.page.locator(".row", has_text="provide").first.click()
         assert seen.row().startswith("provide")
@@ -191,9 +175,9 @@ def test_the_inbox_of_a_file_shows_the_call_and_the_command(chromium: Any, file:
     """In a file nothing can be answered; what to type is there."""
     with opened(chromium, file, "#inbox") as seen:
         seen.page.get_by_role("heading", name="May payments.refund be called?").wait_for()
-        assert "58.50" in seen.text(".ask .exact")
+        assert "58.5" in seen.text(".ask .exact")
         assert seen.page.locator("form").count() == 0
-        assert f"paor resume {WAITING_ID} --answer yes" in seen.text(".ask .block")
+        assert f"paor resume {approval()['run']} --answer yes" in seen.text(".ask .block")
 
 
 def test_two_runs_are_compared_to_their_first_difference(chromium: Any, compared: Path) -> None:
@@ -204,7 +188,7 @@ def test_two_runs_are_compared_to_their_first_difference(chromium: Any, compared
         assert seen.page.locator("pre .gone b").first.inner_text() == "1004"
         seen.page.locator(".pairs td:nth-child(3) a").nth(4).click()
         assert "row 4" in seen.row()
-        assert WAITING_ID in seen.page.url
+        assert "O-2000" in seen.text("h1")
         seen.silent()
 
 
@@ -238,9 +222,17 @@ def test_a_run_is_reached_by_keyboard_alone(chromium: Any, file: Path) -> None:
 # -- what is not to be believed ------------------------------------------------------------------------------------------
 
 
+def head_of(parts: Parts) -> Any:
+    return parts[f"run/{parts['index']['open']}"]
+
+
+def chunk_of(parts: Parts) -> Any:
+    return parts[f"rows/{parts['index']['open']}/0"]
+
+
 def _changed_byte(column: str) -> Change:
     def change(parts: Parts) -> None:
-        row = parts[CHUNK]["rows"][13]
+        row = chunk_of(parts)["rows"][13]
         if column in ("hash", "prev"):
             row[column] = ("0" if row[column][0] != "0" else "1") + row[column][1:]
         else:
@@ -253,28 +245,28 @@ def _changed_byte(column: str) -> Change:
 
 def _other_list(column: str) -> Change:
     def change(parts: Parts) -> None:
-        values = parts[HEAD]["rows"][column]
+        values = head_of(parts)["rows"][column]
         values[7] += 1 if column == "at" or values[7] == 0 else -1
 
     return change
 
 
 def _written_anew(parts: Parts) -> None:
-    row = parts[CHUNK]["rows"][13]
+    row = chunk_of(parts)["rows"][13]
     row["canonical"] = row["canonical"].replace('"guards":"{', '"guards":"{ ')
     row["hash"] = hashlib.sha256(bytes.fromhex(row["prev"]) + row["canonical"].encode()).hexdigest()
 
 
 def _taken_out(parts: Parts) -> None:
-    del parts[CHUNK]["rows"][13]
+    del chunk_of(parts)["rows"][13]
 
 
 def _another_beginning(parts: Parts) -> None:
-    parts[HEAD]["chain"]["parts"][0]["root"] += " "
+    head_of(parts)["chain"]["parts"][0]["root"] += " "
 
 
 def _shortened(parts: Parts) -> None:
-    parts[HEAD]["chain"]["head"] = "ab" * 32
+    head_of(parts)["chain"]["head"] = "ab" * 32
 
 
 OTHERWISE = "broken at row 7. What this page lists is not what was hashed"
@@ -295,7 +287,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
 def test_a_chain_that_does_not_hold_is_named(chromium: Any, tmp_path: Path, name: str) -> None:
     """A row that does not fit is named on the whole page, and what follows is marked."""
     change, told = BROKEN[name]
-    parts = SyntheticRun(40).parts()
+    parts = DeskRun().parts()
     change(parts)
     with opened(chromium, written(tmp_path, parts)) as seen:
         seen.page.get_by_role("alert").wait_for()
@@ -308,8 +300,8 @@ def test_a_chain_that_does_not_hold_is_named(chromium: Any, tmp_path: Path, name
 
 def test_defects_that_verification_found_stand_above_the_page(chromium: Any, tmp_path: Path) -> None:
     """As many as there are, also when only the first are named."""
-    parts = SyntheticRun(40).parts()
-    parts[f"run/{RUN_ID}"]["verify"] = {"defects": ["row 3: payload 7 was changed"] * 50, "count": 60}
+    parts = DeskRun().parts()
+    head_of(parts)["verify"] = {"defects": ["row 3: payload 7 was changed"] * 50, "count": 60}
     with opened(chromium, written(tmp_path, parts)) as seen:
         seen.page.get_by_role("alert").wait_for()
         assert "Checking found 60 defects." in seen.text(".alarm")
@@ -318,10 +310,10 @@ def test_defects_that_verification_found_stand_above_the_page(chromium: Any, tmp
 
 def test_a_row_has_its_counters_beside_their_limits(chromium: Any, file: Path) -> None:
     """As they stood then: steps and money of the rows so far, the others as the row has them."""
-    with opened(chromium, file, "#row-6") as seen:
+    with opened(chromium, file, "#row-17") as seen:
         seen.row()
         meters = re.sub(r"\s+", " ", seen.text(".part:has-text('Counters and budget') .meters"))
-        assert "steps" in meters and " of 8" in meters and "retries 1 of 2" in meters
+        assert "steps 3 of 3,000" in meters and "questions 1 of 99" in meters
         assert "cost" in meters and "of 0.2500" in meters
         assert "same_key" in seen.text(".part:has-text('Counters and budget')")
 
@@ -393,7 +385,7 @@ def test_a_long_run_is_at_most_a_page_of_elements(chromium: Any, tmp_path: Path)
     """A run of five thousand rows has as many elements as one of five hundred."""
 
     def elements(rows: int) -> int:
-        with opened(chromium, written(tmp_path, SyntheticRun(rows).parts(), f"{rows}.html")) as seen:
+        with opened(chromium, written(tmp_path, DeskRun(rows).parts(), f"{rows}.html")) as seen:
             seen.row()
             return int(seen.page.evaluate("document.querySelectorAll('body *').length"))
 
@@ -425,7 +417,7 @@ def test_no_view_scrolls_sideways(chromium: Any, file: Path, compared: Path, wid
         assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_paper_has_every_call(chromium: Any, file: Path, run: SyntheticRun) -> None:
+def test_paper_has_every_call(chromium: Any, file: Path, run: DeskRun) -> None:
     """What is printed is complete, though the list on the screen is not."""
     with opened(chromium, file) as seen:
         seen.row()

@@ -8,30 +8,23 @@ from typing import Any
 import pytest
 
 from .inside import content_policy, page_html
-from .report_browser import WAITING_ID, SyntheticRun, axe, chromium, opened, written
-from .test_report_data import desk
+from .report_browser import DeskRun, chromium, opened, written
 
-__all__ = ["axe", "chromium", "desk"]
+__all__ = ["chromium"]
 
 CODE_BYTES_MAX = 60_000
 
 
 @pytest.fixture(scope="module")
-def run() -> SyntheticRun:
+def run() -> DeskRun:
     """Give a run of about forty rows."""
-    return SyntheticRun(40)
+    return DeskRun()
 
 
 @pytest.fixture(scope="module")
-def file(run: SyntheticRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give its page, with two more runs in the list."""
-    other = run.line(id=WAITING_ID, objective="T-119: Refund the late order", status="waiting", reason=None)
-    failed = run.line(
-        id="01a2-3", objective="Look for it", status="failed", reason="max_steps", tools=["mail.send"]
-    )
-    return written(
-        tmp_path_factory.mktemp("page"), run.parts(other | {"verdict": "Waits for a person"}, failed)
-    )
+def file(run: DeskRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give its page."""
+    return written(tmp_path_factory.mktemp("page"), run.parts())
 
 
 # -- what is delivered -----------------------------------------------------------------------------------------------
@@ -42,7 +35,7 @@ def test_the_code_of_the_page_is_at_most_60_kilobytes() -> None:
     assert len(page_html({}).encode()) <= CODE_BYTES_MAX
 
 
-def test_the_same_parts_give_the_same_bytes(run: SyntheticRun) -> None:
+def test_the_same_parts_give_the_same_bytes(run: DeskRun) -> None:
     """A report can be compared and signed; an iterable of pairs gives what a mapping gives."""
     parts = run.parts()
     assert page_html(parts) == page_html(iter(parts.items()))
@@ -99,12 +92,12 @@ def test_the_policy_of_a_file_holds_in_the_browser(chromium: Any, file: Path) ->
 
 
 def test_a_run_opens_at_its_end_with_verdict_and_checked_chain(
-    chromium: Any, file: Path, run: SyntheticRun
+    chromium: Any, file: Path, run: DeskRun
 ) -> None:
     """The first screen says whether it worked, and whether that may be believed."""
     with opened(chromium, file) as seen:
         seen.page.get_by_text(f"✓ {len(run.rows)} rows hold").wait_for()
-        assert "every success criterion is met" in seen.text(".pill")
+        assert "the model decided to stop" in seen.text(".pill")
         assert seen.row().split() == ["finish", "row", str(len(run.rows) - 1), *seen.row().split()[3:]]
         assert seen.page.title().startswith("Refund order")
         seen.silent()

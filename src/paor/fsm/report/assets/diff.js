@@ -120,7 +120,7 @@ function lineNode(line) {
 
 // a block of lines, the first ones of very many
 function block(list) {
-  const box = el("pre", list.slice(0, LINES_SHOWN).map(lineNode));
+  const box = el("pre", {tabindex: "0"}, list.slice(0, LINES_SHOWN).map(lineNode));
   if (list.length <= LINES_SHOWN) return box;
   const all = button(
     ".more",
