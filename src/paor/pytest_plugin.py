@@ -210,7 +210,7 @@ def paor_run(_paor_world: _World) -> Callable[..., Walk]:
 
 
 @pytest.fixture
-def paor_kill(_paor_world: _World) -> Callable[..., Walk]:
+def paor_kill(_paor_world: _World, pytestconfig: pytest.Config) -> Callable[..., Walk]:
     """
     A function that kills a run at one of its rows, resumes it, and returns what was done, as `paor.testing.Walk`.
 
@@ -233,7 +233,10 @@ def paor_kill(_paor_world: _World) -> Callable[..., Walk]:
         from .testing.killing import kill, resume
 
         given = {"objective": run} if isinstance(run, str) else run
-        kill(make, given, _paor_world.path, row, before, answers)
+        with pytest.MonkeyPatch.context() as patch:
+            # the new process imports the test's module by its name: in pytest's import mode "importlib" that begins at the root
+            patch.syspath_prepend(str(pytestconfig.rootpath))
+            kill(make, given, _paor_world.path, row, before, answers)
         return resume(_paor_world.made(make), given, answers, doubt)
 
     return killed
