@@ -112,7 +112,9 @@ class Place:
                 await handle.describe()
                 break
             await asyncio.sleep(0.05)
-        return await asyncio.wait_for(handle.result(), 30)
+        return await asyncio.wait_for(
+            handle.result(), 120
+        )  # an attempt that meets a lease comes again after it
 
     async def failure(self, run_id: str, *, without: str = "") -> str:
         """Wait until an attempt to drive a run has failed; return the error's class, once no word *without* is in it."""
@@ -152,7 +154,7 @@ def place(tmp_path: Path, temporal: TemporalServer) -> Iterator[Place]:
 
 def play(work: Coroutine[Any, Any, Any]) -> Any:
     """Have it done, within a minute."""
-    return asyncio.run(asyncio.wait_for(work, 60))
+    return asyncio.run(asyncio.wait_for(work, 240))
 
 
 async def until(holds: Callable[[], Any]) -> Any:
