@@ -378,6 +378,21 @@ def test_a_run_that_waits_is_cancelled_where_it_waits(tmp_path: Path) -> None:
 
 
 @DRIVERS
+def test_a_request_that_comes_after_the_last_row_of_a_driver_is_not_lost(driver: str, tmp_path: Path) -> None:
+    """The driver still has the lease, and no next row that would see the request: it looks for one when it has released the run."""
+    asked: list[str] = []
+
+    def cancel(event: Any) -> None:
+        if isinstance(event, TransitionTaken) and event.trigger == "wait":
+            with engine(tmp_path, []) as other:
+                asked.append(other.cancel(event.run_id).status)
+
+    with engine(tmp_path, READ(1), policy=Policy(approvals=("notes.*",)), hooks=[cancel]) as scripted:
+        rows = judge(scripted, run(scripted, driver))
+        assert asked == ["waiting"] and [row.trigger for row in rows[-2:]] == ["wait", "fail"]
+
+
+@DRIVERS
 def test_a_run_that_is_cancelled_just_before_it_would_wait_asks_nobody(driver: str, tmp_path: Path) -> None:
     """The row that was on its way is written; then the run ends instead of waiting for an answer (found by fuzzing)."""
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from ...states.base.errors import LeaseHeld
 from ..journal.rows import RunRow
 from ..replay.restore import restore_run
-from ..runtime.loop import cancel_steps, steps
 from ..runtime.result import Result, result_of_run
 from .runner import Acquisition, Runner
 from .subruns import unfinished_tasks
@@ -43,21 +41,14 @@ def _request(runner: Runner, row: RunRow) -> list[str]:
     """Leave the request for whoever drives a run, and return its tasks that have not ended; for an ended run do nothing."""
     if row.status in ("done", "failed"):
         return []
-    # the request first, then the lease: a driver that is alive sees it with its next row, and if there is none, or it
-    # ends between the two, the lease can be taken here and the end written
+    # the request first, then the lease: a driver that is alive sees it with its next row, or when it has released the run
+    # (`Runner.drive`); if there is none, or it ends between the two, the lease can be taken here and the end written
     runner.journal.leases.request_cancel(row.run)
     return unfinished_tasks(runner.journal.reader, row)
 
 
 def _end(runner: Runner, row: RunRow) -> Acquisition | Result:
     """Return what ends a run here; its result when it has ended, or another driver will end it."""
-    if row.status not in ("done", "failed"):
-        try:
-            drive = runner.take(row.run_id)
-        except LeaseHeld:
-            pass
-        else:
-            drive.cancelled = True
-            walk = cancel_steps(drive) if drive.run.waiting_for is not None else steps(drive)
-            return lambda: (drive, walk)
+    if row.status not in ("done", "failed") and (end := runner.cancelling(row.run_id)) is not None:
+        return end
     return result_of_run(restore_run(runner.journal.reader, row.run_id)[0], runner.journal.reader)

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from typing import Any
 
 from ...prompts.model import Model
-from ...states.base.errors import JournalError
+from ...states.base.errors import JournalError, LeaseHeld
 from ...states.records.outcomes import Answered
 from ...states.records.questions import Answer
 from ...states.run.phase_names import EXECUTING
@@ -29,7 +29,7 @@ from ..replay.restore import restore_run, stager_of
 from ..runtime.drivers import aperform, perform
 from ..runtime.events import Event, RunEnded, RunStarted, TransitionTaken
 from ..runtime.logs import LOGGER, log_start
-from ..runtime.loop import Steps, steps, transition
+from ..runtime.loop import Steps, cancel_steps, steps, transition
 from ..runtime.ports import Clock, Ids
 from ..runtime.result import Result, result_of_run
 from ..runtime.run_context import Leaves, RunContext
@@ -211,6 +211,28 @@ class Runner:
             self.journal.leases.release(row.run, fence)
             raise
 
+    def cancelling(self, run_id: str) -> Acquisition | None:
+        """Return what takes a run up and ends it as cancelled; None while another driver has it, which sees the request then."""
+        try:
+            drive = self.take(run_id)
+        except LeaseHeld:
+            return None
+        drive.cancelled = True
+        walk = cancel_steps(drive) if drive.run.waiting_for is not None else steps(drive)
+        return lambda: (drive, walk)
+
+    def _cancelled_late(self, drive: RunContext) -> Acquisition | None:
+        """
+        Return what ends a run whose cancellation was requested after the last row of the driver that has just released it.
+
+        Whoever requests it writes the request, then tries to take the lease; the driver releases the lease, then looks for a request. So one
+        of both ends the run.
+        """
+        run = drive.run
+        if run.final or not self.journal.leases.cancel_requested(run.number):
+            return None
+        return self.cancelling(run.run_id)
+
     def hold(
         self,
         run: Run,
@@ -275,6 +297,9 @@ class Runner:
         finally:
             walk.close()  # before the lease goes: what the steps clean up belongs to this driver
             self.release(drive)
+        if (end := self._cancelled_late(drive)) is not None:
+            yield from self.drive(end, resumed=True, listening=listening)
+            return
         # the lease is free before the last event, so that whoever sees the end can go on with the run at once
         result = result_of_run(drive.run, self.journal.reader)
         yield self._notify(RunEnded(result.run_id, result))
@@ -305,6 +330,10 @@ class Runner:
         finally:
             walk.close()
             self.release(drive)
+        if (end := self._cancelled_late(drive)) is not None:
+            async for event in self.adrive(end, resumed=True, listening=listening):
+                yield event
+            return
         result = result_of_run(drive.run, self.journal.reader)
         yield self._notify(RunEnded(result.run_id, result))
         if (again := self._fallback(drive)) is not None:
