@@ -141,7 +141,7 @@ def test_a_file_that_needs_too_much_memory_is_given_up() -> None:
 
 def test_a_process_that_dies_is_an_error_of_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a library in C may, on a file that is made for it."""
-    monkeypatch.setattr(module, "_MODULE", "this")  # prints poetry and ends
+    monkeypatch.setattr(module, "MODULE", "this")  # prints poetry and ends
     error = failure("a.html", PAGE)
     assert (error.code, "ended the process" in error.message) == ("broken", True)
 
@@ -153,9 +153,9 @@ def test_the_process_sees_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     )
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(module, "_MODULE", "spy")
+    monkeypatch.setattr(module, "MODULE", "spy")
     seen = set(failure("a.html", PAGE).message.split())
-    assert seen <= {*module._KEPT, "PYTHONPATH", "PYTHONHASHSEED", "PYTHONUTF8", "LC_CTYPE"}
+    assert seen <= {*module.KEPT, "PYTHONPATH", "PYTHONHASHSEED", "PYTHONUTF8", "LC_CTYPE"}
 
 
 # -- within a run ----------------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def test_a_resumed_run_converts_nothing_again(tmp_path: Path, monkeypatch: pytes
 
     with Engine(Dying(SCRIPT), journal=tmp_path / "a.db") as engine, suppress(KeyboardInterrupt):
         engine.run("Extract", documents=[("a.pdf", data)])
-    monkeypatch.setattr(module, "_MODULE", "no.such.module")
+    monkeypatch.setattr(module, "MODULE", "no.such.module")
     with Engine(ScriptedModel(SCRIPT), journal=tmp_path / "a.db") as engine:
         result = engine.resume(engine.journal.runs()[0].run_id)
         assert (result.state, [item.read() for item in result.documents]) == (

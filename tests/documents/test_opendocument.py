@@ -133,7 +133,7 @@ def test_what_is_repeated_has_a_bound(rows: list[str]) -> None:
     """A file of 1 kB may say that a cell is there a billion times."""
     found = sheet(*rows)
     assert len(found.text) < 4 * module.CHARS_MAX
-    assert found.notes == (module._CUT,)
+    assert found.notes == (module.CUT,)
 
 
 def test_slides_are_numbered_and_their_notes_named() -> None:
@@ -150,7 +150,7 @@ def test_the_text_of_a_file_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None
     """What is left out is said."""
     monkeypatch.setattr(module, "CHARS_MAX", 10)
     found = convert("a.odt", document("<text:p>12345678</text:p>" * 3))
-    assert (found.text, found.notes) == ("12345678", (module._CUT,))
+    assert (found.text, found.notes) == ("12345678", (module.CUT,))
 
 
 def test_kinds_are_told_by_what_the_archive_says() -> None:

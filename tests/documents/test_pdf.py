@@ -174,11 +174,11 @@ def test_one_unreadable_page_is_a_note_and_all_of_them_an_error(monkeypatch: pyt
 def test_pages_and_characters_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """The work on one file is bounded."""
     data = bytes(paper("some words", "more words").output())
-    monkeypatch.setattr(convert_pdf, "_PAGES_MAX", 1)
+    monkeypatch.setattr(convert_pdf, "PAGES_MAX", 1)
     with pytest.raises(ConversionError, match="2 pages"):
         convert("a.pdf", data)
-    monkeypatch.setattr(convert_pdf, "_PAGES_MAX", 10)
-    monkeypatch.setattr(convert_pdf, "_CHARS_MAX", 12)
+    monkeypatch.setattr(convert_pdf, "PAGES_MAX", 10)
+    monkeypatch.setattr(convert_pdf, "CHARS_MAX", 12)
     with pytest.raises(ConversionError, match="12 characters"):
         convert("a.pdf", data)
 

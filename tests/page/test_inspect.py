@@ -257,7 +257,7 @@ def test_a_search_is_bounded(library: tuple[Journal, list[str]], monkeypatch: py
             search(journal.reader, text)
     monkeypatch.setattr("paor.inspect.application.FOUND_MAX", 1)
     assert search(journal.reader, "notes") == [ids[2]]
-    monkeypatch.setattr("paor.fsm.journal.sqlite.source._STEPS", 1)
+    monkeypatch.setattr("paor.fsm.journal.sqlite.source.POLL_STEPS", 1)
     monkeypatch.setattr("paor.inspect.application.SEARCH_S", -1.0)
     assert search(journal.reader, "harbour") == []
     assert search(journal.reader, "lighthouse") == [] and search(journal.reader, "notes.read") == []
@@ -287,7 +287,7 @@ def test_a_search_holds_up_nobody_who_reads(
     with served(app(journal)) as browser, ThreadPoolExecutor(6) as pool:
         clock = SimpleNamespace(monotonic=stands_still)
         monkeypatch.setattr("paor.fsm.journal.sqlite.source.time", clock)
-        monkeypatch.setattr("paor.fsm.journal.sqlite.source._STEPS", 1)
+        monkeypatch.setattr("paor.fsm.journal.sqlite.source.POLL_STEPS", 1)
         found = [pool.submit(browser.get, "search?q=lighthouse") for _ in range(5)]
         try:
             assert begun.wait(20)

@@ -22,7 +22,7 @@ from .file import Identity, has_log, identity, open_reader, place_of, translate_
 from .integrity import FileIntegrity
 from .watch import JournalWatch
 
-_STEPS = 20_000
+POLL_STEPS = 20_000
 """Instructions of SQLite between two looks at the clock, about a millisecond."""
 
 _FACTS = """
@@ -61,7 +61,7 @@ def search_runs(
     """
     until = time.monotonic() + seconds
     numbers: set[int] = set()
-    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    connection.set_progress_handler(lambda: time.monotonic() > until, POLL_STEPS)
     try:
         for (run,) in connection.execute(_FACTS, (*patterns, most)):
             numbers.add(run)

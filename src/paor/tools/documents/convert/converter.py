@@ -22,8 +22,8 @@ from .registry import SIZE_MAX, convert, is_plain, shown
 
 _PLAIN_BYTES = 1_000_000
 """Plain texts up to this size are read without a process; the time that takes grows with their size only."""
-_MODULE = "paor.tools.documents.convert.worker"
-_KEPT = (
+MODULE = "paor.tools.documents.convert.worker"
+KEPT = (
     "LD_LIBRARY_PATH",
     "DYLD_LIBRARY_PATH",
     "PYTHONHOME",
@@ -105,9 +105,9 @@ class Converter:
     def _started(self) -> ChildProcess:
         """Start a process; it inherits nothing but three pipes and the path of modules."""
         bounds = (str(self._limits.document_time_s), str(self._limits.document_memory_bytes))
-        kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
+        kept = {key: os.environ[key] for key in KEPT if key in os.environ}
         environment = kept | {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1"}
-        return ChildProcess(_MODULE, *bounds, environment=environment, is_quiet=True)
+        return ChildProcess(MODULE, *bounds, environment=environment, is_quiet=True)
 
     def _end(self) -> None:
         """End the process, whatever it does."""

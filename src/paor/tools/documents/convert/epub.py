@@ -10,7 +10,7 @@ from .html import markdown_of, page_text
 
 MIME = "application/epub+zip"
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
-_CHARS_MAX = 10_000_000
+CHARS_MAX = 10_000_000
 
 
 def read_book(data: bytes, charset: str = "") -> Converted:
@@ -30,7 +30,7 @@ def read_book(data: bytes, charset: str = "") -> Converted:
     folder = posixpath.dirname(root)
     texts: list[str] = []
     notes: dict[str, None] = {}
-    left = _CHARS_MAX
+    left = CHARS_MAX
     for item in package.findall(".//{*}itemref"):
         name = posixpath.normpath(posixpath.join(folder, unquote(pages.get(item.get("idref"), ""))))
         if name not in parts:

@@ -235,7 +235,7 @@ def _attributes(tag: str, given: dict[str, str]) -> str:
     return f' {name}="{value}"' if fits else ""
 
 
-_CHARS_MAX = 10_000_000
+CHARS_MAX = 10_000_000
 """A manual of 115,000 characters took 0.2 seconds (2026-11-21), pages of nothing but tags ten times that."""
 MARKS_MAX = 1_000_000
 """Tags of a page; three million of them took minutes of a book of 40 kB (2026-11-23)."""
@@ -253,8 +253,8 @@ def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
     from bs4 import BeautifulSoup
     from markdownify import MarkdownConverter
 
-    if len(html) > _CHARS_MAX:
-        raise ConversionError("too_large", f"is a page of more than {_CHARS_MAX:,} characters; split it")
+    if len(html) > CHARS_MAX:
+        raise ConversionError("too_large", f"is a page of more than {CHARS_MAX:,} characters; split it")
     if html.count("<") > MARKS_MAX:
         raise ConversionError("too_large", f"is a page of more than {MARKS_MAX:,} tags; split it")
     balancer = Balancer()

@@ -32,7 +32,7 @@ _LEFT_OUT = frozenset(
     )
 )
 _TEXTS = frozenset(("text:p", "text:h"))
-_CUT = "the file is larger than what is read of one; the rest is left out"
+CUT = "the file is larger than what is read of one; the rest is left out"
 
 
 def read_opendocument(data: bytes, charset: str = "") -> Converted:
@@ -137,7 +137,7 @@ class _Writer:
     def _add(self, block: str, *, is_item: bool = False) -> None:
         self._chars -= len(block)
         if self._chars < 0:
-            self.notes[_CUT] = None
+            self.notes[CUT] = None
         else:
             self._blocks.append((is_item, block))
 
@@ -179,7 +179,7 @@ class _Writer:
                 width = max(map(len, self._rows))
                 kept = max(1, CELLS_MAX // width)
                 if len(self._rows) > kept:
-                    self.notes[_CUT] = None
+                    self.notes[CUT] = None
                 self._blocks.append(
                     (False, f"{self._sheet}\n\n{table_of(self._rows[:kept], width)}".lstrip())
                 )
@@ -195,7 +195,7 @@ class _Writer:
             self._rows += [self._row] * fits
             self._chars, self._cells = self._chars - fits * chars, self._cells - fits * cells
             if fits < wanted:
-                self.notes[_CUT] = None
+                self.notes[CUT] = None
 
 
 def _short(tag: str) -> str:

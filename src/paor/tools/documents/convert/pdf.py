@@ -274,8 +274,8 @@ def _counted(wording: str, number: int) -> set[str]:
     return counted
 
 
-_PAGES_MAX = 5_000
-_CHARS_MAX = 50_000_000
+PAGES_MAX = 5_000
+CHARS_MAX = 50_000_000
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BOLD = re.compile(r"bold|black|heavy|-medi$|-demi|cmbx", re.IGNORECASE)
@@ -453,8 +453,8 @@ def read_pdf(data: bytes, charset: str = "") -> Converted:
 def _pages(document: Any, raw: Any) -> tuple[list[Page], list[str]]:
     """Return the lines of each page, and notes on pages that gave no text or a doubtful one."""
     count = len(document)
-    if count > _PAGES_MAX:
-        raise ConversionError("too_large", f"has {count} pages, the limit is {_PAGES_MAX}; split it")
+    if count > PAGES_MAX:
+        raise ConversionError("too_large", f"has {count} pages, the limit is {PAGES_MAX}; split it")
     pages: list[Page] = []
     unread, glued, unknown = [], [], []
     chars = 0
@@ -466,8 +466,8 @@ def _pages(document: Any, raw: Any) -> tuple[list[Page], list[str]]:
             unread.append(number)
         pages.append(lines)
         chars += sum(len(line.text) for line in lines)
-        if chars > _CHARS_MAX:
-            raise ConversionError("too_large", f"holds more than {_CHARS_MAX:,} characters; split it")
+        if chars > CHARS_MAX:
+            raise ConversionError("too_large", f"holds more than {CHARS_MAX:,} characters; split it")
         glued += [number] if _is_glued(lines) else []
         unknown += [number] if is_unknown else []
     if len(unread) == count:
