@@ -80,12 +80,17 @@ class PromptMessage(Struct, frozen=True):
         text: What it says.
         calls: Of an assistant's message: the calls that it makes.
         call_id: Of a tool's message: the call whose result it is.
+        parts, api: Of an assistant's message: the turn as its provider gave it (`Reply.parts`, `Reply.api`). A client whose interface is
+            *api* sends *parts* back unchanged instead of *text* and *calls*; any other ignores them. Given only to the model that
+            made the turn.
     """
 
     role: Role
     text: str
     calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
+    parts: tuple[dict[str, Any], ...] = ()
+    api: str = ""
 
     @property
     def body(self) -> str:
@@ -139,6 +144,8 @@ class ModelCall(Struct, frozen=True):
         tools: Of a `turn`: what may be called. The reply is words, or with calls
             ``{"text": "...", "calls": [{"id": "...", "name": "...", "arguments": {...}}]}``.
         may_call: Whether a tool of *tools* may be called now; else the model has to answer.
+        stable: How many of *messages*, from the first on, the next request of the run will begin with too: what a provider's cache is
+            worth asking for.
     """
 
     kind: RequestKind
@@ -156,6 +163,7 @@ class ModelCall(Struct, frozen=True):
     step: int = 0
     tools: tuple[OfferedTool, ...] = ()
     may_call: bool = True
+    stable: int = 0
 
 
 class Reply(Struct, frozen=True):
@@ -169,6 +177,9 @@ class Reply(Struct, frozen=True):
             the same again and again and was cut there, so that it stands in *text* once.
         request_id: The provider's id of the request; stored if it has a valid form, see `request_label`.
         attempts: How often the model was asked, including failed attempts before this reply.
+        parts: The turn as the provider gave it, JSON objects: reasoning, signatures, calls with their own ids. Journaled beside
+            *text*, and sent back unchanged in later requests to the same model.
+        api: Which interface *parts* are of, a short label such as ``messages``; a model of one's own may leave it empty.
     """
 
     text: str
@@ -176,6 +187,8 @@ class Reply(Struct, frozen=True):
     finish: Finish = "stop"
     request_id: str | None = None
     attempts: int = 1
+    parts: tuple[dict[str, Any], ...] = ()
+    api: str = ""
 
 
 class CallStopped(Exception):

@@ -128,6 +128,10 @@ def fingerprints_of(spec: Spec) -> dict[str, str]:
 # -- what an engine and a run were given ------------------------------------------------------------------------
 
 
+LATER_LIMITS = {"context_tokens", "calls_per_reply", "parallel_calls"}
+"""Limits that the first journals did not know; the digest of theirs is without them."""
+
+
 def given_fingerprints(spec: Spec) -> dict[str, str]:
     """Return the fingerprints of what a spec holds itself: templates, tools, policy, rules."""
     found = {f"prompt.{name}": _text_digest(text) for name, text in spec.templates.items()}
@@ -136,7 +140,8 @@ def given_fingerprints(spec: Spec) -> dict[str, str]:
         found["formatter"] = tool_fingerprint(spec.formatter)
     found["policy"] = _data_digest(spec.policy.model_dump(mode="json"))
     found["rules"] = _data_digest(list(spec.rules))
-    limits = spec.limits.model_dump(mode="json", exclude=set(_OF_DRIVERS))
+    unknown = LATER_LIMITS - spec.limits.model_fields_set
+    limits = spec.limits.model_dump(mode="json", exclude={*_OF_DRIVERS, *unknown})
     if limits["max_reply_tokens"] is None:  # as an earlier version has written it
         del limits["max_reply_tokens"]
     found["limits"] = _data_digest(limits)

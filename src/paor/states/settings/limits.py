@@ -90,6 +90,11 @@ class Limits(Settings):
         note_chars: Characters of one note.
         previews: Previews in one observation; ``documentsCount`` is always the true total.
         history_chars: Characters of history in a selection prompt.
+        context_tokens: Tokens that a request may have, its reply included: the model's context. None: what the model or its
+            server says, else 32,000. A run's spec has the number.
+        calls_per_reply: Most calls of one reply that are made; None for all. 1 helps small models, which write further calls
+            before they have seen a result; strong models need the others.
+        parallel_calls: Most ``read`` calls of one reply that are made at the same time.
         context_chars: Characters of ``parametersContext`` kept from Stage 1.
         reply_chars: Characters of a model reply that are read; a longer one is an invalid reply.
         text_chars: Characters of document text handed to one ``text`` request.
@@ -134,6 +139,9 @@ class Limits(Settings):
     note_chars: int = Field(default=300, ge=20, le=10_000)
     previews: int = Field(default=5, ge=0, le=1000)
     history_chars: int = Field(default=4000, ge=0, le=1_000_000)
+    context_tokens: int | None = Field(default=None, ge=1_000, le=REPLY_CEILING)
+    calls_per_reply: int | None = Field(default=None, ge=1, le=GUARD_CEILING)
+    parallel_calls: int = Field(default=8, ge=1, le=1000)
     context_chars: int = Field(default=2000, ge=0, le=1_000_000)
     reply_chars: int = Field(default=1_000_000, ge=1000, le=100_000_000)
     text_chars: int = Field(default=400_000, ge=1000, le=100_000_000)
