@@ -68,7 +68,7 @@ def _schema(parameters: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
     given = schema["properties"]
     if not isinstance(given, Mapping) or not {DOCUMENT_LIST, CONNECTION} & given.keys():
         return schema
-    choices = {
+    choices: dict[str, dict[str, Any]] = {
         DOCUMENT_LIST: {"type": "array", "items": {"type": "string", "pattern": REFERENCE}},
         CONNECTION: {"type": "string", "enum": list(spec.connections)},
     }
