@@ -126,8 +126,13 @@ class RunResources:
         names = wire_names(tool.name for tool in self.catalog) if spec.native else {}
         self._wire = {wire: self.catalog.find(name) for name, wire in names.items()}
         self._forms: dict[object, Form] = {}
-        self._offer = Offer(self._actions, (), spec.connections)
-        self._offer_forms: dict[str, tuple[Offer, Form]] = {}
+        self._offers = {
+            (documents, learnings): Offer(self._actions, documents, spec.connections, learnings)
+            for documents in (False, True)
+            for learnings in (False, True)
+        }
+        self._may_have_documents = bool(spec.documents) or bool(self._offers[False, False].names)
+        self._choices: dict[tuple[str, bool, bool], Form] = {}
         self._output: ParameterSchema | None = None
 
     def messages(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
@@ -168,8 +173,11 @@ class RunResources:
         return tool
 
     def reply_schema(self, kind: RequestKind, run: Run) -> dict[str, Any] | None:
-        """Return the JSON Schema of the reply to a *kind* request, None for free text and native turns."""
-        form = self.form(kind, run)
+        """Return the JSON Schema of the reply to a *kind* request, None for free text and native turns; a choice's is one for the whole run."""
+        if kind in ("selection", "refinement"):
+            form: Form | None = self._choice(kind, self._offers[self._may_have_documents, True])
+        else:
+            form = self.form(kind, run)
         return dict(form.schema) if form is not None else None  # a host's model may change what it is given
 
     def form(self, kind: RequestKind, run: Run) -> Form | None:
@@ -178,7 +186,7 @@ class RunResources:
             return None
         key: object = kind
         if kind in ("selection", "refinement"):
-            return self._form_of_offer(kind, run)
+            return self._choice(kind, self.offer(run))
         if kind == "review" and output_asked(run):
             key = kind, "output"
         elif kind == "parameters" and run.memory.selection is not None:
@@ -187,19 +195,17 @@ class RunResources:
             key = kind, run.state
         return self._kept_form(key, kind, run)
 
-    def _form_of_offer(self, kind: RequestKind, run: Run) -> Form:
-        """Return the form of a reply that chooses of what the run offers, which is the same until the next action's result."""
-        offer = self.offer(run)
-        known = self._offer_forms.get(kind)
-        if known is None or known[0] is not offer:
-            # a selection chooses of actions and documents, a refinement of actions alone, which stay as they are
-            form = (
-                self._form(kind, run)
+    def _choice(self, kind: RequestKind, offer: Offer) -> Form:
+        """Return the form of a reply that chooses of *offer*."""
+        key = kind, offer.documents, offer.learnings
+        if key not in self._choices:
+            profile = self.spec.profile
+            self._choices[key] = (
+                selection_form(offer, stage=profile.stage, strict=profile.strict)
                 if kind == "selection"
-                else self._kept_form((kind, offer.names), kind, run)
+                else refinement_form(offer.names, self.spec.success_criteria)
             )
-            known = self._offer_forms[kind] = offer, form
-        return known[1]
+        return self._choices[key]
 
     def _kept_form(self, key: object, kind: RequestKind, run: Run) -> Form:
         if key not in self._forms:
@@ -210,13 +216,9 @@ class RunResources:
 
     def _form(self, kind: RequestKind, run: Run) -> Form:
         spec = self.spec
-        if kind == "selection":
-            return selection_form(self.offer(run), stage=spec.profile.stage, strict=spec.profile.strict)
         if kind == "parameters":
             assert run.memory.selection is not None, "Specifying is entered with a selection"
             return parameters_form(self.tool(run.memory.selection).parameters)
-        if kind == "refinement":
-            return refinement_form(self.offer(run).names, spec.success_criteria)
         if kind == "review" and output_asked(run):
             return output_form(spec.output_schema or {})
         if kind == "review":
@@ -229,10 +231,7 @@ class RunResources:
 
     def offer(self, run: Run) -> Offer:
         """Return what Stage 1 may choose from: actions, and what they can read."""
-        references, learnings = run.memory.references, bool(run.memory.history)
-        if self._offer.references is not references or self._offer.learnings != learnings:
-            self._offer = Offer(self._actions, references, self.spec.connections, learnings=learnings)
-        return self._offer
+        return self._offers[bool(run.memory.references), bool(run.memory.history)]
 
     def _by_needs(self) -> tuple[tuple[Needs, tuple[str, ...]], ...]:
         """Return the names of the allowed tools in groups with the same needs, those that need nothing first."""
