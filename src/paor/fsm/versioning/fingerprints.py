@@ -78,7 +78,7 @@ CORE: dict[str, tuple[tuple[str, str], ...]] = {
     "prompts": (
         ("fsm", "RunResources"),
         ("prompts", "PromptBuilder TextTask PlanInput tool_text parse_template default_templates"),
-        ("prompts", "single_stage_templates"),
+        ("prompts", "single_stage_templates report_templates"),
     ),
     "results": (("fsm", "result_of error_of question_from is_empty CallContext"),),
     "schemas": (("tools", "Catalog ParameterSchema compiled_schema canonical_arguments"),),
@@ -144,6 +144,8 @@ def given_fingerprints(spec: Spec) -> dict[str, str]:
     limits = spec.limits.model_dump(mode="json", exclude={*_OF_DRIVERS, *unknown})
     if limits["max_reply_tokens"] is None:  # as an earlier version has written it
         del limits["max_reply_tokens"]
+    if not spec.limits.told_whole:
+        del limits["result_chars"]
     found["limits"] = _data_digest(limits)
     return found | host_fingerprints(spec.host_machine)
 

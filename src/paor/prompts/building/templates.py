@@ -1,8 +1,9 @@
 """
 Templates: plain Markdown files with placeholders, and nothing else.
 
-A template has a system part and a user part, divided by a line ``=== user ===``. A placeholder is
-``{{KEY:NAME}}`` (document 003's form). A block of lines between blank lines disappears when it holds placeholders
+A template has a system part and a user part, divided by a line ``=== user ===``. Behind a line ``=== last ===`` a third part can
+follow: then the run's actions with their results stand between the user part and this one, as a conversation that only grows, and
+what changes from request to request belongs into the last part. A placeholder is ``{{KEY:NAME}}`` (document 003's form). A block of lines between blank lines disappears when it holds placeholders
 and all of them are empty, so a heading never is above nothing. Values are inserted once and never scanned
 again: text from a document or a tool cannot become a placeholder.
 """
@@ -23,7 +24,10 @@ NAMES = (
 )
 """The templates that a host can replace, by name."""
 
-DIVIDER = "=== user ==="
+CONVERSED = ("selection", "refinement", "answer", "review", "output")
+"""Those that can have a last part."""
+
+DIVIDER, LAST = "=== user ===", "=== last ==="
 _PLACEHOLDER = re.compile(r"\{\{KEY:([A-Z_]+)\}\}")
 
 Block = tuple[str, ...]
@@ -39,11 +43,13 @@ class Template:
         system: Blocks of the system part.
         user: Blocks of the user part.
         keys: Every placeholder that occurs.
+        last: Blocks of what follows the run's conversation; empty in a report.
     """
 
     system: tuple[Block, ...]
     user: tuple[Block, ...]
     keys: frozenset[str]
+    last: tuple[Block, ...] = ()
 
     def system_text(self, values: Mapping[str, str]) -> str:
         """Return the system part with *values* in place; a name that is missing counts as empty."""
@@ -52,6 +58,10 @@ class Template:
     def user_text(self, values: Mapping[str, str]) -> str:
         """Return the user part, likewise."""
         return _fill(self.user, values)
+
+    def last_text(self, values: Mapping[str, str]) -> str:
+        """Return the last part, likewise."""
+        return _fill(self.last, values)
 
 
 def _fill(blocks: tuple[Block, ...], values: Mapping[str, str]) -> str:
@@ -79,16 +89,26 @@ def parse_template(text: str, name: str = "template") -> Template:
     Return *text* as a template.
 
     Raises:
-        UsageError: It is empty, or has more than one divider.
+        UsageError: It is empty, or has a divider twice, or a last part that *name* cannot have.
     """
-    parts = re.split(rf"(?m)^{re.escape(DIVIDER)}[ \t]*$", text.replace("\r\n", "\n"))
-    if len(parts) > 2:
-        raise UsageError(f"{name}: the line {DIVIDER!r} may stand once, found it {len(parts) - 1} times")
+    text = text.replace("\r\n", "\n")
+    before, *after = _parts(text, LAST, name)
+    parts = _parts(before, DIVIDER, name)
     if not text.strip():
         raise UsageError(f"{name}: the template is empty")
+    if after and name not in (*CONVERSED, "template"):
+        raise UsageError(f"{name}: only {', '.join(CONVERSED)} can have the line {LAST!r}")
     system, user = ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1])
     keys = frozenset(_PLACEHOLDER.findall(text))
-    return Template(_blocks(system), _blocks(user), keys)
+    return Template(_blocks(system), _blocks(user), keys, _blocks(after[0]) if after else ())
+
+
+def _parts(text: str, divider: str, name: str) -> list[str]:
+    """Return *text* divided at the one line *divider*, whole where it has none."""
+    parts = re.split(rf"(?m)^{re.escape(divider)}[ \t]*$", text)
+    if len(parts) > 2:
+        raise UsageError(f"{name}: the line {divider!r} may stand once, found it {len(parts) - 1} times")
+    return parts
 
 
 def _blocks(text: str) -> tuple[Block, ...]:
@@ -99,14 +119,23 @@ def _blocks(text: str) -> tuple[Block, ...]:
 
 @lru_cache(maxsize=1)
 def default_templates() -> dict[str, str]:
-    """Return the shipped templates by name; read from the package once."""
+    """Return the shipped templates by name; those that can converse do, and begin with the same text. Read from the package once."""
+    head, *parts = re.split(r"(?m)^=== (\w+) ===\n", _read_shipped("two_stage"))
+    begin = f"{head}{DIVIDER}\n{parts[1]}{LAST}\n"
+    named = zip(parts[2::2], parts[3::2], strict=True)
+    return report_templates() | {name: begin + part for name, part in named}
+
+
+@lru_cache(maxsize=1)
+def report_templates() -> dict[str, str]:
+    """Return those of profiles that tell a run as reports: the documents' own form, and a run that plans or calls natively."""
     return {name: _read_shipped(name) for name in NAMES}
 
 
 @lru_cache(maxsize=1)
 def single_stage_templates() -> dict[str, str]:
     """Return those of the profile's stage ``single``: its selection asks for document 002's bare choice."""
-    return default_templates() | {"selection": _read_shipped("selection_single")}
+    return report_templates() | {"selection": _read_shipped("selection_single")}
 
 
 def _read_shipped(name: str) -> str:
