@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from ...prompts.building.history import ARGUMENTS_CHARS
 from ...states.records.actions import Preview, ToolResult
 from ...states.records.observations import Message, Observation, StepCheck
+from ...states.run.budgets import BYTES_PER_TOKEN
 from ...states.run.state import Run
-from ...states.settings.limits import SUMMARY_CHARS, Limits
+from ...states.settings.limits import Limits
 
 CUT = "…"
-LINE_CHARS = 140
-RESULT_CHARS = SUMMARY_CHARS
+SUMMARY_CHARS = 140
+RESULT_CHARS = 400
 """Characters of a result in the summary of its action: what a later step may have to copy from it."""
 
 TURN_CHARS = 2000
@@ -92,20 +93,25 @@ def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) ->
         tuple(notes[:NOTES_MAX]),
         result.web[: max(1, limits.previews)] or UNSET,
     )
-    fitted = _shorten_to_fit(observation, min(limits.observation_chars, limits.context_quarter))
-    return _cut_noted(fitted, result, texts, limits) if limits.told_whole else fitted
+    chars_max = min(limits.observation_chars, run.spec.context_tokens * BYTES_PER_TOKEN // 4)
+    fitted = _shorten_to_fit(observation, chars_max)
+    return fitted if run.spec.revision == 1 else _cut_noted(fitted, result, texts, limits, chars_max)
 
 
 def _cut_noted(
-    observation: Observation, result: ToolResult, texts: Sequence[str | None], limits: Limits
+    observation: Observation,
+    result: ToolResult,
+    texts: Sequence[str | None],
+    limits: Limits,
+    chars_max: int,
 ) -> Observation:
-    """Return *observation* with a note for every document of which it shows only the beginning, while its JSON has room for it."""
-    chars_max = min(limits.observation_chars, limits.context_quarter)
+    """Return *observation* with a note for every document of which it shows only the beginning, within *chars_max* characters."""
     for place, (preview, text) in enumerate(zip(observation.previews, texts, strict=False)):
-        if text is None or len(preview.snippet) >= len(text):
+        shown = len(preview.snippet.removesuffix(CUT))
+        if text is None or shown >= len(text):
             continue
         rest = "" if result.echo is not None else f"; the whole is {result.documents[place].reference}"
-        told = f"{preview.name}: only the first {len(preview.snippet)} of {len(text)} characters are here{rest}"
+        told = f"{preview.name}: only the first {shown} of {len(text)} characters are here{rest}"
         noted = replace(observation, notes=(*observation.notes, cut(told, limits.note_chars)))
         if len(noted.notes) > NOTES_MAX:
             break
@@ -114,7 +120,7 @@ def _cut_noted(
 
 
 def shown_text(observation: Observation) -> str:
-    """Return what a conversation tells of an observation: its texts as they are, then pages and notes."""
+    """Return what history tells of an observation: its texts as they are, then pages and notes."""
     shown = [preview for preview in observation.previews if preview.snippet]
     alone = len(observation.previews) == 1
     parts = [preview.snippet if alone else f"{preview.name}:\n{preview.snippet}" for preview in shown]
@@ -207,13 +213,13 @@ def _message_of(run: Run, result: ToolResult, observation: Observation) -> Messa
         action=run.counters.action,
         step=run.counters.step,
         tool=result.tool,
-        objective=cut(line(selection.objective), LINE_CHARS) if selection is not None else "",
+        objective=cut(line(selection.objective), SUMMARY_CHARS) if selection is not None else "",
         label=observation.result_label if result.documents else "",
         documents=references,
         documents_count=len(result.documents),
         summary=summary_of(observation),
         notes=observation.notes[:3],
-        learnings=tuple([cut(line(text), LINE_CHARS) for text in learnings]),
+        learnings=tuple([cut(line(text), SUMMARY_CHARS) for text in learnings]),
         arguments=shown_arguments(intent.arguments) if intent is not None else None,
         success=observation.success,
     )

@@ -12,6 +12,7 @@ from ...prompts.building.builder import PromptBuilder
 from ...prompts.building.conversation import Texts, no_text, wire_names
 from ...prompts.model import OfferedTool, PromptMessage
 from ...prompts.parsing.reply_forms import (
+    REFERENCE,
     Form,
     Needs,
     Offer,
@@ -58,10 +59,6 @@ def offered_tools(catalog: Catalog, spec: Spec) -> tuple[OfferedTool, ...]:
     return tuple(found)
 
 
-REFERENCE = r"^doc(List|Item):\S+$"
-"""Of a document: documents come and go while the schemas of a run stay as they are."""
-
-
 def _schema(parameters: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
     """Return a tool's schema with how documents are named and which connections there are; without connections where there are none."""
     schema = {"type": "object", "properties": {}} | dict(parameters)
@@ -69,7 +66,7 @@ def _schema(parameters: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
     if not isinstance(given, Mapping) or not {DOCUMENT_LIST, CONNECTION} & given.keys():
         return schema
     choices = {
-        DOCUMENT_LIST: {"type": "array", "items": {"type": "string", "pattern": REFERENCE}},
+        DOCUMENT_LIST: {"type": "array", "items": REFERENCE},
         CONNECTION: {"type": "string", "enum": list(spec.connections)},
     }
     properties = dict(given)
@@ -127,7 +124,7 @@ class RunResources:
         denied = [tool.name for tool in self.catalog if tool.name not in allowed]
         self._actions = self._by_needs()
         lines, at_first = self._lines(documents=True), self._lines(documents=False)
-        plans = spec.converses and not spec.native
+        plans = spec.converses and not spec.native and spec.plans
         reply = plan_form([tool.name for tool in self.allowed]).words if plans else ""
         self.prompts = PromptBuilder(spec, lines, at_first, self.allowed, denied, reply)
         self.flow = _flow_of(spec) if spec.workflow is not None else None
@@ -169,6 +166,12 @@ class RunResources:
             except UsageError:  # the same words as without; what is wrong ends the run when it is read
                 return self.prompts.build(kind, run, words)
         return self.prompts.build(kind, run, words)
+
+    def stable(self, kind: RequestKind, run: Run, count: int) -> int:
+        """Return how many of the *count* messages of a *kind* request the run's next ones begin with, too."""
+        if not self.spec.converses or not self.prompts.is_behind(kind, run):
+            return 0
+        return count if kind in ("turn", "plan") else count - 1
 
     def offered(self, kind: RequestKind, run: Run) -> tuple[OfferedTool, ...]:
         """Return the tools that a *kind* request offers through the provider's own tool calling: those of the run, or none."""

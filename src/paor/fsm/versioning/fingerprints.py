@@ -144,8 +144,6 @@ def given_fingerprints(spec: Spec) -> dict[str, str]:
     limits = spec.limits.model_dump(mode="json", exclude={*_OF_DRIVERS, *unknown})
     if limits["max_reply_tokens"] is None:  # as an earlier version has written it
         del limits["max_reply_tokens"]
-    if not spec.limits.told_whole:
-        del limits["result_chars"]
     found["limits"] = _data_digest(limits)
     return found | host_fingerprints(spec.host_machine)
 

@@ -1,9 +1,8 @@
 """
 Templates: plain Markdown files with placeholders, and nothing else.
 
-A template has a system part and a user part, divided by a line ``=== user ===``. Behind a line ``=== last ===`` a third part can
-follow: then the run's actions with their results stand between the user part and this one, as a conversation that only grows, and
-what changes from request to request belongs into the last part. A placeholder is ``{{KEY:NAME}}`` (document 003's form). A block of lines between blank lines disappears when it holds placeholders
+A template has a system part and a user part, divided by a line ``=== user ===``. A placeholder is
+``{{KEY:NAME}}`` (document 003's form). A block of lines between blank lines disappears when it holds placeholders
 and all of them are empty, so a heading never is above nothing. Values are inserted once and never scanned
 again: text from a document or a tool cannot become a placeholder.
 """
@@ -19,15 +18,17 @@ from pathlib import Path
 from ...states.base.errors import UsageError
 
 NAMES = (
-    *("selection", "parameters", "parameters_full", "refinement", "review", "output", "answer"),
+    *("opening", "selection", "parameters", "parameters_full", "refinement", "review", "output", "answer"),
     *("plan", "task_plan", "turn", "text"),
 )
-"""The templates that a host can replace, by name."""
+"""
+The templates that a host can replace, by name.
 
-CONVERSED = ("selection", "refinement", "answer", "review", "output")
-"""Those that can have a last part."""
+With ``opening`` every request of the profile `two_stage` begins, and behind it stand the run's actions with their results; the
+others then say only what is asked, unless they have a placeholder for the history or the observation: then they are the whole prompt.
+"""
 
-DIVIDER, LAST = "=== user ===", "=== last ==="
+DIVIDER = "=== user ==="
 _PLACEHOLDER = re.compile(r"\{\{KEY:([A-Z_]+)\}\}")
 
 Block = tuple[str, ...]
@@ -43,13 +44,11 @@ class Template:
         system: Blocks of the system part.
         user: Blocks of the user part.
         keys: Every placeholder that occurs.
-        last: Blocks of what follows the run's conversation; empty in a report.
     """
 
     system: tuple[Block, ...]
     user: tuple[Block, ...]
     keys: frozenset[str]
-    last: tuple[Block, ...] = ()
 
     def system_text(self, values: Mapping[str, str]) -> str:
         """Return the system part with *values* in place; a name that is missing counts as empty."""
@@ -58,10 +57,6 @@ class Template:
     def user_text(self, values: Mapping[str, str]) -> str:
         """Return the user part, likewise."""
         return _fill(self.user, values)
-
-    def last_text(self, values: Mapping[str, str]) -> str:
-        """Return the last part, likewise."""
-        return _fill(self.last, values)
 
 
 def _fill(blocks: tuple[Block, ...], values: Mapping[str, str]) -> str:
@@ -89,26 +84,16 @@ def parse_template(text: str, name: str = "template") -> Template:
     Return *text* as a template.
 
     Raises:
-        UsageError: It is empty, or has a divider twice, or a last part that *name* cannot have.
+        UsageError: It is empty, or has more than one divider.
     """
-    text = text.replace("\r\n", "\n")
-    before, *after = _parts(text, LAST, name)
-    parts = _parts(before, DIVIDER, name)
+    parts = re.split(rf"(?m)^{re.escape(DIVIDER)}[ \t]*$", text.replace("\r\n", "\n"))
+    if len(parts) > 2:
+        raise UsageError(f"{name}: the line {DIVIDER!r} may stand once, found it {len(parts) - 1} times")
     if not text.strip():
         raise UsageError(f"{name}: the template is empty")
-    if after and name not in (*CONVERSED, "template"):
-        raise UsageError(f"{name}: only {', '.join(CONVERSED)} can have the line {LAST!r}")
     system, user = ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1])
     keys = frozenset(_PLACEHOLDER.findall(text))
-    return Template(_blocks(system), _blocks(user), keys, _blocks(after[0]) if after else ())
-
-
-def _parts(text: str, divider: str, name: str) -> list[str]:
-    """Return *text* divided at the one line *divider*, whole where it has none."""
-    parts = re.split(rf"(?m)^{re.escape(divider)}[ \t]*$", text)
-    if len(parts) > 2:
-        raise UsageError(f"{name}: the line {divider!r} may stand once, found it {len(parts) - 1} times")
-    return parts
+    return Template(_blocks(system), _blocks(user), keys)
 
 
 def _blocks(text: str) -> tuple[Block, ...]:
@@ -119,17 +104,18 @@ def _blocks(text: str) -> tuple[Block, ...]:
 
 @lru_cache(maxsize=1)
 def default_templates() -> dict[str, str]:
-    """Return the shipped templates by name; those that can converse do, and begin with the same text. Read from the package once."""
-    head, *parts = re.split(r"(?m)^=== (\w+) ===\n", _read_shipped("two_stage"))
-    begin = f"{head}{DIVIDER}\n{parts[1]}{LAST}\n"
-    named = zip(parts[2::2], parts[3::2], strict=True)
-    return report_templates() | {name: begin + part for name, part in named}
+    """Return the shipped templates by name, of which two stages tell a run as a conversation; read from the package once."""
+    parts = re.split(
+        r"(?m)^=== (selection|refinement|answer|review|output) ===\n", _read_shipped("two_stage")
+    )
+    asked = dict(zip(parts[1::2], parts[2::2], strict=True))
+    return report_templates() | {"opening": parts[0]} | asked
 
 
 @lru_cache(maxsize=1)
 def report_templates() -> dict[str, str]:
-    """Return those of profiles that tell a run as reports: the documents' own form, and a run that plans or calls natively."""
-    return {name: _read_shipped(name) for name in NAMES}
+    """Return those that tell a run as a report: of the strict profile, and of runs that plan or call tools natively."""
+    return {name: _read_shipped(name) for name in NAMES if name != "opening"}
 
 
 @lru_cache(maxsize=1)

@@ -13,12 +13,6 @@ from .base import Settings, problems_of
 MAX_STEPS_CEILING = 1_000_000
 GUARD_CEILING = 10_000
 REPLY_CEILING = 10_000_000
-SUMMARY_CHARS = 400
-"""Characters of the summary of a result."""
-
-CONTEXT_TOKENS = 32_000
-"""Context of a model of which nothing else is known."""
-
 TIMEOUT_CEILING = 86_400
 """Most seconds of one call of a tool."""
 
@@ -91,13 +85,11 @@ class Limits(Settings):
         window_size: How many executed calls the frequency rule considers.
         window_freq_limit: Identical calls within the window after which the next one is blocked.
         block_repeated_success: Whether a call is blocked at once if the same call was the last one and succeeded.
-        observation_chars: Characters of an observation's JSON; also at most a quarter of the model's context.
-        snippet_chars: Characters of one preview's snippet, what a model sees of one document; a note says what was cut.
-        result_chars: Characters of an earlier result in the reports of `strict` and of the completion review of plans; up to
-            400 its summary. A conversation has it as it was seen first, until a block is cut.
+        observation_chars: Characters of an observation's JSON, at most a quarter of the model's context.
+        snippet_chars: Characters of one preview's snippet.
         note_chars: Characters of one note.
         previews: Previews in one observation; ``documentsCount`` is always the true total.
-        history_chars: Characters of history in a report, and of what was said and done before the run.
+        history_chars: Characters of history in a prompt that is a report.
         context_tokens: Tokens that a request may have, its reply included: the model's context. None: what the model or its
             server says, else 32,000. A run's spec has the number.
         calls_per_reply: Most calls of one reply that are made; None for all. 1 helps small models, which write further calls
@@ -143,8 +135,7 @@ class Limits(Settings):
     window_freq_limit: int = Field(default=4, ge=1, le=GUARD_CEILING)
     block_repeated_success: bool = False
     observation_chars: int = Field(default=20_000, ge=400, le=1_000_000)
-    snippet_chars: int = Field(default=8_000, ge=20, le=1_000_000)
-    result_chars: int = Field(default=4_000, ge=SUMMARY_CHARS, le=1_000_000)
+    snippet_chars: int = Field(default=4000, ge=20, le=1_000_000)
     note_chars: int = Field(default=300, ge=20, le=10_000)
     previews: int = Field(default=5, ge=0, le=1000)
     history_chars: int = Field(default=16_000, ge=0, le=1_000_000)
@@ -158,16 +149,6 @@ class Limits(Settings):
     document_time_s: float = Field(default=60, gt=0, le=86_400, allow_inf_nan=False)
     document_memory_bytes: int = Field(default=2_000_000_000, ge=200_000_000, le=1_000_000_000_000)
     result_bytes: int = Field(default=100_000_000, ge=1, le=1_000_000_000)
-
-    @property
-    def told_whole(self) -> bool:
-        """Whether results are told whole and a cut is said; a run of an earlier version has summaries."""
-        return self.result_chars > SUMMARY_CHARS
-
-    @property
-    def context_quarter(self) -> int:
-        """Characters, four a token, of a quarter of the model's context."""
-        return self.context_tokens or CONTEXT_TOKENS
 
     @property
     def time_budget_us(self) -> int | None:
@@ -237,5 +218,4 @@ def _is_lower(value: Any, now: Any) -> bool:
 
 def recorded_limits(data: Mapping[str, Any]) -> Limits:
     """Return limits from a journal: those that an earlier version did not know are not there, as they were not then."""
-    before = {"max_reply_tokens": None, "completion_review": "model", "result_chars": SUMMARY_CHARS}
-    return Limits.model_validate(before | dict(data))
+    return Limits.model_validate({"max_reply_tokens": None, "completion_review": "model", **data})
