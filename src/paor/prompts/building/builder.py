@@ -54,7 +54,7 @@ _CALL = f"{_SHARED} ACTION_OBJECTIVE SELECTED_ACTION PARAMETERS_CONTEXT PARAMETE
 PLACEHOLDERS: dict[str, frozenset[str]] = {
     name: frozenset(keys.split())
     for name, keys in {
-        "opening": f"{_EVERY} CRITERIA DOCUMENTS_INDEX WORKFLOW_HISTORY",
+        "opening": f"{_EVERY.replace(' FEEDBACK', '')} CRITERIA DOCUMENTS_INDEX WORKFLOW_HISTORY",
         "selection": f"{_TASK} HINT LEARNT",
         "parameters": _CALL,
         "parameters_full": f"{_CALL} CRITERIA INPUT_DOCUMENTS WORKFLOW_HISTORY",
@@ -77,8 +77,8 @@ _TOLD: dict[str, frozenset[str]] = {
 }
 """Placeholders that are empty behind a conversation, which has told what would stand in them."""
 
-_REPORTED = frozenset({"OBSERVATION", "WORKFLOW_HISTORY", "EARLIER_STEPS"})
-"""Placeholders of a template that tells a run itself: no conversation stands before it."""
+_REPORTED = frozenset({"OBJECTIVE", "CATALOG", "OBSERVATION", "WORKFLOW_HISTORY", "EARLIER_STEPS"})
+"""Placeholders of a template that tells a run itself, such as a host's own: no conversation stands before it."""
 
 _BEHIND = frozenset({"selection", "refinement", "answer", "review"})
 """Kinds of request of the two stages that are asked behind the conversation."""
@@ -243,7 +243,10 @@ class PromptBuilder:
 
     def words(self, kind: RequestKind, run: Run, reply: str = "") -> str:
         """Return what a *kind* request asks behind the conversation: its template, without what the conversation tells already."""
-        system_and_user = self.build(kind, run, reply, without=_TOLD.get(kind, frozenset()))
+        told = (
+            _TOLD[kind] if self._spec.plans else frozenset()
+        )  # the two stages' templates name nothing that is told
+        system_and_user = self.build(kind, run, reply, without=told)
         return "\n\n".join(message.text for message in system_and_user)
 
     @property
@@ -359,6 +362,7 @@ class PromptBuilder:
             "WORKFLOW_HISTORY": self._history,
         }
         return {
+            "opening": {},
             "selection": selection,
             "parameters": parameters,
             "parameters_full": parameters

@@ -26,7 +26,7 @@ from ...states.records.plans import TranscriptMessage
 from ..model import PromptMessage, ToolCall
 from ..parsing.replies import DirectAnswer
 from ..parsing.turns import Calls, read_turn
-from .fencing import inert
+from .fencing import fence, inert
 from .history import arguments_text
 
 NAME_CHARS = 64
@@ -86,7 +86,7 @@ def earlier_turns(transcript: Sequence[TranscriptMessage], chars_max: int) -> It
 Texts = Callable[[StoredText], "str | None"]
 """Returns a stored text; None once it is erased, or where it is none."""
 
-ERASED = "(erased)"
+ERASED, RESULT = "(erased)", "result"
 
 
 def no_text(place: StoredText) -> str | None:
@@ -131,7 +131,8 @@ def _piece(piece: Piece, texts: Texts, *, data: bool) -> str:
     text = texts(piece.text)
     text = ERASED if text is None else text
     shown = text[: piece.chars] if piece.chars else text
-    return piece.words + (inert(shown) if data else shown)
+    # between markers only where it must be: a model copies from it, so it stays as it is
+    return piece.words + (fence(RESULT, shown) if data and inert(shown) != shown else shown)
 
 
 def _parts(item: Item, texts: Texts) -> tuple[tuple[dict[str, Any], ...], str]:

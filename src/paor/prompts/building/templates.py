@@ -25,7 +25,7 @@ NAMES = (
 The templates that a host can replace, by name.
 
 With ``opening`` every request of the profile `two_stage` begins, and behind it stand the run's actions with their results; the
-others then say only what is asked, unless they have a placeholder for the history or the observation: then they are the whole prompt.
+others then say only what is asked. One that names the objective, the catalog, the history or the observation is the whole prompt.
 """
 
 DIVIDER = "=== user ==="
@@ -116,6 +116,13 @@ def default_templates() -> dict[str, str]:
 def report_templates() -> dict[str, str]:
     """Return those that tell a run as a report: of the strict profile, and of runs that plan or call tools natively."""
     return {name: _read_shipped(name) for name in NAMES if name != "opening"}
+
+
+def reported(templates: Mapping[str, str]) -> dict[str, str]:
+    """Return *templates* with the shipped ones of a conversation replaced by those of a report, for a run that holds none."""
+    shipped, reports = default_templates(), report_templates()
+    kept = {name: text for name, text in templates.items() if name != "opening"}
+    return {name: reports[name] if text == shipped.get(name) else text for name, text in kept.items()}
 
 
 @lru_cache(maxsize=1)
