@@ -59,6 +59,11 @@ def said_by(case: GuardContext, trigger: str, dest: str, change: Change, kit: Ru
 
 def _items(case: GuardContext, trigger: str, dest: str, change: Change, kit: RunResources) -> Iterator[Item]:
     outcome, run = case.outcome, case.run
+    if not run.spec.plans:
+        if run.state == OBSERVING and case.result is not None:
+            yield _words("assistant", _action(change))
+            yield _result(case, case.result, change, kit)
+        return
     if (
         isinstance(outcome, Replied) and run.state != REVIEWING
     ):  # what a judge asks for is told when the run goes on
@@ -80,6 +85,16 @@ def _items(case: GuardContext, trigger: str, dest: str, change: Change, kit: Run
         yield from _unmade(run, NOT_MADE)
         asked = "\n".join(f"- {line(text)}" for text in change.improvements or ())
         yield _words("user", f"That is not enough yet.\n{asked}" if asked else NOT_ENOUGH)
+
+
+def _action(change: Change) -> str:
+    """Return an action as the two stages together have asked for it; what was learnt by then belongs to it."""
+    message = change.message
+    assert message, "an observed action leaves a message"
+    told: dict[str, object] = {"action": message.tool, "parameters": message.arguments or {}}
+    if message.learnings:
+        told = {"learnings": message.learnings, **told}
+    return orjson.dumps(told).decode()
 
 
 def _next_turn(run: Run) -> Iterator[Item]:
