@@ -301,7 +301,7 @@ TUNING = (
         "date",
         "What date is 45 days after 2026-02-10?",
         ("dates.add",),
-        (r"2026-03-27|march 27|27(th)?( of)? march",),
+        (r"2026-03-27|march 27\b|\b27(th)?( of)? march",),
     ),
 )
 HELD_BACK = (
@@ -351,7 +351,7 @@ HELD_BACK = (
         "projector",
         "Who orders the new projector, and until when?",
         (),
-        (r"Haddad", r"14(th)?( of)? June|June 14"),
+        (r"Haddad", r"\b14(th)?( of)? June|June 14\b"),
         r"Petrov|Moreau",
         document=("minutes.txt", MINUTES),
     ),
@@ -378,7 +378,7 @@ HELD_BACK = (
         "invoice",
         "When is the invoice INV-7 due? It is due 30 days after it was issued.",
         ("invoices.get", "dates.add"),
-        (r"2026-04-17|april 17|17(th)?( of)? april",),
+        (r"2026-04-17|april 17\b|\b17(th)?( of)? april",),
     ),
 )
 TASKS = {task.name: task for task in (*TUNING, *HELD_BACK)}
