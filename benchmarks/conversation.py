@@ -29,7 +29,11 @@ PAGE = "A record is kept from the day of its entry until the period of its class
 RESULT_CHARS, READ_S, READS = 1000, 0.3, 4
 CONTEXT_TOKENS = 128_000
 STEPS = (5, 20, 50)
-PROFILES = ("auto", "two_stage")
+MODES: dict[str, dict[str, Any]] = {
+    "auto": {"profile": "auto"},
+    "two_stage": {"profile": "two_stage"},
+    "planner": {"mode": "planner"},
+}
 MISSING = "skipped: pip install pydantic-ai-slim"
 
 Row = tuple[str, str, str]
@@ -63,7 +67,7 @@ def _request(tools: object, messages: Iterable[tuple[str, str, object]]) -> str:
 
 
 class Script:
-    """A model of paor's that takes *steps* steps and keeps what it was asked."""
+    """A model of paor's that takes *steps* steps, a tool each, and keeps what it was asked."""
 
     name = "script"
     calls_tools = True
@@ -75,55 +79,54 @@ class Script:
     def ask(self, call: ModelCall) -> Reply:
         """Take the next step in the form that is asked for."""
         tools = [(item.name, item.description, item.schema) for item in call.tools]
-        self.requests.append(
-            _request(
-                tools,
-                (
-                    (m.role, m.call_id + m.text, [(c.id, c.name, c.arguments) for c in m.calls])
-                    for m in call.messages
-                ),
+        messages = [
+            (
+                message.role,
+                message.call_id + message.text,
+                [(c.id, c.name, c.arguments) for c in message.calls],
             )
-        )
+            for message in call.messages
+        ]
+        self.requests.append(_request(tools, messages))
         number, more = self._done, self._done < self._steps
-        arguments = {"query": f"retention policy {number}", "limit": 5}
+        self._done += call.kind in ("turn", "plan", "parameters")
         if call.kind == "turn":
-            self._done += 1
-            calls = [{"id": f"c{number}", "name": f"docs_search_{number % 10}", "arguments": arguments}]
-            return (
-                Reply(json.dumps({"text": "", "calls": calls}), finish="tool_calls")
-                if more
-                else Reply(ANSWER)
-            )
-        if call.kind == "refinement":
-            self._done += 1
-            more = self._done < self._steps
-        return Reply(
-            json.dumps(
-                {
-                    "selection": {
-                        "action": f"docs.search_{number % 10}",
-                        "actionObjective": f"find passage {number} on the retention policy",
-                        "parametersContext": f"query: retention policy {number}",
-                    },
-                    "parameters": {"schema": "parameters_v1", "parameters": arguments},
-                    "refinement": {"decision": "continue", "reason": "the period is not named yet"}
-                    if more
-                    else {"decision": "stop", "reason": "all is found", "answer": ANSWER},
-                }.get(call.kind, {"status": "success", "improvements": [], "answer": ANSWER})
-            )
-        )
+            calls = [{"id": f"c{number}", "name": f"docs_search_{number % 10}", "arguments": _asked(number)}]
+            words = json.dumps({"text": "", "calls": calls})
+            return Reply(words, finish="tool_calls") if more else Reply(ANSWER)
+        return Reply(json.dumps(self._said(call.kind, number, more)))
+
+    def _said(self, kind: str, number: int, more: bool) -> dict[str, Any]:
+        name = f"docs.search_{number % 10}"
+        if kind == "selection":
+            aim = f"find passage {number} on the retention policy"
+            return {"action": name, "actionObjective": aim, "parametersContext": f"query: retention {number}"}
+        if kind == "parameters":
+            return {"schema": "parameters_v1", "parameters": _asked(number)}
+        if kind == "refinement" and more:
+            return {"decision": "continue", "reason": f"passage {number} does not name the period yet"}
+        if kind == "refinement":
+            return {"decision": "stop", "reason": "all is found", "answer": ANSWER}
+        if kind == "plan" and more:
+            return {
+                "steps": [{"id": f"s{number}", "type": "tool", "name": name, "arguments": _asked(number)}]
+            }
+        return {"answer": ANSWER} if kind == "plan" else {"status": "success", "improvements": []}
 
 
-def own_requests(path: Path, steps: int, profile: str) -> list[str]:
+def _asked(number: int) -> dict[str, Any]:
+    return {"query": f"retention policy {number}", "limit": 5}
+
+
+def own_requests(path: Path, steps: int, mode: str) -> list[str]:
     """Return the requests of a run of paor."""
     model = Script(steps)
     tools: list[Tool] = [
         tool(_dotted(search), effect="read", repeat_allowed=True)(search) for search in _searches()
     ]
     limits = Limits(max_steps=steps + 1, context_tokens=CONTEXT_TOKENS)
-    criteria = () if profile == PROFILES[0] else CRITERIA
     with Engine(model, tools, path, limits=limits, builtins=False) as engine:
-        result = engine.run(OBJECTIVE, criteria, profile=profile)
+        result = engine.run(OBJECTIVE, CRITERIA if mode == "two_stage" else (), **MODES[mode])
     assert (result.state, result.steps) == ("Done", steps), result
     return model.requests
 
@@ -146,8 +149,8 @@ def peer_requests(steps: int) -> list[str]:
         number = len(requests) - 1
         if number >= steps:
             return ModelResponse(parts=[TextPart(ANSWER)])
-        arguments = {"query": f"retention policy {number}", "limit": 5}
-        return ModelResponse(parts=[ToolCallPart(f"docs_search_{number % 10}", arguments, f"c{number}")])
+        call = ToolCallPart(f"docs_search_{number % 10}", _asked(number), f"c{number}")
+        return ModelResponse(parts=[call])
 
     agent = Agent(FunctionModel(answer), instructions=INSTRUCTIONS, tools=_searches())
     agent.run_sync(OBJECTIVE, usage_limits=UsageLimits(request_limit=None))
@@ -211,7 +214,7 @@ def costs(folder: Path, divisor: int) -> list[Row]:
     rows: list[Row] = []
     for steps in STEPS[: 2 if divisor > 1 else 3]:
         peer = cost_of(peer_requests(steps)) if find_spec("pydantic_ai") else None
-        for name in PROFILES:
+        for name in MODES:
             own = cost_of(own_requests(folder / f"{name}-{steps}.db", steps, name))
             rows += _cost_rows(f"{name}, {steps} steps", own, peer, name, steps)
         if peer:
@@ -286,7 +289,7 @@ async def _own_reads(path: Path) -> float:
     tools: list[Tool] = [tool(_dotted(read), effect="read")(read) for read in _reads()]
     async with Engine(Reader(), tools, path, builtins=False) as engine:
         started = time.perf_counter()
-        result = await engine.arun("Read all pages", profile=PROFILES[0])
+        result = await engine.arun("Read all pages", **MODES["auto"])
         seconds = time.perf_counter() - started
     assert (result.state, result.steps) == ("Done", READS), result
     return seconds
