@@ -1,4 +1,4 @@
-"""The benchmark with real models: what its judges call right, what its proxy counts, and the arithmetic of its table."""
+"""The benchmark with real models: what its judges call right, what its proxy counts; and what a run's requests are said to cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.whole
 
 CHAT = WIRES[0]
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
-NAMES = ("models", "model_tasks", "model_engines", "model_proxy")
+NAMES = ("models", "model_tasks", "model_engines", "model_proxy", "conversation")
 
 
 @pytest.fixture(scope="module")
@@ -212,3 +212,20 @@ def test_the_proxy_counts_exactly_and_gives_everybody_the_same_sampling(bench: S
     ]
     assert sent[1]["stream_options"] == {"include_usage": True} and "stream_options" not in sent[0]
     assert not any("max_completion_tokens" in body for body in sent)
+
+
+# -- what requests cost --------------------------------------------------------------------------------------------
+
+
+def test_a_beginning_that_an_earlier_request_had_is_billed_at_a_tenth_from_1024_tokens_on(
+    bench: SimpleNamespace,
+) -> None:
+    """In whole steps of 128 tokens, of the longest such beginning; four characters a token."""
+    head, other = "a" * 4 * 1300, "b" * 4 * 1300
+    cost = bench.conversation.cost_of([head, other, head + "c" * 4 * 100])
+    assert (cost.requests, cost.tokens) == (3, 1300 + 1300 + 1400)
+    assert cost.billed == pytest.approx(cost.tokens - 0.9 * 1280)
+    assert cost.prefix == 0
+    grown = bench.conversation.cost_of(["a" * 4 * 1023, "a" * 4 * 2046, "a" * 4 * 2046])
+    assert grown.billed == pytest.approx(grown.tokens - 0.9 * 1920)
+    assert grown.prefix == pytest.approx((1023 + 2046) / (2046 + 2046))
