@@ -293,7 +293,7 @@ TUNING = (
         "visit_report",
         "Read the notes n1 and n2, then save one report titled Visit that says the room and the time of the visit.",
         ("notes.read", "reports.save"),
-        (r"report|saved|B12",),
+        (r"report|saved|visit|B12",),
         NOT_DONE,
         (("reports.save", {"title": "(?i)visit", "text": r"(?s)(?=.*B12)(?=.*(14[:.]30|\b2[:.]30))"}),),
     ),
