@@ -157,6 +157,8 @@ def _read_tasks(case: GuardContext) -> None:
         tasks = spec.tasks
     else:
         return
+    if not language and spec.limits.context_tokens is None:  # a journal of before: what tasks were told then
+        language = "en"
     steps = []
     for task in tasks:
         args: dict[str, Any] = {"id": task.id, "objective": task.objective}

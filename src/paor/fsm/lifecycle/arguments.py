@@ -351,16 +351,16 @@ def templates_of(
         if not isinstance(text, str):
             raise UsageError(f"prompt {name}: expected text")
         parse_template(text, name)
-        if name in _OBJECTIVE_NEEDED and "{{KEY:OBJECTIVE}}" not in text:
-            raise UsageError(
-                f"prompt {name}: {{{{KEY:OBJECTIVE}}}} is missing, so the model would not see what it is asked for"
-            )
         for key in _KEY.findall(text):
             if key not in PLACEHOLDERS[name]:
                 known = ", ".join(sorted(PLACEHOLDERS[name]))
                 raise UsageError(
                     f"prompt {name}: nothing is ever put in place of {key!a}; there are: {known}"
                 )
+        if name in _OBJECTIVE_NEEDED and "{{KEY:OBJECTIVE}}" not in text:
+            raise UsageError(
+                f"prompt {name}: {{{{KEY:OBJECTIVE}}}} is missing, so the model would not see what it is asked for"
+            )
     return shipped | replaced
 
 
