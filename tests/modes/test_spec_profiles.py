@@ -73,7 +73,9 @@ def test_D1_D9_A103_the_strict_profile_takes_one_form_and_asks_again(
 
 
 @pytest.mark.parametrize(
-    ("profile", "asked"), [("two_stage", 1), ("strict", 2), (Profile(strict=True, stage="single"), 1)], ids=str
+    ("profile", "asked"),
+    [("two_stage", 1), ("strict", 2), (Profile(strict=True, stage="single"), 1)],
+    ids=str,
 )
 def test_D2_A117_only_the_strict_two_stage_profile_requires_the_schemas_name(
     tmp_path: Path, profile: Any, asked: int

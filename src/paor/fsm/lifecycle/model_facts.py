@@ -20,9 +20,6 @@ from ..runtime.logs import LOGGER
 
 T = TypeVar("T")
 
-UNKNOWN_CONTEXT = 32_000
-"""Tokens of a context that neither the host nor the model nor its server tells."""
-
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:

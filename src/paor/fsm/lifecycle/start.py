@@ -16,13 +16,13 @@ from ...states.records.actions import DocumentRef
 from ...states.records.observations import Message
 from ...states.records.plans import PlannedTask, TranscriptMessage
 from ...states.run.labels import key_of, metadata_of, values_of
-from ...states.run.spec import TASK_TOOL, Mode, Spec, ToolSpec
+from ...states.run.spec import CONTEXT_TOKENS, REVISION, TASK_TOOL, Mode, Spec, ToolSpec
 from ...states.run.state import label_of
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...states.settings.profile import AUTO, Profile
 from ...tools.documents.reports import check_report_format
-from ...tools.documents.tools import check_documents, generate_report, is_builtin
+from ...tools.documents.tools import check_documents, generate_report
 from ...tools.tool import Document, Tool
 from ..decision.observation import cut, line
 from ..journal.payloads import Stager
@@ -44,7 +44,7 @@ from .arguments import (
 )
 from .fallback import fallback_of, warn_of_legacy
 from .instructions import Instructions, instructions_of, instructions_text
-from .model_facts import UNKNOWN_CONTEXT, Looking, ModelFacts, facts_of, said_by
+from .model_facts import Looking, ModelFacts, facts_of, said_by
 from .settings import EngineSettings, phase_templates
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def new_run(
         templates=templates_of(settings.prompts, template, mode=mode, stage=profile.stage)
         | ({} if whole else phase_templates(settings.machine)),
         profile=profile,
-        rules=settings.rules or (() if _rules_apply(offered, profile) else None),
+        rules=settings.rules,
         own_templates=(planning_template(mode, profile.stage),) if template else (),
         host_templates=tuple(sorted(settings.prompts)),
         connections=tuple(connections or ()),
@@ -201,15 +201,10 @@ def new_run(
     if asked and not known.calls_tools:
         spec = in_two_stages(spec, settings.prompts, template)
     if not own_context and known.context_tokens != said.context_tokens:
-        context = known.context_tokens or UNKNOWN_CONTEXT
+        context = known.context_tokens or CONTEXT_TOKENS
         spec = spec.model_copy(update={"limits": spec.limits.model_copy(update={"context_tokens": context})})
     notices = (_profile_notice(spec),) if asked else ()
     return NewRun(spec, inputs, chosen, dict(connections or {}), deps, given, notices)
-
-
-def _rules_apply(offered: Iterable[Tool], profile: Profile) -> bool:
-    """Return whether the shipped business rules say anything to a run: they are about documents and the web, and the documents' own."""
-    return profile.strict or any(is_builtin(tool) or tool.name.startswith("web.") for tool in offered)
 
 
 def in_two_stages(spec: Spec, prompts: Mapping[str, str], template: str | None) -> Spec:
@@ -285,7 +280,7 @@ def limits_for(limits: Limits, model: Model, facts: ModelFacts) -> Limits:
     if limits.completion_review == "auto" and own in ("model", "rules"):
         update["completion_review"] = own
     if limits.context_tokens is None:
-        update["context_tokens"] = facts.context_tokens or UNKNOWN_CONTEXT
+        update["context_tokens"] = facts.context_tokens or CONTEXT_TOKENS
     return limits.model_copy(update=update)
 
 
@@ -310,7 +305,7 @@ def spec_of(
     own_templates: tuple[str, ...],
     host_templates: tuple[str, ...],
     profile: Profile,
-    rules: tuple[str, ...] | None,
+    rules: tuple[str, ...],
     connections: tuple[str, ...],
     key_salt: str,
     language: str | None = None,
@@ -385,6 +380,7 @@ def spec_of(
         phase_tools=phase_tools,
         key_salt=key_salt,
         engine=VERSION,
+        revision=REVISION,
         machine=fingerprint(machine_told(host_machine).rows),
     )
 

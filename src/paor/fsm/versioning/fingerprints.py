@@ -144,7 +144,7 @@ def given_fingerprints(spec: Spec) -> dict[str, str]:
     found["policy"] = _data_digest(spec.policy.model_dump(mode="json"))
     if texts := [text for text in (spec.instructions, spec.own_instructions) if text]:
         found[INSTRUCTIONS] = _data_digest(texts)
-    found["rules"] = _data_digest(list(spec.rules or ()))
+    found["rules"] = _data_digest(list(spec.rules))
     unknown = LATER_LIMITS - spec.limits.model_fields_set
     limits = spec.limits.model_dump(mode="json", exclude={*_OF_DRIVERS, *unknown})
     if limits["max_reply_tokens"] is None:  # as an earlier version has written it

@@ -26,6 +26,12 @@ def machine_data(text: str) -> Mapping[str, Any]:
     return data
 
 
+REVISION = 2
+"""Of the rules that runs are started with."""
+
+CONTEXT_TOKENS = 32_000
+"""Of a model whose context nobody knows."""
+
 VARIABLES_BYTES_MAX = 32_768
 """Most bytes, as JSON, of the variables that a workflow keeps; results and plans are not among them."""
 
@@ -119,7 +125,7 @@ class Spec(BaseModel):
         task_type: Name of the task type for the policy, or None.
         mode: ``react`` (one action at a time), ``batch`` or ``planner``.
         profile: How strictly replies are held to their form.
-        rules: The host's own business rules of a selection prompt; empty for the shipped ones, None for none.
+        rules: The host's own business rules of a selection prompt; empty for the shipped ones, where these apply.
         instructions: The engine's instructions to the model, which are in the system text of every prompt.
         own_instructions: Those that the run brought itself, which follow them.
         fallback: Mode in which the task is started again when this run fails, or None.
@@ -152,6 +158,7 @@ class Spec(BaseModel):
         metadata: What the host finds it by; decides nothing.
         key_salt: Hex salt of this run's duplicate and idempotency keys.
         engine: Version of paor.
+        revision: Of paor's own rules, by which the run is decided and replayed; a spec that does not say it is of the first.
         machine: Fingerprint of the transition table.
         host_machine: The host's own machine as JSON (`fsm.machine.markup`), its code by digests; empty for the standard one.
         phase_tools: The tools that its phases call; a model is offered them only where they are among *tools*.
@@ -170,7 +177,7 @@ class Spec(BaseModel):
     fallback_for: str = ""
     fallback_reason: str = ""
     profile: Profile = Field(default_factory=Profile)
-    rules: tuple[str, ...] | None = ()
+    rules: tuple[str, ...] = ()
     instructions: str = ""
     own_instructions: str = ""
     limits: Limits = Field(default_factory=Limits)
@@ -200,6 +207,7 @@ class Spec(BaseModel):
     metadata: dict[str, Any] = Field(default_factory=dict)
     key_salt: str = ""
     engine: str = ""
+    revision: int = 1
     machine: str = ""
     host_machine: str = ""
     phase_tools: tuple[ToolSpec, ...] = ()
@@ -215,6 +223,16 @@ class Spec(BaseModel):
     @classmethod
     def _recorded_profile(cls, profile: Any) -> Any:
         return recorded_profile(profile) if isinstance(profile, dict) else profile
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of the model's context."""
+        return self.limits.context_tokens or CONTEXT_TOKENS
+
+    @property
+    def converses(self) -> bool:
+        """Whether its requests are ranges of one growing conversation, not reports made anew: in every profile that holds one."""
+        return self.revision > 1 and self.plans and self.workflow is None and self.task != 0
 
     @property
     def native(self) -> bool:
