@@ -147,12 +147,12 @@ def test_D1_documents_can_be_named_beside_the_bare_choice(tmp_path: Path) -> Non
 
 def test_D1_a_hosts_own_template_wins_in_every_stage(tmp_path: Path) -> None:
     """Of the engine, and of the run."""
-    text = "OWN {{KEY:RULES}}"
+    text = "OWN {{KEY:OBJECTIVE}}"
     for number, prompts in enumerate(({"selection": text}, None)):
         with World(tmp_path / str(number), [SINGLE, BARE, STOP, SUCCESS], prompts=prompts) as world:
-            world.run(stage="single", prompt_template=None if prompts else text)
+            world.run("Read page 1", stage="single", prompt_template=None if prompts else text)
             check(world)
-            assert world.model.calls[0].messages[-1].text.startswith("OWN - Pick")
+            assert world.model.calls[0].messages[-1].text == "OWN Read page 1"
 
 
 @pytest.mark.parametrize(
