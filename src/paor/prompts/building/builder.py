@@ -274,7 +274,7 @@ class PromptBuilder:
         }
         room = _quarter(spec)
         if name == "opening":
-            return _messages(template, values)
+            return self._messages(template, values)
         if name == "plan":
             said = [f"{turn.role}: {_line(turn.content)}" for turn in spec.transcript]
             return self._messages(template, values | {"TRANSCRIPT": newest_lines(said, room)})
