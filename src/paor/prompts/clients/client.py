@@ -51,6 +51,7 @@ from .settings import (
 )
 from .wire.faults import AttemptFault, backoff_s, lacking, one_line
 from .wire.interface import ParsedReply, RequestOptions, as_json
+from .wire.kept_turns import kept_parts
 
 LOGGER = logging.getLogger("paor.models")
 MAX_TOKENS, MAX_TOKENS_ELSEWHERE = 16_000, 4_096
@@ -67,7 +68,12 @@ _LIMIT_NAMES = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 class CallProgress(Struct):
-    """How far one call has come: attempts made, retries among them, seconds waited, what they used, what a paused turn said."""
+    """
+    How far one call has come: attempts made, retries among them, seconds waited, what they used, what a paused turn said.
+
+    Attributes:
+        without: Features that the server refuses in this request alone.
+    """
 
     attempts: int = 0
     retries: int = 0
@@ -75,6 +81,8 @@ class CallProgress(Struct):
     usage: Usage | None = None
     said: str = ""
     turns: list[Any] = []
+    parts: tuple[dict[str, Any], ...] = ()
+    without: frozenset[str] = frozenset()
     request_id: str | None = None
 
 
@@ -254,7 +262,7 @@ class RemoteModel(Connection):
         progress = CallProgress(turns=[])
         end = None if call.timeout_s is None else self._port.now() + call.timeout_s
         while True:
-            options = self._options(call)
+            options = self._options(call, progress)
             body, features = self._body(call, options)
             if options.stream:
                 body["stream"] = True
@@ -270,15 +278,16 @@ class RemoteModel(Connection):
             # the token budget
             self._add_usage(call, progress, result.usage)
             if isinstance(result, ParsedReply):
-                turn = {"role": "assistant", "content": result.paused}
-                last = result.paused is None or len(progress.turns) >= PAUSES_MAX
+                turn = {"role": "assistant", "content": list(result.parts)}
+                last = not result.is_paused or len(progress.turns) >= PAUSES_MAX
                 if last or not self._fits(call, options, progress, as_json(turn)):
                     yield self._make_reply(call, progress, result)
                     return
                 progress.turns.append(turn)
                 progress.said += result.text
+                progress.parts += result.parts
                 continue
-            if self._learnt(call, options, result, features):
+            if self._learnt(call, options, progress, result, features):
                 continue
             wait = self._wait(progress, result, end)
             if not isinstance(wait, str) and not self._fits(call, options, progress):
@@ -304,7 +313,7 @@ class RemoteModel(Connection):
         has_patterns = call != plain and (call.tools or options.structure in ("schema", "tool"))
         return body, features | ({"pattern"} - options.without if has_patterns else set())
 
-    def _options(self, call: ModelCall) -> RequestOptions:
+    def _options(self, call: ModelCall, progress: CallProgress) -> RequestOptions:
         structures = self._interface.structures
         structure = self._structured
         if structure == "auto":
@@ -317,20 +326,25 @@ class RemoteModel(Connection):
             self._temperature,
             self._effort,
             structure,
-            self.without,
+            self.without | progress.without,
             self.official,
             call.on_text is not None or not self.official if self._stream is None else self._stream,
         )
 
     def _learnt(
-        self, call: ModelCall, options: RequestOptions, fault: AttemptFault, features: set[str]
+        self,
+        call: ModelCall,
+        options: RequestOptions,
+        progress: CallProgress,
+        fault: AttemptFault,
+        features: set[str],
     ) -> bool:
         """Remember what the server does not take; return whether to ask again without it."""
         found = lacking(fault, features)
         if found is None:
             return False
         feature, always = found
-        before = self.without, self._refused
+        before = self.without, self._refused, progress.without
         if feature == "structure":
             if self._structured != "auto":
                 return False
@@ -339,9 +353,11 @@ class RemoteModel(Connection):
             else:
                 self.without |= {options.structure}
             feature = f"structured output ({options.structure})"
+        elif not always:
+            progress.without |= {feature}
         else:
             self.without |= {feature}
-        if before == (self.without, self._refused):
+        if before == (self.without, self._refused, progress.without):
             return False  # it was left out already: the server means something else
         told = f"asked without {feature}"
         self._tell(call, Notice("fallback", feature, f"{told}: {self._clean(fault.message)}"), told)
@@ -393,7 +409,9 @@ class RemoteModel(Connection):
             usage.tokens_in or usage.tokens_out
         ):  # who tells nothing reads and writes all the same
             self._add_usage(call, progress, estimated_usage(call, text))
-        reply = Reply(text, progress.usage, parsed.finish, progress.request_id, progress.attempts)
+        parts = kept_parts(progress.parts + parsed.parts, self._scrub)
+        api = self._interface.api if parts else ""
+        reply = Reply(text, progress.usage, parsed.finish, progress.request_id, progress.attempts, parts, api)
         if LOGGER.isEnabledFor(logging.DEBUG):
             used = progress.usage or Usage()
             told = f"answered ({parsed.finish}), {used.tokens_in} tokens in, {used.tokens_out} out"
