@@ -83,6 +83,7 @@ class PromptMessage(Struct, frozen=True):
         parts, api: Of an assistant's message: the turn as its provider gave it (`Reply.parts`, `Reply.api`). A client whose interface is
             *api* sends *parts* back unchanged instead of *text* and *calls*; any other ignores them. Given only to the model that
             made the turn.
+        source: Of an assistant's message: the reply as the model gave it; empty for what was no whole reply.
     """
 
     role: Role
@@ -91,11 +92,18 @@ class PromptMessage(Struct, frozen=True):
     call_id: str = ""
     parts: tuple[dict[str, Any], ...] = ()
     api: str = ""
+    source: str = ""
 
     @property
     def body(self) -> str:
-        """The message as it is stored: its text, or JSON where there is more than that to it."""
-        return json.encode(self).decode() if self.calls or self.call_id else self.text
+        """The message as it is stored: the reply that it was, else its text."""
+        return self.source or self.text
+
+    @property
+    def size(self) -> int:
+        """Bytes of the message as UTF-8, or of the provider's form of it."""
+        text = self.body if not self.parts else json.encode(self.parts).decode()
+        return len(text.encode("utf-8", "surrogatepass"))
 
 
 NoticeKind = Literal["retry", "fallback", "prices"]
@@ -350,7 +358,7 @@ def reasoning_tokens(model: Model) -> int:
 
 def prompt_bytes(messages: Sequence[PromptMessage], tools: Sequence[OfferedTool] = ()) -> int:
     """Return the size of a prompt as UTF-8, offered tools included; a request's reservation is estimated from it."""
-    size = sum(len(message.body.encode("utf-8", "surrogatepass")) for message in messages)
+    size = sum(message.size for message in messages)
     return size + (len(json.encode(tools)) if tools else 0)
 
 

@@ -8,8 +8,8 @@ the proposed call. Blocked when one of these holds, in this order:
 2. frequency: k is at least `window_freq_limit` times in the last `window_size` of E;
 3. alternation: the last 7 of E and k are 8 keys, exactly two different, each equal to the one two before.
 
-With `Limits.block_repeated_success` one more rule stands before them: the last of E is k and it succeeded. A tool may
-have bounds of its own for the first two (`Tool.duplicate_limits`).
+Before them: a ``once`` call that has succeeded in the run is not made again (``made``), and with `Limits.block_repeated_success` no
+call whose key is the last of E and that succeeded. A tool may have bounds of its own for the first two (`Tool.duplicate_limits`).
 
 Source: docs/spec-coverage.md, C1, after document 004's "Duplicate-call safety net".
 """
@@ -94,11 +94,12 @@ def extend_window(window: tuple[T, ...], limits: Limits, *more: T) -> tuple[T, .
 
 def repeated_step(key: str, window: tuple[str, ...], steps: tuple[int, ...]) -> int:
     """
-    Return the step of the last call with *key*.
+    Return the step of the last call with *key*, 0 where it was made before those of the window.
 
     Args:
-        key: Of a call that `rule_broken` blocks: every rule asks for an equal one in the window.
+        key: Of a call that is blocked.
         window: Keys of the last executed calls, oldest first.
         steps: Of each of them its step.
     """
-    return next(step for made, step in zip(reversed(window), reversed(steps), strict=True) if made == key)
+    pairs = zip(reversed(window), reversed(steps), strict=True)
+    return next((step for made, step in pairs if made == key), 0)

@@ -92,6 +92,7 @@ class GuardContext(Struct):
         overruled: Whether the model's completion review said ``failed``, and its answer stands all the same.
         criteria: Progress after this outcome.
         plan: A planner's accepted plan.
+        calls: Of a turn the ids of all its calls, those that wait included.
         question: What the user must be asked before the run can go on.
         stop_reason: Why the run should go on to its completion review, or None.
         moved: Where the workflow goes, in a run with one.
@@ -130,6 +131,7 @@ class GuardContext(Struct):
     overruled: bool = False
     criteria: str = ""
     plan: Plan | None = None
+    calls: tuple[str, ...] = ()
     question: QuestionRecord | None = None
     stop_reason: str | None = None
     moved: Moved | None = None

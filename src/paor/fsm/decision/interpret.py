@@ -274,15 +274,20 @@ def _propose(case: GuardContext, kit: RunResources) -> None:
     action = run.counters.action + 1
     if selection.origin not in ("format", "phase") and not tool.repeat_allowed:
         limits, counters = limits_for(run.spec.limits, tool.duplicate_limits), run.counters
-        if run.spec.native and not tool.duplicate_limits:
-            # a turn that repeats a call has nothing else to say
-            limits = limits.model_copy(update={"block_repeated_success": True})
         succeeded = counters.errors == 0  # an executed call that succeeds sets it back
         case.duplicate = rule_broken(key, run.memory.window, counters.same_key, limits, succeeded=succeeded)
-        reads = selection.origin == "model" and tool.effect == "read"
-        if key in run.memory.outputs and (reads or (run.spec.native and not steps_left_in_plan(run))):
+        known = key in run.memory.outputs
+        if run.spec.revision == 1:  # as the first journals were decided
             again = succeeded and run.memory.window[-1:] == (key,) and not tool.duplicate_limits
-            case.repeated = again or case.duplicate is not None
+            reads = selection.origin == "model" and tool.effect == "read"
+            case.repeated = known and reads and (again or case.duplicate is not None)
+        else:
+            if known and tool.effect == "once":
+                case.duplicate = "made"
+            last = run.spec.mode == "react" and not steps_left_in_plan(
+                run
+            )  # of a turn; in two stages each is
+            case.repeated = known and last and case.duplicate is not None
     name = "final_format" if selection.origin == "format" else tool.label
     case.intent = Intent(
         tool=tool.name,

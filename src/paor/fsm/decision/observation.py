@@ -151,15 +151,13 @@ def message_of(
     if step is None and not origin:
         return message
     flow, first = run.memory.flow, result.documents[0] if result.documents else None
-    native = run.spec.native
-    said = [text for text in texts if text is not None]
-    given = "\n\n".join(said) if native else next(iter(said), "")
-    shown = cut(clean(given), run.spec.limits.history_chars if native else TURN_CHARS)
+    native = run.spec.native  # whose conversation has the output itself
+    said = "" if native else next((text for text in texts if text is not None), "")
     return replace(
         message,
         call_id=step.id if step is not None else "",
         arguments=intent.arguments if intent and not (native and step) else step.args if step else None,
-        output=clean(result.answer) or shown,
+        output=clean(result.answer) or cut(clean(said), TURN_CHARS),
         error="" if result.ok else f"{result.error_code or 'error'}: {result.error}",
         origin=origin,
         data=flow is not None and first is not None and first.mime == "application/json",

@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 from ...prompts.parsing.plans import read_plan, read_task_plan
 from ...prompts.parsing.replies import DirectAnswer, Invalid, after
+from ...prompts.parsing.tool_calls import derived_id
 from ...prompts.parsing.turns import read_turn
 from ...states.records.actions import Selection, StoredText
 from ...states.records.outcomes import NoOutcome, Recalled, Replied
@@ -309,17 +310,33 @@ def read_native(case: GuardContext, kit: RunResources) -> None:
     elif not may_call(run):
         case.problem = Invalid("no_calls", "no tool can be called any more; answer with what is known")
     else:
-        steps = [_named(step, run, kit) for step in read.steps]
-        steps, case.dropped = _before_effects(steps, run, kit)
+        steps = [_named(step, run, kit) for step in _with_own_ids(read.steps, run)]
+        case.calls = tuple(step.id for step in steps)
+        steps = steps[: run.spec.limits.calls_per_reply]
+        steps = _before_effects(steps, run, kit)
+        case.dropped = tuple(step.name for step in read.steps[len(steps) :])
         if read.text.strip():
             steps[0] = steps[0].model_copy(update={"reason": cut(clean(read.text.strip()), TURN_CHARS)})
         case.plan = Plan(id=plan_id(run), steps=tuple(steps))
         case.selection = selection_of(steps[0], run)
 
 
-def _before_effects(steps: list[Step], run: Run, kit: RunResources) -> tuple[list[Step], tuple[str, ...]]:
+def _with_own_ids(steps: Sequence[Step], run: Run) -> list[Step]:
+    """Return the calls of a turn, each with an id of its own: a result refers to one call."""
+    used: set[str] = set()
+    found = []
+    for number, step in enumerate(steps):
+        id = step.id
+        if id in used:
+            id = derived_id(f"{run.run_id}-{run.counters.calls}", number, step.name)
+        used.add(id)
+        found.append(step if id == step.id else step.model_copy(update={"id": id}))
+    return found
+
+
+def _before_effects(steps: list[Step], run: Run, kit: RunResources) -> list[Step]:
     """
-    Return the calls that are made at once, and the names of those that wait for another turn.
+    Return the calls that are made at once; the others wait for another turn.
 
     A ``once`` call behind one that is not was written before its model could see what that has brought; small models fill
     it with a guess, and it cannot be taken back. It waits until they have seen it. ``once`` calls behind each other do not,
@@ -330,9 +347,9 @@ def _before_effects(steps: list[Step], run: Run, kit: RunResources) -> tuple[lis
         tool = kit.catalog.find(step.name)
         once = tool is not None and tool.effect == "once"
         if once and unseen:
-            return steps[:number], tuple(one.name for one in steps[number:])
+            return steps[:number]
         unseen = unseen or not (once or _is_known(step, run))
-    return steps, ()
+    return steps
 
 
 def _is_known(step: Step, run: Run) -> bool:

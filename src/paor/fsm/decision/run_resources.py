@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from msgspec import json
+
 from ...prompts.building.builder import PromptBuilder
-from ...prompts.building.conversation import wire_names
+from ...prompts.building.conversation import Texts, no_text, wire_names
 from ...prompts.model import OfferedTool, PromptMessage
 from ...prompts.parsing.reply_forms import (
     Form,
@@ -26,7 +29,7 @@ from ...states.base.errors import InternalError, UsageError
 from ...states.phase import Phase
 from ...states.records.actions import Selection
 from ...states.records.requests import RequestKind
-from ...states.run.budgets import may_call
+from ...states.run.budgets import BYTES_PER_TOKEN
 from ...states.run.completion import output_asked
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
@@ -40,40 +43,43 @@ if TYPE_CHECKING:
     from ..workflow.navigation import Flow
 
 
-def offered_tools(catalog: Catalog, run: Run) -> tuple[OfferedTool, ...]:
-    """Return the tools that a turn is offered: none that is denied, none that needs documents or a connection and has none."""
-    spec = run.spec
+def offered_tools(catalog: Catalog, spec: Spec) -> tuple[OfferedTool, ...]:
+    """
+    Return the tools that every turn of a run is offered, the same from the first request to the last.
+
+    None that the policy denies, and none that needs a connection in a run without one.
+    """
     names = wire_names(tool.name for tool in spec.tools)
-    choices = {DOCUMENT_LIST: list(run.memory.references), CONNECTION: list(spec.connections)}
     found = []
     for tool in catalog:
-        required = catalog.schema(tool).required
-        if any(name in required and not choices[name] for name in choices):
-            continue
-        if denial(spec.policy, spec.task_type, tool.name) is None:
-            schema = _schema(tool.parameters, choices)
-            found.append(OfferedTool(names[tool.name], tool.description, schema))
+        lacks = CONNECTION in catalog.schema(tool).required and not spec.connections
+        if not lacks and denial(spec.policy, spec.task_type, tool.name) is None:
+            found.append(OfferedTool(names[tool.name], tool.description, _schema(tool.parameters, spec)))
     return tuple(found)
 
 
-def takes_documents(catalog: Catalog) -> bool:
-    """Return whether some tool takes documents, so that results have to say where theirs are."""
-    return any(DOCUMENT_LIST in catalog.schema(tool).names for tool in catalog)
+REFERENCE = r"^doc(List|Item):\S+$"
+"""Of a document: documents come and go while the schemas of a run stay as they are."""
 
 
-def _schema(parameters: Mapping[str, Any], choices: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Return a tool's schema with what can be chosen of documents and connections; without what cannot be chosen at all."""
+def _schema(parameters: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
+    """Return a tool's schema with how documents are named and which connections there are; without connections where there are none."""
     schema = {"type": "object", "properties": {}} | dict(parameters)
     given = schema["properties"]
-    if not isinstance(given, Mapping) or not choices.keys() & given.keys():
+    if not isinstance(given, Mapping) or not {DOCUMENT_LIST, CONNECTION} & given.keys():
         return schema
-    properties = {name: value for name, value in given.items() if choices.get(name) != []}
-    for name in choices.keys() & properties.keys():
-        own = properties[name] if isinstance(properties[name], Mapping) else {}
+    choices = {
+        DOCUMENT_LIST: {"type": "array", "items": {"type": "string", "pattern": REFERENCE}},
+        CONNECTION: {"type": "string", "enum": list(spec.connections)},
+    }
+    properties = dict(given)
+    for name in choices.keys() & given.keys():
+        own = given[name] if isinstance(given[name], Mapping) else {}
         about = {"description": own["description"]} if "description" in own else {}
-        one = {"type": "string", "enum": choices[name]}
-        properties[name] = about | (one if name == CONNECTION else {"type": "array", "items": one})
-    return schema | {"properties": {name: properties[name] for name in given if name in properties}}
+        properties[name] = about | choices[name]
+    if not spec.connections:
+        properties.pop(CONNECTION, None)
+    return schema | {"properties": properties}
 
 
 def connection_meant(named: Any, spec: Spec, *, needed: bool) -> str | None:
@@ -121,7 +127,9 @@ class RunResources:
         denied = [tool.name for tool in self.catalog if tool.name not in allowed]
         self._actions = self._by_needs()
         lines, at_first = self._lines(documents=True), self._lines(documents=False)
-        self.prompts = PromptBuilder(spec, lines, at_first, self.allowed, denied)
+        plans = spec.converses and not spec.native
+        reply = plan_form([tool.name for tool in self.allowed]).words if plans else ""
+        self.prompts = PromptBuilder(spec, lines, at_first, self.allowed, denied, reply)
         self.flow = _flow_of(spec) if spec.workflow is not None else None
         names = wire_names(tool.name for tool in self.catalog) if spec.native else {}
         self._wire = {wire: self.catalog.find(name) for name, wire in names.items()}
@@ -130,13 +138,22 @@ class RunResources:
         self._offer_forms: dict[str, tuple[Offer, Form]] = {}
         self._output: ParameterSchema | None = None
 
-    def messages(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
-        """Build the messages of a *kind* request; a workflow may add planner instructions."""
-        if kind == "turn":
-            labels = takes_documents(self.catalog)
-            return self.prompts.turn(run, may_call=may_call(run), labels=labels)
+    def messages(
+        self, kind: RequestKind, run: Run, texts: Texts = no_text, model: str = ""
+    ) -> tuple[PromptMessage, ...]:
+        """
+        Build the messages of a *kind* request; a workflow may add planner instructions.
+
+        Args:
+            kind: What is asked.
+            run: That asks.
+            texts: Where the texts of its conversation are read.
+            model: Name of the model that is asked.
+        """
         form = self.form(kind, run)
         words = form.words if form is not None else ""
+        if self.spec.converses:
+            return self.prompts.conversation(kind, run, texts, model, words)
         if kind == "refinement":
             return self.prompts.refinement(run, words)
         if self.flow is not None and kind == "plan":
@@ -149,8 +166,30 @@ class RunResources:
         return self.prompts.build(kind, run, words)
 
     def offered(self, kind: RequestKind, run: Run) -> tuple[OfferedTool, ...]:
-        """Return the tools that a *kind* request offers through the provider's own tool calling."""
-        return offered_tools(self.catalog, run) if kind == "turn" else ()
+        """Return the tools that a *kind* request offers through the provider's own tool calling: those of the run, or none."""
+        return self._offered if self.spec.native and kind != "text" else ()
+
+    @cached_property
+    def _offered(self) -> tuple[OfferedTool, ...]:
+        return offered_tools(self.catalog, self.spec)
+
+    @cached_property
+    def takes_documents(self) -> bool:
+        """Whether some tool takes documents, so that results have to say where theirs are."""
+        return any(DOCUMENT_LIST in self.catalog.schema(tool).names for tool in self.catalog)
+
+    @cached_property
+    def room(self) -> int:
+        """Bytes that the items of the run's conversation may have: its context without the head, the tools and a reply."""
+        context, limits = self.spec.context_tokens, self.spec.limits.max_reply_tokens
+        reply = min(limits.turn if limits is not None else context // 4, context // 4)
+        fixed = self.prompts.opening_size + (len(json.encode(self._offered)) if self.spec.native else 0)
+        return max(ROOM_LEAST, (context - reply) * BYTES_PER_TOKEN - fixed)
+
+    def phase_words(self, run: Run) -> str:
+        """Return what the host's own phase that *run* is in asks behind the conversation."""
+        form = self.form("phase", run)
+        return self.prompts.words("phase", run, form.words if form is not None else "")
 
     def called(self, name: str) -> ToolSpec | None:
         """Return the tool that a model calls by *name*, as it was offered or in another spelling, or None."""
@@ -293,6 +332,8 @@ def output_checker(schema: Mapping[str, Any]) -> ParameterSchema:
 
 
 _FORMS_KEPT = 100
+ROOM_LEAST = 8_000
+"""Least bytes of a conversation, however small its model's context is."""
 
 
 def _flow_of(spec: Spec) -> Flow:

@@ -66,6 +66,16 @@ def encode_text(body: str | bytes) -> bytes:
     return body if isinstance(body, bytes) else body.encode()
 
 
+def as_text(body: str | bytes | None) -> str | None:
+    """Return a payload's body as text; None for bytes that are none, and for what is erased."""
+    if not isinstance(body, bytes):
+        return body
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return None
+
+
 def salted_digest(salt: bytes, body: str | bytes, media_type: str) -> bytes:
     """Return SHA-256(salt || SHA-256(body) || T or B || media type)."""
     return sha256(salt + content_key(body) + media_type.encode()).digest()

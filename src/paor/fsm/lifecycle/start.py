@@ -15,7 +15,7 @@ from ...states.records.actions import DocumentRef
 from ...states.records.observations import Message
 from ...states.records.plans import PlannedTask, TranscriptMessage
 from ...states.run.labels import key_of, metadata_of, values_of
-from ...states.run.spec import TASK_TOOL, Mode, Spec, ToolSpec
+from ...states.run.spec import REVISION, TASK_TOOL, Mode, Spec, ToolSpec
 from ...states.run.state import label_of
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
@@ -326,6 +326,7 @@ def spec_of(
         phase_tools=phase_tools,
         key_salt=key_salt,
         engine=VERSION,
+        revision=REVISION,
         machine=fingerprint(machine_told(host_machine).rows),
     )
 

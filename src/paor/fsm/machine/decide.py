@@ -32,6 +32,7 @@ from ...states.records.requests import NOTHING, ModelRequest, Nothing, Recall, R
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.spec import machine_data
 from ...states.run.state import Change, Counters, Run
+from ..decision.conversation import said_by
 from ..decision.guard_context import NO_VALUES, Given, GuardContext
 from ..decision.host_machine import recorded_phases
 from ..decision.plan_mode import step_of, steps_left_in_plan
@@ -72,6 +73,8 @@ def _reply_facts(case: GuardContext, outcome: Replied) -> dict[str, Any]:
         facts["request_id"] = outcome.request_id
     if outcome.attempts > 1:
         facts["attempts"] = outcome.attempts
+    if outcome.parts is not None:
+        facts["parts"] = outcome.parts.wire()
     if case.problem is not None:
         facts["invalid"] = case.problem.code
     if case.dropped:
@@ -245,6 +248,8 @@ def decide(
     change, counters = machine.changes[row.source, row.trigger](case)
     if run.memory.flow is not None:
         change, counters = workflow_update(case, row.source, row.trigger, change, counters)
+    if (said := said_by(case, row.trigger, row.dest, change, kit)) is not None:
+        change = replace(change, said=said)
     counters = _add_usage(counters, outcome.usage, moment)
     return Decision(row, walker.guards, change, counters, facts_of(case, row, outcome))
 

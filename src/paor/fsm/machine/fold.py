@@ -20,6 +20,7 @@ from rpds import HashTrieMap
 
 from ...states.base.errors import InternalError
 from ...states.records.actions import StoredText
+from ...states.records.conversation import with_said
 from ...states.run.counters import counters_of
 from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import (
@@ -122,6 +123,9 @@ SETS: dict[str, Sets] = {"react": _sets({}), "plans": _sets(_PLANS), "workflow":
 """By kind of run and transition, exactly the slots of `Change` that it sets: a slot that is set only at times is lost."""
 
 
+AT_TIMES = frozenset(["said"])
+"""Slots that a row sets where there is something: what it adds to a conversation is added, and replaces nothing."""
+
 _TURNS = {place for sets in SETS.values() for place, slots in sets.items() if "turn" in slots}
 """Transitions that add a turn in some kind of run: a host's own first phase may choose the run's mode on the way."""
 
@@ -158,8 +162,8 @@ def apply(
         InternalError: *change* sets other slots than `SETS` declares, or a turn that `restore` would not look for.
     """
     place, slots = (run.state, trigger), change.slots()
-    if slots.keys() != sets_of(run).get(place, OWN_SLOTS):
-        _refuse(run, place, slots.keys())
+    if slots.keys() - AT_TIMES != sets_of(run).get(place, OWN_SLOTS):
+        _refuse(run, place, slots.keys() - AT_TIMES)
     if "turn" in slots and (slots["turn"] is not None) is not _adds_turn(place, outcome["kind"]):
         raise InternalError(f"run {run.run_id}: {trigger} in {run.state} says a turn at times only")
     updates = _updates(run.memory, slots)
@@ -187,6 +191,8 @@ def _updates(memory: Memory, slots: dict[str, Any]) -> dict[str, Any]:
         slots["visits"] = memory.visits.insert(visit.phase, visit)
     if "message" in slots and (message := slots.pop("message")) is not None:
         slots["history"] = (*memory.history, message)[-HISTORY_MESSAGES:]
+    if (said := slots.pop("said", None)) is not None:
+        slots["conversation"] = with_said(memory.conversation, said)
     if "turn" in slots and (turn := slots.pop("turn")) is not None:
         slots["turns"] = (*memory.turns, turn)[-HISTORY_MESSAGES:]
     return slots
@@ -269,6 +275,7 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
     last: dict[Transition, tuple[Any, ...]] = {}
     messages: deque[tuple[Any, ...]] = deque(maxlen=HISTORY_MESSAGES)
     turns: deque[tuple[Any, ...]] = deque(maxlen=HISTORY_MESSAGES)
+    spoken: list[tuple[Any, ...]] = []
     facts = _Facts(run)
     row: tuple[Any, ...] | None = None
     for row in rows:
@@ -278,6 +285,8 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
             facts.add(place, orjson.loads(row[8]), row[10])
             continue
         facts.add(place, {}, row[10])
+        if run.spec.converses and (row[4] not in (SPECIFYING, REVIEWING) or row[5] == PLANNING):
+            spoken.append(row)
         if row[4] == OBSERVING:
             messages.append(row)
         elif place in says and _adds_turn(place, orjson.loads(row[8])["kind"]):
@@ -285,7 +294,9 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
     if row is None:
         return run
     memory = run.memory
-    for _, column in sorted({item[1]: item[9] for item in (*last.values(), *messages, *turns)}.items()):
+    for _, column in sorted(
+        {item[1]: item[9] for item in (*last.values(), *messages, *turns, *spoken)}.items()
+    ):
         memory = replace(memory, **_updates(memory, load(column).slots()))
     memory = replace(memory, **facts.updates())
     after = replace(run, at=row[2], state=row[5], seq=row[1] + 1, counters=counters_of(row), memory=memory)

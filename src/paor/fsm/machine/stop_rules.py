@@ -150,6 +150,11 @@ def beyond_limits(case: GuardContext) -> bool:
     return case.run.state == SPECIFYING and case.selection is not None and case.selection.origin == "phase"
 
 
+def calls_unmade(case: GuardContext) -> bool:
+    """The model has asked for calls for which no step was left."""
+    return case.run.counters.unmade > 0
+
+
 def waiting(case: GuardContext) -> bool:
     """The run waits for an answer, and makes no request to a model."""
     return case.run.memory.question is not None

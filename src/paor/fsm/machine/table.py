@@ -358,6 +358,13 @@ STOPS: tuple[Stop, ...] = (
         meaning="all steps are taken",
     ),
     # -- an answer in Planning is a stop of its own -------------------------------------------------------------
+    Stop(
+        "max_steps",
+        "answer_present",
+        (PLANNING,),
+        ("calls_unmade",),
+        meaning="an answer, after calls for which no step was left",
+    ),
     Stop("model_stop", "answer_present", (PLANNING,), (), meaning="the planner answers and takes no action"),
     # -- why a phase's last ``fail`` was taken --------------------------------------------------------------------
     Stop(

@@ -18,6 +18,7 @@ from ...states.records.observations import Message, Turn
 from ...states.records.outcomes import Answered, Asked, Cancelled, InDoubt, ModelFault, Replied
 from ...states.records.plans import Step
 from ...states.records.questions import Answer, QuestionRecord
+from ...states.run.budgets import steps_left
 from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.reasons import REASONS
 from ...states.run.spec import TASK_TOOL
@@ -35,7 +36,7 @@ from ..decision.observation import (
     message_of,
     observation_of,
 )
-from ..decision.plan_mode import selection_of, step_of
+from ..decision.plan_mode import selection_of, step_of, steps_left_in_plan
 from ..decision.progress import stale_after
 from .stop_rules import ANSWER, LAST_FAIL, first_stop
 
@@ -75,6 +76,7 @@ def _select(case: GuardContext) -> Update:
         counters,
         step=counters.step + 1,
         plan_step=0,
+        unmade=0,
         plans=counters.plans + (case.plan is not None and not case.run.spec.native),
         selection_retries=0,
         parameter_retries=0,
@@ -147,10 +149,8 @@ def _refuse(case: GuardContext) -> Update:
         code = "duplicate_call_blocked"
         memory = run.memory
         earlier = repeated_step(case.intent.key, memory.window, memory.window_steps)
-        error = (
-            f"the same call was made in step {earlier} ({case.duplicate} rule);"
-            " change the arguments or choose another action"
-        )
+        made = f"the same call was made in step {earlier}" if earlier else "the same call was made before"
+        error = f"{made} ({case.duplicate} rule); change the arguments or choose another action"
         echo = run.memory.outputs.get(case.intent.key)
     elif case.unsafe is not None:
         code, error = "unsafe_parameters", case.unsafe
@@ -158,7 +158,8 @@ def _refuse(case: GuardContext) -> Update:
         code, error = "denied", f"the host's own rules refuse it: {problem_of(case)}"
     else:
         code, error = "invalid_parameters", problem_of(case)
-    refused = code in ("invalid_parameters", "unsafe_parameters")
+    refused, blocked = code in ("invalid_parameters", "unsafe_parameters"), code == "duplicate_call_blocked"
+    again = _counted_before(case, code)
     change = Change(
         result=ToolResult(tool=selection.tool, ok=False, error=error, error_code=code, echo=echo),
         intent=None,
@@ -168,8 +169,18 @@ def _refuse(case: GuardContext) -> Update:
     return change, replace(
         counters,
         action=counters.action + 1,
-        blocked=counters.blocked + (code == "duplicate_call_blocked" and selection.origin != "hook"),
-        refused=_failures_in_row(case, counters.refused, failed=refused),
+        blocked=counters.blocked + (blocked and selection.origin != "hook" and not again),
+        refused=counters.refused
+        if refused and again
+        else _failures_in_row(case, counters.refused, failed=refused),
+    )
+
+
+def _counted_before(case: GuardContext, code: str) -> bool:
+    """Return whether a call of the same reply was refused for the same *code*: what counts is the reply."""
+    run, first = case.run, case.run.counters.step - case.run.counters.plan_step
+    return run.spec.native and any(
+        message.step >= first and message.error.startswith(f"{code}:") for message in run.memory.history
     )
 
 
@@ -347,7 +358,10 @@ def _proceed(case: GuardContext) -> Update:
         feedback=None,
         **planned,
     )
-    return change, replace(counters, criteria=case.criteria, review_retries=0, stale=stale, best_score=best)
+    unmade = 0 if not case.run.spec.native or steps_left(case.run) else steps_left_in_plan(case.run)
+    return change, replace(
+        counters, criteria=case.criteria, review_retries=0, stale=stale, best_score=best, unmade=unmade
+    )
 
 
 # -- asking a person, and taking in the answer --------------------------------------------------------------------

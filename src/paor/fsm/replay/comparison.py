@@ -23,7 +23,8 @@ from ...states.run.phase_names import FINAL, PLANNING
 from ...states.run.spec import Spec
 from ...states.run.state import Change, Run
 from ..decision.run_resources import RunResources
-from ..journal.payloads import Payload
+from ..journal.payloads import Payload, as_text
+from ..journal.prompts import prompt_places
 from ..journal.reader import JournalReader
 from ..journal.record import canonical
 from ..journal.rows import RunRow, Transition
@@ -117,7 +118,12 @@ def template_of(kind: str, run: Run) -> str:
 
 
 def compare_request(
-    journal: PayloadWindow, kit: RunResources, run: Run, row: Transition, request: Request
+    journal: PayloadWindow,
+    kit: RunResources,
+    run: Run,
+    rows: Sequence[Transition],
+    row: Transition,
+    request: Request,
 ) -> Iterator[Difference]:
     derived = request_facts(request)
     if row.request.get("kind") != derived["kind"]:
@@ -130,20 +136,24 @@ def compare_request(
     if row.request.get("attempt", 0) != request.attempt:
         yield Divergence(row.seq, "request.attempt", str(row.request.get("attempt", 0)), str(request.attempt))
     for name in sorted(
-        row.request.keys() - {"kind", "model", "prompt", "attempt", "reserved", "spec", "values"}
+        row.request.keys() - {"kind", "model", "prompt", "after", "attempt", "reserved", "spec", "values"}
     ):
         yield Divergence(row.seq, f"request.{name}", short(str(row.request[name])), "(nothing)")
-    messages = kit.messages(request.kind, run)
+
+    def texts(place: StoredText) -> str | None:
+        return as_text(journal.payload(run.number, place.n).body)
+
+    messages = kit.messages(request.kind, run, texts, str(row.request.get("model", "")))
     size = 0
     if run.spec.limits.reply_tokens is not None:
         size = prompt_bytes(messages, kit.offered(request.kind, run))
     yield from _compare_reservation(run, row, size)
-    recorded = row.request.get("prompt", ())
+    recorded = prompt_places(rows, row)
     if len(messages) != len(recorded):
         yield Divergence(row.seq, "request.prompt", f"{len(recorded)} messages", f"{len(messages)} messages")
         return
-    for place, message in zip(recorded, messages, strict=True):
-        payload = journal.payload(run.number, place["n"])
+    for (number, place), message in zip(recorded, messages, strict=True):
+        payload = journal.payload(number, place["n"])
         if payload.body is None:
             yield Unchecked(row.seq, "request.prompt")
             continue

@@ -42,7 +42,8 @@ def recorded_outcome(journal: Payloads, run: Run, row: Transition) -> Outcome:
     if kind == "reply":
         place = StoredText(**facts["reply"])
         text, finish = _text(journal, run, place.n), facts.get("finish", "stop")
-        asked = facts.get("request_id"), facts.get("attempts", 1)
+        parts = StoredText(**facts["parts"]) if "parts" in facts else None
+        asked = facts.get("request_id"), facts.get("attempts", 1), parts, row.request.get("model", "")
         return Replied(text, place, finish, _usage(facts, 1), *asked)
     if kind == "fault":
         place = StoredText(**facts["message"])

@@ -240,7 +240,7 @@ class ReplayWalk:
             self.kit = self._resources(run.spec)
         request = request_at(run, row)
         with self._reading(row, "request", "request"):
-            for item in compare_request(self.store, self.kit, run, row, request):
+            for item in compare_request(self.store, self.kit, run, self.transitions, row, request):
                 self._tell(item)
         self.store.missed = False  # a prompt decides nothing
         self._tell_unbound(run, row)

@@ -7,17 +7,20 @@ they came to comes back. The order is the guarantee: a row is durable before any
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...prompts.building.conversation import parts_text
 from ...prompts.model import (
     Model,
     ModelCall,
     ModelUnavailable,
+    PromptMessage,
     Reply,
     estimated_usage,
     prompt_bytes,
@@ -47,6 +50,7 @@ from ..decision.run_resources import RunResources
 from ..journal.backend import Entry
 from ..journal.cancel_requests import Interrupted
 from ..journal.payloads import JSON
+from ..journal.prompts import last_prompt
 from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row
 from ..machine.decide import Decision, Moment, decide, machine_of, request_of
@@ -55,7 +59,7 @@ from .effects import AskModel, AskValues, Commit, Effect, Emit
 from .events import Event, RunWaiting, StepCompleted, TransitionTaken
 from .logs import log_transition
 from .ports import values_text
-from .run_context import RunContext, place_of_next, recall
+from .run_context import RunContext, place_of_next, recall, text_of
 from .tool_calls import reconcile_outcome, use
 from .tool_results import message_of
 
@@ -103,12 +107,9 @@ def _known_outcome(drive: RunContext, run: Run, request: Nothing | Recall) -> tu
 def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
     run, kind, stager = drive.run, request.kind, drive.stager
     model = _model_of(drive)
-    messages, tools = drive.kit.messages(kind, run), drive.kit.offered(kind, run)
-    asked: dict[str, Any] = {
-        "kind": kind,
-        "model": model.name,
-        "prompt": stager.stage_messages(message.body for message in messages),
-    }
+    messages = drive.kit.messages(kind, run, partial(text_of, drive), model.name)
+    tools, own = drive.kit.offered(kind, run), kind in ("turn", "plan")
+    asked: dict[str, Any] = {"kind": kind, "model": model.name, **_prompt(drive, messages)}
     if request.attempt:
         asked["attempt"] = request.attempt
     limits, size = run.spec.limits, 0
@@ -132,7 +133,8 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
         seq=run.seq,
         step=run.counters.step,
         tools=tools,
-        may_call=may_call(run),
+        may_call=own and may_call(run),
+        stable=(len(messages) if own else len(messages) - 1) if run.spec.converses else 0,
     )
     answer = yield AskModel(run.number, model, call, place_of_next(drive))
     if isinstance(answer, Interrupted):
@@ -143,8 +145,27 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
             usage = replace(usage, calls=1)
         payload = stager.stage(answer.text)
         request_id = request_label(answer.request_id) if answer.request_id is not None else None
-        return asked, Replied(answer.text, payload, answer.finish, usage, request_id, answer.attempts)
+        parts = stager.stage(parts_text(answer.parts, answer.api), JSON) if answer.parts else None
+        place = payload, answer.finish, usage, request_id, answer.attempts, parts, model.name
+        return asked, Replied(answer.text, *place)
     return asked, _fault(drive, answer)
+
+
+def _prompt(drive: RunContext, messages: Sequence[PromptMessage]) -> dict[str, Any]:
+    """
+    Return how a row refers to a prompt: its messages, without those with which the run's last prompt began, too.
+
+    Where a conversation only grows, a row names its new messages alone, however long the conversation is.
+    """
+    run, bodies = drive.run, [message.body for message in messages]
+    if not run.spec.converses:
+        return {"prompt": drive.stager.stage_messages(bodies)}
+    seq, before = drive.prompt if drive.prompt is not None else last_prompt(drive.journal.reader, run)
+    pairs = enumerate(zip(before, bodies, strict=False))
+    count = next((number for number, (old, new) in pairs if old != new), min(len(before), len(bodies)))
+    drive.prompt = run.seq, bodies
+    told: dict[str, Any] = {"after": [seq, count]} if count else {}
+    return told | {"prompt": drive.stager.stage_messages(bodies[count:])}
 
 
 def _model_of(drive: RunContext) -> Model:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from ...states.records.actions import StoredText
 from ...states.run.state import Run
 from ...tools.tool import Tool
 from ..decision.run_resources import RunResources
-from ..journal.payloads import Stager
+from ..journal.payloads import Stager, as_text
 from ..journal.store import JournalStore
 from .ports import Clock, ValuesPort
 from .tool_context import Loader
@@ -41,6 +41,8 @@ class RunContext:
         accepting: Whether what the engine has changed since is accepted, for the tasks of a workflow too.
         first: Number of the first row that this driver may write.
         values: The port for values from the host; None for none.
+        prompt: Number of the row that holds the run's newest prompt, and its messages; None while this driver has not looked.
+        texts: Texts of the conversation that were read, by payload.
         leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
     """
 
@@ -65,6 +67,8 @@ class RunContext:
     deps: Any = None
     values: ValuesPort | None = None
     leaves: Leaves | None = None
+    prompt: tuple[int, Sequence[str]] | None = None
+    texts: dict[int, str | None] = field(default_factory=dict)
     load: Loader = field(default=lambda first, count: [])
 
 
@@ -73,6 +77,20 @@ def recall(drive: RunContext, place: StoredText) -> str | bytes | None:
     if place.n in drive.stager.recent:
         return drive.stager.recent[place.n]
     return drive.journal.reader.intact(drive.run.number, place.n, place.digest)
+
+
+TEXTS_KEPT = 2_000
+"""Texts of a conversation that a driver keeps in memory."""
+
+
+def text_of(drive: RunContext, place: StoredText) -> str | None:
+    """Return a stored text of the run's conversation; None for what is no text."""
+    known = drive.texts
+    if place.n not in known:
+        if len(known) >= TEXTS_KEPT:
+            known.clear()
+        known[place.n] = as_text(recall(drive, place))
+    return known[place.n]
 
 
 def place_of_next(drive: RunContext) -> tuple[str, int] | None:

@@ -17,20 +17,20 @@ import orjson
 from ...states.records.actions import SET_BY_CODE, DocumentRef, Selection
 from ...states.records.observations import Message
 from ...states.records.requests import RequestKind
+from ...states.run.budgets import BYTES_PER_TOKEN
 from ...states.run.completion import output_asked
 from ...states.run.reasons import LIMIT_REASONS, REASONS
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ..model import PromptMessage
 from .conversation import (
-    NO_CALLS,
     UNUSABLE,
     StepText,
+    Texts,
     earlier_turns,
-    exchanges,
+    spoken_items,
     step_text,
     steps_taken,
-    wire_names,
 )
 from .fencing import fence, fence_draft, inert
 from .history import arguments_text, history_text, message_text, newest_lines, result_text
@@ -63,14 +63,21 @@ PLACEHOLDERS: dict[str, frozenset[str]] = {
         "answer": _TASK,
         "plan": f"{_SHARED} {_COMMON} CATALOG_FULL TRANSCRIPT RESULTS",
         "task_plan": _TASK,
-        "turn": f"{_EVERY} {_COMMON} WORKFLOW_HISTORY OWN_RULES",
+        "turn": f"{_EVERY} CRITERIA DOCUMENTS_INDEX WORKFLOW_HISTORY OWN_RULES",
         "text": "REQUEST INSTRUCTIONS LANGUAGE FORMAT DOCUMENTS",
         "phase": f"{_TASK} HINT DRAFT_ANSWER OBSERVATION CALL VISITS VALUES STEPS",
     }.items()
 }
 """What can stand in each template: nothing else is ever given to it."""
 
+_TOLD: dict[str, frozenset[str]] = {
+    "review": frozenset({"OBSERVATION", "WORKFLOW_HISTORY", "DRAFT_ANSWER"}),
+    "phase": frozenset({"OBSERVATION", "WORKFLOW_HISTORY"}),
+}
+"""Placeholders that are empty behind a conversation, which has told what would stand in them."""
+
 FINAL_FORMAT = "When the run stops, code formats its result as {}; no action is needed for that."
+_NONE: Mapping[str, str] = {}
 _RECENT_LABELS = 10
 _ASKED_CHARS = 500
 """Of the user's own words beside the purpose of one action."""
@@ -130,6 +137,7 @@ class PromptBuilder:
         at_first: Those lines that are of use while the run has no document, given or made; the same without others.
         tools: Those that are offered.
         denied: Names of tools that the policy denies.
+        plan_reply: The form of a plan in words, with which a planner's conversation begins.
     """
 
     def __init__(
@@ -139,6 +147,7 @@ class PromptBuilder:
         at_first: Sequence[str] | None = None,
         tools: Sequence[ToolSpec] = (),
         denied: Sequence[str] = (),
+        plan_reply: str = "",
     ) -> None:
         self._spec = spec
         self._templates: dict[tuple[str, bool, str], tuple[Template, str | None]] = {}
@@ -159,18 +168,22 @@ class PromptBuilder:
             for read in (True, False)
         }
         self._inputs = documents_index(spec.documents)
+        self._shown = _shown_whole(spec)
+        self._opening: tuple[PromptMessage, ...] | None = None
+        self._plan_reply = plan_reply
         self._earlier_rounds = history_text(
             map(message_text, reversed(spec.history)), spec.limits.history_chars
         )
         schema = spec.output_schema
         self._output_schema = inert(orjson.dumps(schema).decode()) if schema is not None else ""
-        self._names = wire_names(tool.name for tool in spec.tools)
         self._progress: dict[str, str] = {}
         self._actions: dict[int, _Action] = {}
         self._lines: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
         self._dynamic = self._values_by_kind()
 
-    def build(self, kind: RequestKind, run: Run, reply: str = "") -> tuple[PromptMessage, ...]:
+    def build(
+        self, kind: RequestKind, run: Run, reply: str = "", *, without: frozenset[str] = frozenset()
+    ) -> tuple[PromptMessage, ...]:
         """
         Return the messages of a *kind* request for *run*, which must belong to this builder's spec.
 
@@ -178,6 +191,7 @@ class PromptBuilder:
             kind: What is asked.
             run: The run.
             reply: The form of the reply in words (`prompts.parsing.reply_forms`).
+            without: Placeholders that are left empty.
         """
         name: str = kind
         if kind == "parameters" and _selection_of(run).is_bare:
@@ -191,23 +205,66 @@ class PromptBuilder:
             values["FEEDBACK"] = inert(run.memory.feedback)
         if not self._spec.language and run.memory.plan is not None:
             values["LANGUAGE"] = run.memory.plan.language
+        values |= dict.fromkeys(without, "")
         return _messages(template, values, system)
 
-    def turn(self, run: Run, *, may_call: bool, labels: bool) -> tuple[PromptMessage, ...]:
+    def conversation(
+        self, kind: RequestKind, run: Run, texts: Texts, model: str, reply: str = ""
+    ) -> tuple[PromptMessage, ...]:
         """
-        Return the conversation of a `turn` request.
+        Return the messages of a request of a run that holds a conversation: head, items and, of a judge's request, what it asks.
 
         Args:
-            run: As for `build`.
-            may_call: Whether a tool may be called; else the model is told to answer.
-            labels: Whether results name the documents that they left.
+            kind, run, reply: As for `build`.
+            texts: Where stored texts are read.
+            model: Name of the model that is asked.
         """
-        *head, task = self.build("turn", run)
-        chars_max = self._spec.limits.history_chars
-        said = earlier_turns(self._spec.transcript, chars_max)
-        calls = exchanges(run.memory.history, self._names, chars_max, labels=labels)
-        last = [] if may_call else [PromptMessage("user", NO_CALLS)]
-        return (*head, *said, task, *calls, *_unusable(run), *last)
+        if self._opening is None:
+            self._opening = self._open(texts)
+        items = spoken_items(run.memory.conversation, texts, model)
+        last = [] if kind in ("turn", "plan") else [PromptMessage("user", self.words(kind, run, reply))]
+        return (*self._opening, *items, *last)
+
+    def words(self, kind: RequestKind, run: Run, reply: str = "") -> str:
+        """Return what a *kind* request asks behind the conversation: its template, without what the conversation tells already."""
+        system_and_user = self.build(kind, run, reply, without=_TOLD[kind])
+        return "\n\n".join(message.text for message in system_and_user)
+
+    @property
+    def opening_size(self) -> int:
+        """Bytes of the head of the conversation, the documents in it included."""
+        texts = sum(document.payload.bytes for document in self._spec.documents if self._is_shown(document))
+        return sum(message.size for message in self._open(lambda place: None)) + texts
+
+    def _open(self, texts: Texts) -> tuple[PromptMessage, ...]:
+        """Return the head of the conversation: the same in every request of the run."""
+        spec, name = self._spec, "turn" if self._spec.native else "plan"
+        template = parse_template(spec.templates[name], name)
+        values = self._static[True] | {
+            "CRITERIA": "\n".join(f"- {inert(text)}" for text in spec.success_criteria),
+            "DOCUMENTS_INDEX": self._documents_read(texts),
+            "WORKFLOW_HISTORY": self._earlier_rounds,
+            "REPLY": self._plan_reply,
+        }
+        room = _quarter(spec)
+        if name == "plan":
+            said = [f"{turn.role}: {_line(turn.content)}" for turn in spec.transcript]
+            return _messages(template, values | {"TRANSCRIPT": newest_lines(said, room)})
+        *system, task = _messages(template, values)
+        head = (*system, *earlier_turns(spec.transcript, room), task)
+        return head
+
+    def _documents_read(self, texts: Texts) -> str:
+        """Return the index of the input documents, those whole that are small texts, each under its line."""
+        shown = {}
+        for document in self._spec.documents:
+            text = texts(document.payload) if self._is_shown(document) else None
+            if text is not None:
+                shown[document.reference] = fence(document.name, text)
+        return documents_index(self._spec.documents, shown)
+
+    def _is_shown(self, document: DocumentRef) -> bool:
+        return document.number in self._shown
 
     def refinement(self, run: Run, reply: str = "") -> tuple[PromptMessage, ...]:
         """
@@ -306,12 +363,6 @@ class PromptBuilder:
             "plan": common | {"TRANSCRIPT": self._transcript, "RESULTS": self._results},
             "task_plan": task,
             "answer": task,
-            # documents that the run has made are named where they were made
-            "turn": common
-            | {
-                "DOCUMENTS_INDEX": lambda run: self._inputs,
-                "WORKFLOW_HISTORY": lambda run: self._earlier_rounds,
-            },
             "phase": selection
             | {
                 "DRAFT_ANSWER": _phase_draft,
@@ -488,8 +539,39 @@ def _selection_of(run: Run) -> Selection:
     return selection
 
 
-def documents_index(documents: Sequence[DocumentRef]) -> str:
-    """Return the index lines of *documents*, grouped by label: references, names, types and sizes."""
+def _quarter(spec: Spec) -> int:
+    """Return how many bytes a quarter of the model's context has."""
+    return spec.context_tokens * BYTES_PER_TOKEN // 4
+
+
+_TEXTS = (
+    "text/plain",
+    "text/markdown",
+    "text/csv",
+    "application/json",
+    "application/yaml",
+    "application/xml",
+)
+
+
+def _shown_whole(spec: Spec) -> frozenset[int]:
+    """Return the numbers of the input documents that a conversation begins with: texts, up to a quarter of the context."""
+    room, found = _quarter(spec), set()
+    for document in spec.documents:
+        if document.mime in _TEXTS and document.payload.bytes <= room:
+            room -= document.payload.bytes
+            found.add(document.number)
+    return frozenset(found)
+
+
+def documents_index(documents: Sequence[DocumentRef], shown: Mapping[str, str] = _NONE) -> str:
+    """
+    Return the index lines of *documents*, grouped by label: references, names, types and sizes.
+
+    Args:
+        documents: In their order.
+        shown: Texts by reference, which stand under their lines.
+    """
     lines: list[str] = []
     label = ""
     for document in documents:
@@ -500,6 +582,8 @@ def documents_index(documents: Sequence[DocumentRef]) -> str:
         lines.append(
             f"  - {document.reference} {document.name} ({document.mime}, {document.payload.bytes} bytes)"
         )
+        if document.reference in shown:
+            lines.append(shown[document.reference])
     return "\n".join(lines)
 
 

@@ -4,29 +4,34 @@ A run as a conversation: what was asked, then every action with its result, in o
 In the profile `native` actions are the provider's own tool calls; for the judgement after an action they are told as text,
 in the form in which the next one is asked for. Small models judge a conversation far better than a report of one.
 
-It is made from the run alone, never from a provider's own messages: the same run gives the same conversation, and a run can go
-on with another model. Results are data of others; they stand in messages of their own, where nothing can pass for the user.
+In a run that holds a conversation its items (`states.records.conversation`) are the messages, the same bytes in every request until
+a cut. Each is the run's own form of a turn, so that a run can go on with another model; the provider's form goes beside it, for that
+provider alone. Results are data of others; they stand in messages of their own, where nothing can pass for the user.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 import orjson
 
+from ...states.records.actions import StoredText
+from ...states.records.conversation import Item, Piece
 from ...states.records.observations import Message
 from ...states.records.plans import TranscriptMessage
 from ..model import PromptMessage, ToolCall
+from ..parsing.replies import DirectAnswer
+from ..parsing.turns import Calls, read_turn
 from .fencing import inert
-from .history import SHORTENED, arguments_text
+from .history import arguments_text
 
 NAME_CHARS = 64
 """Longest name of a tool. Source: the API references of OpenAI and Anthropic, read 2026-11."""
 
-NO_CALLS = "No tool can be called any more. Answer now with what is known."
 UNUSABLE = "Your last reply could not be used: {}"
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
@@ -78,35 +83,65 @@ def earlier_turns(transcript: Sequence[TranscriptMessage], chars_max: int) -> It
     yield from reversed(kept)
 
 
-def exchanges(
-    history: Sequence[Message], names: dict[str, str], chars_max: int, *, labels: bool
-) -> list[PromptMessage]:
-    """
-    Return every call with its result, the oldest first.
+Texts = Callable[[StoredText], "str | None"]
+"""Returns a stored text; None once it is erased, or where it is none."""
 
-    Results are whole from the newest on as far as *chars_max* characters go; of those before only the summary is told, and
-    once there is no room for that the oldest calls are left out. The newest result is always there, cut to size.
+ERASED = "(erased)"
+
+
+def no_text(place: StoredText) -> str | None:
+    """Read nothing: of runs without a conversation."""
+    return None
+
+
+def spoken_items(items: Iterable[Item], texts: Texts, model: str) -> Iterator[PromptMessage]:
+    """
+    Yield a conversation's items as messages.
 
     Args:
-        history: Actions of the run, oldest first.
-        names: As `wire_names` gives them.
-        chars_max: Most characters of arguments and results, those of the newest call's arguments aside.
-        labels: Whether results name the documents that they left, for tools that take documents.
+        items: In order.
+        texts: Where stored texts are read.
+        model: Which is asked: a turn goes back with its provider's own parts to the model that made it.
     """
-    found: list[PromptMessage] = []
-    left = chars_max
-    for message in reversed(history):
-        arguments = message.arguments or {}
-        text = _result(message, labels=labels)
-        if len(text) > left:
-            text = message.summary if found else f"{text[:left]}\n{SHORTENED}"
-        left -= len(text) + len(orjson.dumps(arguments, option=orjson.OPT_NON_STR_KEYS))
-        if left < 0 and found:
-            break
-        id = f"call_{message.action}"
-        call = ToolCall(id, names.get(message.tool) or wire_name(message.tool), arguments)
-        found += [PromptMessage("tool", text, call_id=id), PromptMessage("assistant", "", (call,))]
-    return found[::-1]
+    for item in items:
+        text = "".join(_piece(piece, texts) for piece in item.pieces)
+        if item.role != "assistant":
+            yield PromptMessage(item.role, text, call_id=item.call)
+            continue
+        parts, api = _parts(item, texts) if item.model == model else ((), "")
+        calls: tuple[ToolCall, ...] = ()
+        source = ""
+        if item.pieces and item.pieces[0].text is not None:
+            source = text
+            said = read_turn(text, chars_max=len(text), finish="tool_calls" if item.calls else "stop")
+            if isinstance(said, Calls):
+                steps = zip(item.calls, said.steps, strict=False)
+                calls = tuple(ToolCall(id, wire_name(step.name), step.args) for id, step in steps)
+                text = said.text
+            elif isinstance(said, DirectAnswer):
+                text = said.text
+        if text.strip() or calls or parts:
+            yield PromptMessage("assistant", text, calls, parts=parts, api=api, source=source)
+
+
+def _piece(piece: Piece, texts: Texts) -> str:
+    if piece.text is None:
+        return piece.words
+    text = texts(piece.text)
+    text = ERASED if text is None else text
+    return piece.words + (text[: piece.chars] if piece.chars else text)
+
+
+def _parts(item: Item, texts: Texts) -> tuple[tuple[dict[str, Any], ...], str]:
+    """Return the provider's own turn and the interface that it is of; nothing where it is erased."""
+    text = texts(item.parts) if item.parts is not None else None
+    data = orjson.loads(text) if text is not None else {}
+    return tuple(data.get("parts", ())), str(data.get("api", ""))
+
+
+def parts_text(parts: tuple[dict[str, Any], ...], api: str) -> str:
+    """Return a provider's own turn as it is stored."""
+    return msgspec.json.encode({"api": api, "parts": parts}).decode()
 
 
 class StepText(NamedTuple):
@@ -162,15 +197,3 @@ def _json(text: str) -> str:
 def _line(text: str) -> str:
     """Return *text* in one line, so that nothing in it passes for a section of the prompt."""
     return inert(" ".join(text.split()))
-
-
-def _result(message: Message, *, labels: bool) -> str:
-    """Return what a call came to, as its model is told."""
-    if not message.success:
-        return f"Error: {message.error.removeprefix('tool_error: ') or message.summary}"
-    text = message.output or message.summary
-    if labels and message.label:
-        place = f"docList:{message.label}"
-        places = [place] if message.documents_count == 1 else [place, *message.documents]
-        text = f"{text}\n\nDocuments: {', '.join(places)}"
-    return text

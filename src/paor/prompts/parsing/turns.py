@@ -21,8 +21,8 @@ from .json_reading import Unreadable, after_thinking, read_object
 from .replies import DirectAnswer, Invalid, after
 from .tool_calls import call_parts, derived_id, native_calls, read_arguments
 
-CALLS_MAX = 16
-"""Most calls of one reply."""
+CALLS_MAX = 128
+"""Most calls of one reply that is read: OpenAI's limit of parallel calls."""
 
 NAME_CHARS = 200
 _TAGGED = re.compile(r"(?:\s*<tool_call>(?:(?!</?tool_call>).)*</tool_call>)+\s*", re.DOTALL)
@@ -85,6 +85,20 @@ def read_turn(
     if isinstance(read, DirectAnswer) and finish == "length":
         read = Invalid("truncated", "the answer is cut off")
     return after(finish, read)
+
+
+def spoken(text: str) -> str:
+    """Return what a model says in a reply, without the calls that it makes and without its thoughts."""
+    found = _read(text, len(text), "tool_calls")
+    if isinstance(found, Mapping):
+        return text_of(found)
+    return found.text if isinstance(found, DirectAnswer) else after_thinking(text)
+
+
+def text_of(data: Mapping[str, Any]) -> str:
+    """Return what is said beside calls."""
+    said = data.get("text")
+    return said if isinstance(said, str) else ""
 
 
 def _read(text: str, chars_max: int, finish: str) -> Mapping[str, Any] | DirectAnswer | Invalid:

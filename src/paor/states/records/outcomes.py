@@ -92,6 +92,8 @@ class Replied(Struct, frozen=True, gc=False):
         usage: What this request used.
         request_id: The provider's id of the exchange, if it gave one.
         attempts: How often it was asked, failed attempts before this reply included.
+        parts: Where the turn as its provider gave it is stored; None for none.
+        model: Which model that was.
     """
 
     text: str
@@ -100,6 +102,8 @@ class Replied(Struct, frozen=True, gc=False):
     usage: Usage
     request_id: str | None = None
     attempts: int = 1
+    parts: StoredText | None = None
+    model: str = ""
     kind: ClassVar[str] = "reply"
 
 

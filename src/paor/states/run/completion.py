@@ -24,7 +24,8 @@ def decided_by_rules(run: Run) -> bool:
     choice = run.spec.limits.completion_review
     if choice != "auto":
         return choice == "rules"
-    return not run.spec.success_criteria and run.counters.stop == "model_stop" and bool(draft_of(run))
+    stopped = ("model_stop", "max_steps") if run.spec.native else ("model_stop",)
+    return not run.spec.success_criteria and run.counters.stop in stopped and bool(draft_of(run))
 
 
 def output_asked(run: Run) -> bool:

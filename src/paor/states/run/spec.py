@@ -26,6 +26,12 @@ def machine_data(text: str) -> Mapping[str, Any]:
     return data
 
 
+REVISION = 2
+"""Of the rules that runs are started with."""
+
+CONTEXT_TOKENS = 32_000
+"""Of a model whose context nobody knows."""
+
 VARIABLES_BYTES_MAX = 32_768
 """Most bytes, as JSON, of the variables that a workflow keeps; results and plans are not among them."""
 
@@ -150,6 +156,7 @@ class Spec(BaseModel):
         metadata: What the host finds it by; decides nothing.
         key_salt: Hex salt of this run's duplicate and idempotency keys.
         engine: Version of paor.
+        revision: Of paor's own rules, by which the run is decided and replayed; a spec that does not say it is of the first.
         machine: Fingerprint of the transition table.
         host_machine: The host's own machine as JSON (`fsm.machine.markup`), its code by digests; empty for the standard one.
         phase_tools: The tools that its phases call; a model is offered them only where they are among *tools*.
@@ -196,6 +203,7 @@ class Spec(BaseModel):
     metadata: dict[str, Any] = Field(default_factory=dict)
     key_salt: str = ""
     engine: str = ""
+    revision: int = 1
     machine: str = ""
     host_machine: str = ""
     phase_tools: tuple[ToolSpec, ...] = ()
@@ -211,6 +219,16 @@ class Spec(BaseModel):
     @classmethod
     def _recorded_profile(cls, profile: Any) -> Any:
         return recorded_profile(profile) if isinstance(profile, dict) else profile
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of the model's context."""
+        return self.limits.context_tokens or CONTEXT_TOKENS
+
+    @property
+    def converses(self) -> bool:
+        """Whether its requests are ranges of one growing conversation, not reports made anew: in every profile that holds one."""
+        return self.revision > 1 and self.plans and self.workflow is None and self.task != 0
 
     @property
     def native(self) -> bool:

@@ -16,6 +16,7 @@ from rpds import HashTrieMap
 
 from ..base.wire import Stored
 from ..records.actions import Intent, Selection, StoredText, ToolResult
+from ..records.conversation import Item, Said
 from ..records.observations import Message, Observation, StepCheck, Turn
 from ..records.plans import Plan
 from ..records.questions import Answer, Question, QuestionRecord
@@ -64,6 +65,7 @@ class Counters(Struct, frozen=True, gc=False):
         same_key: How often the last executed call is at the end of the list of executed calls.
         stale: Refinements in a row whose score did not rise.
         stop: Why the run stops, from `REASONS`; empty while it goes on.
+        unmade: Calls of the newest turn that were not made, since no step was left for them.
         withheld: Number of the last attempt, from 1, in which the tools were withheld after a repeated call; 0: in none.
     """
 
@@ -94,6 +96,7 @@ class Counters(Struct, frozen=True, gc=False):
     stale: int = 0
     step_retries: int = 0
     stop: str = ""
+    unmade: int = 0
     withheld: int = 0
 
 
@@ -101,8 +104,7 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
     """
     What one transition sets in a run's memory; a slot that is present and None is cleared.
 
-    Each trigger always sets the same slots (`fsm.machine.updates`), which is what lets `fsm.machine.fold.restore` read a few
-    rows instead of all of them. A slot that is not set is `UNSET`, which is false, as None is.
+    A slot that is not set is `UNSET`, which is false, as None is.
     """
 
     selection: Selection | UnsetType | None = UNSET
@@ -124,6 +126,7 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
     flow: FlowState | UnsetType | None = UNSET
     visit: Visit | UnsetType | None = UNSET
     choice: RunChoice | UnsetType | None = UNSET
+    said: Said | UnsetType | None = UNSET
 
     def slots(self) -> dict[str, Any]:
         """Return what is set, None where it is cleared."""
@@ -139,7 +142,8 @@ class Memory(Struct, frozen=True, gc=False):
     What a run remembers beside its counters; bounded.
 
     Attributes:
-        selection ... flow, choice: The slots of `Change`; `message` goes to `history`, `turn` to `turns`, `visit` to `visits`.
+        selection ... flow, choice: The slots of `Change`; `message` goes to `history`, `turn` to `turns`, `visit` to `visits`,
+            `said` to `conversation`.
         history: The last `HISTORY_MESSAGES` actions, oldest first.
         window: Duplicate keys of the last executed calls, oldest first.
         window_steps: The step of each of them, as history numbers steps.
@@ -151,6 +155,7 @@ class Memory(Struct, frozen=True, gc=False):
         asked: The payload of what the current call has asked last; None when it has asked nothing.
         answered: The payload of the answer to that, once there is one.
         visits: What the last stay in each of the host's own phases came to, by the phase's name.
+        conversation: What the run and its model have said, oldest first, without what cuts have taken; bounded by the model's context.
     """
 
     selection: Selection | None = None
@@ -180,6 +185,7 @@ class Memory(Struct, frozen=True, gc=False):
     asked: StoredText | None = None
     answered: StoredText | None = None
     visits: HashTrieMap[str, Visit] = HashTrieMap()
+    conversation: tuple[Item, ...] = ()
 
 
 class Run(Struct, frozen=True, gc=False):
