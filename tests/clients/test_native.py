@@ -23,7 +23,7 @@ from paor import tool as as_tool
 from paor.testing import call_tools, review, scripted_tool, step, walk
 
 from ..support.worlds import fail, read, send
-from .inside import CALLS_MAX, NO_CALLS, Calls, DirectAnswer, Invalid, read_turn, wire_names
+from .inside import ANSWER_NOW, CALLS_MAX, LAST_WORDS, Calls, DirectAnswer, Invalid, read_turn, wire_names
 
 DONE = review("success")
 
@@ -179,7 +179,7 @@ def test_after_the_last_step_the_model_answers_without_tools() -> None:
     result, model, seen = run(calls, "Two pages.", DONE, limits=limits)
     assert (result.state, result.steps, len(seen.calls)) == ("Done", 2, 2)
     assert [turn.may_call for turn in model.turns] == [True, False]
-    assert said(model.turns[1])[-1] == ("user", NO_CALLS)
+    assert said(model.turns[1])[-1] == ("user", LAST_WORDS)
     result, model, _ = run(calls, calls, calls, limits=limits)
     assert (result.state, result.reason, len(model.turns)) == ("Failed", "max_steps", 3)
     assert "no tool can be called" in said(model.turns[2])[-2][1]
@@ -231,7 +231,7 @@ def test_repeated_calls_are_blocked_and_told() -> None:
     result, model, seen = run(again, again, "It is page 1.", tools=[look])
     assert (result.state, result.answer, len(seen.calls)) == ("Done", "It is page 1.", 1)
     assert [turn.may_call for turn in model.turns] == [True, True, False]
-    assert said(model.turns[2])[-1] == ("user", NO_CALLS)
+    assert said(model.turns[2])[-1] == ("user", ANSWER_NOW)
 
 
 # -- documents -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
-from msgspec import MsgspecError, Struct, json
+import orjson
+from msgspec import Struct, json
 from msgspec.structs import astuple
 
 from ..states.base.errors import ModelError
@@ -311,10 +312,10 @@ _LABEL = re.compile(r"[A-Za-z0-9_.:-]{0,40}")
 def can_be_kept(parts: Sequence[object]) -> bool:
     """Return whether *parts* are JSON objects that come back from a journal as they went in."""
     try:
-        text = json.encode(parts)
-        if len(text) > PARTS_BYTES or json.decode(text) != list(parts):
+        text = orjson.dumps(parts)
+        if len(text) > PARTS_BYTES or orjson.loads(text) != list(parts):
             return False
-    except (MsgspecError, TypeError, ValueError, ArithmeticError, RecursionError):
+    except (TypeError, ValueError, RecursionError):
         return False
     return all(isinstance(part, dict) for part in parts) and not _is_deep(parts)
 
