@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paor import ModelCall, Reply
+from paor import Engine, Journal, Limits, ModelCall, Reply, replay, tool
 from paor.models import OfferedTool, PromptMessage, ToolCall
 
 from ..support.model_server import (
@@ -29,7 +29,7 @@ CHAT, RESPONSES, MESSAGES = (Wire(name) for name in ("chat", "responses", "messa
 each_way = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 TOOLS = (OfferedTool("notes_read", "Read a page.", {"type": "object", "properties": {"page": {}}}),)
 HEAD = (PromptMessage("system", "Be brief."), PromptMessage("user", "Read all pages"))
-TURNS = 20
+TURNS = 10
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +39,9 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
-def arguments(page: int) -> str:
-    """Return a call's arguments with blanks that a client would not write."""
-    return f'{{ "page" : {page} }}'
+def arguments(kind: str, number: int) -> str:
+    """Return the arguments of the first or second call of a turn, with blanks that a client would not write."""
+    return f'{{ "page" : {2 * number + (kind == "b")} }}'
 
 
 # -- four kinds of providers -----------------------------------------------------------------------------------------
@@ -108,14 +108,12 @@ class DeepSeek(Provider):
             "vendor": {"trace": [number, None, 0.5]},
         }
         if number < TURNS:
-            message["tool_calls"] = [
-                self.call(f"{kind}{number}", number) | self.extra(kind, number) for kind in "ab"
-            ]
+            message["tool_calls"] = [self.call(kind, number) | self.extra(kind, number) for kind in "ab"]
         return message
 
-    def call(self, id: str, number: int) -> dict[str, Any]:
-        function = {"name": "notes_read", "arguments": arguments(number)}
-        return {"id": id, "type": "function", "function": function}
+    def call(self, kind: str, number: int) -> dict[str, Any]:
+        function = {"name": "notes_read", "arguments": arguments(kind, number)}
+        return {"id": f"{kind}{number}", "type": "function", "function": function}
 
     def extra(self, kind: str, number: int) -> dict[str, Any]:
         return {}
@@ -197,7 +195,7 @@ class Claude(Provider):
                     "type": "tool_use",
                     "id": f"toolu_{kind}{number}",
                     "name": "notes_read",
-                    "input": {"page": number},
+                    "input": json.loads(arguments(kind, number)),
                     "caller": caller,
                 }
                 for kind in "ab"
@@ -280,7 +278,7 @@ class Codex(Provider):
                 "id": f"fc_{kind}{number}",
                 "call_id": f"call_{kind}{number}",
                 "name": "notes_read",
-                "arguments": arguments(number),
+                "arguments": arguments(kind, number),
                 "status": "completed",
             }
             for kind in "ab"
@@ -330,7 +328,7 @@ def results_of(reply: Reply) -> list[PromptMessage]:
 def test_a_long_conversation_goes_on_with_a_provider_that_wants_its_turns_back(
     server: ModelServer, kind: Callable[..., Provider], stream: bool
 ) -> None:
-    """Twenty turns of two calls each; what is sent back is what was received, and every request begins with the one before."""
+    """Ten turns of two calls each; what is sent back is what was received, and every request begins with the one before."""
     provider = kind(stream=stream)
     server.script(provider)
     model = provider.wire.model(server.url, stream=stream, retries=0)
@@ -350,6 +348,29 @@ def test_a_long_conversation_goes_on_with_a_provider_that_wants_its_turns_back(
             [one | {"content": _plain(one.get("content"))} for one in body[name]] for body in (before, after)
         )
         assert new[: len(old)] == old and after["tools"] == before["tools"]
+
+
+@tool("notes.read", effect="read")
+def read(page: int) -> str:
+    """Read a page."""
+    return f"Page {page}."
+
+
+@each_way
+@pytest.mark.parametrize("kind", [DeepSeek, Gemini, Claude, Codex])
+def test_a_run_of_many_steps_ends_at_a_provider_that_wants_its_turns_back(
+    server: ModelServer, kind: Callable[..., Provider], stream: bool
+) -> None:
+    """Each turn is in the journal and goes back as it came, whole; a replay asks nobody."""
+    provider = kind(stream=stream)
+    server.script(provider)
+    model = provider.wire.model(server.url, stream=stream, retries=0)
+    limits = Limits(max_steps=3 * TURNS, completion_review="rules", context_tokens=128_000)
+    with Engine(model, [read], Journal(":memory:"), limits, builtins=False) as engine:
+        result = engine.run("Read all pages", profile="native")
+        assert (result.state, result.answer, result.steps) == ("Done", "All is read.", 2 * TURNS)
+        assert len(provider.seen) == TURNS + 1 and model.without == frozenset()
+        assert replay(engine.journal, result.run_id, engine).identical and engine.journal.verify() == []
 
 
 @pytest.mark.parametrize("kind", [DeepSeek, Gemini, Claude, Codex])

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CONNECT_S = 10.0
 """Longest time to connect."""
+_NAMED = ("model", "max_tokens", "stream")
 NO_KEY = "none"
 """What a server of one's own is given where there is no key."""
 
@@ -62,14 +63,12 @@ class Connection(ABC):
         home: Its address.
         sdk_client: Name of the SDK's client.
         modules: Of the SDK, imported before the first attempt so that no time of it is spent on that.
-        unnamed: Members of a body for which the SDK's method has no parameter.
     """
 
     provider = ""
     home = ""
     sdk_client = ""
     modules: tuple[str, ...] = ()
-    unnamed: tuple[str, ...] = ()
     base_url: str | None
     _key: str
     _timeout_s: float
@@ -139,11 +138,14 @@ class Connection(ABC):
         """Return the context manager of the response to an attempt, its body not read."""
         import httpx2
 
-        body = dict(attempt.body)
-        extra = {name: body.pop(name) for name in self.unnamed if name in body} | self._extra
+        # What the SDK is given by name it takes apart member by member, for a second where a conversation is long, and may change;
+        # so it gets by name what its clients of other clouds look at.
+        named = {name: value for name, value in attempt.body.items() if name in _NAMED}
+        if "messages" in attempt.body:  # without which it makes no request
+            named["messages"] = []
         return self._resource(client).with_streaming_response.create(
-            **body,
-            extra_body=extra or None,
+            **named,
+            extra_body=attempt.body | self._extra,
             extra_headers={"Accept-Encoding": "gzip", **self._headers},
             timeout=httpx2.Timeout(attempt.timeout_s, connect=min(CONNECT_S, attempt.timeout_s)),
         )
