@@ -8,6 +8,7 @@ from paor.fsm.versioning.fingerprints import example_forms
 from paor.prompts.building.conversation import wire_names
 from paor.prompts.clients import settings as settings_module
 from paor.prompts.clients.client import LOADING_S, CallProgress
+from paor.prompts.clients.facts import ANSWER_BYTES, KNOWN, listed_context
 from paor.prompts.clients.prices import prices_of
 from paor.prompts.clients.settings import is_local
 from paor.prompts.clients.wire.chat_completions import ChatWire

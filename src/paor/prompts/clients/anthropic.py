@@ -36,6 +36,7 @@ class AnthropicModel(RemoteModel):
     key_names = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     sdk_client = "AsyncAnthropic"
     modules = ("anthropic", "anthropic.resources.messages")
+    models_path = "/v1/models"
     apis = ("messages",)
     structures = ("schema", "tool", "none")
 

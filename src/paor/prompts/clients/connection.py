@@ -21,10 +21,11 @@ from msgspec import Struct
 from ...states.base.secrets import Scrubber
 from ..model import CallStopped, ModelCall, request_label
 from .background_loop import BACKGROUND
+from .facts import ANSWER_BYTES, QUESTION_S, Question
 from .settings import Port
 from .wire.exchange import Exchange
 from .wire.faults import AttemptFault
-from .wire.interface import Interface, ParsedReply
+from .wire.interface import Interface, ParsedReply, decoded
 
 if TYPE_CHECKING:
     from .http import AsyncBody, Body, SyncBody
@@ -158,6 +159,50 @@ class Connection(ABC):
         response = httpx2.Response(200, stream=body, request=httpx2.Request("POST", self.home))
         return kind(cast_to=self._interface.sdk_type(self._interface.event), response=response, client=client)
 
+    # -- one question -----------------------------------------------------------------------------------------------------
+
+    def _asked(self, question: Question) -> Mapping[str, Any] | None:
+        """Return what a host's sync client gets as the answer to *question*, nothing in it if it is none, None without one."""
+        try:
+            self._ready()
+            with self._client._client.stream(**self._request(self._client, question)) as response:
+                data, end = b"", self._port.now() + QUESTION_S
+                for piece in response.iter_bytes():
+                    data += piece
+                    if len(data) > ANSWER_BYTES or self._port.now() > end:
+                        return {}
+                return _answer(response.status_code, data)
+        except Exception:  # whatever a foreign library raises: there is no answer
+            return None
+
+    async def _aasked(self, question: Question) -> Mapping[str, Any] | None:
+        """Do the same with an async client."""
+        try:
+            if not self._prepared:
+                await asyncio.to_thread(self._ready)
+            client = self._async_client()
+            request = client._client.stream(**self._request(client, question))
+            async with asyncio.timeout(QUESTION_S), request as response:
+                data = b""
+                async for piece in response.aiter_bytes():
+                    data += piece
+                    if len(data) > ANSWER_BYTES:
+                        return {}
+                return _answer(response.status_code, data)
+        except Exception:  # as above
+            return None
+
+    def _request(self, client: Any, question: Question) -> dict[str, Any]:
+        """Return a question as the SDK's HTTP library takes it."""
+        return {
+            "method": "GET" if question.body is None else "POST",
+            "url": question.url,
+            "json": question.body,
+            "headers": {"Accept-Encoding": "gzip", **client.auth_headers, **self._headers},
+            "timeout": QUESTION_S,
+            "follow_redirects": False,
+        }
+
     # -- one attempt -----------------------------------------------------------------------------------------------
 
     def _attempted(self, attempt: Attempt) -> AttemptResult:
@@ -240,3 +285,10 @@ class Connection(ABC):
         if request_id is None and isinstance(result, ParsedReply):
             request_id = request_label(self._scrub(result.id))
         return result, request_id
+
+
+def _answer(status: int, data: bytes) -> Mapping[str, Any]:
+    try:
+        return decoded(data) if status == 200 else {}
+    except ValueError:
+        return {}
