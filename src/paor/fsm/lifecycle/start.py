@@ -165,7 +165,7 @@ def new_run(
         policy=settings.policy if not whole else Policy(),
         model=chosen,
         offered=() if whole else offered if flow is None else flow.tools_of_workflow(settings.tools, offered),
-        templates=templates_of(settings.prompts, template, mode=mode, stage=profile.stage)
+        templates=templates_of(settings.prompts, template, mode=mode, profile=profile)
         | ({} if whole else phase_templates(settings.machine)),
         profile=profile,
         rules=settings.rules,
