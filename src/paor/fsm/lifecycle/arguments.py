@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_args
 
-from ...prompts.building.builder import PLACEHOLDERS
+from ...prompts.building.builder import PLACEHOLDERS, REPORTED
 from ...prompts.building.templates import (
     NAMES,
     default_templates,
@@ -42,7 +42,7 @@ RULES_MAX = 7
 """Most business rules of a selection prompt."""
 
 _KEY = re.compile(r"\{\{KEY:(.*?)\}\}")
-_OBJECTIVE_NEEDED = ("selection", "turn", "plan")
+_OBJECTIVE_NEEDED = ("opening", "turn", "plan")
 """Templates without which nothing tells the model what a run is for."""
 
 _STAGE_TEMPLATES = frozenset(("selection", "parameters", "parameters_full", "refinement"))
@@ -374,7 +374,10 @@ def templates_of(
                 raise UsageError(
                     f"prompt {name}: nothing is ever put in place of {key!a}; there are: {known}"
                 )
-        if name in _OBJECTIVE_NEEDED and "{{KEY:OBJECTIVE}}" not in text:
+        whole = "opening" not in shipped or REPORTED & set(_KEY.findall(text))  # not behind a conversation
+        chosen = name == "selection" and mode == "react" and profile.stage != "native"
+        needed = name in _OBJECTIVE_NEEDED or (chosen and whole)
+        if needed and "{{KEY:OBJECTIVE}}" not in text:
             raise UsageError(
                 f"prompt {name}: {{{{KEY:OBJECTIVE}}}} is missing, so the model would not see what it is asked for"
             )

@@ -210,7 +210,9 @@ def new_run(
 def in_two_stages(spec: Spec, prompts: Mapping[str, str], template: str | None) -> Spec:
     """Return *spec*, which was made for turns, for a model that does not call tools."""
     profile = Profile()
-    kept = {name: text for name, text in spec.templates.items() if name not in NAMES}  # of the host's own phases
+    kept = {
+        name: text for name, text in spec.templates.items() if name not in NAMES
+    }  # of the host's own phases
     templates = templates_of(prompts, template, mode=spec.mode, profile=profile) | kept
     update: dict[str, object] = {"profile": profile, "templates": templates}
     if template:

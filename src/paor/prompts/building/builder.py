@@ -80,7 +80,7 @@ _TOLD: dict[str, frozenset[str]] = {
 }
 """Placeholders that are empty behind a conversation, which has told what would stand in them."""
 
-_REPORTED = frozenset({"OBJECTIVE", "CATALOG", "OBSERVATION", "WORKFLOW_HISTORY", "EARLIER_STEPS"})
+REPORTED = frozenset({"OBJECTIVE", "CATALOG", "OBSERVATION", "WORKFLOW_HISTORY", "EARLIER_STEPS"})
 """Placeholders of a template that tells a run itself, such as a host's own: no conversation stands before it."""
 
 _BEHIND = frozenset({"selection", "refinement", "answer", "review"})
@@ -246,7 +246,7 @@ class PromptBuilder:
         if self._spec.plans:
             return True
         name = "output" if kind == "review" and output_asked(run) else kind
-        return kind in _BEHIND and not parse_template(self._spec.templates[name], name).keys & _REPORTED
+        return kind in _BEHIND and not parse_template(self._spec.templates[name], name).keys & REPORTED
 
     def words(self, kind: RequestKind, run: Run, reply: str = "") -> str:
         """Return what a *kind* request asks behind the conversation: its template, without what the conversation tells already."""
