@@ -22,9 +22,14 @@ class ScriptedModel:
         cycle: Start over when the replies are used up, instead of failing the run with ``model_error``.
         name: Name in the journal.
 
+    Attributes:
+        answers_in_order: What it answers depends on the order of the requests, so no two calls of tools ask it at the same time.
+
     Raises:
         UsageError: A reply is neither text nor JSON-able.
     """
+
+    answers_in_order = True
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager, as_text
 from ..journal.store import JournalStore
 from .ports import Clock, ValuesPort
+from .together import Together
 from .tool_context import Loader
 
 Leaves = Callable[[], bool]
@@ -43,6 +44,7 @@ class RunContext:
         values: The port for values from the host; None for none.
         prompt: Number of the row that holds the run's newest prompt, and its messages; None while this driver has not looked.
         texts: Texts of the conversation that were read, by payload.
+        together: The calls of the newest reply that were begun at the same time; None where there are none.
         leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
     """
 
@@ -67,6 +69,7 @@ class RunContext:
     deps: Any = None
     values: ValuesPort | None = None
     leaves: Leaves | None = None
+    together: Together | None = None
     prompt: tuple[int, Sequence[str]] | None = None
     texts: dict[int, str | None] = field(default_factory=dict)
     load: Loader = field(default=lambda first, count: [])
