@@ -30,18 +30,17 @@ class Together:
         loop: Of the async driver, None for the sync one.
 
     Attributes:
-        keys: The idempotency keys of all of them.
         account: What they have used together.
     """
 
     def __init__(
         self, calls: Sequence[UseTool], most: int, loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
-        self.keys = frozenset(call.key for call in calls)
         self.account = calls[0].context.ledger.account
         self._most = most
         self._loop = loop
         self._lock = threading.Lock()
+        self._effects = {call.key: call for call in calls}
         self._calls = {call.key: TimedCall(call, is_early=True) for call in calls}
         self._queue = list(self._calls.values())
         self._running: list[TimedCall] = []
@@ -55,10 +54,12 @@ class Together:
         """Do the same on the event loop."""
         return await self._call(effect).await_(watch)
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._effects
+
     def begun(self, key: str) -> UseTool | None:
         """Return the call with *key* that was begun and not asked for; None for any other."""
-        call = self._calls.get(key)
-        return call.effect if call is not None else None
+        return self._effects[key] if key in self._calls else None
 
     def close(self) -> None:
         """Give up the calls that nobody has asked for, and wait a moment for their ends."""

@@ -62,7 +62,7 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     if drive.journal.leases.watch.runs_to_cancel(run.number):
         return {"kind": "none"}, Cancelled()
     group = drive.together
-    if group is not None and intent.idempotency_key not in group.keys:
+    if group is not None and intent.idempotency_key not in group:
         yield from drop_together(drive)
         group = None
     effect = group.begun(intent.idempotency_key) if group is not None else None

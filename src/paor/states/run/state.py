@@ -112,7 +112,6 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
 
     selection: Selection | UnsetType | None = UNSET
     intent: Intent | UnsetType | None = UNSET
-    ahead: tuple[Intent, ...] | UnsetType | None = UNSET
     result: ToolResult | UnsetType | None = UNSET
     observation: Observation | UnsetType | None = UNSET
     check: StepCheck | UnsetType | None = UNSET
@@ -131,6 +130,7 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
     visit: Visit | UnsetType | None = UNSET
     choice: RunChoice | UnsetType | None = UNSET
     said: Said | UnsetType | None = UNSET
+    ahead: tuple[Intent, ...] | UnsetType | None = UNSET
 
     def slots(self) -> dict[str, Any]:
         """Return what is set, None where it is cleared."""
