@@ -84,11 +84,13 @@ def _next_call(run: Run, decide: Decide) -> Run | None:
     ):
         try:
             decision = decide(run, outcome)
-        except IllegalEvent:  # it needs something from outside: a model, or the output of a step before
+        except IllegalEvent:  # it needs something from outside
             return None
         if decision.row.trigger != trigger:
             return None
         run = _applied(run, decision)
+        if run.memory.selection is None or run.memory.selection.needs:  # the output of a step before
+            return None
     return run
 
 
