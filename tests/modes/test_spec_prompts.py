@@ -229,6 +229,7 @@ def test_A114_A158_a_hosts_own_selection_template_gets_history_and_indexes(tmp_p
     """The placeholder is substituted, newest first; the labels it shows are those that resolve."""
     template = (
         "{{KEY:WORKFLOW_HISTORY}}\n\n{{KEY:DOCUMENTS_INDEX}}\n\n{{KEY:CONNECTIONS_INDEX}}\n\n{{KEY:CATALOG}}"
+        "\n\n{{KEY:OBJECTIVE}}"
     )
     with World(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as world:
         world.run("Read", documents=INPUTS, connections={"mail": 1}, prompt_template=template)
@@ -298,7 +299,7 @@ def test_A010_A099_A125_each_source_alone_gives_a_summary_that_is_kept(tmp_path:
 
     with World(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS], [give], hooks=[hear]) as world:
         world.run()
-        success = observation(world.model.of("refinement")[0])["success"]
+        success = observation(world)["success"]
     assert success is not isinstance(value, Exception)
     statement = """SELECT body ->> '$.message.summary' FROM transitions JOIN payloads USING (run)
                    WHERE "trigger" = 'observe' AND n = change ->> '$.n' ORDER BY seq"""

@@ -33,6 +33,7 @@ from ...states.run.state import (
     extend_references,
 )
 from ..decision.duplicate_calls import extend_window
+from ..decision.observation import shown_text
 from ..decision.plan_mode import output_place
 
 Transition = tuple[str, str]
@@ -195,6 +196,8 @@ def _updates(memory: Memory, slots: dict[str, Any]) -> dict[str, Any]:
     if "visit" in slots and (visit := slots.pop("visit")) is not None:
         slots["visits"] = memory.visits.insert(visit.phase, visit)
     if "message" in slots and (message := slots.pop("message")) is not None:
+        if (observation := slots.get("observation")) is not None:
+            message = replace(message, shown=shown_text(observation))
         slots["history"] = (*memory.history, message)[-HISTORY_MESSAGES:]
     if (said := slots.pop("said", None)) is not None:
         slots["conversation"] = with_said(memory.conversation, said)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...prompts.model import Model
+from ...prompts.model import Model, Notice
 from ...states.records.actions import StoredText
 from ...states.run.state import Run
 from ...tools.tool import Tool
@@ -42,6 +42,7 @@ class RunContext:
         accepting: Whether what the engine has changed since is accepted, for the tasks of a workflow too.
         first: Number of the first row that this driver may write.
         values: The port for values from the host; None for none.
+        notices: What was found about the model before the run was written, to be told first.
         prompt: Number of the row that holds the run's newest prompt, and its messages; None while this driver has not looked.
         texts: Texts of the conversation that were read, by payload.
         together: The calls of the newest reply that were begun at the same time; None where there are none.
@@ -68,6 +69,7 @@ class RunContext:
     first: int = 0
     deps: Any = None
     values: ValuesPort | None = None
+    notices: tuple[Notice, ...] = ()
     leaves: Leaves | None = None
     together: Together | None = None
     prompt: tuple[int, Sequence[str]] | None = None

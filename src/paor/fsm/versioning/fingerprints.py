@@ -6,7 +6,7 @@ The parts, by the beginning of their names:
 - ``phase.PHASE`` and ``guard.NAME``: their code, with every function, class and constant that they depend on;
 - ``core.NAME``: what several of them use (`CORE`), such as the reading of plans or the building of prompts;
 - ``row.PHASE.TRIGGER``: the rows of the table;
-- ``prompt.NAME``, ``schema.KIND``, ``tool.NAME``, ``formatter``, ``policy``, ``rules``, ``limits``: what an engine was given, and what a
+- ``prompt.NAME`` (``prompt.instructions``: the host's instructions), ``schema.KIND``, ``tool.NAME``, ``formatter``, ``policy``, ``rules``, ``limits``: what an engine was given, and what a
   model may be held to. Of a tool its signature counts, not its code, which is outside of what paor decides.
 
 Code is compared by what it means, not by how it is written or where it is (`fsm.versioning.source_digests`). Reading it takes about half a
@@ -78,7 +78,7 @@ CORE: dict[str, tuple[tuple[str, str], ...]] = {
     "prompts": (
         ("fsm", "RunResources"),
         ("prompts", "PromptBuilder TextTask PlanInput tool_text parse_template default_templates"),
-        ("prompts", "single_stage_templates"),
+        ("prompts", "single_stage_templates report_templates"),
     ),
     "results": (("fsm", "result_of error_of question_from is_empty CallContext"),),
     "schemas": (("tools", "Catalog ParameterSchema compiled_schema canonical_arguments"),),
@@ -128,6 +128,9 @@ def fingerprints_of(spec: Spec) -> dict[str, str]:
 # -- what an engine and a run were given ------------------------------------------------------------------------
 
 
+INSTRUCTIONS = "prompt.instructions"
+"""Part of what an engine and a run tell every model; there where they tell something."""
+
 LATER_LIMITS = {"context_tokens", "calls_per_reply", "parallel_calls"}
 """Limits that the first journals did not know; the digest of theirs is without them."""
 
@@ -139,6 +142,8 @@ def given_fingerprints(spec: Spec) -> dict[str, str]:
     if spec.formatter is not None:
         found["formatter"] = tool_fingerprint(spec.formatter)
     found["policy"] = _data_digest(spec.policy.model_dump(mode="json"))
+    if texts := [text for text in (spec.instructions, spec.own_instructions) if text]:
+        found[INSTRUCTIONS] = _data_digest(texts)
     found["rules"] = _data_digest(list(spec.rules))
     unknown = LATER_LIMITS - spec.limits.model_fields_set
     limits = spec.limits.model_dump(mode="json", exclude={*_OF_DRIVERS, *unknown})
@@ -179,7 +184,7 @@ def example_forms(stage: str) -> dict[str, tuple[Form, ...]]:
     """Return the forms of the replies as a run has them that has something of everything."""
     needs = [Needs(document=document, connection=one) for document in (False, True) for one in (False, True)]
     actions = tuple((need, (f"do.it{number}",)) for number, need in enumerate(needs))
-    offer = Offer(actions, ("docItem:label#0",), ("label",), learnings=True)
+    offer = Offer(actions, True, ("label",), learnings=True)
     return {
         "selection": tuple(selection_form(offer, stage=stage, strict=strict) for strict in (False, True)),
         "parameters": (parameters_form({"properties": {"name": {"type": "string"}}}),),

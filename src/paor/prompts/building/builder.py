@@ -46,6 +46,9 @@ RULES = (
 )
 """The five business rules of document 000; custom rules may have up to seven lines."""
 
+_RULED = ("document.", "ai.", "web.")
+"""Beginnings of the names of the tools that the rules are about: those for documents and the web."""
+
 _EVERY = "RULES CATALOG DENIED OBJECTIVE LANGUAGE CONTEXT FINAL_FORMAT CONNECTIONS_INDEX FEEDBACK"
 _SHARED = f"{_EVERY} REPLY"
 _COMMON = "CRITERIA DOCUMENTS_INDEX IMPROVEMENTS"
@@ -54,7 +57,8 @@ _CALL = f"{_SHARED} ACTION_OBJECTIVE SELECTED_ACTION PARAMETERS_CONTEXT PARAMETE
 PLACEHOLDERS: dict[str, frozenset[str]] = {
     name: frozenset(keys.split())
     for name, keys in {
-        "selection": f"{_TASK} HINT",
+        "opening": f"{_EVERY.replace(' FEEDBACK', '')} CRITERIA DOCUMENTS_INDEX WORKFLOW_HISTORY",
+        "selection": f"{_TASK} HINT LEARNT",
         "parameters": _CALL,
         "parameters_full": f"{_CALL} CRITERIA INPUT_DOCUMENTS WORKFLOW_HISTORY",
         "refinement": f"{_SHARED} CRITERIA WORKFLOW_HISTORY EARLIER_STEPS LAST_ACTION OBSERVATION STEPS",
@@ -75,6 +79,12 @@ _TOLD: dict[str, frozenset[str]] = {
     "phase": frozenset({"OBSERVATION", "WORKFLOW_HISTORY"}),
 }
 """Placeholders that are empty behind a conversation, which has told what would stand in them."""
+
+_REPORTED = frozenset({"OBJECTIVE", "CATALOG", "OBSERVATION", "WORKFLOW_HISTORY", "EARLIER_STEPS"})
+"""Placeholders of a template that tells a run itself, such as a host's own: no conversation stands before it."""
+
+_BEHIND = frozenset({"selection", "refinement", "answer", "review"})
+"""Kinds of request of the two stages that are asked behind the conversation."""
 
 FINAL_FORMAT = "When the run stops, code formats its result as {}; no action is needed for that."
 _NONE: Mapping[str, str] = {}
@@ -152,12 +162,13 @@ class PromptBuilder:
         self._spec = spec
         self._templates: dict[tuple[str, bool, str], tuple[Template, str | None]] = {}
         static = {
-            "RULES": "\n".join(f"- {rule}" for rule in spec.rules or RULES),
+            "RULES": "\n".join(f"- {rule}" for rule in spec.rules or shipped_rules(spec)),
             "CATALOG_FULL": "\n".join(map(tool_text, tools)) if spec.mode != "react" else "",
             "DENIED": ", ".join(denied[:_DENIED_MAX]),
             "OWN_RULES": "\n".join(f"- {rule}" for rule in spec.rules),
             "OBJECTIVE": inert(spec.objective),
-            **({"LANGUAGE": spec.language} if spec.language else {}),
+            # a workflow's planner detects the language where nobody asked for one
+            **({"LANGUAGE": spec.language} if spec.language or spec.task else {}),
             "CONTEXT": inert(spec.context),
             "FINAL_FORMAT": FINAL_FORMAT.format(spec.final_format) if spec.final_format else "",
             "CONNECTIONS_INDEX": "\n".join(f"- {label}" for label in spec.connections),
@@ -167,6 +178,7 @@ class PromptBuilder:
             read: static | {"CATALOG": "\n".join(f"- {line}" for line in lines[read])}
             for read in (True, False)
         }
+        self._instructions = "\n\n".join(filter(None, (spec.instructions, spec.own_instructions)))
         self._inputs = documents_index(spec.documents)
         self._shown = _shown_whole(spec)
         self._opening: tuple[PromptMessage, ...] | None = None
@@ -203,10 +215,12 @@ class PromptBuilder:
         values = static | self._values(name, run, template) | {"REPLY": reply}
         if run.memory.feedback:
             values["FEEDBACK"] = inert(run.memory.feedback)
-        if not self._spec.language and run.memory.plan is not None:
+        if not (self._spec.language or self._spec.task) and run.memory.plan is not None:
             values["LANGUAGE"] = run.memory.plan.language
         values |= dict.fromkeys(without, "")
-        return _messages(template, values, system)
+        if without:  # behind a conversation, whose head has the host's instructions
+            system = template.system_text(values)
+        return self._messages(template, values, system)
 
     def conversation(
         self, kind: RequestKind, run: Run, texts: Texts, model: str, reply: str = ""
@@ -219,15 +233,27 @@ class PromptBuilder:
             texts: Where stored texts are read.
             model: Name of the model that is asked.
         """
+        if not self.is_behind(kind, run):
+            return self.build(kind, run, reply)
         if self._opening is None:
             self._opening = self._open(texts)
         items = spoken_items(run.memory.conversation, texts, model)
         last = [] if kind in ("turn", "plan") else [PromptMessage("user", self.words(kind, run, reply))]
         return (*self._opening, *items, *last)
 
+    def is_behind(self, kind: RequestKind, run: Run) -> bool:
+        """Return whether a *kind* request stands behind the run's conversation, and is no report of its own."""
+        if self._spec.plans:
+            return True
+        name = "output" if kind == "review" and output_asked(run) else kind
+        return kind in _BEHIND and not parse_template(self._spec.templates[name], name).keys & _REPORTED
+
     def words(self, kind: RequestKind, run: Run, reply: str = "") -> str:
         """Return what a *kind* request asks behind the conversation: its template, without what the conversation tells already."""
-        system_and_user = self.build(kind, run, reply, without=_TOLD[kind])
+        told = (
+            _TOLD[kind] if self._spec.plans else frozenset()
+        )  # the two stages' templates name nothing that is told
+        system_and_user = self.build(kind, run, reply, without=told)
         return "\n\n".join(message.text for message in system_and_user)
 
     @property
@@ -238,7 +264,7 @@ class PromptBuilder:
 
     def _open(self, texts: Texts) -> tuple[PromptMessage, ...]:
         """Return the head of the conversation: the same in every request of the run."""
-        spec, name = self._spec, "turn" if self._spec.native else "plan"
+        spec, name = self._spec, "turn" if self._spec.native else "plan" if self._spec.plans else "opening"
         template = parse_template(spec.templates[name], name)
         values = self._static[True] | {
             "CRITERIA": "\n".join(f"- {inert(text)}" for text in spec.success_criteria),
@@ -247,10 +273,12 @@ class PromptBuilder:
             "REPLY": self._plan_reply,
         }
         room = _quarter(spec)
+        if name == "opening":
+            return _messages(template, values)
         if name == "plan":
             said = [f"{turn.role}: {_line(turn.content)}" for turn in spec.transcript]
-            return _messages(template, values | {"TRANSCRIPT": newest_lines(said, room)})
-        *system, task = _messages(template, values)
+            return self._messages(template, values | {"TRANSCRIPT": newest_lines(said, room)})
+        *system, task = self._messages(template, values)
         head = (*system, *earlier_turns(spec.transcript, room), task)
         return head
 
@@ -288,11 +316,11 @@ class PromptBuilder:
             | {"FEEDBACK": inert(run.memory.feedback or ""), "REPLY": reply}
             | dict(given.values)
         )
-        return _messages(template, values)
+        return self._messages(template, values)
 
     def text(self, task: TextTask) -> tuple[PromptMessage, ...]:
         """Return the messages of a free-text request; the documents' texts are fenced as data."""
-        return _messages(
+        return self._messages(
             parse_template(self._spec.templates["text"], "text"),
             {
                 "REQUEST": inert(task.request),
@@ -311,8 +339,20 @@ class PromptBuilder:
             given = {key for block in template.system for key in block[1::2]}
             constant = static.keys() | {"REPLY"} >= given
             values = {**static, "REPLY": reply}
-            self._templates[key] = template, template.system_text(values) if constant else None
+            self._templates[key] = template, self._system_text(template, values) if constant else None
         return self._templates[key]
+
+    def _system_text(self, template: Template, values: Mapping[str, str]) -> str:
+        """Return the system text of a prompt: the template's, with the host's instructions before the rules."""
+        return template.system_text(values, before_rules=self._instructions)
+
+    def _messages(
+        self, template: Template, values: Mapping[str, str], system: str | None = None
+    ) -> tuple[PromptMessage, ...]:
+        """Return a template filled with *values*; *system* is its system text where that is known already."""
+        system = self._system_text(template, values) if system is None else system
+        user = PromptMessage("user", template.user_text(values))
+        return (PromptMessage("system", system), user) if system else (user,)
 
     def _values(self, name: str, run: Run, template: Template) -> dict[str, str]:
         """Return the values of the placeholders that *template* has, but for those that a run never changes."""
@@ -326,7 +366,7 @@ class PromptBuilder:
             "IMPROVEMENTS": _improvements,
         }
         task = common | {"WORKFLOW_HISTORY": self._history}
-        selection = task | {"HINT": lambda run: inert(run.memory.hint or "")}
+        selection = task | {"HINT": lambda run: inert(run.memory.hint or ""), "LEARNT": _learnt}
         parameters = {
             "ACTION_OBJECTIVE": self._purpose,
             "SELECTED_ACTION": lambda run: _selection_of(run).tool,
@@ -341,6 +381,7 @@ class PromptBuilder:
             "WORKFLOW_HISTORY": self._history,
         }
         return {
+            "opening": {},
             "selection": selection,
             "parameters": parameters,
             "parameters_full": parameters
@@ -436,9 +477,8 @@ class PromptBuilder:
 
     def _history(self, run: Run) -> str:
         """Return the earlier rounds' actions and the run's own, newest first, after what was learnt from them."""
-        refinement = run.memory.refinement
-        learnt = refinement.learnings if refinement is not None else ()
-        told = [f"- Learnt from these: {'; '.join(_line(text) for text in learnt)}"] if learnt else []
+        learnt = _learnt(run)
+        told = [f"- Learnt from these: {learnt}"] if learnt else []
         return self._history_text(run.memory.history, told)
 
     def _earlier_steps(self, run: Run) -> str:
@@ -458,10 +498,19 @@ class PromptBuilder:
             if action is None:
                 if len(known) > 200:
                     known.clear()
+                whole = message.shown if self._spec.revision > 1 else ""
                 action = known[id(message)] = _Action(
-                    message, message_text(message), _index_line(message), step_text(message)
+                    message, message_text(message, whole), _index_line(message), step_text(message, whole)
                 )
             yield action
+
+
+def shipped_rules(spec: Spec) -> tuple[str, ...]:
+    """Return the rules of a selection prompt whose host has none of its own: the five where they say something, else none."""
+    apply = (
+        spec.revision == 1 or spec.profile.strict or any(tool.name.startswith(_RULED) for tool in spec.tools)
+    )
+    return RULES if apply else ()
 
 
 def _results_read(run: Run, selection: Selection, schema: Mapping[str, Any]) -> str:
@@ -484,6 +533,12 @@ def _improvements(run: Run) -> str:
 def _observation(run: Run) -> str:
     """Return the newest observation as JSON, empty without one."""
     return run.memory.observation.wire_json() if run.memory.observation is not None else ""
+
+
+def _learnt(run: Run) -> str:
+    """Return what the newest refinement has learnt."""
+    refinement = run.memory.refinement
+    return "; ".join(_line(text) for text in refinement.learnings) if refinement is not None else ""
 
 
 def _stop_reason(run: Run) -> str:
@@ -518,14 +573,6 @@ def _unusable(run: Run) -> tuple[PromptMessage, ...]:
     return (PromptMessage("user", UNUSABLE.format(inert(feedback))),) if feedback else ()
 
 
-def _messages(
-    template: Template, values: Mapping[str, str], system: str | None = None
-) -> tuple[PromptMessage, ...]:
-    """Return a template filled with *values*; *system* is its system text where that is known already."""
-    system, user = system or template.system_text(values), PromptMessage("user", template.user_text(values))
-    return (PromptMessage("system", system), user) if system else (user,)
-
-
 def _index_line(message: Message) -> str:
     """Return the line of an action's documents in the index, empty when it has none."""
     if not message.documents_count:
@@ -556,6 +603,8 @@ _TEXTS = (
 
 def _shown_whole(spec: Spec) -> frozenset[int]:
     """Return the numbers of the input documents that a conversation begins with: texts, up to a quarter of the context."""
+    if spec.two_stage:  # whose prompts hold no text of a document: only actions read them
+        return frozenset()
     room, found = _quarter(spec), set()
     for document in spec.documents:
         if document.mime in _TEXTS and document.payload.bytes <= room:
