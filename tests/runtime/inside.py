@@ -5,6 +5,5 @@ from __future__ import annotations
 from paor.fsm.machine.ahead import GROUP_MOST
 from paor.fsm.runtime.timed_calls import TimedCall
 from paor.fsm.runtime.together import Together
-from paor.states.records.actions import Intent
 
-__all__ = ["GROUP_MOST", "Intent", "TimedCall", "Together"]
+__all__ = ["GROUP_MOST", "TimedCall", "Together"]

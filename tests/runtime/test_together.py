@@ -8,8 +8,8 @@ import json
 import logging
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from paor.testing import RandomIds, call_tools, step
 
 from ..lifecycle.test_resume import die, in_child, what_counts
 from ..support.worlds import engine
-from .inside import GROUP_MOST, Intent, TimedCall, Together
+from .inside import GROUP_MOST, TimedCall, Together
 
 DRIVERS = pytest.mark.parametrize("driver", ["sync", "async"])
 FORMS = pytest.mark.parametrize("form", ["sync", "async"])
