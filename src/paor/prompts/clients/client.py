@@ -34,7 +34,7 @@ from ..parsing.provider_schema import without_patterns
 from ..parsing.turns import turn_text
 from .background_loop import BACKGROUND
 from .connection import Attempt, AttemptResult, Connection
-from .facts import KNOWN, Question, ServerFacts, facts_plan, listed_context, remember
+from .facts import KNOWN, ServerFacts, ServerQuestion, facts_plan, listed_context, remember
 from .prices import Price
 from .settings import (
     Port,
@@ -262,7 +262,7 @@ class RemoteModel(Connection):
         plan = self._looking()
         step = next(plan)
         while not isinstance(step, ServerFacts):
-            if isinstance(step, Question):
+            if isinstance(step, ServerQuestion):
                 step = plan.send(self._asked(step))
             else:
                 try:
@@ -277,7 +277,7 @@ class RemoteModel(Connection):
         plan = self._looking()
         step = next(plan)
         while not isinstance(step, ServerFacts):
-            if isinstance(step, Question):
+            if isinstance(step, ServerQuestion):
                 step = plan.send(await self._aasked(step))
             else:
                 try:
@@ -287,7 +287,7 @@ class RemoteModel(Connection):
                 step = plan.send(reply)
         return step
 
-    def _looking(self) -> Generator[Question | ModelCall | ServerFacts, Any, None]:
+    def _looking(self) -> Generator[ServerQuestion | ModelCall | ServerFacts, Any, None]:
         """Yield what to ask, and the facts at the end."""
         facts = self._facts
         if facts is None:
