@@ -34,7 +34,7 @@ from ..parsing.provider_schema import without_patterns
 from ..parsing.turns import turn_text
 from .background_loop import BACKGROUND
 from .connection import Attempt, AttemptResult, Connection
-from .facts import KNOWN, Question, ServerFacts, facts_plan, listed_context, remember
+from .facts import KNOWN, ServerFacts, ServerQuestion, facts_plan, listed_context, remember
 from .prices import Price
 from .settings import (
     Port,
@@ -265,7 +265,7 @@ class RemoteModel(Connection):
         plan = self._looking(calls)
         step = next(plan)
         while not isinstance(step, ServerFacts):
-            if isinstance(step, Question):
+            if isinstance(step, ServerQuestion):
                 step = plan.send(self._asked(step))
             else:
                 try:
@@ -280,7 +280,7 @@ class RemoteModel(Connection):
         plan = self._looking(calls)
         step = next(plan)
         while not isinstance(step, ServerFacts):
-            if isinstance(step, Question):
+            if isinstance(step, ServerQuestion):
                 step = plan.send(await self._aasked(step))
             else:
                 try:
@@ -290,7 +290,7 @@ class RemoteModel(Connection):
                 step = plan.send(reply)
         return step
 
-    def _looking(self, calls: bool) -> Generator[Question | ModelCall | ServerFacts, Any, None]:
+    def _looking(self, calls: bool) -> Generator[ServerQuestion | ModelCall | ServerFacts, Any, None]:
         """Yield what to ask, and the facts at the end."""
         facts = self._facts
         if facts is None:

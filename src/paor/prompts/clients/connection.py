@@ -21,7 +21,7 @@ from msgspec import Struct
 from ...states.base.secrets import Scrubber
 from ..model import CallStopped, ModelCall, request_label
 from .background_loop import BACKGROUND
-from .facts import ANSWER_BYTES, QUESTION_S, Question
+from .facts import ANSWER_BYTES, QUESTION_S, ServerQuestion
 from .settings import Port
 from .wire.exchange import Exchange
 from .wire.faults import AttemptFault
@@ -161,7 +161,7 @@ class Connection(ABC):
 
     # -- one question -----------------------------------------------------------------------------------------------------
 
-    def _asked(self, question: Question) -> Mapping[str, Any] | None:
+    def _asked(self, question: ServerQuestion) -> Mapping[str, Any] | None:
         """Return what a host's sync client gets as the answer to *question*, nothing in it if it is none, None without one."""
         try:
             self._ready()
@@ -175,7 +175,7 @@ class Connection(ABC):
         except Exception:  # whatever a foreign library raises: there is no answer
             return None
 
-    async def _aasked(self, question: Question) -> Mapping[str, Any] | None:
+    async def _aasked(self, question: ServerQuestion) -> Mapping[str, Any] | None:
         """Do the same with an async client."""
         try:
             if not self._prepared:
@@ -192,7 +192,7 @@ class Connection(ABC):
         except Exception:  # as above
             return None
 
-    def _request(self, client: Any, question: Question) -> dict[str, Any]:
+    def _request(self, client: Any, question: ServerQuestion) -> dict[str, Any]:
         """Return a question as the SDK's HTTP library takes it."""
         return {
             "method": "GET" if question.body is None else "POST",

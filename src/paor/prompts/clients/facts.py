@@ -42,7 +42,7 @@ class ServerFacts(Struct, frozen=True):
     context_tokens: int | None = None
 
 
-class Question(Struct, frozen=True):
+class ServerQuestion(Struct, frozen=True):
     """A cheap question: where, and what is posted there, None to get it."""
 
     url: str
@@ -52,7 +52,7 @@ class Question(Struct, frozen=True):
 Answer = Mapping[str, Any] | Reply | None
 """What a question or the tiny request came to: an object, empty if it was refused; None if nobody answered."""
 
-FactsPlan = Generator[Question | ModelCall, Answer, tuple[ServerFacts, bool]]
+FactsPlan = Generator[ServerQuestion | ModelCall, Answer, tuple[ServerFacts, bool]]
 """Yields what to ask and is sent the answers; returns the facts, and whether they are to be remembered."""
 
 KNOWN: dict[tuple[str, ...], ServerFacts] = {}
@@ -134,20 +134,18 @@ class _Told(Struct):
     is_ollama: bool = False
 
 
-def _told(model: str, models_url: str) -> Generator[Question, Answer, _Told]:
+def _told(model: str, models_url: str) -> Generator[ServerQuestion, Answer, _Told]:
     """Ask cheap questions until both facts are known."""
     root = models_url.removesuffix("/models").removesuffix("/v1")
     told = _Told()
     for question, read in (
-        (Question(models_url), _of_list),
-        (Question(f"{root}/props"), _of_props),
-        (Question(f"{root}/api/ps"), _of_loaded),
-        (Question(f"{root}/api/show", {"model": model}), _of_show),
+        (ServerQuestion(models_url), _of_list),
+        (ServerQuestion(f"{root}/props"), _of_props),
+        (ServerQuestion(f"{root}/api/ps"), _of_loaded),
+        (ServerQuestion(f"{root}/api/show", {"model": model}), _of_show),
     ):
-        if (
-            read is _of_show and not told.is_ollama
-        ):  # nothing is posted to a server that may take it for a request
-            break
+        if read is _of_show and not told.is_ollama:
+            break  # nothing is posted to a server that may take it for a request to the model
         data = yield question
         if data is None:  # nobody is there, or not yet
             break
