@@ -15,6 +15,7 @@ from .support import (
     effort,  # noqa: F401 - registers the profiles
     reruns,
 )
+from .support.inside import KNOWN
 from .support.postgres_server import PostgresServer, server_missing
 from .support.selection import Selection, added_options
 
@@ -49,6 +50,12 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("whole")
     config.pluginmanager.register(Selection(config), "selection")
     reruns.configured(config)
+
+
+@pytest.fixture(autouse=True)
+def forget_servers() -> None:
+    """Forget what servers have said: the port of one that is gone may be another's in the next test."""
+    KNOWN.clear()
 
 
 @pytest.fixture(scope="session")

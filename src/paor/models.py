@@ -8,6 +8,7 @@ How to write one: docs/howto/model.md.
 
 from __future__ import annotations
 
+from .prompts.clients.facts import ServerFacts
 from .prompts.model import (
     AsyncModel,
     Model,
@@ -28,6 +29,7 @@ __all__ = [
     "OfferedTool",
     "PromptMessage",
     "Reply",
+    "ServerFacts",
     "SyncModel",
     "ToolCall",
 ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from paor.fsm.decision.conversation import ANSWER_NOW, LAST_WORDS
 from paor.fsm.lifecycle.arguments import model_of
 from paor.fsm.versioning.fingerprints import example_forms
-from paor.prompts.building.conversation import NO_CALLS, wire_names
+from paor.prompts.building.conversation import wire_names
 from paor.prompts.clients import settings as settings_module
-from paor.prompts.clients.client import LOADING_S
+from paor.prompts.clients.client import LOADING_S, CallProgress
+from paor.prompts.clients.facts import ANSWER_BYTES, KNOWN, listed_context
 from paor.prompts.clients.prices import prices_of
 from paor.prompts.clients.settings import is_local
 from paor.prompts.clients.wire.chat_completions import ChatWire
@@ -20,9 +22,10 @@ from paor.prompts.clients.wire.faults import (
     words_of,
 )
 from paor.prompts.clients.wire.interface import Interface, ParsedReply
+from paor.prompts.clients.wire.kept_turns import kept_parts
 from paor.prompts.clients.wire.messages import MessagesWire
 from paor.prompts.clients.wire.responses import ResponsesWire
-from paor.prompts.model import FAULT_CODES, request_label
+from paor.prompts.model import FAULT_CODES, checked_reply, request_label
 from paor.prompts.parsing.plans import read_plan, read_task_plan
 from paor.prompts.parsing.provider_schema import strict_schema, wrapped
 from paor.prompts.parsing.replies import (

@@ -93,7 +93,7 @@ def test_a_reply_with_its_usage_and_id(server: ModelServer, wire: Wire, driver: 
     pieces: list[str] = []
     model = wire.model(server.url, prices={}, stream=None if stream else False)
     reply = asked(model, call(on_text=pieces.append if stream else None), driver)
-    assert reply == Reply(TEXT, REPORTED, "stop", "req_011CSHoEeqs5C35K", 1)
+    assert reply == Reply(TEXT, REPORTED, "stop", "req_011CSHoEeqs5C35K", 1, reply.parts, wire.name)
     assert "".join(pieces) == (TEXT if stream else "") and (len(pieces) > 3) is stream
     (received,) = server.requests
     assert received.path == wire.path and received.headers["authorization"] == f"Bearer {KEY}"
@@ -124,11 +124,13 @@ def test_a_refusal_without_words_says_its_category(server: ModelServer) -> None:
 def test_a_paused_turn_is_sent_back_until_it_ends(server: ModelServer) -> None:
     """Its usage is added up; the model goes on where it paused."""
     paused = MESSAGES.body('{"decision": ') | {"stop_reason": "pause_turn"}
-    server.script(plain(paused), plain(MESSAGES.body('"stop", "reason": "x"}')))
+    last = MESSAGES.body('"stop", "reason": "x"}')
+    server.script(plain(paused), plain(last))
     reply = asked(MESSAGES.model(server.url), call())
     assert json.loads(reply.text) == {"decision": "stop", "reason": "x"}
     assert reply.attempts == 2 and reply.usage is not None and reply.usage.tokens_in == 2400
     assert server.requests[1].body["messages"][-1] == {"role": "assistant", "content": paused["content"]}
+    assert list(reply.parts) == paused["content"] + last["content"], "kept as one turn"
 
 
 # -- requests ----------------------------------------------------------------------------------------------------

@@ -163,7 +163,23 @@ def test_chat_completions_are_sent_functions_calls_and_results(server: ModelServ
         {"role": "tool", "content": "Page 1.", "tool_call_id": "call_1"},
     ]
     body = sent(server, CHAT, offer(CALLED, RESULT, may_call=False))
-    assert "tools" not in body and "tool_choice" not in body and len(body["messages"]) == 4
+    assert body["tools"][0]["function"] == function and body["tool_choice"] == "none"
+
+
+@pytest.mark.parametrize("wire", [CHAT, RESPONSES], ids=lambda wire: wire.name)
+def test_tools_are_left_out_where_a_server_cannot_be_told_to_call_none(
+    server: ModelServer, wire: Wire
+) -> None:
+    """For good: a small model calls whatever it is shown."""
+    refused = plain(wire.error("Unknown parameter: 'tool_choice'", param="tool_choice"), status=400)
+    server.script(refused, plain(wire.body("Read.")))
+    model = wire.model(server.url)
+    for attempts in (2, 1):
+        assert model.ask(offer(CALLED, RESULT, may_call=False)).attempts == attempts
+    assert "tool_choice" in server.requests[0].body and "tools" in server.requests[0].body
+    assert all("tool_choice" not in one.body and "tools" not in one.body for one in server.requests[1:])
+    model.ask(offer())
+    assert "tools" in server.requests[-1].body
 
 
 def test_responses_are_sent_functions_calls_and_results(server: ModelServer) -> None:

@@ -282,7 +282,7 @@ def test_a_runs_own_template_goes_with_what_the_server_says(tmp_path: Path) -> N
 def test_a_planning_template_without_the_objective_is_refused(tmp_path: Path, name: str) -> None:
     """In one line: its model would not know what it is asked for."""
     with pytest.raises(UsageError, match=f"prompt {name}: {{{{KEY:OBJECTIVE}}}} is missing") as refused:
-        started(tmp_path, OfflineModel(), prompts={name: "Do as you like."})
+        started(tmp_path, OfflineModel(), prompts={name: "Do as you like: {{KEY:CATALOG}}"})
     assert "\n" not in str(refused.value)
 
 

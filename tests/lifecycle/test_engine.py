@@ -159,7 +159,7 @@ def test_what_a_tool_returns_is_kept_as_documents(tmp_path: Path, case: str) -> 
                 )
             )
         assert found == expected
-        seen = observation(world.model.of("refinement")[0])
+        seen = observation(world)
         assert (seen["success"], seen["documentsCount"]) == (True, len(expected))
         assert world.journal.verify() == [] and replay(world.journal, world.run_id).identical
 
@@ -206,7 +206,7 @@ def test_what_cannot_be_kept_is_a_tool_error(tmp_path: Path, case: str) -> None:
     with World(tmp_path, CALL, [calling(lambda: FAILS[case])]) as world:
         result = world.run()
         assert (result.state, result.documents) == ("Done", ())
-        seen = observation(world.model.of("refinement")[0])
+        seen = observation(world)
         assert not seen["success"] and seen["notes"][0].startswith("tool_error: ")
         assert world.journal.verify() == [] and replay(world.journal, world.run_id).identical
 
@@ -253,7 +253,7 @@ def test_sizes_are_bounded(tmp_path: Path, limits: dict[str, Any], kept: bool) -
     with World(tmp_path, CALL, [calling(lambda: documents)], limits=Limits(**limits)) as world:
         assert len(world.run().documents) == (2 if kept else 0)
         if not kept:
-            assert "are kept" in observation(world.model.of("refinement")[0])["notes"][0]
+            assert "are kept" in observation(world)["notes"][0]
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
@@ -273,7 +273,7 @@ def test_what_an_async_tool_raises_is_one_line_of_an_observation(tmp_path: Path,
         with World(tmp_path / str(number), CALL, [failing]) as world:
             result = asyncio.run(world.engine.arun("Call it")) if is_async else world.run()
             assert result.state == "Done"
-            assert observation(world.model.of("refinement")[0])["notes"] == [f"tool_error: {note}"]
+            assert observation(world)["notes"] == [f"tool_error: {note}"]
 
 
 def test_an_error_of_a_megabyte_is_cut(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_an_error_of_a_megabyte_is_cut(tmp_path: Path) -> None:
 
     with World(tmp_path, CALL, [calling(fail)]) as world:
         world.run()
-        assert len(observation(world.model.of("refinement")[0])["notes"][0]) == Limits().note_chars
+        assert len(observation(world)["notes"][0]) == Limits().note_chars
 
 
 # -- sync and async ------------------------------------------------------------------------------------------------
@@ -599,7 +599,7 @@ def test_a_tool_cannot_reach_beyond_a_label(tmp_path: Path, reference: str) -> N
 
     with World(tmp_path, [SELECT("notes.take", {}), STOP, SUCCESS], [take]) as world:
         world.run(documents=[("a", "A"), ("b", "B")])
-        seen = observation(world.model.of("refinement")[0])
+        seen = observation(world)
         assert not seen["success"] and "names no document of this run" in seen["notes"][0]
 
 

@@ -205,7 +205,7 @@ def test_a_run_without_a_type_is_shown_nothing_of_it(tmp_path: Path) -> None:
     with engine(tmp_path, []) as own:
         result = own.run("Is R-1 paid?", limits=Limits(completion_review="model"), model=model)
     assert (result.answer, result.output) == ("Paid.", None)
-    assert "utput" not in shown(model.calls[-1])
+    assert "## Output" not in shown(model.calls[-1])
 
 
 @pytest.mark.parametrize("reply", [{"output": GOOD}, GOOD, said(GOOD), {"reply": {"output": GOOD}}])

@@ -32,7 +32,7 @@ from paor.machine import Observation
 
 from ..support.cases import ActionParameters, ActionSelection, short
 from ..support.journey import answered
-from ..support.recording import World, feedback, observation, sections, text_of, user_text
+from ..support.recording import World, observation, sections, text_of, user_text
 from ..support.worlds import (
     ANSWER,
     CONTINUE,
@@ -188,17 +188,19 @@ def test_A008_A060_validated_then_filled_then_executed(tmp_path: Path) -> None:
 
 
 def test_A009_A039_a_megabyte_stays_out_of_every_prompt(tmp_path: Path) -> None:
-    """The observation's JSON keeps under its cap; neither the tail nor the middle of the payload is shown."""
+    """A share of the context at most, and it is said; the observation's JSON keeps under its cap; neither tail nor middle is shown."""
     body = "HEAD " + "x" * 500_000 + " MIDDLE " + "y" * 500_000 + " TAIL"
     with World(tmp_path, TWO_STEPS, [returning(body)]) as world:
         world.run()
         call = world.model.of("refinement")[0]
-        observed = call.messages[-1].text.removeprefix("Result of notes.read: ")
-        assert len(observed) <= Limits().observation_chars
-        assert "HEAD" in observed
+        (told,) = (message.text for message in call.messages if message.text.startswith("Result of"))
+        assert told.startswith("Result of notes.read:\nHEAD x") and "[Cut: the first " in told
+        assert len(json.dumps(observation(world))) <= Limits().observation_chars
         for each in world.model.calls:
             assert "TAIL" not in text_of(each) and "MIDDLE" not in text_of(each)
-            assert len(text_of(each)) < 20_000
+            assert len(text_of(each)) < 32_000 * 4 // 2, (
+                "no more than half of the context of an unknown model"
+            )
         assert world.result is not None and world.result.documents[0].read() == body
 
 
@@ -207,7 +209,7 @@ def test_A012_A013_the_count_is_the_true_total_and_previews_are_few(tmp_path: Pa
     documents = [Document(f"page-{n}.md", f"text {n}", "text/markdown") for n in range(12)]
     with World(tmp_path, ONE_STEP, [returning(documents)]) as world:
         assert len(world.run().documents) == 12
-        seen = observation(world.model.of("refinement")[0])
+        seen = observation(world)
         assert seen["documentsCount"] == 12
         assert seen["previews"] == [
             {"name": f"page-{n}.md", "mime": "text/markdown", "snippet": f"text {n}"} for n in range(5)
@@ -222,7 +224,7 @@ def test_A014_notes_are_short_facts(tmp_path: Path) -> None:
         tmp_path, ONE_STEP, [returning(ToolOutput(notes=notes))], limits=Limits(note_chars=50)
     ) as world:
         world.run()
-        seen = observation(world.model.of("refinement")[0])["notes"]
+        seen = observation(world)["notes"]
         assert seen[0] == "3 pages" and seen[1] == "x" * 49 + "…" and seen[2:] == ["two lines", "7"]
         assert all(isinstance(note, str) and len(note) <= 50 for note in seen)
 
@@ -402,7 +404,7 @@ def test_A047_observations_are_cut_between_characters(tmp_path: Path) -> None:
     limits = Limits(snippet_chars=100)
     with World(tmp_path, ONE_STEP, [returning(body)], limits=limits) as world:
         world.run()
-        snippet = observation(world.model.of("refinement")[0])["previews"][0]["snippet"]
+        snippet = observation(world)["previews"][0]["snippet"]
         assert len(snippet) == 100 and snippet.endswith("…") and body.startswith(snippet[:-1])
 
 
@@ -635,15 +637,22 @@ def test_A058_invalid_selection_is_asked_again_once(tmp_path: Path, bad: Any) ->
 
 
 def test_A061_the_refinement_sees_the_observation(tmp_path: Path) -> None:
-    """As one JSON object, behind the action that was done with its arguments."""
-    with World(tmp_path, ONE_STEP) as world:
-        world.run()
+    """In the strict profile as one JSON object, else as the text that it was; behind the action that was done with its arguments."""
+    with World(tmp_path / "strict", ONE_STEP) as world:
+        world.run(profile="strict")
         (call,) = world.model.of("refinement")
         assert [message.role for message in call.messages] == ["system", "user", "assistant", "user"]
         assert json.loads(call.messages[2].text) == {"action": "notes.read", "parameters": {"page": 1}}
         lead, _, observed = call.messages[3].text.partition(": ")
         assert lead == "Result of notes.read"
         assert json.loads(observed)["resultLabel"] == "round1_task1_action1_page"
+    with World(tmp_path / "two_stage", ONE_STEP) as world:
+        world.run()
+        (call,) = world.model.of("refinement")
+        assert [message.role for message in call.messages] == ["system", "user", "assistant", "user", "user"]
+        assert json.loads(call.messages[2].text) == {"action": "notes.read", "parameters": {"page": 1}}
+        text = world.journal.reader.document(world.run_id, 0)
+        assert call.messages[3].text == f"Result of notes.read:\n{text}"
 
 
 def test_a_refinement_template_can_tell_the_observation_itself(tmp_path: Path) -> None:
@@ -681,7 +690,7 @@ def test_A068_another_decision_is_asked_again_once_then_stops_safely(tmp_path: P
     """After the one retry the run stops as if the model had, and the completion review decides."""
     with World(tmp_path / "good", [*READ(1), bad, CONTINUE, *READ(2), STOP, SUCCESS]) as world:
         assert world.run().steps == 2
-        assert feedback(world.model.of("refinement")[1])
+        assert sections(world.model.of("refinement")[1])["Your last reply could not be used"]
     with World(tmp_path / "bad", [*READ(1), bad, bad, SUCCESS]) as world:
         result = world.run()
         assert (result.state, result.reason, result.steps) == ("Done", "model_stop", 1)
@@ -797,7 +806,7 @@ def joined(tmp_path: Path, got: list[dict[str, Any]], values: Any = None, **chan
 def test_A100_stage_1_gets_prompt_methods_documents_and_history(tmp_path: Path) -> None:
     """Four sections, the index of documents growing with what was produced."""
     with World(tmp_path, TWO_STEPS) as world:
-        world.run("Read both", documents=[("a.txt", "A"), ("b.txt", "B")])
+        world.run("Read both", documents=[("a.txt", "A"), ("b.txt", "B")], profile="strict")
         call = world.model.of("selection")[1]
         found = sections(call)
         assert found["Objective"] == "Read both" and "## Actions" in text_of(call)
@@ -981,7 +990,7 @@ def test_a_once_effect_is_tried_again_only_if_it_certainly_did_not_begin(
     with World(tmp_path, [SELECT("notes.send", KEEP), PARAMETERS(text="x"), STOP, SUCCESS], [post]) as world:
         world.run()
         assert len(tried) == attempts
-        assert observation(world.model.of("refinement")[0])["success"] is False
+        assert observation(world)["success"] is False
 
 
 def test_the_idempotency_key_is_one_per_action(tmp_path: Path) -> None:
@@ -1057,7 +1066,7 @@ def test_only_a_clear_yes_approves(tmp_path: Path, answer: Any, runs: bool) -> N
         assert result.state == "Done"
         assert sent == (["hello"] if runs else [])
         assert world.model.kinds.count("parameters") == 1, "what was approved is what runs"
-        seen = observation(world.model.of("refinement")[0])
+        seen = observation(world)
         assert seen["success"] is runs
         if not runs:
             assert seen["notes"] == ["denied: the call was not approved"]
@@ -1117,6 +1126,10 @@ def test_what_a_refinement_has_learnt_stands_in_the_next_selections_history(tmp_
     script = [*READ(1), first, *READ(2), second, *READ(3), STOP, SUCCESS]
     with World(tmp_path, script, [read]) as world:
         assert world.run().state == "Done"
+        shown = [sections(call).get("Learnt so far") for call in world.model.of("selection")]
+        assert shown == [None, f"page 1 names O-1004; {'x' * 200}; c; d; e", None]
+    with World(tmp_path / "strict", script, [read]) as world:
+        assert world.run(profile="strict").state == "Done"
         shown = [sections(call).get("History, newest first", "") for call in world.model.of("selection")]
     assert shown[1].startswith(
         "- Learnt from these: page 1 names O-1004; " + "x" * 200 + "; c; d; e\n- Step 1"

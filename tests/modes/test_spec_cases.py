@@ -26,7 +26,7 @@ from paor.errors import NotStarted, UsageError
 from paor.tools.schema.canonical import canonical_arguments
 from paor.tools.schema.parameters import ParameterSchema
 
-from ..support.recording import World, observation, sections
+from ..support.recording import World, observations, sections
 from ..support.stored import blocked_steps, labels, parts, prompts, query, triggers
 from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine, read
 
@@ -84,7 +84,7 @@ def test_C2_7_a_blocked_call_leaves_exactly_one_result(tmp_path: Path, value: An
     """One row, one observation with the marker, no document; as many refinements as steps."""
     with World(tmp_path, walking(1, 1, 1, 1), [counting([], value)]) as world:
         world.run()
-        seen = [observation(call) for call in world.model.of("refinement")]
+        seen = observations(world)
     assert triggers(world.path).count("observe") == len(seen) == 4
     assert blocked_steps(world.path) == [3, 4]
     for blocked in seen[2:]:

@@ -158,7 +158,7 @@ def test_A054_every_form_that_a_tool_may_return_is_stored_as_it_was(tmp_path: Pa
     value, expected = FORMS[form]
     with World(tmp_path, ONE_STEP, [giving(value)]) as world:
         result = world.run()
-        assert (result.state, observation(world.model.of("refinement")[0])["success"]) == ("Done", True)
+        assert (result.state, observation(world)["success"]) == ("Done", True)
         found = query(world.path, "SELECT name, mime, bytes FROM documents ORDER BY number")
         assert found == expected
         assert [(item.name, item.mime, item.bytes) for item in result.documents] == expected
@@ -193,7 +193,7 @@ def test_A079_A015_D7_the_best_pages_come_first(
     given = ToolOutput([Document("a", "x")], web=web_facts(**names))  # type: ignore[arg-type]
     with World(tmp_path, ONE_STEP, [giving(given)], limits=Limits(previews=top)) as world:
         world.run()
-        seen = observation(world.model.of("refinement")[0])["web"]
+        seen = observation(world)["web"]
     assert [fact["url"][-1] for fact in seen] == [str(number) for number in expected]
     assert seen[0] == {
         "url": "https://example.org/4",
@@ -208,7 +208,7 @@ def test_C26_a_binary_document_is_told_by_type_and_size(tmp_path: Path) -> None:
     values = [Document("scan.png", b"\x89PNG" * 100, "image/png"), Document("a.txt", "text")]
     with World(tmp_path, ONE_STEP, [giving(values)]) as world:
         world.run()
-        seen = observation(world.model.of("refinement")[0])
+        seen = observation(world)
     assert [preview["snippet"] for preview in seen["previews"]] == ["", "text"]
     assert seen["notes"] == ["scan.png: image/png, 400 bytes, not text"]
     assert seen["documentsCount"] == 2
@@ -338,7 +338,7 @@ def test_A094_A004_A051_the_literals_of_the_appendix_drive_a_run(tmp_path: Path)
     with World(tmp_path, script, [scrape]) as world:
         assert world.run().state == "Done"
         assert triggers(world.path).count("reselect") == triggers(world.path).count("respecify") == 0
-        seen = observation(world.model.of("refinement")[0])
+        seen = observation(world)
     assert calls[0] == {"query": "...", "maxResults": 10, "language": "de"}
     assert list(seen) == ["success", "resultLabel", "documentsCount", "previews", "notes"]
     assert (seen["resultLabel"], seen["notes"]) == ("round1_task1_action1_result", [])

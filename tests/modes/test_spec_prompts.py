@@ -299,7 +299,7 @@ def test_A010_A099_A125_each_source_alone_gives_a_summary_that_is_kept(tmp_path:
 
     with World(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS], [give], hooks=[hear]) as world:
         world.run()
-        success = observation(world.model.of("refinement")[0])["success"]
+        success = observation(world)["success"]
     assert success is not isinstance(value, Exception)
     statement = """SELECT body ->> '$.message.summary' FROM transitions JOIN payloads USING (run)
                    WHERE "trigger" = 'observe' AND n = change ->> '$.n' ORDER BY seq"""

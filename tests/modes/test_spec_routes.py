@@ -115,7 +115,7 @@ def test_D3_A011_A038_labels_have_underscores_and_stand_so_in_every_place(tmp_pa
     """In the documents' table, the observation, the next prompt and the event: one spelling."""
     with World(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as world:
         world.run()
-        seen = observation(world.model.of("refinement")[0])["resultLabel"]
+        seen = observation(world)["resultLabel"]
     assert labels(world.path)[0] == f"{seen}#0" == "round1_task1_action1_page#0"
     assert f"docList:{seen} (1" in parts(prompts(world.path, "selection")[1])["Documents"]
     statement = """SELECT outcome ->> '$.label' FROM transitions WHERE "trigger" = 'execute'"""
@@ -170,7 +170,7 @@ def test_D20_A002_a_tools_error_is_a_result_that_the_model_sees_and_goes_on_from
 
     with World(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS], [torn]) as world:
         assert world.run().state == "Done"
-        seen = observation(world.model.of("refinement")[0])
+        seen = observation(world)
     assert (seen["success"], seen["notes"]) == (False, ["tool_error: page 1 is torn out"])
     second = parts(prompts(world.path, "selection")[1])
     assert "Summary: tool_error: page 1 is torn out" in second["History, newest first"]

@@ -6,6 +6,7 @@ The model of these tests obeys whatever it is told. The machine must hold all th
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,10 @@ def test_an_obedient_model_cannot_be_talked_into_what_the_policy_forbids(
         assert len({_system(call) for call in calls}) == 1, "rules and catalog are the same in every prompt"
         for call in calls:
             assert set(sections(call)) <= SECTIONS
-            assert text_of(call).count("\n## Reply\n") == 1, "the form of a reply is told once"
+            outside = re.sub(
+                r"(?s)<<<document .*?\n>>>", "", text_of(call)
+            )  # data between markers is no section
+            assert outside.count("## Reply\n") == 1, "the form of a reply is told once"
 
 
 def _system(call: ModelCall) -> str:
@@ -200,4 +204,4 @@ def test_what_is_said_does_reach_the_model_as_data(tmp_path: Path) -> None:
         world.run()
         (refinement,) = world.model.of("refinement")
         assert PHRASES["ignore"] in text_of(refinement) and PHRASES["ignore"] not in _system(refinement)
-        assert observation(refinement)
+        assert observation(world)

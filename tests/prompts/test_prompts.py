@@ -20,7 +20,13 @@ from paor.models import PromptMessage
 from paor.prompts.building.builder import PLACEHOLDERS, PromptBuilder, TextTask
 from paor.prompts.building.fencing import fence, inert
 from paor.prompts.building.history import OMITTED, SHORTENED, history_text, message_text
-from paor.prompts.building.templates import DIVIDER, NAMES, default_templates, parse_template
+from paor.prompts.building.templates import (
+    DIVIDER,
+    NAMES,
+    default_templates,
+    parse_template,
+    report_templates,
+)
 from paor.prompts.model import estimated_usage
 
 from ..support.cases import (
@@ -106,7 +112,7 @@ def test_what_is_no_template_is_refused(text: str) -> None:
 
 
 def test_sections_of_every_request_of_a_run(tmp_path: Path) -> None:
-    """A run with everything in it: each request has its sections, in order, and no placeholder is left over."""
+    """Of a report with everything in it: each request has its sections, in order, and no placeholder is left over."""
     script = [
         SELECT(),
         "?",
@@ -129,6 +135,7 @@ def test_sections_of_every_request_of_a_run(tmp_path: Path) -> None:
             context="be quick",
             language="de",
             final_format="md",
+            profile="strict",
         )
         found = [(call.kind, list(sections(call))) for call in world.model.calls]
         start = ["Objective", "Success criteria", "Language"]
@@ -181,7 +188,7 @@ def test_sections_of_every_request_of_a_run(tmp_path: Path) -> None:
 
 
 def test_a_result_without_documents_is_nothing_to_read(tmp_path: Path) -> None:
-    """The catalog in words has an action that needs a document exactly where the schema lets it be chosen."""
+    """A reply's words name documents only once there are some; its schema is the same from the first request on."""
 
     @tool("files.count", effect="read")
     def count(documentList: list[str]) -> str:
@@ -194,11 +201,18 @@ def test_a_result_without_documents_is_nothing_to_read(tmp_path: Path) -> None:
         return None if page == 1 else "text"
 
     script = [*READ(1), CONTINUE, *READ(2), CONTINUE, *READ(3), STOP, SUCCESS]
-    with World(tmp_path, script, [count, look]) as world:
+    with World(tmp_path, script * 2, [count, look]) as world:
         world.run("Read")
         calls = world.model.of("selection")
+        assert [sections(call).get("Documents") for call in calls] == [None, None, None]
+        assert len({json.dumps(call.schema) for call in calls}) == 1 and '"files.count"' in str(
+            calls[0].schema
+        )
+        assert ["requiredInputDocuments" in text_of(call) for call in calls] == [False, False, True]
+        strict = world.run("Read", profile="strict")
+        assert strict.state == "Done"
+        calls = world.model.of("selection")[3:]
         assert ["- files.count(" in text_of(call) for call in calls] == [False, False, True]
-        assert ['"files.count"' in json.dumps(call.schema) for call in calls] == [False, False, True]
 
 
 def test_a_run_of_an_earlier_version_is_told_names_as_it_was() -> None:
@@ -234,7 +248,7 @@ def test_prompts_are_pure(tmp_path: Path) -> None:
 
 def test_two_messages_of_one_step_are_not_mixed_up() -> None:
     """The final formatting shares its step with the last action; a cache must not show one for the other."""
-    of = spec()
+    of = spec(templates=report_templates())
     builder = PromptBuilder(of, [])
     texts = []
     for summary in ("first", "second"):
@@ -243,21 +257,22 @@ def test_two_messages_of_one_step_are_not_mixed_up() -> None:
     assert "first" in texts[0] and "second" in texts[1]
 
 
-def test_a_refinement_tells_the_steps_newest_whole_oldest_left_out(tmp_path: Path) -> None:
-    """Each with its arguments and one line of what it brought; an error is called one."""
+def test_A061_a_strict_refinement_has_the_observation_and_the_steps_before_whole(tmp_path: Path) -> None:
+    """The newest as the observation's JSON, each other with its arguments and all that it brought; an error is called one."""
     fail = [SELECT("notes.fail"), PARAMETERS(page=2)]
     script = [*READ(1), CONTINUE, *fail, CONTINUE, *READ(3), STOP, SUCCESS]
     with World(tmp_path / "all", script) as world:
-        world.run()
+        world.run(profile="strict")
         told = [message.text for message in world.model.of("refinement")[2].messages[2:]]
         assert told[:2] == [
             '{"action": "notes.read", "parameters": {"page":1}}',
-            "Result of notes.read: 1 document: Page 1: the supplier delivers within 10 days of the order.",
+            "Result of notes.read: Page 1: the supplier delivers within 10 days of the order.",
         ]
         assert told[3] == "Error of notes.fail: tool_error: page 2 is torn out"
-        assert observation(world.model.of("refinement")[2])["resultLabel"] == "round1_task1_action3_page"
+        lead, _, observed = told[5].partition(": ")
+        assert (lead, json.loads(observed)) == ("Result of notes.read", observation(world, 2))
     with World(tmp_path / "few", script, limits=Limits(history_chars=120)) as world:
-        world.run()
+        world.run(profile="strict")
         few = [message.text for message in world.model.of("refinement")[2].messages[2:]]
         assert few == told[2:]
 
@@ -334,7 +349,8 @@ def test_denied_tools_are_named_and_not_offered(tmp_path: Path) -> None:
     """In a section of their own, at most twenty of them; without one there is no such section."""
     denied = [f"notes.n{number}" for number in range(25)]
     for names, shown in ((denied, ", ".join(denied[:20])), ([], "")):
-        builder = PromptBuilder(spec(), ["notes.read(page)"], denied=names)
+        of = spec(templates=report_templates())
+        builder = PromptBuilder(of, ["notes.read(page)"], denied=names)
         system = builder.build("selection", run_in(PLANNING))[0].text
         assert system.partition("## Not allowed in this run\n")[2].partition("\n\n")[0] == shown
         assert ("## Not allowed" in system) is bool(names)
@@ -400,7 +416,7 @@ def everything(name: str) -> tuple[Spec, Run]:
     made: dict[str, Any] = {
         "selection": Selection(tool="notes.read", objective="read", context="of May", fields=()),
         "observation": Observation(True, "label1", 1),
-        "refinement": Refinement(decision="stop", reason="enough"),
+        "refinement": Refinement(decision="stop", reason="enough", learnings=("it was May",)),
         "history": (message(1), message(2)),
         "improvements": ("shorter",),
         "feedback": "no JSON",
@@ -419,7 +435,7 @@ def everything(name: str) -> tuple[Spec, Run]:
 def test_whatever_a_template_may_name_is_put_in_its_place(name: str) -> None:
     """What it may not is refused; so no block of a host's template vanishes in every prompt."""
     of, run = everything(name)
-    kind: Any = {"parameters_full": "parameters", "output": "review"}.get(name, name)
+    kind: Any = {"parameters_full": "parameters", "output": "review", "opening": "refinement"}.get(name, name)
     told = "\n\n".join(part.text for part in RunResources(of).messages(kind, run))
     # a bare choice says nothing of its purpose, though the shipped template has a place for it
     keys = PLACEHOLDERS[name] - ({"ACTION_OBJECTIVE"} if name == "parameters_full" else set())
@@ -510,7 +526,7 @@ def test_a_texts_documents_are_fenced() -> None:
 
 def test_A039_only_the_newest_labels_are_listed() -> None:
     """The index stays small however many actions there were; actions without documents are not in it."""
-    of = spec(limits={"history_chars": 0})
+    of = spec(limits={"history_chars": 0}, templates=report_templates())
     history = tuple(message(n, documents=n % 2) for n in range(1, 41))
     text = PromptBuilder(of, []).build("selection", run_in(PLANNING, of, history=history))[1].text
     labels = re.findall(r"docList:label(\d+) ", text)

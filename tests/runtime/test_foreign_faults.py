@@ -75,7 +75,7 @@ def test_a_function_that_returns_an_awaitable_is_waited_for(is_async: bool, tmp_
             asyncio.run(world.engine.arun("Look"))
         else:
             world.run()
-        seen = observation(world.model.of("refinement")[0])
+        seen = observation(world)
         assert seen["success"] and seen["previews"][0]["snippet"] == "seen"
 
 

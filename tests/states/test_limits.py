@@ -359,7 +359,7 @@ def test_parameter_retries_can_be_set(tmp_path: Path, limit: int) -> None:
     with World(tmp_path, script, limits=Limits(parameter_retries=limit)) as world:
         assert world.run().state == "Done"
         assert world.model.kinds.count("parameters") == 1 + limit
-        assert observation(world.model.of("refinement")[0])["notes"][0].startswith("invalid_parameters: ")
+        assert observation(world)["notes"][0].startswith("invalid_parameters: ")
         assert "Your last reply could not be used" not in sections(world.model.of("parameters")[0])
         for call in world.model.of("parameters")[1:]:
             assert "page" in sections(call)["Your last reply could not be used"]

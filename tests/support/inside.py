@@ -40,6 +40,7 @@ from paor.fsm.verify.heads import BYTES_MAX, heads_file, read
 from paor.fsm.verify.verify import Defect
 from paor.prompts.building.templates import default_templates
 from paor.prompts.clients.background_loop import ask
+from paor.prompts.clients.facts import KNOWN
 from paor.states.records.actions import StoredText
 from paor.states.records.questions import QuestionRecord
 from paor.states.run.counters import counters_of, counters_text

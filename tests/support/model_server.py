@@ -44,6 +44,9 @@ class Received:
 
 
 Behaviour = Callable[["Connection", Received], None]
+QUESTIONS = ("/v1/models", "/props", "/api/show", "/api/ps")
+"""Where a client asks what a server can do."""
+NO_TOOLS: dict[str, object] = {"/v1/models": {"data": [{"id": "any", "supported_parameters": []}]}}
 
 
 class Connection:
@@ -85,15 +88,19 @@ class Connection:
 
 class ModelServer:
     """
-    Answers the n-th request by the n-th behaviour, the last one for ever.
+    Answers the n-th request by the n-th behaviour, the last one for ever; questions about itself by what it says.
 
     Attributes:
-        requests: What came in, in order.
+        says: The answers to `QUESTIONS`, by path; others are not found. Unless a test says otherwise it calls no tools.
+        questions: Paths of the questions that came in, in order.
+        requests: What else came in, in order.
         url: Where it is.
     """
 
     def __init__(self, port: int = 0) -> None:
         self.requests: list[Received] = []
+        self.questions: list[str] = []
+        self.says = NO_TOOLS
         self._behaviours: list[Behaviour] = []
         self._lock = threading.Lock()
         self._socket = socket.create_server(("127.0.0.1", port))
@@ -107,6 +114,7 @@ class ModelServer:
         with self._lock:
             self._behaviours = list(behaviours)
             self.requests.clear()
+            self.questions.clear()
 
     def close(self) -> None:
         """Stop listening."""
@@ -134,10 +142,16 @@ class ModelServer:
             raw = file.read(int(headers.get("content-length", "0")))
             received = Received(first[1], headers, json.loads(raw or b"{}"))
             with self._lock:
-                self.requests.append(received)
-                behaviour = self._behaviours[0]
-                if len(self._behaviours) > 1:
-                    self._behaviours.pop(0)
+                if received.path in QUESTIONS:
+                    self.questions.append(received.path)
+                    behaviour = plain(
+                        self.says.get(received.path), status=200 if received.path in self.says else 404
+                    )
+                else:
+                    self.requests.append(received)
+                    behaviour = self._behaviours[0]
+                    if len(self._behaviours) > 1:
+                        self._behaviours.pop(0)
             behaviour(Connection(sock), received)
 
 

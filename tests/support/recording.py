@@ -57,23 +57,22 @@ def user_text(call: ModelCall) -> str:
 
 
 def sections(call: ModelCall) -> dict[str, str]:
-    """Return the sections of the user's message by heading, in order."""
-    parts = re.split(r"(?m)^## (.*)$", user_text(call))
+    """Return the sections of the user's message by heading, in order, then of the last one: what is asked behind a conversation."""
+    said = [message.text for message in call.messages if message.role == "user"]
+    parts = re.split(r"(?m)^## (.*)$", "\n\n".join(dict.fromkeys((said[0], said[-1]))))
     return {name: body.strip("\n") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-def observation(call: ModelCall) -> dict[str, Any]:
-    """Return the observation in a refinement's prompt, as a model would read it."""
-    results = [
-        message.text for message in call.messages if message.text.startswith(("Result of", "Error of"))
-    ]
-    data: dict[str, Any] = json.loads(results[-1].partition(": ")[2])
-    return data
+def observations(world: World) -> list[dict[str, Any]]:
+    """Return the observation of every action of the newest run, in order, as its row holds it."""
+    rows = [row for row in world.rows if row.trigger == "observe"]
+    changes = [world.journal.reader.payload(row.run, row.change["n"]).body for row in rows]
+    return [json.loads(change)["observation"] for change in changes]
 
 
-def feedback(call: ModelCall) -> str:
-    """Return what a refinement's prompt says of a reply that could not be used."""
-    return call.messages[-1].text.removeprefix("Your last reply could not be used: ")
+def observation(world: World, number: int = 0) -> dict[str, Any]:
+    """Return one of them, counted from 0."""
+    return observations(world)[number]
 
 
 class World:

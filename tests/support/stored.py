@@ -42,16 +42,24 @@ def triggers(file: Path) -> list[str]:
 
 
 def prompts(file: Path, kind: str) -> list[dict[str, str]]:
-    """Return every stored prompt of one kind, as its messages' texts by role, oldest first."""
-    statement = "SELECT run, request FROM transitions WHERE request ->> '$.kind' = ? ORDER BY run, seq"
+    """Return every stored prompt of one kind, oldest first: the system's text, and all others as the user's."""
+    statement = "SELECT run, seq FROM transitions WHERE request ->> '$.kind' = ? ORDER BY run, seq"
     found = []
-    for run, request in query(file, statement, kind):
-        texts = [
-            query(file, "SELECT body FROM payloads WHERE run = ? AND n = ?", run, part["n"])[0][0]
-            for part in json.loads(request)["prompt"]
-        ]
-        found.append(dict(zip(("system", "user") if len(texts) == 2 else ("user",), texts, strict=True)))
+    for run, seq in query(file, statement, kind):
+        texts = prompt_texts(file, run, seq)
+        said = {"system": texts.pop(0)} if len(texts) > 1 else {}
+        found.append(said | {"user": "\n\n".join(texts)})
     return found
+
+
+def prompt_texts(file: Path, run: int, seq: int) -> list[str]:
+    """Return the messages of a row's prompt, those included that it shares with an earlier one."""
+    statement = "SELECT request FROM transitions WHERE run = ? AND seq = ?"
+    request = json.loads(query(file, statement, run, seq)[0][0])
+    before, count = request.get("after", (0, 0))
+    shared = prompt_texts(file, run, before)[:count] if count else []
+    body = "SELECT body FROM payloads WHERE run = ? AND n = ?"
+    return shared + [query(file, body, run, part["n"])[0][0] for part in request["prompt"]]
 
 
 def parts(prompt: dict[str, str]) -> dict[str, str]:

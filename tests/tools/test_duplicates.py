@@ -16,7 +16,7 @@ from paor.errors import ToolError
 
 from ..support.cases import short
 from ..support.effort import examples
-from ..support.recording import World, observation, sections
+from ..support.recording import World, observation, observations, sections
 from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS, flaky
 from .inside import duplicate_key, extend_window, rule_broken, window_length
 
@@ -229,7 +229,7 @@ def test_A155_A156_a_blocked_call_is_observed_with_marker_and_last_output(tmp_pa
         world.run()
         assert len(calls) == 2
         assert world.model.kinds.count("parameters") == 3 and world.count("respecify") == 0
-        seen = observation(world.model.of("refinement")[2])
+        seen = observation(world, 2)
         assert seen["success"] is False
         assert seen["notes"][0] == (
             "duplicate_call_blocked: the same call was made in step 2 (consecutive rule);"
@@ -257,8 +257,8 @@ def test_C2_6_the_echo_is_the_last_success_also_after_a_failure(tmp_path: Path) 
 
     with World(tmp_path, played("AAAA"), [moody]) as world:
         world.run()
-        for call in world.model.of("refinement")[2:]:
-            assert observation(call)["previews"][0]["snippet"] == "first"
+        for seen in observations(world)[2:]:
+            assert seen["previews"][0]["snippet"] == "first"
 
 
 def test_C2_9_blocked_calls_end_the_run_at_their_limit(tmp_path: Path) -> None:

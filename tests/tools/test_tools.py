@@ -344,7 +344,7 @@ def test_the_builtin_tools_in_one_run(tmp_path: Path) -> None:
         assert "The 3rd of May" in sections(world.model.of("text")[0])["Documents"]
         report = str(result.documents[-1].read())
         assert report.startswith("# Days\n\n## text.md\n\nIt is the *3rd*.\n\n## page.html\n\n")
-        assert observation(world.model.of("refinement")[2])["notes"] == ["report of 2 documents"]
+        assert observation(world, 2)["notes"] == ["report of 2 documents"]
 
 
 def test_the_builtin_tools_only_read() -> None:

@@ -113,7 +113,7 @@ def test_A031_a_providers_own_parameter_is_refused_by_the_strict_profile(tmp_pat
     ]
     with world(tmp_path, [*script, STOP, SUCCESS], index) as run:
         run.run(profile="strict")
-        seen = observation(run.model.of("refinement")[0])
+        seen = observation(run)
     assert not seen["success"] and "invalid_parameters" in seen["notes"][0]
     assert index.asked == []
 
@@ -164,7 +164,7 @@ def test_A015_A078_A079_facts_of_pages_stand_in_the_observation(tmp_path: Path, 
     options: dict[str, Any] = {"limits": Limits(previews=3), "enrich": hook if enrich else False}
     with world(tmp_path, script, index, **options) as run:
         run.run()
-        seen = observation(run.model.of("refinement")[0])
+        seen = observation(run)
         assert replay(run.journal, run.run_id).identical
     if not enrich:
         assert "web" not in seen and called == []
@@ -192,7 +192,7 @@ def test_A092_an_unsafe_url_is_refused_before_the_tool_starts(tmp_path: Path, va
         tmp_path, [*step("web.scrape", **values), PARAMETERS(**values), STOP, SUCCESS], index, policy=Policy()
     ) as run:
         run.run()
-        seen = observation(run.model.of("refinement")[0])
+        seen = observation(run)
         assert "execute" not in run.triggers
     assert not seen["success"] and "unsafe_parameters" in seen["notes"][0]
     assert index.asked == []
@@ -205,11 +205,11 @@ def test_A092_the_runs_own_policy_holds_for_what_a_search_finds(tmp_path: Path) 
         script = [*step("web.scrape", query="machines"), STOP, SUCCESS]
         with world(tmp_path / "closed", script, index, policy=Policy()) as run:
             run.run()
-            assert observation(run.model.of("refinement")[0])["documentsCount"] == 0
+            assert observation(run)["documentsCount"] == 0
         assert site.visits == []
         with world(tmp_path / "open", script, index, policy=LOCAL) as run:
             run.run()
-            assert observation(run.model.of("refinement")[0])["documentsCount"] == 2
+            assert observation(run)["documentsCount"] == 2
 
 
 @pytest.mark.parametrize("status", [200, 401, 500])

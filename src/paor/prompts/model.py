@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
+import orjson
 from msgspec import Struct, json
 from msgspec.structs import astuple
 
@@ -308,7 +309,41 @@ def checked_reply(answer: object) -> Reply:
         raise TypeError("the model reported attempts that are no whole number from 1 on")
     if answer.finish not in _FINISHES:
         raise TypeError(f"the model ended with {ascii(answer.finish)[:80]}, expected one of {_FINISHES}")
+    if answer.parts and not (isinstance(answer.parts, tuple) and can_be_kept(answer.parts)):
+        raise TypeError("the model gave parts of its turn that are no tuple of JSON objects of at most 4 MB")
+    if not isinstance(answer.api, str) or not _LABEL.fullmatch(answer.api):
+        raise TypeError("the model gave no short label as the interface of its turn")
     return answer
+
+
+PARTS_BYTES, PARTS_DEPTH = 4 * 10**6, 100
+"""Most bytes of the parts of a turn, as JSON, and how deep they may be nested."""
+_LABEL = re.compile(r"[A-Za-z0-9_.:-]{0,40}")
+
+
+def can_be_kept(parts: Sequence[object]) -> bool:
+    """Return whether *parts* are JSON objects that come back from a journal as they went in."""
+    try:
+        text = orjson.dumps(parts)
+        if len(text) > PARTS_BYTES or orjson.loads(text) != list(parts):
+            return False
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return all(isinstance(part, dict) for part in parts) and not _is_deep(parts)
+
+
+def _is_deep(parts: Sequence[object]) -> bool:
+    level: list[object] = list(parts)
+    for _ in range(PARTS_DEPTH):
+        level = [
+            inner
+            for value in level
+            if isinstance(value, dict | list)
+            for inner in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _countable(usage: Usage) -> bool:

@@ -23,9 +23,14 @@ class ScriptedModel:
         name: Name in the journal.
         calls_tools: Whether ``profile="auto"`` asks it for turns with tool calls; None: whether its first reply has ``calls``.
 
+    Attributes:
+        answers_in_order: What it answers depends on the order of the requests, so no two calls of tools ask it at the same time.
+
     Raises:
         UsageError: A reply is neither text nor JSON-able.
     """
+
+    answers_in_order = True
 
     def __init__(
         self,

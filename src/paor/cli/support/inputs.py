@@ -234,7 +234,7 @@ def _check(given: RunInput) -> None:
     if (template := arguments["prompt_template"]) is not None:
         # whether the model calls tools is not known yet: what fits a turn is taken for one
         profile = profile or auto_profile({}, template, calls_tools=True)
-        templates_of({}, template, mode=mode, stage=profile.stage)
+        templates_of({}, template, mode=mode, profile=profile)
     if given.app is None or given.web:
         tools = toolbox(asked_tools(given.app, web=given.web), builtins=True)
         offered = offered_tools(tools, arguments["tools"])

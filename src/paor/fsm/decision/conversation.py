@@ -59,6 +59,11 @@ def said_by(case: GuardContext, trigger: str, dest: str, change: Change, kit: Ru
 
 def _items(case: GuardContext, trigger: str, dest: str, change: Change, kit: RunResources) -> Iterator[Item]:
     outcome, run = case.outcome, case.run
+    if not run.spec.plans:
+        if run.state == OBSERVING and case.result is not None:
+            yield _words("assistant", _action(change))
+            yield _result(case, case.result, change, kit)
+        return
     if (
         isinstance(outcome, Replied) and run.state != REVIEWING
     ):  # what a judge asks for is told when the run goes on
@@ -80,6 +85,16 @@ def _items(case: GuardContext, trigger: str, dest: str, change: Change, kit: Run
         yield from _unmade(run, NOT_MADE)
         asked = "\n".join(f"- {line(text)}" for text in change.improvements or ())
         yield _words("user", f"That is not enough yet.\n{asked}" if asked else NOT_ENOUGH)
+
+
+def _action(change: Change) -> str:
+    """Return an action as the two stages together have asked for it; what was learnt by then belongs to it."""
+    message = change.message
+    assert message, "an observed action leaves a message"
+    told: dict[str, object] = {"action": message.tool, "parameters": message.arguments or {}}
+    if message.learnings:
+        told = {"learnings": message.learnings, **told}
+    return orjson.dumps(told).decode()
 
 
 def _next_turn(run: Run) -> Iterator[Item]:
@@ -106,13 +121,13 @@ def _turn(case: GuardContext, outcome: Replied, trigger: str, dest: str) -> Iter
         )
         return
     said = cut(clean(spoken(outcome.text).strip()), TURN_CHARS)  # calls that are not made are no part of it
-    silent = not said and outcome.parts is not None and outcome.finish != "tool_calls"
+    silent = outcome.parts if not said and outcome.finish != "tool_calls" else None
     if said:
         yield _words("assistant", said)
-    elif silent:
-        yield Item(role="assistant", size=outcome.parts.bytes, parts=outcome.parts, model=outcome.model)
+    elif silent is not None:
+        yield Item(role="assistant", size=silent.bytes, parts=silent, model=outcome.model)
     if asked_again and dest == PLANNING:
-        yield _words("user", GO_ON if silent else UNUSABLE.format(line(_problem(case))))
+        yield _words("user", GO_ON if silent is not None else UNUSABLE.format(line(_problem(case))))
 
 
 def _problem(case: GuardContext) -> str:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ...prompts.building.history import ARGUMENTS_CHARS
 from ...states.records.actions import Preview, ToolResult
 from ...states.records.observations import Message, Observation, StepCheck
+from ...states.run.budgets import BYTES_PER_TOKEN
 from ...states.run.state import Run
 from ...states.settings.limits import Limits
 
@@ -25,6 +26,7 @@ TURN_CHARS = 2000
 """Characters of one turn of a dialogue, and of one output, that a planner is shown."""
 
 _LISTED = 5
+NOTES_MAX = 20
 
 
 def cut(text: str, chars_max: int) -> str:
@@ -88,10 +90,46 @@ def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) ->
         result_label(run),
         len(result.documents),
         previews_of(result, texts, limits),
-        tuple(notes[:20]),
+        tuple(notes[:NOTES_MAX]),
         result.web[: max(1, limits.previews)] or UNSET,
     )
-    return _shorten_to_fit(observation, limits.observation_chars)
+    chars_max = min(limits.observation_chars, run.spec.context_tokens * BYTES_PER_TOKEN // 4)
+    fitted = _shorten_to_fit(observation, chars_max)
+    return fitted if run.spec.revision == 1 else _cut_noted(fitted, result, texts, limits, chars_max)
+
+
+def _cut_noted(
+    observation: Observation,
+    result: ToolResult,
+    texts: Sequence[str | None],
+    limits: Limits,
+    chars_max: int,
+) -> Observation:
+    """Return *observation* with a note for every document of which it shows only the beginning, within *chars_max* characters."""
+    for place, (preview, text) in enumerate(zip(observation.previews, texts, strict=False)):
+        shown = len(preview.snippet.removesuffix(CUT))
+        if text is None or shown >= len(text):
+            continue
+        rest = "" if result.echo is not None else f"; the whole is {result.documents[place].reference}"
+        told = f"{preview.name}: only the first {shown} of {len(text)} characters are here{rest}"
+        noted = replace(observation, notes=(*observation.notes, cut(told, limits.note_chars)))
+        if len(noted.notes) > NOTES_MAX:
+            break
+        observation = _shorten_to_fit(noted, chars_max)
+    return observation
+
+
+def shown_text(observation: Observation) -> str:
+    """Return what history tells of an observation: its texts as they are, then pages and notes."""
+    shown = [preview for preview in observation.previews if preview.snippet]
+    alone = len(observation.previews) == 1
+    parts = [preview.snippet if alone else f"{preview.name}:\n{preview.snippet}" for preview in shown]
+    if observation.web:
+        parts.append(f"Pages: {orjson.dumps([fact.wire() for fact in observation.web]).decode()}")
+    if observation.notes:
+        lead = "Notes: " if parts else ""
+        parts.append(lead + "; ".join(observation.notes))
+    return "\n\n".join(parts)
 
 
 def result_label(run: Run) -> str:

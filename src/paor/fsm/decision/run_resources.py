@@ -12,6 +12,7 @@ from ...prompts.building.builder import PromptBuilder
 from ...prompts.building.conversation import Texts, no_text, wire_names
 from ...prompts.model import OfferedTool, PromptMessage
 from ...prompts.parsing.reply_forms import (
+    REFERENCE,
     Form,
     Needs,
     Offer,
@@ -58,18 +59,14 @@ def offered_tools(catalog: Catalog, spec: Spec) -> tuple[OfferedTool, ...]:
     return tuple(found)
 
 
-REFERENCE = r"^doc(List|Item):\S+$"
-"""Of a document: documents come and go while the schemas of a run stay as they are."""
-
-
 def _schema(parameters: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
     """Return a tool's schema with how documents are named and which connections there are; without connections where there are none."""
     schema = {"type": "object", "properties": {}} | dict(parameters)
     given = schema["properties"]
     if not isinstance(given, Mapping) or not {DOCUMENT_LIST, CONNECTION} & given.keys():
         return schema
-    choices = {
-        DOCUMENT_LIST: {"type": "array", "items": {"type": "string", "pattern": REFERENCE}},
+    choices: dict[str, dict[str, Any]] = {
+        DOCUMENT_LIST: {"type": "array", "items": REFERENCE},
         CONNECTION: {"type": "string", "enum": list(spec.connections)},
     }
     properties = dict(given)
@@ -127,15 +124,20 @@ class RunResources:
         denied = [tool.name for tool in self.catalog if tool.name not in allowed]
         self._actions = self._by_needs()
         lines, at_first = self._lines(documents=True), self._lines(documents=False)
-        plans = spec.converses and not spec.native
+        plans = spec.converses and not spec.native and spec.plans
         reply = plan_form([tool.name for tool in self.allowed]).words if plans else ""
         self.prompts = PromptBuilder(spec, lines, at_first, self.allowed, denied, reply)
         self.flow = _flow_of(spec) if spec.workflow is not None else None
         names = wire_names(tool.name for tool in self.catalog) if spec.native else {}
         self._wire = {wire: self.catalog.find(name) for name, wire in names.items()}
         self._forms: dict[object, Form] = {}
-        self._offer = Offer(self._actions, (), spec.connections)
-        self._offer_forms: dict[str, tuple[Offer, Form]] = {}
+        self._offers = {
+            (documents, learnings): Offer(self._actions, documents, spec.connections, learnings)
+            for documents in (False, True)
+            for learnings in (False, True)
+        }
+        self._may_have_documents = bool(spec.documents) or bool(self._offers[False, False].names)
+        self._choices: dict[tuple[str, bool, bool], Form] = {}
         self._output: ParameterSchema | None = None
 
     def messages(
@@ -164,6 +166,12 @@ class RunResources:
             except UsageError:  # the same words as without; what is wrong ends the run when it is read
                 return self.prompts.build(kind, run, words)
         return self.prompts.build(kind, run, words)
+
+    def stable(self, kind: RequestKind, run: Run, count: int) -> int:
+        """Return how many of the *count* messages of a *kind* request the run's next ones begin with, too."""
+        if not self.spec.converses or not self.prompts.is_behind(kind, run):
+            return 0
+        return count if kind in ("turn", "plan") else count - 1
 
     def offered(self, kind: RequestKind, run: Run) -> tuple[OfferedTool, ...]:
         """Return the tools that a *kind* request offers through the provider's own tool calling: those of the run, or none."""
@@ -207,8 +215,11 @@ class RunResources:
         return tool
 
     def reply_schema(self, kind: RequestKind, run: Run) -> dict[str, Any] | None:
-        """Return the JSON Schema of the reply to a *kind* request, None for free text and native turns."""
-        form = self.form(kind, run)
+        """Return the JSON Schema of the reply to a *kind* request, None for free text and native turns; a choice's is one for the whole run."""
+        if kind in ("selection", "refinement"):
+            form: Form | None = self._choice(kind, self._offers[self._may_have_documents, True])
+        else:
+            form = self.form(kind, run)
         return dict(form.schema) if form is not None else None  # a host's model may change what it is given
 
     def form(self, kind: RequestKind, run: Run) -> Form | None:
@@ -217,7 +228,7 @@ class RunResources:
             return None
         key: object = kind
         if kind in ("selection", "refinement"):
-            return self._form_of_offer(kind, run)
+            return self._choice(kind, self.offer(run))
         if kind == "review" and output_asked(run):
             key = kind, "output"
         elif kind == "parameters" and run.memory.selection is not None:
@@ -226,19 +237,17 @@ class RunResources:
             key = kind, run.state
         return self._kept_form(key, kind, run)
 
-    def _form_of_offer(self, kind: RequestKind, run: Run) -> Form:
-        """Return the form of a reply that chooses of what the run offers, which is the same until the next action's result."""
-        offer = self.offer(run)
-        known = self._offer_forms.get(kind)
-        if known is None or known[0] is not offer:
-            # a selection chooses of actions and documents, a refinement of actions alone, which stay as they are
-            form = (
-                self._form(kind, run)
+    def _choice(self, kind: RequestKind, offer: Offer) -> Form:
+        """Return the form of a reply that chooses of *offer*."""
+        key = kind, offer.documents, offer.learnings
+        if key not in self._choices:
+            profile = self.spec.profile
+            self._choices[key] = (
+                selection_form(offer, stage=profile.stage, strict=profile.strict)
                 if kind == "selection"
-                else self._kept_form((kind, offer.names), kind, run)
+                else refinement_form(offer.names, self.spec.success_criteria)
             )
-            known = self._offer_forms[kind] = offer, form
-        return known[1]
+        return self._choices[key]
 
     def _kept_form(self, key: object, kind: RequestKind, run: Run) -> Form:
         if key not in self._forms:
@@ -249,13 +258,9 @@ class RunResources:
 
     def _form(self, kind: RequestKind, run: Run) -> Form:
         spec = self.spec
-        if kind == "selection":
-            return selection_form(self.offer(run), stage=spec.profile.stage, strict=spec.profile.strict)
         if kind == "parameters":
             assert run.memory.selection is not None, "Specifying is entered with a selection"
             return parameters_form(self.tool(run.memory.selection).parameters)
-        if kind == "refinement":
-            return refinement_form(self.offer(run).names, spec.success_criteria)
         if kind == "review" and output_asked(run):
             return output_form(spec.output_schema or {})
         if kind == "review":
@@ -268,10 +273,7 @@ class RunResources:
 
     def offer(self, run: Run) -> Offer:
         """Return what Stage 1 may choose from: actions, and what they can read."""
-        references, learnings = run.memory.references, bool(run.memory.history)
-        if self._offer.references is not references or self._offer.learnings != learnings:
-            self._offer = Offer(self._actions, references, self.spec.connections, learnings=learnings)
-        return self._offer
+        return self._offers[bool(run.memory.references), bool(run.memory.history)]
 
     def _by_needs(self) -> tuple[tuple[Needs, tuple[str, ...]], ...]:
         """Return the names of the allowed tools in groups with the same needs, those that need nothing first."""

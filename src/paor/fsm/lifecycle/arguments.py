@@ -10,8 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_args
 
-from ...prompts.building.builder import PLACEHOLDERS
-from ...prompts.building.templates import NAMES, default_templates, parse_template, single_stage_templates
+from ...prompts.building.builder import PLACEHOLDERS, REPORTED
+from ...prompts.building.templates import (
+    NAMES,
+    default_templates,
+    parse_template,
+    report_templates,
+    single_stage_templates,
+)
 from ...prompts.model import Model
 from ...states.base.errors import MissingExtra, UsageError
 from ...states.run.spec import Mode
@@ -36,7 +42,7 @@ RULES_MAX = 7
 """Most business rules of a selection prompt."""
 
 _KEY = re.compile(r"\{\{KEY:(.*?)\}\}")
-_OBJECTIVE_NEEDED = ("selection", "turn", "plan")
+_OBJECTIVE_NEEDED = ("opening", "turn", "plan")
 """Templates without which nothing tells the model what a run is for."""
 
 _STAGE_TEMPLATES = frozenset(("selection", "parameters", "parameters_full", "refinement"))
@@ -331,20 +337,31 @@ def check_deps(tools: Iterable[Tool], deps: Any) -> None:
         )
 
 
+_DEFAULT_PROFILE = Profile()
+
+
 def templates_of(
-    given: Mapping[str, str] | None, own: str | None = None, *, mode: str = "react", stage: str = "two_stage"
+    given: Mapping[str, str] | None,
+    own: str | None = None,
+    *,
+    mode: str = "react",
+    profile: Profile = _DEFAULT_PROFILE,
 ) -> dict[str, str]:
     """
-    Return the templates of a run: the shipped ones of the profile's *stage*, replaced by *given*, and *own* for the
-    planning prompt of *mode*.
+    Return the templates of a run: the shipped ones of its *mode* and *profile*, replaced by *given*, and *own* for its
+    planning prompt.
 
     Raises:
         UsageError: An unknown template name, text that is no template, a placeholder that nobody fills.
     """
     if not isinstance(given, Mapping | None):
         raise UsageError("prompts must be a mapping of names to templates")
-    shipped = single_stage_templates() if stage == "single" else default_templates()
-    replaced = dict(given or {}) | ({planning_template(mode, stage): own} if own else {})
+    shipped = default_templates()
+    if profile.stage == "single":
+        shipped = single_stage_templates()
+    elif profile.strict or profile.stage == "native" or mode != "react":
+        shipped = report_templates()
+    replaced = dict(given or {}) | ({planning_template(mode, profile.stage): own} if own else {})
     for name, text in replaced.items():
         if name not in NAMES:
             raise UsageError(f"unknown prompt {name!r}; there are: {', '.join(NAMES)}")
@@ -357,7 +374,10 @@ def templates_of(
                 raise UsageError(
                     f"prompt {name}: nothing is ever put in place of {key!a}; there are: {known}"
                 )
-        if name in _OBJECTIVE_NEEDED and "{{KEY:OBJECTIVE}}" not in text:
+        whole = "opening" not in shipped or REPORTED & set(_KEY.findall(text))  # not behind a conversation
+        chosen = name == "selection" and mode == "react" and profile.stage != "native"
+        needed = name in _OBJECTIVE_NEEDED or (chosen and whole)
+        if needed and "{{KEY:OBJECTIVE}}" not in text:
             raise UsageError(
                 f"prompt {name}: {{{{KEY:OBJECTIVE}}}} is missing, so the model would not see what it is asked for"
             )

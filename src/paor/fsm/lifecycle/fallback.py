@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
+from ...prompts.building.templates import reported
 from ...states.base.errors import UsageError
 from ...states.run.phase_names import FAILED
 from ...states.run.spec import Spec
@@ -50,6 +51,7 @@ def fallback_spec(run: Run, key_salt: str) -> Spec | None:
     return spec.model_copy(
         update={
             "mode": spec.fallback,
+            "templates": reported(spec.templates),
             "fallback": None,
             "fallback_for": run.run_id,
             "key": None,  # it stays with the run that this one stands in for

@@ -148,7 +148,7 @@ def amended_spec(
             update["limits"] = given.model_copy(update={"context_tokens": context})
     if prompt_template is not None:
         name = planning_template(parent.mode, parent.profile.stage)
-        own = templates_of({}, prompt_template, mode=parent.mode, stage=parent.profile.stage)[name]
+        own = templates_of({}, prompt_template, mode=parent.mode, profile=parent.profile)[name]
         update["templates"] = {**spec.templates, name: own}
         update["own_templates"] = tuple(dict.fromkeys((*spec.own_templates, name)))
     changed = spec.model_copy(update=update)

@@ -298,7 +298,11 @@ class Runner:
                 yield self._notify(event)
         finally:
             walk.close()  # before the lease goes: what the steps clean up belongs to this driver
-            self.release(drive)
+            try:
+                if drive.together is not None:
+                    drive.together.close()
+            finally:
+                self.release(drive)
         if (end := self._cancelled_late(drive)) is not None:
             yield from self.drive(end, resumed=True, listening=listening)
             return
@@ -333,7 +337,11 @@ class Runner:
                     raise Left
         finally:
             walk.close()
-            self.release(drive)
+            try:
+                if drive.together is not None:
+                    await drive.together.aclose()
+            finally:
+                self.release(drive)
         if (end := self._cancelled_late(drive)) is not None:
             async for event in self.adrive(end, resumed=True, listening=listening):
                 yield event

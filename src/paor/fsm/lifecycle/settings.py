@@ -147,7 +147,7 @@ class EngineSettings:
             *spec.own_templates,
             *(set(spec.host_templates) - self.prompts.keys()),
         } & spec.templates.keys()
-        templates = templates_of(self.prompts, stage=spec.profile.stage)
+        templates = templates_of(self.prompts, mode=spec.mode, profile=spec.profile)
         templates |= {name: spec.templates[name] for name in kept}
         hosts = tuple(sorted({*self.prompts, *spec.host_templates}))
         own: dict[str, Any] = {"templates": templates, "host_templates": hosts}

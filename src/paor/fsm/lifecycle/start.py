@@ -178,7 +178,7 @@ def new_run(
         policy=settings.policy if not whole else Policy(),
         model=chosen,
         offered=() if whole else offered if flow is None else flow.tools_of_workflow(settings.tools, offered),
-        templates=templates_of(settings.prompts, template, mode=mode, stage=profile.stage)
+        templates=templates_of(settings.prompts, template, mode=mode, profile=profile)
         | ({} if whole else phase_templates(settings.machine)),
         profile=profile,
         rules=settings.rules,
@@ -210,10 +210,12 @@ def new_run(
 def in_two_stages(spec: Spec, prompts: Mapping[str, str], template: str | None) -> Spec:
     """Return *spec*, which was made for turns, for a model that does not call tools."""
     profile = Profile()
-    update: dict[str, object] = {"profile": profile}
+    kept = {
+        name: text for name, text in spec.templates.items() if name not in NAMES
+    }  # of the host's own phases
+    templates = templates_of(prompts, template, mode=spec.mode, profile=profile) | kept
+    update: dict[str, object] = {"profile": profile, "templates": templates}
     if template:
-        kept = {name: text for name, text in spec.templates.items() if name not in NAMES}
-        update["templates"] = templates_of(prompts, template, mode=spec.mode, stage=profile.stage) | kept
         update["own_templates"] = (planning_template(spec.mode, profile.stage),)
     return spec.model_copy(update=update)
 

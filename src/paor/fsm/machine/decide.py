@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ...states.base.errors import IllegalEvent
+from ...states.records.conversation import Said
 from ...states.records.outcomes import (
     NO_USAGE,
     Answered,
@@ -38,6 +39,7 @@ from ..decision.host_machine import recorded_phases
 from ..decision.plan_mode import step_of, steps_left_in_plan
 from ..decision.run_resources import RunResources
 from . import machine as in_force
+from .ahead import calls_ahead, starts_together
 from .machine import DECIDE, PHASE_STATES, Machine, Walker
 from .stop_rules import read_case
 from .table import Row
@@ -235,6 +237,34 @@ def decide(
     """
     if machine is None:
         machine = machine_of(run, kit)
+    decision = _decided(run, outcome, moment, kit, request, machine, given, fresh)
+    if decision.row.trigger != "specify" or not starts_together(run):
+        return decision
+
+    def following(run: Run, outcome: Outcome) -> Decision:
+        return _decided(run, outcome, Moment(moment.at_us, 0), kit, None, machine, None, NO_VALUES)
+
+    ahead = calls_ahead(run, decision, kit, following)
+    if not ahead:
+        return decision
+    return replace(
+        decision,
+        change=replace(decision.change, ahead=ahead),
+        counters=replace(decision.counters, ahead=decision.counters.action + len(ahead)),
+    )
+
+
+def _decided(
+    run: Run,
+    outcome: Outcome,
+    moment: Moment,
+    kit: RunResources,
+    request: Request | None,
+    machine: Machine,
+    given: Given | None,
+    fresh: Mapping[str, Any],
+) -> Decision:
+    """Return the decision without the calls that are started together with the one that it proposes."""
     if not _can_come(run, outcome.kind, request):
         raise _illegal(run, outcome)
     case = read_case(run, outcome, kit, moment.at_us)
@@ -251,7 +281,22 @@ def decide(
     if (said := said_by(case, row.trigger, row.dest, change, kit)) is not None:
         change = replace(change, said=said)
     counters = _add_usage(counters, outcome.usage, moment)
-    return Decision(row, walker.guards, change, counters, facts_of(case, row, outcome))
+    facts = facts_of(case, row, outcome)
+    return Decision(
+        row, walker.guards, change, counters, facts if said is None else facts | _said_facts(said)
+    )
+
+
+def _said_facts(said: Said) -> dict[str, Any]:
+    """Return what a row says of a conversation that was cut, and of a result that is not shown whole."""
+    cut, shown = said.cut, [piece for item in said.items for piece in item.pieces if piece.chars]
+    facts: dict[str, Any] = {} if cut is None else {"cut": [cut.dropped, cut.summarized]}
+    if shown:
+        facts["shown"] = [
+            sum(piece.chars for piece in shown),
+            sum(piece.text.bytes for piece in shown if piece.text),
+        ]
+    return facts
 
 
 def machine_of(run: Run, kit: RunResources) -> Machine:

@@ -33,6 +33,7 @@ from ...states.run.state import (
     extend_references,
 )
 from ..decision.duplicate_calls import extend_window
+from ..decision.observation import shown_text
 from ..decision.plan_mode import output_place
 
 Transition = tuple[str, str]
@@ -123,8 +124,11 @@ SETS: dict[str, Sets] = {"react": _sets({}), "plans": _sets(_PLANS), "workflow":
 """By kind of run and transition, exactly the slots of `Change` that it sets: a slot that is set only at times is lost."""
 
 
-AT_TIMES = frozenset(["said"])
-"""Slots that a row sets where there is something: what it adds to a conversation is added, and replaces nothing."""
+AT_TIMES = frozenset(["said", "ahead"])
+"""
+Slots that a row sets where there is something: what it adds to a conversation is added, and replaces nothing; the calls that
+are started together with an intent belong to it, and every row that sets the intent clears them.
+"""
 
 _TURNS = {place for sets in SETS.values() for place, slots in sets.items() if "turn" in slots}
 """Transitions that add a turn in some kind of run: a host's own first phase may choose the run's mode on the way."""
@@ -187,9 +191,13 @@ def _refuse(run: Run, place: Transition, found: Iterable[str]) -> None:
 
 def _updates(memory: Memory, slots: dict[str, Any]) -> dict[str, Any]:
     """Return what a change's *slots* set in *memory*; its message goes to the history, its turn to the turns, its visit to the visits."""
+    if "intent" in slots:
+        slots.setdefault("ahead", None)
     if "visit" in slots and (visit := slots.pop("visit")) is not None:
         slots["visits"] = memory.visits.insert(visit.phase, visit)
     if "message" in slots and (message := slots.pop("message")) is not None:
+        if (observation := slots.get("observation")) is not None:
+            message = replace(message, shown=shown_text(observation))
         slots["history"] = (*memory.history, message)[-HISTORY_MESSAGES:]
     if (said := slots.pop("said", None)) is not None:
         slots["conversation"] = with_said(memory.conversation, said)

@@ -40,7 +40,7 @@ from ...states.records.outcomes import (
     Replied,
     Unaffordable,
 )
-from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
+from ...states.records.requests import ModelRequest, Nothing, Recall, Request, RequestKind, ToolRequest
 from ...states.run.budgets import allowance, may_call, refusal, reply_limit, reservation, time_left_s
 from ...states.run.counters import counters_text
 from ...states.run.phase_names import EXECUTING, FINAL
@@ -60,7 +60,7 @@ from .events import Event, RunWaiting, StepCompleted, TransitionTaken
 from .logs import log_transition
 from .ports import values_text
 from .run_context import RunContext, place_of_next, recall, text_of
-from .tool_calls import reconcile_outcome, use
+from .tool_calls import drop_together, reconcile_outcome, use
 from .tool_results import message_of
 
 Steps = Generator[Effect, Any, None]
@@ -74,6 +74,7 @@ def steps(drive: RunContext) -> Steps:
             continue
         request = request_of(run)
         if isinstance(request, ModelRequest):
+            yield from drop_together(drive)
             asked, outcome = yield from _ask(drive, request)
         elif isinstance(request, ToolRequest):
             asked, outcome = yield from use(drive, request.intent)
@@ -109,7 +110,7 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
     model = _model_of(drive)
     messages = drive.kit.messages(kind, run, partial(text_of, drive), model.name)
     tools, own = drive.kit.offered(kind, run), kind in ("turn", "plan")
-    asked: dict[str, Any] = {"kind": kind, "model": model.name, **_prompt(drive, messages)}
+    asked: dict[str, Any] = {"kind": kind, "model": model.name, **_prompt(drive, kind, messages)}
     if request.attempt:
         asked["attempt"] = request.attempt
     limits, size = run.spec.limits, 0
@@ -134,7 +135,7 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
         step=run.counters.step,
         tools=tools,
         may_call=own and may_call(run),
-        stable=(len(messages) if own else len(messages) - 1) if run.spec.converses else 0,
+        stable=drive.kit.stable(kind, run, len(messages)),
     )
     answer = yield AskModel(run.number, model, call, place_of_next(drive))
     if isinstance(answer, Interrupted):
@@ -151,20 +152,21 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
     return asked, _fault(drive, answer)
 
 
-def _prompt(drive: RunContext, messages: Sequence[PromptMessage]) -> dict[str, Any]:
+def _prompt(drive: RunContext, kind: RequestKind, messages: Sequence[PromptMessage]) -> dict[str, Any]:
     """
     Return how a row refers to a prompt: its messages, without those with which the run's last prompt began, too.
 
     Where a conversation only grows, a row names its new messages alone, however long the conversation is.
     """
     run, bodies = drive.run, [message.body for message in messages]
-    if not run.spec.converses:
+    if not drive.kit.stable(kind, run, len(messages)):
         return {"prompt": drive.stager.stage_messages(bodies)}
     seq, before = drive.prompt if drive.prompt is not None else last_prompt(drive.journal.reader, run)
     pairs = enumerate(zip(before, bodies, strict=False))
     count = next((number for number, (old, new) in pairs if old != new), min(len(before), len(bodies)))
     drive.prompt = run.seq, bodies
     told: dict[str, Any] = {"after": [seq, count]} if count else {}
+    told["roles"] = "".join(message.role[0] for message in messages[count:])
     return told | {"prompt": drive.stager.stage_messages(bodies[count:])}
 
 

@@ -14,6 +14,7 @@ from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager, as_text
 from ..journal.store import JournalStore
 from .ports import Clock, ValuesPort
+from .together import Together
 from .tool_context import Loader
 
 Leaves = Callable[[], bool]
@@ -44,6 +45,7 @@ class RunContext:
         notices: What was found about the model before the run was written, to be told first.
         prompt: Number of the row that holds the run's newest prompt, and its messages; None while this driver has not looked.
         texts: Texts of the conversation that were read, by payload.
+        together: The calls of the newest reply that were begun at the same time; None where there are none.
         leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
     """
 
@@ -69,6 +71,7 @@ class RunContext:
     values: ValuesPort | None = None
     notices: tuple[Notice, ...] = ()
     leaves: Leaves | None = None
+    together: Together | None = None
     prompt: tuple[int, Sequence[str]] | None = None
     texts: dict[int, str | None] = field(default_factory=dict)
     load: Loader = field(default=lambda first, count: [])

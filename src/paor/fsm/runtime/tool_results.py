@@ -24,7 +24,7 @@ ERROR_CHARS = 500
 QUESTION_CHARS = 4000
 """Longest question of a tool; a person is to read it."""
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
-_JSON_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+_JSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY  # compact: every blank is a token
 
 
 def output_of(value: Any) -> ToolOutput:

@@ -78,7 +78,7 @@ CORE: dict[str, tuple[tuple[str, str], ...]] = {
     "prompts": (
         ("fsm", "RunResources"),
         ("prompts", "PromptBuilder TextTask PlanInput tool_text parse_template default_templates"),
-        ("prompts", "single_stage_templates"),
+        ("prompts", "single_stage_templates report_templates"),
     ),
     "results": (("fsm", "result_of error_of question_from is_empty CallContext"),),
     "schemas": (("tools", "Catalog ParameterSchema compiled_schema canonical_arguments"),),
@@ -184,7 +184,7 @@ def example_forms(stage: str) -> dict[str, tuple[Form, ...]]:
     """Return the forms of the replies as a run has them that has something of everything."""
     needs = [Needs(document=document, connection=one) for document in (False, True) for one in (False, True)]
     actions = tuple((need, (f"do.it{number}",)) for number, need in enumerate(needs))
-    offer = Offer(actions, ("docItem:label#0",), ("label",), learnings=True)
+    offer = Offer(actions, True, ("label",), learnings=True)
     return {
         "selection": tuple(selection_form(offer, stage=stage, strict=strict) for strict in (False, True)),
         "parameters": (parameters_form({"properties": {"name": {"type": "string"}}}),),

@@ -57,7 +57,8 @@ _CALL = f"{_SHARED} ACTION_OBJECTIVE SELECTED_ACTION PARAMETERS_CONTEXT PARAMETE
 PLACEHOLDERS: dict[str, frozenset[str]] = {
     name: frozenset(keys.split())
     for name, keys in {
-        "selection": f"{_TASK} HINT",
+        "opening": f"{_EVERY.replace(' FEEDBACK', '')} CRITERIA DOCUMENTS_INDEX WORKFLOW_HISTORY",
+        "selection": f"{_TASK} HINT LEARNT",
         "parameters": _CALL,
         "parameters_full": f"{_CALL} CRITERIA INPUT_DOCUMENTS WORKFLOW_HISTORY",
         "refinement": f"{_SHARED} CRITERIA WORKFLOW_HISTORY EARLIER_STEPS LAST_ACTION OBSERVATION STEPS",
@@ -78,6 +79,12 @@ _TOLD: dict[str, frozenset[str]] = {
     "phase": frozenset({"OBSERVATION", "WORKFLOW_HISTORY"}),
 }
 """Placeholders that are empty behind a conversation, which has told what would stand in them."""
+
+REPORTED = frozenset({"OBJECTIVE", "CATALOG", "OBSERVATION", "WORKFLOW_HISTORY", "EARLIER_STEPS"})
+"""Placeholders of a template that tells a run itself, such as a host's own: no conversation stands before it."""
+
+_BEHIND = frozenset({"selection", "refinement", "answer", "review"})
+"""Kinds of request of the two stages that are asked behind the conversation."""
 
 FINAL_FORMAT = "When the run stops, code formats its result as {}; no action is needed for that."
 _NONE: Mapping[str, str] = {}
@@ -226,15 +233,27 @@ class PromptBuilder:
             texts: Where stored texts are read.
             model: Name of the model that is asked.
         """
+        if not self.is_behind(kind, run):
+            return self.build(kind, run, reply)
         if self._opening is None:
             self._opening = self._open(texts)
         items = spoken_items(run.memory.conversation, texts, model)
         last = [] if kind in ("turn", "plan") else [PromptMessage("user", self.words(kind, run, reply))]
         return (*self._opening, *items, *last)
 
+    def is_behind(self, kind: RequestKind, run: Run) -> bool:
+        """Return whether a *kind* request stands behind the run's conversation, and is no report of its own."""
+        if self._spec.plans:
+            return True
+        name = "output" if kind == "review" and output_asked(run) else kind
+        return kind in _BEHIND and not parse_template(self._spec.templates[name], name).keys & REPORTED
+
     def words(self, kind: RequestKind, run: Run, reply: str = "") -> str:
         """Return what a *kind* request asks behind the conversation: its template, without what the conversation tells already."""
-        system_and_user = self.build(kind, run, reply, without=_TOLD[kind])
+        told = (
+            _TOLD[kind] if self._spec.plans else frozenset()
+        )  # the two stages' templates name nothing that is told
+        system_and_user = self.build(kind, run, reply, without=told)
         return "\n\n".join(message.text for message in system_and_user)
 
     @property
@@ -245,7 +264,7 @@ class PromptBuilder:
 
     def _open(self, texts: Texts) -> tuple[PromptMessage, ...]:
         """Return the head of the conversation: the same in every request of the run."""
-        spec, name = self._spec, "turn" if self._spec.native else "plan"
+        spec, name = self._spec, "turn" if self._spec.native else "plan" if self._spec.plans else "opening"
         template = parse_template(spec.templates[name], name)
         values = self._static[True] | {
             "CRITERIA": "\n".join(f"- {inert(text)}" for text in spec.success_criteria),
@@ -254,6 +273,8 @@ class PromptBuilder:
             "REPLY": self._plan_reply,
         }
         room = _quarter(spec)
+        if name == "opening":
+            return self._messages(template, values)
         if name == "plan":
             said = [f"{turn.role}: {_line(turn.content)}" for turn in spec.transcript]
             return self._messages(template, values | {"TRANSCRIPT": newest_lines(said, room)})
@@ -345,7 +366,7 @@ class PromptBuilder:
             "IMPROVEMENTS": _improvements,
         }
         task = common | {"WORKFLOW_HISTORY": self._history}
-        selection = task | {"HINT": lambda run: inert(run.memory.hint or "")}
+        selection = task | {"HINT": lambda run: inert(run.memory.hint or ""), "LEARNT": _learnt}
         parameters = {
             "ACTION_OBJECTIVE": self._purpose,
             "SELECTED_ACTION": lambda run: _selection_of(run).tool,
@@ -360,6 +381,7 @@ class PromptBuilder:
             "WORKFLOW_HISTORY": self._history,
         }
         return {
+            "opening": {},
             "selection": selection,
             "parameters": parameters,
             "parameters_full": parameters
@@ -455,9 +477,8 @@ class PromptBuilder:
 
     def _history(self, run: Run) -> str:
         """Return the earlier rounds' actions and the run's own, newest first, after what was learnt from them."""
-        refinement = run.memory.refinement
-        learnt = refinement.learnings if refinement is not None else ()
-        told = [f"- Learnt from these: {'; '.join(_line(text) for text in learnt)}"] if learnt else []
+        learnt = _learnt(run)
+        told = [f"- Learnt from these: {learnt}"] if learnt else []
         return self._history_text(run.memory.history, told)
 
     def _earlier_steps(self, run: Run) -> str:
@@ -477,8 +498,9 @@ class PromptBuilder:
             if action is None:
                 if len(known) > 200:
                     known.clear()
+                whole = message.shown if self._spec.revision > 1 else ""
                 action = known[id(message)] = _Action(
-                    message, message_text(message), _index_line(message), step_text(message)
+                    message, message_text(message, whole), _index_line(message), step_text(message, whole)
                 )
             yield action
 
@@ -511,6 +533,12 @@ def _improvements(run: Run) -> str:
 def _observation(run: Run) -> str:
     """Return the newest observation as JSON, empty without one."""
     return run.memory.observation.wire_json() if run.memory.observation is not None else ""
+
+
+def _learnt(run: Run) -> str:
+    """Return what the newest refinement has learnt."""
+    refinement = run.memory.refinement
+    return "; ".join(_line(text) for text in refinement.learnings) if refinement is not None else ""
 
 
 def _stop_reason(run: Run) -> str:
@@ -575,6 +603,8 @@ _TEXTS = (
 
 def _shown_whole(spec: Spec) -> frozenset[int]:
     """Return the numbers of the input documents that a conversation begins with: texts, up to a quarter of the context."""
+    if spec.two_stage:  # whose prompts hold no text of a document: only actions read them
+        return frozenset()
     room, found = _quarter(spec), set()
     for document in spec.documents:
         if document.mime in _TEXTS and document.payload.bytes <= room:

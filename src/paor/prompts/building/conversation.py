@@ -26,7 +26,7 @@ from ...states.records.plans import TranscriptMessage
 from ..model import PromptMessage, ToolCall
 from ..parsing.replies import DirectAnswer
 from ..parsing.turns import Calls, read_turn
-from .fencing import inert
+from .fencing import fence, inert
 from .history import arguments_text
 
 NAME_CHARS = 64
@@ -86,7 +86,7 @@ def earlier_turns(transcript: Sequence[TranscriptMessage], chars_max: int) -> It
 Texts = Callable[[StoredText], "str | None"]
 """Returns a stored text; None once it is erased, or where it is none."""
 
-ERASED = "(erased)"
+ERASED, RESULT = "(erased)", "result"
 
 
 def no_text(place: StoredText) -> str | None:
@@ -104,7 +104,8 @@ def spoken_items(items: Iterable[Item], texts: Texts, model: str) -> Iterator[Pr
         model: Which is asked: a turn goes back with its provider's own parts to the model that made it.
     """
     for item in items:
-        text = "".join(_piece(piece, texts) for piece in item.pieces)
+        data = item.role == "user"  # of a result, where nothing may open a section
+        text = "".join(_piece(piece, texts, data=data) for piece in item.pieces)
         if item.role != "assistant":
             yield PromptMessage(item.role, text, call_id=item.call)
             continue
@@ -124,12 +125,14 @@ def spoken_items(items: Iterable[Item], texts: Texts, model: str) -> Iterator[Pr
             yield PromptMessage("assistant", text, calls, parts=parts, api=api, source=source)
 
 
-def _piece(piece: Piece, texts: Texts) -> str:
+def _piece(piece: Piece, texts: Texts, *, data: bool) -> str:
     if piece.text is None:
         return piece.words
     text = texts(piece.text)
     text = ERASED if text is None else text
-    return piece.words + (text[: piece.chars] if piece.chars else text)
+    shown = text[: piece.chars] if piece.chars else text
+    # between markers only where it must be: a model copies from it, so it stays as it is
+    return piece.words + (fence(RESULT, shown) if data and inert(shown) != shown else shown)
 
 
 def _parts(item: Item, texts: Texts) -> tuple[tuple[dict[str, Any], ...], str]:
@@ -161,10 +164,13 @@ class StepText(NamedTuple):
     chars: int
 
 
-def step_text(message: Message) -> StepText:
-    """Return an action with its result as a conversation tells it."""
+def step_text(message: Message, whole: str = "") -> StepText:
+    """Return an action with its result as a conversation tells it: the *whole* of it where that is given, else its summary."""
     action = f'{{"action": {_json(message.tool)}, "parameters": {arguments_text(message) or "{}"}}}'
-    lead, told = f"{'Result' if message.success else 'Error'} of {message.tool}: ", _line(message.summary)
+    lead, told = (
+        f"{'Result' if message.success else 'Error'} of {message.tool}: ",
+        inert(whole) or _line(message.summary),
+    )
     result = PromptMessage("user", f"{lead}{told}")
     return StepText(PromptMessage("assistant", action), lead, result, len(action) + len(told))
 

@@ -12,8 +12,8 @@ OMITTED = "(older actions left out)"
 SHORTENED = "(shortened)"
 
 
-def message_text(message: Message) -> str:
-    """Return one action as a few lines; what it lacks leaves no empty heading."""
+def message_text(message: Message, whole: str = "") -> str:
+    """Return one action as a few lines; what it lacks leaves no empty heading. *whole* stands in place of its summary and notes."""
     outcome = "ok" if message.success else "failed"
     place = f"Step {message.step}"
     if message.round:
@@ -24,8 +24,8 @@ def message_text(message: Message) -> str:
         lines.extend(f"    {document}" for document in message.documents)
     if arguments := arguments_text(message):
         lines.append(f"  Arguments: {arguments}")
-    lines.append(f"  Summary: {message.summary}")
-    if message.notes:
+    lines.append(f"  Summary: {' '.join(whole.split()) or message.summary}")
+    if message.notes and not whole:
         lines.append("  Notes: " + "; ".join(message.notes))
     if message.learnings:
         lines.append("  Learnings: " + "; ".join(message.learnings))

@@ -18,10 +18,15 @@ from pathlib import Path
 from ...states.base.errors import UsageError
 
 NAMES = (
-    *("selection", "parameters", "parameters_full", "refinement", "review", "output", "answer"),
+    *("opening", "selection", "parameters", "parameters_full", "refinement", "review", "output", "answer"),
     *("plan", "task_plan", "turn", "text"),
 )
-"""The templates that a host can replace, by name."""
+"""
+The templates that a host can replace, by name.
+
+With ``opening`` every request of the profile `two_stage` begins, and behind it stand the run's actions with their results; the
+others then say only what is asked. One that names the objective, the catalog, the history or the observation is the whole prompt.
+"""
 
 _RULES = frozenset(("RULES", "OWN_RULES"))
 DIVIDER = "=== user ==="
@@ -111,14 +116,31 @@ def _blocks(text: str) -> tuple[Block, ...]:
 
 @lru_cache(maxsize=1)
 def default_templates() -> dict[str, str]:
-    """Return the shipped templates by name; read from the package once."""
-    return {name: _read_shipped(name) for name in NAMES}
+    """Return the shipped templates by name, of which two stages tell a run as a conversation; read from the package once."""
+    parts = re.split(
+        r"(?m)^=== (selection|refinement|answer|review|output) ===\n", _read_shipped("two_stage")
+    )
+    asked = dict(zip(parts[1::2], parts[2::2], strict=True))
+    return report_templates() | {"opening": parts[0]} | asked
+
+
+@lru_cache(maxsize=1)
+def report_templates() -> dict[str, str]:
+    """Return those that tell a run as a report: of the strict profile, and of runs that plan or call tools natively."""
+    return {name: _read_shipped(name) for name in NAMES if name != "opening"}
+
+
+def reported(templates: Mapping[str, str]) -> dict[str, str]:
+    """Return *templates* with the shipped ones of a conversation replaced by those of a report, for a run that holds none."""
+    shipped, reports = default_templates(), report_templates()
+    kept = {name: text for name, text in templates.items() if name != "opening"}
+    return {name: reports[name] if text == shipped.get(name) else text for name, text in kept.items()}
 
 
 @lru_cache(maxsize=1)
 def single_stage_templates() -> dict[str, str]:
     """Return those of the profile's stage ``single``: its selection asks for document 002's bare choice."""
-    return default_templates() | {"selection": _read_shipped("selection_single")}
+    return report_templates() | {"selection": _read_shipped("selection_single")}
 
 
 def _read_shipped(name: str) -> str:

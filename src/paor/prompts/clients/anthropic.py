@@ -36,7 +36,7 @@ class AnthropicModel(RemoteModel):
     key_names = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     sdk_client = "AsyncAnthropic"
     modules = ("anthropic", "anthropic.resources.messages")
-    unnamed = ("temperature",)  # no parameter of the SDK any more; servers of one's own take it
+    models_path = "/v1/models"
     apis = ("messages",)
     structures = ("schema", "tool", "none")
 

@@ -13,6 +13,7 @@ import os
 from collections.abc import Generator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,6 +34,7 @@ from ..parsing.provider_schema import without_patterns
 from ..parsing.turns import turn_text
 from .background_loop import BACKGROUND
 from .connection import Attempt, AttemptResult, Connection
+from .facts import KNOWN, Question, ServerFacts, facts_plan, listed_context, remember
 from .prices import Price
 from .settings import (
     Port,
@@ -51,6 +53,7 @@ from .settings import (
 )
 from .wire.faults import AttemptFault, backoff_s, lacking, one_line
 from .wire.interface import ParsedReply, RequestOptions, as_json
+from .wire.kept_turns import kept_parts
 
 LOGGER = logging.getLogger("paor.models")
 MAX_TOKENS, MAX_TOKENS_ELSEWHERE = 16_000, 4_096
@@ -67,7 +70,12 @@ _LIMIT_NAMES = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 class CallProgress(Struct):
-    """How far one call has come: attempts made, retries among them, seconds waited, what they used, what a paused turn said."""
+    """
+    How far one call has come: attempts made, retries among them, seconds waited, what they used, what a paused turn said.
+
+    Attributes:
+        without: Features that the server refuses in this request alone.
+    """
 
     attempts: int = 0
     retries: int = 0
@@ -75,6 +83,8 @@ class CallProgress(Struct):
     usage: Usage | None = None
     said: str = ""
     turns: list[Any] = []
+    parts: tuple[dict[str, Any], ...] = ()
+    without: frozenset[str] = frozenset()
     request_id: str | None = None
 
 
@@ -93,11 +103,13 @@ class RemoteModel(Connection):
         stops: True: it gives up when it is told that the run is cancelled.
         base_url: The server, None for the provider's own.
         official: Whether that is the provider's own.
+        models_path: Where below its address a server lists its models.
         hosts, key_names: The provider's own servers, and the variables of the environment that may hold its key.
         apis, structures: What `api` and `structured` can be besides ``auto``.
         without: Features that this server has refused and is not asked for any more.
     """
 
+    models_path = "/models"
     hosts: tuple[str, ...] = ()
     key_names: tuple[str, ...] = ()
     apis: tuple[str, ...] = ()
@@ -168,6 +180,8 @@ class RemoteModel(Connection):
             where = f"or {self.provider.upper()}_BASE_URL for a server of your own"
             raise UsageError(f"{self.name} needs a key: set {self.key_names[0]}, {where}")
         quiet = [one and one.with_options(max_retries=0) for one in (client, async_client)]
+        self._seen: ServerFacts | None = None
+        self._is_own = not given
         super().__init__(port if port is not None else SystemPort(), secrets, *quiet)
 
     def _place(self, base_url: str | None, given: Sequence[Any]) -> None:
@@ -213,6 +227,82 @@ class RemoteModel(Connection):
     def __reduce__(self) -> Any:
         raise TypeError(f"{type(self).__name__} holds a key and is not pickled")
 
+    # -- what is known before -----------------------------------------------------------------------------------------------
+
+    @property
+    def calls_tools(self) -> bool | None:
+        """Whether it calls tools: the providers' own models do; of another server None until `look` has asked it."""
+        facts = self._facts
+        return None if facts is None else facts.calls_tools
+
+    @property
+    def context_tokens(self) -> int | None:
+        """Tokens of a request and its reply together; None if neither a list nor the server says."""
+        facts = self._facts
+        return None if facts is None else facts.context_tokens
+
+    @property
+    def _facts(self) -> ServerFacts | None:
+        if self.official:
+            return ServerFacts(True, listed_context(self._model))
+        return self._seen or (KNOWN.get(self._place_key) if self._is_own else None)
+
+    @property
+    def _place_key(self) -> tuple[str, ...]:
+        return (self.provider, self._interface.api, str(self.base_url), self._model)
+
+    def look(self) -> ServerFacts:
+        """
+        Return what the server says of the model, asked once for this object and, of its own clients, in this process.
+
+        A server that cannot be asked counts as one that calls no tools, and is asked again the next time; nothing is raised.
+        """
+        if self._client is None:
+            return BACKGROUND.wait(self.alook(), lambda: False)
+        plan = self._looking()
+        step = next(plan)
+        while not isinstance(step, ServerFacts):
+            if isinstance(step, Question):
+                step = plan.send(self._asked(step))
+            else:
+                try:
+                    reply: Reply | dict[str, Any] | None = self.ask(step)
+                except ModelUnavailable as fault:
+                    reply = _refusal(fault)
+                step = plan.send(reply)
+        return step
+
+    async def alook(self) -> ServerFacts:
+        """Do the same as `look` without blocking the event loop."""
+        plan = self._looking()
+        step = next(plan)
+        while not isinstance(step, ServerFacts):
+            if isinstance(step, Question):
+                step = plan.send(await self._aasked(step))
+            else:
+                try:
+                    reply: Reply | dict[str, Any] | None = await self.aask(step)
+                except ModelUnavailable as fault:
+                    reply = _refusal(fault)
+                step = plan.send(reply)
+        return step
+
+    def _looking(self) -> Generator[Question | ModelCall | ServerFacts, Any, None]:
+        """Yield what to ask, and the facts at the end."""
+        facts = self._facts
+        if facts is None:
+            facts, lasts = yield from facts_plan(self._model, self._models_url)
+            if lasts:
+                self._seen = facts
+                if self._is_own:
+                    remember(self._place_key, facts)
+        yield facts
+
+    @property
+    def _models_url(self) -> str:
+        url = urlsplit(str(self.base_url))
+        return url._replace(path=url.path.rstrip("/") + self.models_path, query="").geturl()
+
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def ask(self, call: ModelCall) -> Reply:
@@ -254,7 +344,7 @@ class RemoteModel(Connection):
         progress = CallProgress(turns=[])
         end = None if call.timeout_s is None else self._port.now() + call.timeout_s
         while True:
-            options = self._options(call)
+            options = self._options(call, progress)
             body, features = self._body(call, options)
             if options.stream:
                 body["stream"] = True
@@ -270,15 +360,16 @@ class RemoteModel(Connection):
             # the token budget
             self._add_usage(call, progress, result.usage)
             if isinstance(result, ParsedReply):
-                turn = {"role": "assistant", "content": result.paused}
-                last = result.paused is None or len(progress.turns) >= PAUSES_MAX
+                turn = {"role": "assistant", "content": list(result.parts)}
+                last = not result.is_paused or len(progress.turns) >= PAUSES_MAX
                 if last or not self._fits(call, options, progress, as_json(turn)):
                     yield self._make_reply(call, progress, result)
                     return
                 progress.turns.append(turn)
                 progress.said += result.text
+                progress.parts += result.parts
                 continue
-            if self._learnt(call, options, result, features):
+            if self._learnt(call, options, progress, result, features):
                 continue
             wait = self._wait(progress, result, end)
             if not isinstance(wait, str) and not self._fits(call, options, progress):
@@ -304,7 +395,7 @@ class RemoteModel(Connection):
         has_patterns = call != plain and (call.tools or options.structure in ("schema", "tool"))
         return body, features | ({"pattern"} - options.without if has_patterns else set())
 
-    def _options(self, call: ModelCall) -> RequestOptions:
+    def _options(self, call: ModelCall, progress: CallProgress) -> RequestOptions:
         structures = self._interface.structures
         structure = self._structured
         if structure == "auto":
@@ -317,20 +408,25 @@ class RemoteModel(Connection):
             self._temperature,
             self._effort,
             structure,
-            self.without,
+            self.without | progress.without,
             self.official,
             call.on_text is not None or not self.official if self._stream is None else self._stream,
         )
 
     def _learnt(
-        self, call: ModelCall, options: RequestOptions, fault: AttemptFault, features: set[str]
+        self,
+        call: ModelCall,
+        options: RequestOptions,
+        progress: CallProgress,
+        fault: AttemptFault,
+        features: set[str],
     ) -> bool:
         """Remember what the server does not take; return whether to ask again without it."""
         found = lacking(fault, features)
         if found is None:
             return False
         feature, always = found
-        before = self.without, self._refused
+        before = self.without, self._refused, progress.without
         if feature == "structure":
             if self._structured != "auto":
                 return False
@@ -339,9 +435,11 @@ class RemoteModel(Connection):
             else:
                 self.without |= {options.structure}
             feature = f"structured output ({options.structure})"
+        elif not always:
+            progress.without |= {feature}
         else:
             self.without |= {feature}
-        if before == (self.without, self._refused):
+        if before == (self.without, self._refused, progress.without):
             return False  # it was left out already: the server means something else
         told = f"asked without {feature}"
         self._tell(call, Notice("fallback", feature, f"{told}: {self._clean(fault.message)}"), told)
@@ -393,7 +491,9 @@ class RemoteModel(Connection):
             usage.tokens_in or usage.tokens_out
         ):  # who tells nothing reads and writes all the same
             self._add_usage(call, progress, estimated_usage(call, text))
-        reply = Reply(text, progress.usage, parsed.finish, progress.request_id, progress.attempts)
+        parts = kept_parts(progress.parts + parsed.parts, self._scrub)
+        api = self._interface.api if parts else ""
+        reply = Reply(text, progress.usage, parsed.finish, progress.request_id, progress.attempts, parts, api)
         if LOGGER.isEnabledFor(logging.DEBUG):
             used = progress.usage or Usage()
             told = f"answered ({parsed.finish}), {used.tokens_in} tokens in, {used.tokens_out} out"
@@ -451,6 +551,11 @@ class RemoteModel(Connection):
         facts |= {"model": self.name, "request": call.kind, "event": what, "code": code, "attempt": attempt}
         place = f"run {call.run_id} row {call.seq} step {call.step}: " if call.run_id else ""
         LOGGER.log(level, "%s%s, %s: %s", place, self.name, call.kind, told, extra={"paor": facts})
+
+
+def _refusal(fault: ModelUnavailable) -> dict[str, Any] | None:
+    """Return something if a server has refused to be asked with a tool, None if it could not be asked."""
+    return {} if fault.code == "bad_request" or "tool" in fault.message else None
 
 
 def _reply_or_raise(answer: Answer) -> Reply:

@@ -21,16 +21,18 @@ from msgspec import Struct
 from ...states.base.secrets import Scrubber
 from ..model import CallStopped, ModelCall, request_label
 from .background_loop import BACKGROUND
+from .facts import ANSWER_BYTES, QUESTION_S, Question
 from .settings import Port
 from .wire.exchange import Exchange
 from .wire.faults import AttemptFault
-from .wire.interface import Interface, ParsedReply
+from .wire.interface import Interface, ParsedReply, decoded
 
 if TYPE_CHECKING:
     from .http import AsyncBody, Body, SyncBody
 
 CONNECT_S = 10.0
 """Longest time to connect."""
+_NAMED = ("model", "max_tokens", "stream")
 NO_KEY = "none"
 """What a server of one's own is given where there is no key."""
 
@@ -62,14 +64,12 @@ class Connection(ABC):
         home: Its address.
         sdk_client: Name of the SDK's client.
         modules: Of the SDK, imported before the first attempt so that no time of it is spent on that.
-        unnamed: Members of a body for which the SDK's method has no parameter.
     """
 
     provider = ""
     home = ""
     sdk_client = ""
     modules: tuple[str, ...] = ()
-    unnamed: tuple[str, ...] = ()
     base_url: str | None
     _key: str
     _timeout_s: float
@@ -139,11 +139,14 @@ class Connection(ABC):
         """Return the context manager of the response to an attempt, its body not read."""
         import httpx2
 
-        body = dict(attempt.body)
-        extra = {name: body.pop(name) for name in self.unnamed if name in body} | self._extra
+        # What the SDK is given by name it takes apart member by member, for a second where a conversation is long, and may change;
+        # so it gets by name what its clients of other clouds look at.
+        named = {name: value for name, value in attempt.body.items() if name in _NAMED}
+        if "messages" in attempt.body:  # without which it makes no request
+            named["messages"] = []
         return self._resource(client).with_streaming_response.create(
-            **body,
-            extra_body=extra or None,
+            **named,
+            extra_body=attempt.body | self._extra,
             extra_headers={"Accept-Encoding": "gzip", **self._headers},
             timeout=httpx2.Timeout(attempt.timeout_s, connect=min(CONNECT_S, attempt.timeout_s)),
         )
@@ -155,6 +158,50 @@ class Connection(ABC):
         kind = sdk.AsyncStream if body.is_async else sdk.Stream
         response = httpx2.Response(200, stream=body, request=httpx2.Request("POST", self.home))
         return kind(cast_to=self._interface.sdk_type(self._interface.event), response=response, client=client)
+
+    # -- one question -----------------------------------------------------------------------------------------------------
+
+    def _asked(self, question: Question) -> Mapping[str, Any] | None:
+        """Return what a host's sync client gets as the answer to *question*, nothing in it if it is none, None without one."""
+        try:
+            self._ready()
+            with self._client._client.stream(**self._request(self._client, question)) as response:
+                data, end = b"", self._port.now() + QUESTION_S
+                for piece in response.iter_bytes():
+                    data += piece
+                    if len(data) > ANSWER_BYTES or self._port.now() > end:
+                        return {}
+                return _answer(response.status_code, data)
+        except Exception:  # whatever a foreign library raises: there is no answer
+            return None
+
+    async def _aasked(self, question: Question) -> Mapping[str, Any] | None:
+        """Do the same with an async client."""
+        try:
+            if not self._prepared:
+                await asyncio.to_thread(self._ready)
+            client = self._async_client()
+            request = client._client.stream(**self._request(client, question))
+            async with asyncio.timeout(QUESTION_S), request as response:
+                data = b""
+                async for piece in response.aiter_bytes():
+                    data += piece
+                    if len(data) > ANSWER_BYTES:
+                        return {}
+                return _answer(response.status_code, data)
+        except Exception:  # as above
+            return None
+
+    def _request(self, client: Any, question: Question) -> dict[str, Any]:
+        """Return a question as the SDK's HTTP library takes it."""
+        return {
+            "method": "GET" if question.body is None else "POST",
+            "url": question.url,
+            "json": question.body,
+            "headers": {"Accept-Encoding": "gzip", **client.auth_headers, **self._headers},
+            "timeout": QUESTION_S,
+            "follow_redirects": False,
+        }
 
     # -- one attempt -----------------------------------------------------------------------------------------------
 
@@ -238,3 +285,10 @@ class Connection(ABC):
         if request_id is None and isinstance(result, ParsedReply):
             request_id = request_label(self._scrub(result.id))
         return result, request_id
+
+
+def _answer(status: int, data: bytes) -> Mapping[str, Any]:
+    try:
+        return decoded(data) if status == 200 else {}
+    except ValueError:
+        return {}

@@ -27,14 +27,18 @@ from .planning import (
     sections_of,
     selection_reply,
     tasks_reply,
+    told_sections,
     tried_in,
     turn_reply,
 )
 
 _FENCE = re.compile(r"<<<document (.*)\n((?:.*\n)*?)>>>(?:\n|\Z)")
 _COVERED = re.compile(r"\*Success criteria with evidence: ([0-9, ]+|none) of (\d+)\*")
+_SHOWN_CHARS = 500
+"""Longest text that is an answer as it is; of a longer one the answer is the beginning."""
+
 _ANSWER_CHARS = 350
-"""What an answer shows, its first statement aside, where the observation cut the text."""
+"""What such an answer shows, its first statement aside."""
 
 
 class OfflineModel:
@@ -62,6 +66,7 @@ class OfflineModel:
         prompt = "\n".join(message.text for message in call.messages)
         # Fenced texts go first: what looks like a section in a document is none.
         sections, fences = sections_of(_FENCE.sub("", prompt)), _FENCE.findall(prompt)
+        sections |= told_sections(call.messages)
         if call.kind == "refinement":
             sections |= last_step(call.messages)
         if call.kind == "turn":
@@ -125,6 +130,8 @@ def _answer(observation: dict[str, Any]) -> str:
     """Return the beginning of the written text, as far as the observation shows it, from its first statement on."""
     previews = observation.get("previews", ())
     snippet = next((str(preview["snippet"]) for preview in previews if preview.get("snippet")), "")
+    if len(snippet) > _SHOWN_CHARS:
+        snippet = f"{snippet[: _SHOWN_CHARS - 1]}…"
     shown = [line for line in snippet.split("\n") if not (line.startswith("# ") or _COVERED.search(line))]
     text = "\n".join(shown).strip()
     if not snippet.endswith("…"):

@@ -23,6 +23,8 @@ _HEADINGS: Final = (
 _HEADING = re.compile(rf"(?m)^## ({_HEADINGS})[ \t]*$")
 
 _RESULT = re.compile(r"(?:Result|Error) of (\S+): (\{.*\})")
+_FENCED = re.compile(r"<<<document result\n(.*)\n>>>", re.DOTALL)
+_BROUGHT = re.compile(r"(Result|Error) of (\S+):\n(.*?)(?:\n\nDocuments: docList:(\S+))?", re.DOTALL)
 
 Sections = dict[str, str]
 """The sections of a prompt by heading."""
@@ -35,6 +37,35 @@ def sections_of(prompt: str) -> Sections:
     for heading, body in zip(parts[1::2], parts[2::2], strict=True):
         found.setdefault(heading, body.strip("\n"))
     return found
+
+
+def told_sections(messages: Sequence[PromptMessage]) -> Sections:
+    """Return what a conversation of actions tells as the sections of a report: its history, and the last action with its observation."""
+    steps = [found for message in messages if (found := _BROUGHT.fullmatch(message.text))]
+    if not steps:
+        return {}
+    lines = []
+    for number, step in reversed([*enumerate(steps, 1)]):
+        kind, tool, text, label = step.groups()
+        lines.append(f"- Step {number}: {tool} [{'ok' if kind == 'Result' else 'failed'}]")
+        lines += [f"  Documents: docList:{label} (1)"] if label else []
+        lines.append(f"  Summary: {' '.join(_unfenced(text).split())}")
+    kind, tool, text, label = steps[-1].groups()
+    ok, text = kind == "Result", _unfenced(text)
+    seen = {"success": ok, "resultLabel": label, "previews": [{"snippet": text}] if ok else []}
+    history = "\n".join(lines)
+    return {
+        "History, newest first": history,
+        "Results, newest first": history,
+        "Last action": tool,
+        "Observation": dumps(**seen, notes=[] if ok else [text]),
+    }
+
+
+def _unfenced(text: str) -> str:
+    """Return a result without the markers that it stands between where it has headings."""
+    found = _FENCED.fullmatch(text)
+    return found[1] if found else text
 
 
 def last_step(messages: Sequence[PromptMessage]) -> Sections:

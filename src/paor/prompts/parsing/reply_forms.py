@@ -101,20 +101,20 @@ class Offer(Struct, frozen=True):
 
     Attributes:
         actions: Names of the actions, in groups with the same needs; a group is offered where the run has what it needs.
-        references: References of the run's documents.
+        documents: Whether the run has documents to refer to.
         connections: Labels of its connections.
         learnings: Whether something can have been learnt: the run has a history.
     """
 
     actions: tuple[tuple[Needs, tuple[str, ...]], ...] = ()
-    references: tuple[str, ...] = ()
+    documents: bool = False
     connections: tuple[str, ...] = ()
     learnings: bool = False
 
     @property
     def offered(self) -> tuple[tuple[Needs, tuple[str, ...]], ...]:
         """The groups that the run has everything for."""
-        given = {"documents": bool(self.references), "connections": bool(self.connections)}
+        given = {"documents": self.documents, "connections": bool(self.connections)}
         return tuple((needs, names) for needs, names in self.actions if needs.met(**given))
 
     @property
@@ -128,6 +128,19 @@ LINE, PASSAGE = 300, 1_000
 
 ITEMS = 10
 """Most items of a list in a structured reply."""
+
+
+REFERENCE: Schema = {
+    "type": "string",
+    "pattern": r"^doc(List:[^\s#]+|Item:[^\s#]+#[0-9]+)$",
+    "maxLength": LINE,
+}
+"""
+Schema of a reference to documents.
+
+A pattern, not the documents there are: a schema stays the same for a whole run, since a provider compiles each new one, and keeps
+nothing of a prompt whose schema has changed. The readers refuse or leave out what names no document.
+"""
 
 
 def text(chars_max: int | None = LINE) -> Schema:
@@ -183,8 +196,8 @@ def _chosen(
         ]
     if offer.learnings and stage != "single":
         parts.append(Part("learnings", '["what is known by now"]', items(text()), required=False))
-    if offer.references:
-        listed = items({"enum": list(offer.references)}, least=int(needs.document))
+    if offer.documents:
+        listed = items(REFERENCE, least=int(needs.document))
         words = '["docList:LABEL" or "docItem:LABEL#0" of what it reads]'
         parts.append(Part("requiredInputDocuments", words, listed, required=needs.document))
     if offer.connections:

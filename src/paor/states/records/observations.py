@@ -70,6 +70,7 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
         origin: ``workflow`` or ``hook`` for a call that the workflow file names; empty for any other.
         data: The output is JSON that the tool returned as data, for a workflow.
         round: Of a message of an earlier round; 0: this one.
+        shown: What its observation shows, as text; taken from there, and in no row.
     """
 
     action: int
@@ -90,6 +91,7 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
     origin: str = ""
     data: bool = False
     round: int = 0
+    shown: str = ""
 
     @property
     def told_error(self) -> str:

@@ -232,7 +232,19 @@ class Spec(BaseModel):
     @property
     def converses(self) -> bool:
         """Whether its requests are ranges of one growing conversation, not reports made anew: in every profile that holds one."""
-        return self.revision > 1 and self.plans and self.workflow is None and self.task != 0
+        holds = self.revision > 1 if self.plans else self.two_stage
+        return holds and self.workflow is None and self.task != 0
+
+    @property
+    def two_stage(self) -> bool:
+        """Whether the two stages are asked for behind a conversation; the strict profile and earlier versions have reports."""
+        profile = self.profile
+        return (
+            "opening" in self.templates
+            and self.mode == "react"
+            and profile.stage == "two_stage"
+            and not profile.strict
+        )
 
     @property
     def native(self) -> bool:

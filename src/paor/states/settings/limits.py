@@ -86,11 +86,11 @@ class Limits(Settings):
         window_size: How many executed calls the frequency rule considers.
         window_freq_limit: Identical calls within the window after which the next one is blocked.
         block_repeated_success: Whether a call is blocked at once if the same call was the last one and succeeded.
-        observation_chars: Characters of an observation's JSON.
+        observation_chars: Characters of an observation's JSON, at most a quarter of the model's context.
         snippet_chars: Characters of one preview's snippet.
         note_chars: Characters of one note.
         previews: Previews in one observation; ``documentsCount`` is always the true total.
-        history_chars: Characters of history in a selection prompt.
+        history_chars: Characters of history in a prompt that is a report.
         context_tokens: Tokens that a request may have, its reply included: the model's context. None: what the model or its
             server says, else 32,000. A run's spec has the number.
         calls_per_reply: Most calls of one reply that are made; None for all. 1 helps small models, which write further calls
@@ -135,11 +135,11 @@ class Limits(Settings):
     window_size: int = Field(default=8, ge=1, le=GUARD_CEILING)
     window_freq_limit: int = Field(default=4, ge=1, le=GUARD_CEILING)
     block_repeated_success: bool = False
-    observation_chars: int = Field(default=4000, ge=400, le=1_000_000)
-    snippet_chars: int = Field(default=500, ge=20, le=1_000_000)
+    observation_chars: int = Field(default=20_000, ge=400, le=1_000_000)
+    snippet_chars: int = Field(default=4000, ge=20, le=1_000_000)
     note_chars: int = Field(default=300, ge=20, le=10_000)
     previews: int = Field(default=5, ge=0, le=1000)
-    history_chars: int = Field(default=4000, ge=0, le=1_000_000)
+    history_chars: int = Field(default=16_000, ge=0, le=1_000_000)
     context_tokens: int | None = Field(default=None, ge=CONTEXT_FLOOR, le=REPLY_CEILING)
     calls_per_reply: int | None = Field(default=None, ge=1, le=GUARD_CEILING)
     parallel_calls: int = Field(default=8, ge=1, le=1000)

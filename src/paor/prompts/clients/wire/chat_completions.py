@@ -21,6 +21,7 @@ from .interface import (
     RequestOptions,
     as_json,
     bad_body,
+    cache_key,
     count,
     counted,
     cut_stream,
@@ -28,12 +29,14 @@ from .interface import (
     members,
     optional,
     sendable,
+    sends_any_parts,
+    sends_parts,
     text_in,
 )
+from .kept_turns import chat_turn
 
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletion, ChatCompletionChunk
-    from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 
 _FINISHES: dict[str, Finish] = {
     "length": "length",
@@ -62,22 +65,37 @@ def _content(content: object) -> str:
     return text_in(content)
 
 
-def _parse_message(
-    text: str, refusal: str, calls: list[Any], finish: object, usage: Usage | None, id: str
-) -> ParsedReply:
+def _parse_message(message: dict[str, Any], finish: object, usage: Usage | None, id: str) -> ParsedReply:
     """Return the reply of a message, whichever way it came."""
+    text, refusal = _content(message.get("content")), text_in(message.get("refusal"))
+    calls = [members(call) for call in message.get("tool_calls") or ()]
+    if message.get("function_call"):
+        calls.append({"type": "function", "function": members(message["function_call"])})
+    reasoned = any(message.get(name) for name in ("reasoning_content", "reasoning"))
+    told = ParsedReply(text, "stop", usage, id, (message,), reasoned=reasoned)
     end = _FINISHES.get(text_in(finish), "stop")
     if refusal:
-        return ParsedReply(text or refusal, "refusal", usage, id)
+        return replace(told, text=text or refusal, finish="refusal")
     if calls and end not in ("length", "content_filter"):
-        message = {"role": "assistant", "content": text or None, "tool_calls": calls}
-        return ParsedReply(as_json(message), "tool_calls", usage, id)
-    return ParsedReply(text, "stop" if end == "tool_calls" else end, usage, id)
+        said = {"role": "assistant", "content": text or None, "tool_calls": calls}
+        return replace(told, text=as_json(said), finish="tool_calls")
+    return replace(told, finish="stop" if end == "tool_calls" else end)
 
 
-def _has_reasoned(message: Any) -> bool:
-    """Return whether a message or a piece of one holds reasoning, in the members that servers of one's own have for it."""
-    return any(getattr(message, name, None) for name in ("reasoning_content", "reasoning"))
+def _joined(name: str, pieces: list[Any]) -> Any:
+    """Return what the pieces of one member of a streamed message make: texts and lists grow, of all others the last one holds."""
+    if name == "role":
+        return pieces[0]
+    if all(isinstance(piece, str) for piece in pieces):
+        return "".join(pieces)
+    if name == "content" or all(isinstance(piece, list) for piece in pieces):
+        lists = [
+            [{"type": "text", "text": piece}] if isinstance(piece, str) else piece
+            for piece in pieces
+            if piece
+        ]
+        return [item for piece in lists for item in piece]
+    return pieces[-1]
 
 
 class ChatReader(ReplyReader):
@@ -85,11 +103,9 @@ class ChatReader(ReplyReader):
 
     def __init__(self) -> None:
         self._id = ""
-        self._text: list[str] = []
-        self._refusal: list[str] = []
+        self._members: dict[str, list[Any]] = {}
         self._calls: dict[int, dict[str, Any]] = {}
         self._finish: str | None = None
-        self._reasoned = False
 
     def add(self, chunk: ChatCompletionChunk) -> str:
         self._id = self._id or text_in(chunk.id)
@@ -98,24 +114,25 @@ class ChatReader(ReplyReader):
             return ""
         choice = chunk.choices[0]
         self._finish = text_in(choice.finish_reason) or self._finish
-        if not choice.delta:
-            return ""
-        self._reasoned = self._reasoned or _has_reasoned(choice.delta)
-        self._text.append(_content(choice.delta.content))
-        self._refusal.append(text_in(choice.delta.refusal))
-        for call in choice.delta.tool_calls or ():
-            self._add_call(call)
-        return self._text[-1]
+        delta = members(choice.delta)
+        for call in delta.pop("tool_calls", None) or ():
+            self._add_call(members(call))
+        for name, piece in delta.items():
+            if piece is not None:
+                self._members.setdefault(name, []).append(piece)
+        return _content(delta.get("content"))
 
-    def _add_call(self, part: ChoiceDeltaToolCall) -> None:
-        """Add a piece of a tool call; its arguments come in pieces, too."""
-        index = part.index if type(part.index) is int else len(self._calls)
+    def _add_call(self, part: dict[str, Any]) -> None:
+        """Add a piece of a tool call; its arguments come in pieces, too, and of its other members the last ones hold."""
+        index = part.pop("index", None)
         empty = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
-        call = self._calls.setdefault(count(index), empty)
-        call["id"] = call["id"] or text_in(part.id)
-        function = members(part.function)
-        call["function"]["name"] += text_in(function.get("name"))
-        call["function"]["arguments"] += text_in(function.get("arguments"))
+        call = self._calls.setdefault(count(index if type(index) is int else len(self._calls)), empty)
+        function = members(part.pop("function", None))
+        call["id"] = call["id"] or text_in(part.pop("id", None))
+        call |= {name: value for name, value in part.items() if value is not None}
+        for name in ("name", "arguments"):
+            call["function"][name] += text_in(function.pop(name, None))
+        call["function"] |= {name: value for name, value in function.items() if value is not None}
 
     def whole(self, reply: ChatCompletion) -> ParsedReply | AttemptFault:
         self.usage = counted(reply.usage, "prompt", "completion")
@@ -123,24 +140,22 @@ class ChatReader(ReplyReader):
             error = getattr(reply, "error", None)
             return told_fault(error, self.usage) if error else bad_body("it has no choices", self.usage)
         choice = reply.choices[0]
-        calls = [members(call) for call in choice.message.tool_calls or ()]
-        if choice.message.function_call:
-            calls.append({"type": "function", "function": members(choice.message.function_call)})
-        text, refusal = _content(choice.message.content), text_in(choice.message.refusal)
-        told = _parse_message(text, refusal, calls, choice.finish_reason, self.usage, text_in(reply.id))
-        return replace(told, reasoned=_has_reasoned(choice.message))
+        return _parse_message(members(choice.message), choice.finish_reason, self.usage, text_in(reply.id))
 
     def end(self) -> ParsedReply | AttemptFault:
         if self._finish is None:
             return cut_stream(self.usage)
-        calls = [self._calls[index] for index in sorted(self._calls)]
-        refusal = "".join(self._refusal)
-        told = _parse_message("".join(self._text), refusal, calls, self._finish, self.usage, self._id)
-        return replace(told, reasoned=self._reasoned)
+        message: dict[str, Any] = {"role": "assistant", "content": None}
+        message |= {name: _joined(name, pieces) for name, pieces in self._members.items()}
+        if self._calls:
+            message["tool_calls"] = [self._calls[index] for index in sorted(self._calls)]
+        return _parse_message(message, self._finish, self.usage, self._id)
 
 
-def _message(message: PromptMessage) -> dict[str, Any]:
+def _message(message: PromptMessage, options: RequestOptions) -> dict[str, Any]:
     """Return a message of a prompt as this interface has it."""
+    if kept := sends_parts(message, ChatWire.api, options) and chat_turn(message):
+        return kept
     sent: dict[str, Any] = {"role": message.role, "content": sendable(message.text)}
     if message.call_id:
         sent["tool_call_id"] = message.call_id
@@ -160,13 +175,16 @@ def _message(message: PromptMessage) -> dict[str, Any]:
 class ChatWire(Interface):
     """``POST /chat/completions``."""
 
+    api = "chat"
     structures = ("schema", "object", "none")
     reader = ChatReader
     module, event, reply = "openai.types.chat", "ChatCompletionChunk", "ChatCompletion"
 
     def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
-        body: dict[str, Any] = {"model": options.model, "messages": list(map(_message, call.messages))}
-        if call.tools and call.may_call:  # a small model calls whatever it is shown, also where it must not
+        messages = [_message(message, options) for message in call.messages]
+        body: dict[str, Any] = {"model": options.model, "messages": messages}
+        # the tools also where none may be called: with others the prompt would begin otherwise, and no cache have it
+        if call.tools and (call.may_call or options.takes("tool_choice")):
             body["tools"] = [{"type": "function", "function": function_of(tool)} for tool in call.tools]
         newer, older = "max_completion_tokens", "max_tokens"
         names = (newer, older) if options.official else (older, newer)
@@ -182,4 +200,7 @@ class ChatWire(Interface):
             ("effort", "reasoning_effort", options.effort),
             ("structure", "response_format", format),
             ("stream_options", "stream_options", {"include_usage": True} if options.stream else None),
+            ("tool_choice", "tool_choice", "none" if call.tools and not call.may_call else None),
+            ("cache", "prompt_cache_key", cache_key(call, options)),
+            ("parts", "messages", body["messages"] if sends_any_parts(call, self.api) else None),
         )

@@ -137,6 +137,8 @@ class Exchange:
             return bad_body("it is not as its interface has it")
         if isinstance(result, ParsedReply) and result.finish != "tool_calls":
             if len(result.text) > self._chars_left:
-                result = replace(result, text=result.text[: self._chars_left], finish="length", paused=None)
+                result = replace(
+                    result, text=result.text[: self._chars_left], finish="length", parts=(), is_paused=False
+                )
             self._show(self._shown.feed(result.text) + self._shown.end())
         return result

@@ -201,6 +201,10 @@ _WRONG_SCHEMA = re.compile(r"invalid (?:json )?schema|schema (?:error|conversion
 """How servers say that it is this schema which they do not take; some of them with status 500."""
 _FEATURES = (
     ("stream_options", r"stream_options|include_usage"),
+    ("include", r"\binclude\b|encrypted.content"),
+    ("cache", r"cache_control|prompt_cache"),
+    ("tool_choice", r"tool_choice"),
+    ("parts", r"reasoning_content|annotations|\bmessages[.\[]|\binput[.\[]"),
     ("max_completion_tokens", r"max_completion_tokens"),
     ("max_tokens", r"max_tokens"),
     ("temperature", r"temperature"),
@@ -209,11 +213,15 @@ _FEATURES = (
     ("structure", r"response_format|json_object|text\.format|output_config|output_format|grammar|schema"),
 )
 """What can be left out of a request, and how servers call it."""
+_NOT_THEIRS = re.compile(
+    r"(?:signature|encrypted).*(?:invalid|verif|decrypt)|(?:invalid|verif|decrypt).*(?:signature|encrypted)"
+)
+"""How providers say that a turn which is sent back is of another account, or of a key that is no more."""
 
 
 def lacking(fault: AttemptFault, sent: Iterable[str]) -> tuple[str, bool] | None:
     """
-    Return which feature of a request a server refused, and whether for every request; None if it was none.
+    Return which feature of a request a server refused, and whether in every request; None if it was none.
 
     A schema that the server calls wrong is refused for itself; whatever it says it does not support, for all. Patterns are
     what servers most often cannot take of a schema: they go before the schema does.
@@ -231,6 +239,8 @@ def lacking(fault: AttemptFault, sent: Iterable[str]) -> tuple[str, bool] | None
     there = frozenset(sent)
     if wrong and "pattern" in there:
         return "pattern", True
+    if "parts" in there and _NOT_THEIRS.search(words):
+        return "parts", False
     for name, pattern in _FEATURES:
         named = re.search(pattern, words) is not None
         if name in there and named and (unsupported or name == "structure"):

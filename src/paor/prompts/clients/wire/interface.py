@@ -27,7 +27,8 @@ class ParsedReply(Struct, frozen=True):
         finish: Why it ended.
         usage: As the server counts it, None if it did not.
         id: The server's id of the reply.
-        paused: Content of a turn that the server interrupted and wants to be sent back; None otherwise.
+        parts: The turn as the server gave it, not checked; none where only a piece of it was read.
+        is_paused: Whether the server interrupted the turn and wants its parts to be sent back.
         reasoned: Whether the model is known to have reasoned before it.
     """
 
@@ -35,7 +36,8 @@ class ParsedReply(Struct, frozen=True):
     finish: Finish = "stop"
     usage: Usage | None = None
     id: str = ""
-    paused: list[Any] | None = None
+    parts: tuple[dict[str, Any], ...] = ()
+    is_paused: bool = False
     reasoned: bool = False
 
 
@@ -100,12 +102,14 @@ class Interface(ABC):
     One of the interfaces that servers offer; pure.
 
     Attributes:
+        api: Its name, which goes with the parts of a turn.
         structures: Ways to send a schema, the best one first.
         reader: What reads one reply.
         event, reply: Names of the SDK's types of a stream's events and of a whole reply.
         module: Where they are.
     """
 
+    api: str
     structures: tuple[str, ...]
     reader: type[ReplyReader]
     module: str
@@ -190,6 +194,23 @@ def optional(body: dict[str, Any], options: RequestOptions, *items: tuple[str, s
     there = [item for item in items if item[2] is not None and options.takes(item[0])]
     body |= {name: value for _, name, value in there}
     return {feature for feature, _, _ in there}
+
+
+def sends_parts(message: PromptMessage, api: str, options: RequestOptions) -> bool:
+    """Return whether a message is sent back as its provider gave it."""
+    return (
+        message.api == api and message.role == "assistant" and bool(message.parts) and options.takes("parts")
+    )
+
+
+def sends_any_parts(call: ModelCall, api: str) -> bool:
+    """Return whether a request holds turns that are sent back as their provider gave them."""
+    return any(message.api == api and message.parts for message in call.messages)
+
+
+def cache_key(call: ModelCall, options: RequestOptions) -> str | None:
+    """Return what OpenAI is to find the cache of a conversation by; other servers do not know it."""
+    return call.run_id if options.official and call.run_id else None
 
 
 def sendable(text: str) -> str:

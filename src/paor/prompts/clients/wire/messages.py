@@ -26,8 +26,11 @@ from .interface import (
     optional,
     prompt,
     sendable,
+    sends_any_parts,
+    sends_parts,
     text_in,
 )
+from .kept_turns import with_calls, without_last
 
 if TYPE_CHECKING:
     from anthropic.types import Message, RawContentBlockDeltaEvent, RawMessageStreamEvent
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 REPLY_TOOL = "reply"
 """Name of the tool that a server is made to call where that is how it holds to a schema."""
 
+_THOUGHTS = ("thinking", "redacted_thinking")
+_CACHED = {"type": "ephemeral"}
 _FINISHES: dict[str, Finish] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -56,7 +61,7 @@ class MessagesReader(ReplyReader):
         self._message: dict[str, Any] = {}
         self._totals: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
-        self._pieces: dict[int, list[str]] = {}
+        self._pieces: dict[tuple[int, str], list[str]] = {}
 
     def add(self, event: RawMessageStreamEvent) -> str:
         if event.type == "message_start":
@@ -76,15 +81,20 @@ class MessagesReader(ReplyReader):
         return ""
 
     def _add_piece(self, event: RawContentBlockDeltaEvent) -> str:
-        """Add a piece to its block and return the text that it adds."""
-        pieces = self._pieces.setdefault(count(event.index), [])
-        if event.delta.type == "text_delta":
-            self._blocks.setdefault(count(event.index), {"type": "text", "text": ""})
-            pieces.append(text_in(event.delta.text))
-            return pieces[-1]
-        if event.delta.type == "input_json_delta":
-            pieces.append(text_in(event.delta.partial_json))
-        return ""
+        """Add a piece to its block and return the text that it adds; pieces of an unknown kind grow the members that they name."""
+        index, delta = count(event.index), members(event.delta)
+        is_text = delta.pop("type", "") == "text_delta"
+        if is_text:
+            self._blocks.setdefault(index, {"type": "text", "text": ""})
+        block = self._blocks.get(index, {})
+        for name, piece in delta.items():
+            if isinstance(piece, str):
+                self._pieces.setdefault((index, name), []).append(piece)
+            elif name == "citation":
+                block["citations"] = [*(block.get("citations") or ()), piece]
+            elif piece is not None:
+                block[name] = piece
+        return text_in(delta.get("text")) if is_text else ""
 
     def _count(self, usage: object) -> None:
         """Take over the numbers of a usage, which are totals; input tokens do not include what the cache had and got."""
@@ -110,17 +120,17 @@ class MessagesReader(ReplyReader):
     def end(self) -> ParsedReply | AttemptFault:
         if "stop_reason" not in self._message:
             return cut_stream(self.usage)
-        for index, block in self._blocks.items():
-            pieces = "".join(self._pieces.get(index, ()))
-            if block.get("type") == "text":
-                block["text"] = text_in(block.get("text")) + pieces
-            elif pieces:
-                block["input"] = _input(pieces)
+        for (index, name), pieces in self._pieces.items():
+            block, text = self._blocks.get(index, {}), "".join(pieces)
+            if name != "partial_json":
+                block[name] = text_in(block.get(name)) + text
+            elif text:
+                block["input"] = _input(text)
         return self._parse_message([self._blocks[index] for index in sorted(self._blocks)])
 
     def _parse_message(self, blocks: list[dict[str, Any]]) -> ParsedReply:
         """Return the reply of a message, whichever way it came."""
-        usage, id = self.usage, text_in(self._message.get("id"))
+        id, parts = text_in(self._message.get("id")), tuple(blocks)
         stop = text_in(self._message.get("stop_reason"))
         finish = _FINISHES.get(stop, "stop")
         text = "".join(text_in(block.get("text")) for block in blocks if block.get("type") == "text")
@@ -129,15 +139,16 @@ class MessagesReader(ReplyReader):
         if stop == "refusal":
             details = members(self._message.get("stop_details"))
             told = [text_in(details.get(name)) for name in ("category", "explanation")]
-            return ParsedReply(text or one_line(": ".join(filter(None, told))), "refusal", usage, id)
+            text = text or one_line(": ".join(filter(None, told)))
+            return ParsedReply(text, "refusal", self.usage, id, parts)
         if replies and len(calls) == 1:
             end: Finish = "length" if finish == "length" else "stop"
-            return ParsedReply(as_json(replies[0].get("input")), end, usage, id)
+            return ParsedReply(as_json(replies[0].get("input")), end, self.usage, id, parts)
         if calls and finish != "length":
             said = {"id": id, "role": "assistant", "content": blocks}
-            return ParsedReply(as_json(said), "tool_calls", usage, id)
-        paused = blocks if stop == "pause_turn" else None
-        return ParsedReply(text, "stop" if finish == "tool_calls" else finish, usage, id, paused)
+            return ParsedReply(as_json(said), "tool_calls", self.usage, id, parts)
+        finish = "stop" if finish == "tool_calls" else finish
+        return ParsedReply(text, finish, self.usage, id, parts, stop == "pause_turn")
 
 
 def _input(pieces: str) -> object:
@@ -148,20 +159,64 @@ def _input(pieces: str) -> object:
         return pieces
 
 
-def _message(message: PromptMessage) -> dict[str, Any]:
-    """Return a message of a prompt as this interface has it; the result of a call is the user's."""
+def _content(message: PromptMessage, options: RequestOptions) -> str | list[dict[str, Any]]:
+    """Return the content of a message of a prompt as this interface has it."""
     text = sendable(message.text)
     if message.call_id:
-        result = {"type": "tool_result", "tool_use_id": message.call_id, "content": text}
-        return {"role": "user", "content": [result]}
+        return [{"type": "tool_result", "tool_use_id": message.call_id, "content": text}]
+    if sends_parts(message, MessagesWire.api, options):
+        said = [part for part in message.parts if part.get("type") != "text" or part.get("text")]
+        kept = with_calls(message, without_last(said, _THOUGHTS), "tool_use", "id", "input")
+        if kept is not None:
+            return kept
     if not message.calls:
-        return {"role": message.role, "content": text}
+        return text
     uses: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
     uses += [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
         for call in message.calls
     ]
-    return {"role": message.role, "content": uses}
+    return uses
+
+
+def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def _messages(call: ModelCall, options: RequestOptions) -> tuple[list[dict[str, Any]], bool]:
+    """
+    Return the messages of a request but for its system text, and whether a cache is asked for.
+
+    Roles alternate: the results of calls are the user's, all those of one turn in one message, with what the user says then.
+    """
+    sent: list[dict[str, Any]] = []
+    stable: tuple[int, int] | None = None
+    for number, message in enumerate(call.messages):
+        content = _content(message, options)
+        if message.role == "system" or not content:
+            continue
+        if call.stable:  # in one form, wherever the mark of the cache is by now
+            content = _blocks(content)
+        role = "assistant" if message.role == "assistant" else "user"
+        if role == "user" and sent and sent[-1]["role"] == "user":
+            sent[-1]["content"] = _blocks(sent[-1]["content"]) + _blocks(content)
+        else:
+            sent.append({"role": role, "content": content})
+        if number < call.stable:
+            stable = len(sent) - 1, len(_blocks(sent[-1]["content"]))
+    return sent, options.takes("cache") and stable is not None and _mark(sent, *stable)
+
+
+def _mark(sent: list[dict[str, Any]], last: int, end: int) -> bool:
+    """Ask for a cache up to the last block before *end* of the message *last* that may ask for one; none that thinks may."""
+    for place in range(last, -1, -1):
+        blocks = _blocks(sent[place]["content"])
+        for at in reversed(range(len(blocks[: end if place == last else None]))):
+            if blocks[at].get("type") in ("tool_use", "tool_result") or blocks[at].get("text"):
+                blocks[at] = blocks[at] | {"cache_control": _CACHED}
+                sent[place]["content"] = blocks
+                return True
+    return False
 
 
 def _tool(tool: OfferedTool) -> dict[str, Any]:
@@ -171,16 +226,23 @@ def _tool(tool: OfferedTool) -> dict[str, Any]:
 class MessagesWire(Interface):
     """``POST /v1/messages``."""
 
+    api = "messages"
     structures = ("schema", "none")
     reader = MessagesReader
     module, event, reply = "anthropic.types", "RawMessageStreamEvent", "Message"
 
     def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
-        system, messages = prompt(call)
-        body: dict[str, Any] = {"model": options.model, "max_tokens": options.max_tokens}
-        body["messages"] = list(map(_message, messages))
+        system, _ = prompt(call)
+        messages, is_cached = _messages(call, options)
+        body: dict[str, Any] = {
+            "model": options.model,
+            "max_tokens": options.max_tokens,
+            "messages": messages,
+        }
+        is_head_cached = call.stable > 0 and options.takes("cache")
         if system:
-            body["system"] = system
+            head = {"type": "text", "text": system, "cache_control": _CACHED}
+            body["system"] = [head] if is_head_cached else system
         config: dict[str, Any] = {}
         schema = None
         if call.schema is not None and options.structure == "schema":
@@ -193,7 +255,15 @@ class MessagesWire(Interface):
             body["tools"] = [_tool(tool) for tool in call.tools]
             # a conversation that holds calls has to come with its tools, also when none may be called
             body |= {} if call.may_call else {"tool_choice": {"type": "none"}}
-        features = optional(body, options, ("temperature", "temperature", options.temperature))
+            if is_head_cached and not system:
+                body["tools"][-1]["cache_control"] = _CACHED
+        features = optional(
+            body,
+            options,
+            ("temperature", "temperature", options.temperature),
+            ("parts", "messages", messages if sends_any_parts(call, self.api) else None),
+        )
+        features |= {"cache"} if is_cached or (is_head_cached and (system or call.tools)) else set()
         features |= optional(
             config,
             options,
