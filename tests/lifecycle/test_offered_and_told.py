@@ -60,7 +60,10 @@ def test_a_language_that_is_asked_for_is_told(
     """The run's own over the user's."""
     spec, asked = one(tmp_path, replies, **options)
     assert spec.language == language
-    told = sections(asked).get("Language") or text_of(asked).partition("Answer in: ")[2].splitlines()[0]
+    told = (
+        sections(asked).get("Language", "").partition("\n")[0]
+        or text_of(asked).partition("Answer in: ")[2].splitlines()[0]
+    )
     assert told == language
 
 
