@@ -224,7 +224,7 @@ class PromptBuilder:
             values["FEEDBACK"] = inert(run.memory.feedback)
         if not (self._spec.language or self._spec.task) and run.memory.plan is not None:
             values["LANGUAGE"] = run.memory.plan.language
-        values |= dict.fromkeys(without, "")
+        values |= {key: "" for key in sorted(without)}
         if behind and self._instructions:
             system = template.system_text(values)
         return self._messages(template, values, system)
