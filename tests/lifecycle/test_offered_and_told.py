@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, ModelCall, OfflineModel, Policy, Task, builtin_tools, tool
+from paor import Engine, Journal, ModelCall, OfflineModel, Policy, Result, Task, builtin_tools, tool
 from paor.states.run.spec import Spec
 
 from ..support.recording import Recorder, sections, text_of
@@ -181,7 +181,10 @@ def test_a_next_round_and_a_task_have_them_once_there_are_documents(tmp_path: Pa
     """What had no use before is no bound of the next round; a list that the host gave is one."""
     model = Recorder([ANSWER()], cycle=True)
     with host(tmp_path, model) as engine:
-        names = lambda result: [item.name for item in engine.journal.spec(result.run_id).tools]
+
+        def names(result: Result) -> list[str]:
+            return [item.name for item in engine.journal.spec(result.run_id).tools]
+
         free, bound = engine.run("One"), engine.run("One", tools=["notes.read"])
         mixed = engine.run("One", tools=[*OURS, "ai.process"])
         assert names(engine.follow_up(free.run_id, "Two")) == OURS
