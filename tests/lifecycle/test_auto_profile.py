@@ -35,7 +35,7 @@ class Remote:
         self.looks: list[str] = []
         self.asked: list[ModelCall] = []
 
-    def look(self) -> Any:
+    def look(self, *, calls: bool = True) -> Any:
         self.looks.append(threading.current_thread().name)
         if isinstance(self.found, Exception):
             raise self.found
@@ -49,7 +49,7 @@ class Remote:
 class AsyncRemote(Remote):
     """The same with an async look beside the sync one."""
 
-    async def alook(self) -> Any:
+    async def alook(self, *, calls: bool = True) -> Any:
         self.looks.append("async")
         return self.found
 
@@ -155,7 +155,7 @@ def test_a_model_with_an_async_look_alone_is_asked_by_a_sync_driver_too(tmp_path
     class Alone:
         name, calls_tools = "alone", None
 
-        async def alook(self) -> Any:
+        async def alook(self, *, calls: bool = True) -> Any:
             return facts()
 
         async def aask(self, call: ModelCall) -> Reply:

@@ -35,8 +35,8 @@ class ModelFacts:
     context_tokens: int | None = None
 
 
-Looking: TypeAlias = Generator[Model, ModelFacts, T]
-"""Steps to a value, with a pause at each model whose server is to be asked."""
+Looking: TypeAlias = Generator[tuple[Model, bool], ModelFacts, T]
+"""Steps to a value, with a pause at each model whose server is to be asked, and whether for more than its context."""
 
 
 def said_by(source: Any) -> ModelFacts:
@@ -62,7 +62,7 @@ def facts_of(model: Model, *, calls: bool, context: bool) -> Looking[tuple[Model
     ask_calls = calls and said.calls_tools is None
     if not (ask_calls or (context and said.context_tokens is None)) or not _can_look(model):
         return said, False
-    found = yield model
+    found = yield model, ask_calls
     known = said.calls_tools if said.calls_tools is not None else found.calls_tools
     return ModelFacts(known, said.context_tokens or found.context_tokens), ask_calls
 
@@ -81,39 +81,43 @@ class Pending(Generic[T]):
 
     def __init__(self, steps: Looking[T]) -> None:
         self._steps = steps
-        self._model: Any = None
+        self._asked: tuple[Any, bool] | None = None
         self._value: T | None = None
         self._advance(None)
 
     def _advance(self, facts: ModelFacts | None) -> None:
         try:
-            self._model = self._steps.send(cast("ModelFacts", facts))
+            self._asked = self._steps.send(cast("ModelFacts", facts))
         except StopIteration as end:
-            self._model, self._value = None, end.value
+            self._asked, self._value = None, end.value
 
     def looked(self) -> T:
         """Return the value; servers are asked where that is needed."""
-        while self._model is not None:
-            model, found = self._model, None
+        while self._asked is not None:
+            (model, calls), found = self._asked, None
             with _told(model):
-                found = (
-                    model.look() if hasattr(model, "look") else BACKGROUND.wait(model.alook(), lambda: False)
-                )
+                if hasattr(model, "look"):
+                    found = model.look(calls=calls)
+                else:
+                    found = BACKGROUND.wait(model.alook(calls=calls), lambda: False)
             self._advance(said_by(found))
         return cast("T", self._value)
 
     async def alooked(self) -> T:
         """Do the same as `looked` without blocking the running event loop."""
-        while self._model is not None:
-            model, found = self._model, None
+        while self._asked is not None:
+            (model, calls), found = self._asked, None
             with _told(model):
-                found = await (model.alook() if hasattr(model, "alook") else asyncio.to_thread(model.look))
+                if hasattr(model, "alook"):
+                    found = await model.alook(calls=calls)
+                else:
+                    found = await asyncio.to_thread(model.look, calls=calls)
             self._advance(said_by(found))
         return cast("T", self._value)
 
     def unasked(self) -> T:
         """Return the value as it is where servers say nothing; none is asked."""
-        while self._model is not None:
+        while self._asked is not None:
             self._advance(ModelFacts())
         return cast("T", self._value)
 
