@@ -20,7 +20,7 @@ from paor.models import ModelCall
 from ..support.worlds import ANSWER, PARAMETERS, SELECT, STOP, TOOLS, engine
 
 TURN = {"text": "", "calls": [{"id": "c1", "name": "notes_read", "arguments": {"page": 1}}]}
-NATIVE = [TURN, "It is on page 1."]
+NATIVE: list[Any] = [TURN, "It is on page 1."]
 STAGES = [SELECT(), PARAMETERS(page=1), STOP | {"answer": "It is on page 1."}]
 OWN = "Do {{KEY:OBJECTIVE}}"
 
@@ -87,7 +87,7 @@ def test_a_script_is_asked_in_the_form_of_its_first_reply(
     with engine(tmp_path, replies) as scripted:
         result = scripted.run("Read page 1", limits=Limits(completion_review="rules"))
         assert result.state == "Done", result.answer
-        assert scripted.journal.spec(result.run_id).profile == Profile(stage=stage)  # type: ignore[arg-type]
+        assert scripted.journal.spec(result.run_id).profile.stage == stage
         assert replay(scripted.journal, result.run_id, scripted).identical
 
 
@@ -224,9 +224,9 @@ def test_a_bad_argument_is_refused_before_a_server_is_asked(tmp_path: Path) -> N
     with started(tmp_path, model) as host:
         for options in ({"tools": ["notes.none"]}, {"metadata": 3}, {"instructions": lambda context: 3}):
             with pytest.raises(UsageError):
-                host.stream("Say it", **options)  # type: ignore[call-overload]
+                host.stream("Say it", **options)
             with pytest.raises(UsageError):
-                host.astream("Say it", **options)  # type: ignore[arg-type]
+                host.astream("Say it", **options)
         assert host.journal.runs() == []
     assert model.looks == []
 

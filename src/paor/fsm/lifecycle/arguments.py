@@ -45,7 +45,7 @@ _KEY = re.compile(r"\{\{KEY:(.*?)\}\}")
 _OBJECTIVE_NEEDED = ("opening", "turn", "plan")
 """Templates without which nothing tells the model what a run is for."""
 
-_STAGE_TEMPLATES = frozenset(("selection", "parameters", "parameters_full", "refinement"))
+_STAGE_TEMPLATES = frozenset(("opening", "selection", "parameters", "parameters_full", "refinement"))
 """Templates that are asked in two stages only."""
 
 MODES = get_args(Mode)

@@ -194,7 +194,13 @@ class PromptBuilder:
         self._dynamic = self._values_by_kind()
 
     def build(
-        self, kind: RequestKind, run: Run, reply: str = "", *, without: frozenset[str] = frozenset()
+        self,
+        kind: RequestKind,
+        run: Run,
+        reply: str = "",
+        *,
+        behind: bool = False,
+        without: frozenset[str] = frozenset(),
     ) -> tuple[PromptMessage, ...]:
         """
         Return the messages of a *kind* request for *run*, which must belong to this builder's spec.
@@ -203,6 +209,7 @@ class PromptBuilder:
             kind: What is asked.
             run: The run.
             reply: The form of the reply in words (`prompts.parsing.reply_forms`).
+            behind: Whether this is asked behind a conversation, whose head has the host's instructions.
             without: Placeholders that are left empty.
         """
         name: str = kind
@@ -217,8 +224,8 @@ class PromptBuilder:
             values["FEEDBACK"] = inert(run.memory.feedback)
         if not (self._spec.language or self._spec.task) and run.memory.plan is not None:
             values["LANGUAGE"] = run.memory.plan.language
-        values |= dict.fromkeys(without, "")
-        if without:  # behind a conversation, whose head has the host's instructions
+        values |= {key: "" for key in sorted(without)}
+        if behind and self._instructions:
             system = template.system_text(values)
         return self._messages(template, values, system)
 
@@ -253,7 +260,7 @@ class PromptBuilder:
         told = (
             _TOLD[kind] if self._spec.plans else frozenset()
         )  # the two stages' templates name nothing that is told
-        system_and_user = self.build(kind, run, reply, without=told)
+        system_and_user = self.build(kind, run, reply, behind=True, without=told)
         return "\n\n".join(message.text for message in system_and_user)
 
     @property
