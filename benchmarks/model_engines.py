@@ -5,17 +5,15 @@ All get the task's words, the same tools (names, types, docstrings), the same se
 
 | engine | is given |
 |---|---|
-| ``paor`` | the default profile and limits (at most 5 actions), the built-in tools only for an attached document, a policy for a denied tool |
-| ``native`` | the same, with the profile ``native`` |
-| ``pydantic-ai`` | `Agent` with the tools and the instructions `HINT`, at most 12 requests |
-| ``openai-agents`` | `Agent` and `Runner` with the tools and the instructions `HINT`, at most 12 turns, no tracing |
-| ``bare-loop`` | thirty lines over the SDK and the instructions `HINT`: one call a turn, and after a repeated call no tools; at most 12 requests |
+| ``paor`` | the default profile and limits (at most 5 actions), an attached document, a policy for a denied tool |
+| ``native``, ``two_stage`` | the same, with that profile |
+| ``pydantic-ai`` | `Agent` with the tools and the instructions `HINT`, at most 8 requests |
+| ``bare-loop`` | thirty lines over the SDK and the instructions `HINT`: one call a turn; a repeated call is not made, and an answer is asked for without tools; at most 8 requests |
 
-The peers get an attached document as text in the prompt. They have no policy: a denied tool answers that the policy does not
-permit it. Retries and everything else are as their makers set them.
+The peers get an attached document as text in the prompt, and the words of a failed tool as its result. They have no policy: a denied
+tool answers that the policy does not permit it. Retries and everything else are as their makers set them.
 """
 
-import asyncio
 import functools
 import importlib.metadata
 import inspect
@@ -24,16 +22,16 @@ import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from types import MethodType
 from typing import Any
 
-from model_tasks import ONCE, TOOLS, Ended, Task, World
+from model_tasks import ONCE, Ended, Task, World
 
 from paor import Engine, Journal, OpenAIModel, Policy, Tool, tool
-from paor.errors import UsageError
+from paor.errors import ToolError, UsageError
 
-HINT = "Answer as soon as you have the result."
-REQUESTS_MAX = 12
+HINT = "Use the tools to get what you need. Answer as soon as you have the result."
+LAST_WORDS = "You have that result already. Answer now in one or two sentences."
+REQUESTS_MAX = 8
 INVALID = ("reselect", "respecify", "reassess")
 """Triggers of rows after which the same question is asked again."""
 
@@ -46,8 +44,7 @@ def api_key() -> str:
 def run_paor(task: Task, world: World, url: str, model: str, journal: Path, profile: str | None) -> Ended:
     """Run a task in paor; *journal* is a file that is not there yet."""
     tools: list[Tool] = [
-        tool(name, effect="once" if name in ONCE else "read")(MethodType(TOOLS[name], world))
-        for name in task.tools
+        tool(name, effect="once" if name in ONCE else "read")(_method(world, name)) for name in task.tools
     ]
     client = OpenAIModel(model, base_url=url, api_key=api_key(), timeout_s=600)
     policy = Policy(deny=task.denied)
@@ -58,6 +55,11 @@ def run_paor(task: Task, world: World, url: str, model: str, journal: Path, prof
         rows = book.transitions(result.run_id)
     refused = sum(bool(row.outcome.get("invalid")) or row.trigger in INVALID for row in rows)
     return Ended(result.state, result.reason or "", result.answer, refused)
+
+
+def _method(world: World, name: str) -> Callable[..., Any]:
+    method: Callable[..., Any] = getattr(world, name.replace(".", "_"))
+    return method
 
 
 def knows_profile(name: str) -> bool:
@@ -76,15 +78,18 @@ def peer_tools(task: Task, world: World) -> dict[str, Callable[..., Any]]:
 
 
 def _function(name: str, task: Task, world: World) -> Callable[..., Any]:
-    method = MethodType(TOOLS[name], world)
-    if name not in task.denied:
-        return method
+    method = _method(world, name)
 
     @functools.wraps(method)
-    def refuse(*_: Any, **__: Any) -> str:
-        return "Not permitted: the policy denies this tool."
+    def call(*values: Any, **named: Any) -> Any:
+        if name in task.denied:
+            return "Not permitted: the policy denies this tool."
+        try:
+            return method(*values, **named)
+        except ToolError as error:
+            return f"Error: {error}"
 
-    return refuse
+    return call
 
 
 def peer_prompt(task: Task) -> str:
@@ -107,31 +112,8 @@ def run_pydantic_ai(task: Task, world: World, url: str, model: str) -> Ended:
     return Ended("Done", "", agent.run_sync(peer_prompt(task), usage_limits=limits).output)
 
 
-def run_openai_agents(task: Task, world: World, url: str, model: str) -> Ended:
-    """Run a task in openai-agents."""
-    from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, function_tool
-    from openai import AsyncOpenAI
-
-    async def run() -> str:
-        async with AsyncOpenAI(base_url=url, api_key=api_key()) as client:
-            agent = Agent(
-                name="assistant",
-                instructions=HINT,
-                model=OpenAIChatCompletionsModel(model, client),
-                tools=[
-                    function_tool(function, name_override=name)
-                    for name, function in peer_tools(task, world).items()
-                ],
-            )
-            config = RunConfig(tracing_disabled=True)
-            ended = await Runner.run(agent, peer_prompt(task), max_turns=REQUESTS_MAX, run_config=config)
-            return str(ended.final_output)
-
-    return Ended("Done", "", asyncio.run(run()))
-
-
 def run_bare_loop(task: Task, world: World, url: str, model: str) -> Ended:
-    """Run a task in a loop over the SDK with one rule: a call that is repeated is not made, and the tools are withheld."""
+    """Run a task in a loop over the SDK with one rule: a call that is repeated is not made, and an answer is asked for."""
     from openai import OpenAI
 
     functions = peer_tools(task, world)
@@ -141,7 +123,7 @@ def run_bare_loop(task: Task, world: World, url: str, model: str) -> Ended:
             "function": {
                 "name": name,
                 "description": inspect.getdoc(function),
-                "parameters": tool(full)(MethodType(TOOLS[full], world)).parameters,
+                "parameters": tool(full)(_method(world, full)).parameters,
             },
         }
         for full, (name, function) in zip(task.tools, functions.items(), strict=True)
@@ -161,6 +143,7 @@ def run_bare_loop(task: Task, world: World, url: str, model: str) -> Ended:
             wanted = (call.function.name, call.function.arguments)
             if wanted in made:
                 offered = []
+                messages.append({"role": "user", "content": LAST_WORDS})
                 continue
             made.add(wanted)
             messages.append({"role": "assistant", "content": said.content, "tool_calls": [call.to_dict()]})
@@ -175,12 +158,11 @@ def _called(functions: dict[str, Callable[..., Any]], name: str, arguments: str)
         return f"Error: {error}"
 
 
-PROFILES = {"paor": None, "native": "native"}
+PROFILES = {"paor": None, "native": "native", "two_stage": "two_stage"}
 """Engines that are paor, with the profile that each uses."""
 
 PEERS = {
     "pydantic-ai": (run_pydantic_ai, "pydantic_ai", "pydantic-ai-slim[openai]"),
-    "openai-agents": (run_openai_agents, "agents", "openai-agents"),
     "bare-loop": (run_bare_loop, "openai", "openai"),
 }
 """The others: what runs a task, the module that it needs, and what to install."""

@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -30,7 +30,9 @@ class Tally:
         reply_tokens: Most tokens of a reply; a request's own lower limit stays.
         requests: Requests for a completion, failed ones included.
         tokens_in, tokens_out: Sums over the responses.
+        tokens_cached: Those of *tokens_in* that the server had evaluated before, as it tells.
         unmetered: Responses that told no usage; the sums are too low if there are any.
+        log: Bodies of requests and responses, in the order of the responses.
     """
 
     sampling: dict[str, Any]
@@ -38,7 +40,9 @@ class Tally:
     requests: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
+    tokens_cached: int = 0
     unmetered: int = 0
+    log: list[tuple[bytes, bytes]] = field(default_factory=list)
 
     def rewritten(self, body: bytes) -> bytes:
         """Return a request's body with the same sampling for everybody; a stream is asked for its usage."""
@@ -49,13 +53,16 @@ class Tally:
             request["stream_options"] = {**(request.get("stream_options") or {}), "include_usage": True}
         return json.dumps(request).encode()
 
-    def count(self, usage: Any) -> None:
-        """Add the usage of one response; None if it told none."""
+    def count(self, request: bytes, response: bytes) -> None:
+        """Log a request and its response, and add the usage that it told, if it did."""
+        self.log.append((request, response))
+        usage = _usage_in(response)
         if not isinstance(usage, dict):
             self.unmetered += 1
             return
         self.tokens_in += usage.get("prompt_tokens") or 0
         self.tokens_out += usage.get("completion_tokens") or 0
+        self.tokens_cached += (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
 
 
 class CountingProxy(ThreadingHTTPServer):
@@ -109,10 +116,10 @@ class _Handler(BaseHTTPRequestHandler):
             if name.lower() in ("authorization", "content-type")
         }
         request = urllib.request.Request(f"{self.server.origin}/{path}", data=body, headers=headers)
-        self.begun, usage = False, None
+        self.begun, data = False, b""
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-                usage = self._answer(response.status, response)
+                data = self._answer(response.status, response)
         except urllib.error.HTTPError as error:
             with error:
                 self._answer(error.code, error)
@@ -121,28 +128,27 @@ class _Handler(BaseHTTPRequestHandler):
             if not self.begun:  # otherwise the end of the connection is what the engine sees
                 self._whole(502, "application/json", told)
         finally:
-            if is_completion:
+            if is_completion and body is not None:
                 with self.server.lock:
-                    tally.count(usage)
+                    tally.count(body, data)
 
-    def _answer(self, status: int, response: HTTPResponse | urllib.error.HTTPError) -> Any:
-        """Hand a response on as it comes; return its usage."""
+    def _answer(self, status: int, response: HTTPResponse | urllib.error.HTTPError) -> bytes:
+        """Hand a response on as it comes; return its body."""
         kind = response.headers.get("content-type") or "application/json"
         if not kind.startswith("text/event-stream"):
             data = response.read()
             self._whole(status, kind, data)
-            return _usage_in(data)
+            return data
         self.begun = True
         self.send_response(status)
         self.send_header("content-type", kind)
         self.end_headers()  # HTTP/1.0: the end of the connection ends the body
-        usage = None
+        lines = []
         for line in response:
             self.wfile.write(line)
             self.wfile.flush()
-            if line.startswith(b"data:"):
-                usage = _usage_in(line[5:]) or usage
-        return usage
+            lines.append(line)
+        return b"".join(lines)
 
     def _whole(self, status: int, kind: str, data: bytes) -> None:
         self.begun = True
@@ -153,12 +159,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-def _usage_in(data: bytes) -> Any:
-    try:
-        told = json.loads(data)
-    except ValueError:
-        return None
-    return told.get("usage") if isinstance(told, dict) else None
+def _usage_in(response: bytes) -> Any:
+    """Return the last usage that a body told, a stream's or a whole one's; None if there is none."""
+    usage = None
+    for line in [response] if response.lstrip().startswith(b"{") else response.splitlines():
+        try:
+            told = json.loads(line.removeprefix(b"data:"))
+        except ValueError:
+            continue
+        usage = (told.get("usage") if isinstance(told, dict) else None) or usage
+    return usage
 
 
 @contextmanager

@@ -1,12 +1,12 @@
 """
-Real models on ten small tasks, paor beside other libraries: ``python benchmarks/models.py --url URL --model NAME``.
+Real models on twenty small tasks, paor beside other libraries: ``python benchmarks/models.py --url URL --model NAME``.
 
 Any server of chat completions will do: llama.cpp, Ollama, vLLM or a provider (``OPENAI_API_KEY`` is passed on). The tasks and
 the code that judges them are in `model_tasks.py`; what each engine is given, in `model_engines.py`; requests and tokens are
 counted by the proxy in `model_proxy.py`. At temperature 0 only the first seed is run: the others would repeat it.
 
-    pip install -e '.[openai]' 'pydantic-ai-slim[openai]' openai-agents
-    python benchmarks/models.py --url http://127.0.0.1:8080/v1 --model local --seeds 0 1 2 --temperature 0 0.7
+    pip install -e '.[openai]' 'pydantic-ai-slim[openai]'
+    python benchmarks/models.py --url http://127.0.0.1:8080/v1 --model local --tasks tuning --seeds 0 1 2 --temperature 0 0.7
 """
 
 from __future__ import annotations
@@ -25,7 +25,18 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from model_engines import ENGINES, PEERS, missing, run_engine, version_of
 from model_proxy import CountingProxy, Tally, counting_proxy
-from model_tasks import TASKS, World, effects_exact, is_right, surplus_effects
+from model_tasks import (
+    HELD_BACK,
+    TASKS,
+    TUNING,
+    World,
+    effects_exact,
+    is_right,
+    repeated_effects,
+    surplus_effects,
+)
+
+SETS = {"tuning": TUNING, "held-back": HELD_BACK}
 
 Key = tuple[str, str, float, int]
 """Engine, task, temperature and seed."""
@@ -40,8 +51,9 @@ class Row:
         right: Whether it ended well, with the right facts and exactly the wanted effects.
         effects: Whether exactly the wanted effects happened.
         surplus: Effects beyond the wanted ones.
+        repeated: Effects of a tool and arguments that had an effect before.
         state, reason, answer: How it ended.
-        requests, tokens_in, tokens_out: As the proxy counted them.
+        requests, tokens_in, tokens_out, tokens_cached: As the proxy counted them.
         seconds: From start to end.
         refused: Replies that could not be used as they were; None for engines without a journal.
         unmetered: Responses that told no usage.
@@ -54,12 +66,14 @@ class Row:
     right: bool
     effects: bool
     surplus: int
+    repeated: int
     state: str
     reason: str
     answer: str
     requests: int
     tokens_in: int
     tokens_out: int
+    tokens_cached: int
     seconds: float
     refused: int | None
     unmetered: int = 0
@@ -77,7 +91,7 @@ def main() -> None:
     rows = read_json(options.json) if options.resume else []
     with counting_proxy(options.url) as proxy, tempfile.TemporaryDirectory(prefix="paor-bench-") as folder:
         done = {key_of(row) for row in rows}
-        for row in _runs(proxy, engines, options, options.journals or Path(folder), done):
+        for row in _runs(proxy, engines, options, options.keep or Path(folder), done):
             rows.append(row)
             print(line_of(row), flush=True)
             if options.json:
@@ -107,15 +121,18 @@ def _runs(
                     continue
                 task, world = TASKS[name], World()
                 tally = Tally({"temperature": temperature, "seed": seed}, options.reply_tokens)
-                journal = folder / f"{engine}-{name}-{temperature}-{seed}.db"
+                journal = folder / f"{engine}-{name}-{temperature:g}-{seed}.db"
                 started = time.perf_counter()
                 ended = run_engine(engine, task, world, proxy.open_tally(tally), options.model, journal)
+                seconds = round(time.perf_counter() - started, 1)
+                write_log(journal.with_suffix(".jsonl"), tally)
                 yield Row(
                     *(engine, name, temperature, seed),
-                    *(is_right(task, world, ended), effects_exact(task, world), surplus_effects(task, world)),
+                    *(is_right(task, world, ended), effects_exact(task, world)),
+                    *(surplus_effects(task, world), repeated_effects(world)),
                     *(ended.state, ended.reason, ended.answer),
-                    *(tally.requests, tally.tokens_in, tally.tokens_out),
-                    *(round(time.perf_counter() - started, 1), ended.refused, tally.unmetered),
+                    *(tally.requests, tally.tokens_in, tally.tokens_out, tally.tokens_cached),
+                    *(seconds, ended.refused, tally.unmetered),
                 )
 
 
@@ -124,8 +141,8 @@ def line_of(row: Row) -> str:
     verdict = "right" if row.right else ("WRONG" if row.effects else "WRONG EFFECTS")
     return (
         f"{row.engine:<14} {row.task:<12} t={row.temperature:g} seed={row.seed} {verdict:<13} {row.state}/{row.reason or '-'}"
-        f" requests={row.requests} in={row.tokens_in} out={row.tokens_out} {row.seconds:.0f}s"
-        f" refused={'-' if row.refused is None else row.refused} surplus={row.surplus}"
+        f" requests={row.requests} in={row.tokens_in} ({row.tokens_cached} cached) out={row.tokens_out} {row.seconds:.0f}s"
+        f" refused={'-' if row.refused is None else row.refused} surplus={row.surplus} repeated={row.repeated}"
         f" {' '.join(row.answer.split())[:80]!r}"
     )
 
@@ -138,10 +155,12 @@ class Totals:
     right: int
     effects: int
     surplus: int
+    repeated: int
     refused: int | None
     requests: int
     tokens_in: int
     tokens_out: int
+    tokens_cached: int
     seconds: float
 
 
@@ -153,10 +172,12 @@ def totals_of(rows: Sequence[Row]) -> Totals:
         sum(row.right for row in rows),
         sum(row.effects for row in rows),
         sum(row.surplus for row in rows),
+        sum(row.repeated for row in rows),
         sum(refused) if refused else None,
         sum(row.requests for row in rows),
         sum(row.tokens_in for row in rows),
         sum(row.tokens_out for row in rows),
+        sum(row.tokens_cached for row in rows),
         sum(row.seconds for row in rows),
     )
 
@@ -169,24 +190,39 @@ def best_peer(totals: dict[str, Totals]) -> str | None:
 
 
 def table_of(rows: Sequence[Row]) -> list[str]:
-    """Return the lines of a Markdown table: an engine a line, for each temperature; ratios are to the best peer, after equally many runs."""
+    """
+    Return the lines of a Markdown table: an engine a line, for each set of tasks and temperature.
+
+    Ratios are to the best peer, after equally many runs.
+    """
     head = (
-        *("engine", "temperature", "right", "effects exact", "surplus effects", "replies refused"),
-        *("requests", "tokens in", "tokens out", "seconds"),
+        *(
+            "engine",
+            "tasks",
+            "temperature",
+            "right",
+            "effects exact",
+            "too many: repeated",
+            "replies refused",
+        ),
+        *("requests", "tokens in", "cached", "tokens out", "seconds"),
     )
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for temperature in dict.fromkeys(row.temperature for row in rows):
-        here = [row for row in rows if row.temperature == temperature]
+    sets = {task.name: name for name, tasks in SETS.items() for task in tasks}
+    for chosen, temperature in dict.fromkeys((sets[row.task], row.temperature) for row in rows):
+        here = [row for row in rows if (sets[row.task], row.temperature) == (chosen, temperature)]
         engines = dict.fromkeys(row.engine for row in here)
         totals = {name: totals_of([row for row in here if row.engine == name]) for name in engines}
         peer = best_peer(totals)
         for engine, own in totals.items():
             base = totals[peer] if peer and peer != engine and totals[peer].runs == own.runs else None
             cells = (
-                *(engine, f"{temperature:g}", f"{own.right} of {own.runs}", f"{own.effects} of {own.runs}"),
-                *(str(own.surplus), "" if own.refused is None else str(own.refused)),
+                *(engine, chosen, f"{temperature:g}"),
+                *(f"{own.right} of {own.runs}", f"{own.effects} of {own.runs}"),
+                *(f"{own.surplus}: {own.repeated}", "" if own.refused is None else str(own.refused)),
                 _ratio(own.requests, base and base.requests),
                 _ratio(own.tokens_in, base and base.tokens_in),
+                f"{own.tokens_cached:,}",
                 _ratio(own.tokens_out, base and base.tokens_out),
                 f"{own.seconds:.0f}",
             )
@@ -198,6 +234,14 @@ def table_of(rows: Sequence[Row]) -> list[str]:
 
 def _ratio(own: int, base: int | None) -> str:
     return f"{own:,} ({own / base:.2f}x)" if base else f"{own:,}"
+
+
+def write_log(path: Path, tally: Tally) -> None:
+    """Write what a run asked and was answered, a request a line."""
+    with path.open("w") as file:
+        for request, response in tally.log:
+            line = {"request": json.loads(request), "response": response.decode("utf-8", "replace")}
+            file.write(json.dumps(line) + "\n")
 
 
 def write_json(path: Path, model: str, rows: Sequence[Row]) -> None:
@@ -222,16 +266,22 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--url", required=True, help="the server, such as http://127.0.0.1:8080/v1")
     parser.add_argument("--model", required=True, help="the model's name there")
     parser.add_argument("--engines", default="all", help=f"of {','.join(ENGINES)}; default all")
-    parser.add_argument("--tasks", default="all", help=f"of {','.join(TASKS)}; default all")
+    parser.add_argument(
+        "--tasks", default="all", help=f"tuning, held-back, or of {','.join(TASKS)}; default all"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--temperature", type=float, nargs="+", default=[0.0])
-    parser.add_argument("--reply-tokens", type=int, default=1024, help="longest reply; default 1024")
+    parser.add_argument("--reply-tokens", type=int, default=400, help="longest reply; default 400")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run there")
     parser.add_argument(
         "--resume", action="store_true", help="do not repeat the runs that --json has already"
     )
-    parser.add_argument("--journals", type=Path, metavar="FOLDER", help="keep paor's journals there")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="keep requests, responses and paor's journals there"
+    )
     options = parser.parse_args()
+    if options.tasks in SETS:
+        options.tasks = ",".join(task.name for task in SETS[options.tasks])
     for name, known in (("engines", ENGINES), ("tasks", tuple(TASKS))):
         chosen = list(known) if getattr(options, name) == "all" else getattr(options, name).split(",")
         if strange := [item for item in chosen if item not in known]:
@@ -239,8 +289,8 @@ def _options() -> argparse.Namespace:
         setattr(options, name, chosen)
     if options.resume and not options.json:
         parser.error("--resume needs --json FILE")
-    if options.journals:
-        options.journals.mkdir(parents=True, exist_ok=True)
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
     try:
         urllib.request.urlopen(f"{options.url.rstrip('/')}/models", timeout=30).close()
     except urllib.error.HTTPError:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+from conversation import costs, overlap
 from floor import recorded_values, run_floor, run_raw_floor
 from large import write_large_journal
 from verify import measured
@@ -432,6 +433,8 @@ BENCHMARKS: dict[str, Callable[[Path, int], list[Row]]] = {
     "verifying": verifying,
     "replaying": replaying,
     "checking": checking,
+    "costs": costs,
+    "overlap": overlap,
 }
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from paor.fsm.decision.conversation import ANSWER_NOW, LAST_WORDS
 from paor.fsm.lifecycle.arguments import model_of
 from paor.fsm.versioning.fingerprints import example_forms
-from paor.prompts.building.conversation import NO_CALLS, wire_names
+from paor.prompts.building.conversation import wire_names
 from paor.prompts.clients import settings as settings_module
 from paor.prompts.clients.client import LOADING_S
 from paor.prompts.clients.prices import prices_of

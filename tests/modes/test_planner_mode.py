@@ -24,6 +24,7 @@ from ..support.planning import (
     counters,
     results,
     transcript,
+    unusable,
 )
 from ..support.recording import sections, text_of, user_text
 from ..support.stored import blocked_steps
@@ -157,7 +158,7 @@ def test_A140_a_noop_has_no_effect_and_an_unknown_type_is_an_error(tmp_path: Pat
     with World(tmp_path / "b", [strange, strange], [counted(calls)]) as world:
         result = plan_run(world)
         assert (result.state, result.reason) == ("Failed", "selection_invalid")
-        assert "steps[0].type" in sections(world.model.calls[1])["Your last reply could not be used"]
+        assert "steps[0].type" in unusable(world.model.calls[1])
     assert calls == [1]
 
 
@@ -278,7 +279,7 @@ def test_A141_a_placeholder_that_looks_ahead_has_the_plan_asked_again(tmp_path: 
     bad = PLAN(STEP(page="$step[1].output"), STEP(page=1))
     with World(tmp_path, [bad, PLAN(STEP(page=1)), NOTHING, SUCCESS]) as world:
         assert plan_run(world).steps == 1
-        assert "steps[0].args" in sections(world.model.calls[1])["Your last reply could not be used"]
+        assert "steps[0].args" in unusable(world.model.calls[1])
 
 
 # -- bounds --------------------------------------------------------------------------------------------------------------
@@ -325,9 +326,7 @@ def test_A160_C3_20_a_plan_may_only_use_what_is_offered_and_allowed(tmp_path: Pa
         assert (result.state, result.reason) == ("Failed", "selection_invalid")
     with World(tmp_path / "list", [PLAN(STEP("notes_fail", page=1)), END(), SUCCESS], [read, fail]) as world:
         assert plan_run(world, tools=["notes.read"]).state == "Done"
-        assert (
-            "choose from: notes.read" in sections(world.model.calls[1])["Your last reply could not be used"]
-        )
+        assert "choose from: notes.read" in unusable(world.model.calls[1])
     assert calls == []
 
 

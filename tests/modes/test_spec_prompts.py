@@ -232,6 +232,7 @@ def test_A114_A158_a_hosts_own_selection_template_gets_history_and_indexes(tmp_p
     """The placeholder is substituted, newest first; the labels it shows are those that resolve."""
     template = (
         "{{KEY:WORKFLOW_HISTORY}}\n\n{{KEY:DOCUMENTS_INDEX}}\n\n{{KEY:CONNECTIONS_INDEX}}\n\n{{KEY:CATALOG}}"
+        "\n\n{{KEY:OBJECTIVE}}"
     )
     with World(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as world:
         world.run("Read", documents=INPUTS, connections={"mail": 1}, prompt_template=template)

@@ -49,9 +49,9 @@ def test_A158_A159_D19_C3_16_every_route_gives_the_same_prompt(shell: Shell, tmp
     """An option with a file, JSON with the text or the file, a call: the same template, rendered the same."""
     (shell.folder / "plan.md").write_text(TEMPLATE, encoding="utf-8")
     (shell.folder / "other.md").write_text(OTHER, encoding="utf-8")
-    fields = {"objective": "the day"}
+    fields = {"objective": "the day", "tools": ["ai.process"]}
     routes = {
-        "option": ("the day", "--prompt-template", "plan.md"),
+        "option": ("the day", "--tools", "ai.process", "--prompt-template", "plan.md"),
         "JSON text": ("--input", json.dumps(fields | {"promptTemplate": TEMPLATE})),
         "JSON file": ("--input", json.dumps(fields | {"promptTemplateFile": "plan.md"})),
         "the text wins": (
@@ -65,8 +65,8 @@ def test_A158_A159_D19_C3_16_every_route_gives_the_same_prompt(shell: Shell, tmp
     }
     texts = {name: asked(shell, *arguments) for name, arguments in routes.items()}
     model = ScriptedModel([])
-    with engine(tmp_path, [], (), builtins=True) as host:
-        host.run("the day", prompt_template=TEMPLATE, model=model)
+    with engine(tmp_path, [], (), builtins=None) as host:
+        host.run("the day", prompt_template=TEMPLATE, model=model, tools=["ai.process"])
     texts["call"] = prompts(tmp_path / JOURNAL, "selection")[0]["user"]
     assert len(set(texts.values())) == 1, texts
     assert texts["call"].startswith("Plan for the day.\n\nChoose from\n- ai.process(documentList,")
@@ -77,7 +77,7 @@ def test_A158_an_empty_template_falls_back_to_the_shipped_one(tmp_path: Path, em
     """By call and by JSON alike the prompt is the one without any template."""
     texts = []
     for number, options in enumerate([{}, {"prompt_template": empty}]):
-        with World(tmp_path / str(number), [ANSWER(), SUCCESS]) as world:
+        with World(tmp_path / str(number), [ANSWER(), SUCCESS], builtins=True) as world:
             world.run("the day", **options)
         texts.append(prompts(world.path, "selection")[0])
     assert texts[0] == texts[1]

@@ -398,7 +398,7 @@ def everything(name: str) -> tuple[Spec, Run]:
     shown = "\n\n".join(f"{key}: {{{{KEY:{key}}}}}" for key in keys)
     of = spec(
         mode="planner" if name in ("plan", "task_plan") else "react",
-        profile=Profile(**NAMED["native" if name == "turn" else "lenient"]),
+        profile=Profile(**NAMED["native" if name == "turn" else "two_stage"]),
         templates=default_templates() | {name: shown},
         policy={"deny": ("notes.send",)},
         rules=("be kind",),

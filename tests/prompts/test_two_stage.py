@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +56,7 @@ def test_each_request_begins_with_all_of_the_one_before_but_its_last_message(tmp
         world.run("Read", ["c"], documents=[("a.txt", "A")], context="be quick")
         calls = behind(world)
         assert {call.kind for call in calls} == {"selection", "refinement", "review"}
-        for before, call in zip(calls, calls[1:], strict=False):
+        for before, call in pairwise(calls):
             assert call.messages[: len(before.messages) - 1] == before.messages[:-1]
         assert [call.stable for call in calls] == [len(call.messages) - 1 for call in calls]
         assert {call.stable for call in world.model.of("parameters")} == {0}
@@ -72,7 +74,7 @@ def test_the_schemas_of_a_run_are_the_same_from_first_to_last(tmp_path: Path) ->
         assert "docList" not in schema and "doc(List:" in schema
 
 
-@pytest.mark.parametrize("profile", ["lenient", "strict"])
+@pytest.mark.parametrize("profile", ["two_stage", "strict"])
 def test_all_of_a_tools_ten_orders_are_seen(tmp_path: Path, profile: str) -> None:
     """Compact JSON, whole: by the judgement after the call, and by the one after the next."""
 
@@ -88,27 +90,23 @@ def test_all_of_a_tools_ten_orders_are_seen(tmp_path: Path, profile: str) -> Non
             told = text_of(call)
             assert [f"O-{1000 + number}" in told for number in range(10)] == [True] * 10
             assert told.count("late") == 3, "the objective's and two orders'"
-        if profile == "lenient":
+        if profile == "two_stage":
             assert json.dumps(ORDERS, separators=(",", ":")) in text_of(world.model.of("refinement")[1])
 
 
-@pytest.mark.parametrize("profile", ["lenient", "strict"])
+@pytest.mark.parametrize("profile", ["two_stage", "strict"])
 def test_what_is_cut_is_said_to_the_model_and_in_the_row(tmp_path: Path, profile: str) -> None:
     """How much is shown of how much, and where the whole is."""
     body = "HEAD " + "x" * 200_000 + " TAIL"
-    with World(tmp_path, READ(1) + [STOP, SUCCESS], [paged(len(body))]) as world:
+    with World(tmp_path, [*READ(1), STOP, SUCCESS], [paged(len(body))]) as world:
         world.run(profile=profile)
         told = text_of(world.model.of("refinement")[0])
         (note,) = observation(world)["notes"]
     assert note == (
         "result.txt: only the first 3999 of 200010 characters are here; the whole is docItem:round1_task1_action1_page#0"
     )
-    said = (
-        note
-        if profile == "strict"
-        else "[Cut: the first 24,000 characters of 200,010 bytes; call the tool for less.]"
-    )
-    assert said in told
+    cut = r"\[Cut: the first [\d,]+ characters of 200,010 bytes; call the tool for less\.\]"
+    assert re.search(re.escape(note) if profile == "strict" else cut, told)
 
 
 def test_a_conversation_that_fills_its_context_is_cut_in_one_block(tmp_path: Path) -> None:
@@ -126,7 +124,7 @@ def test_a_conversation_that_fills_its_context_is_cut_in_one_block(tmp_path: Pat
         calls = behind(world)
         alike = [
             call.messages[: len(before.messages) - 1] == before.messages[:-1]
-            for before, call in zip(calls, calls[1:], strict=False)
+            for before, call in pairwise(calls)
         ]
         assert alike.count(False) == len(cuts) < 5
         assert "shortened to save room" in text_of(calls[-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,15 +68,32 @@ def ends(mode: str, *script: Any) -> list[Any]:
     return [*script, *([END()] if mode == "planner" else []), SUCCESS]
 
 
+_RESULT = re.compile(r"(Result|Error) of (\S+?)(?: \((.*?)\))?(?:, called with (\{.*?\}))?:\n(.*)", re.DOTALL)
+
+
 def results(call: ModelCall) -> list[dict[str, Any]]:
-    """Return the results that a planner was shown."""
-    shown = sections(call).get("Results so far, oldest first", "")
-    return [json.loads(line) for line in shown.splitlines() if line.startswith("{")]
+    """Return the results that a planner was shown: id, name, args, and what came or why nothing did."""
+    shown = []
+    for message in call.messages:
+        if message.role == "user" and (found := _RESULT.fullmatch(message.text)):
+            how, name, id, args, text = found.groups()
+            said = {"name": name, "args": json.loads(args or "{}")}
+            text, _, echo = text.partition("\n\nIts result was:\n")
+            said |= {"result" if how == "Result" else "error": text} | ({"result": echo} if echo else {})
+            shown.append(({"id": id} if id else {}) | said)
+    return shown
 
 
 def transcript(call: ModelCall) -> list[str]:
-    """Return the conversation that a planner was shown, one line a turn."""
-    return sections(call).get("Conversation", "").splitlines()
+    """Return the conversation that a planner was shown, one line a turn: what was said before the run, then its own turns."""
+    before = sections(call).get("Conversation", "").splitlines()
+    said = [message for message in call.messages[2:] if not _RESULT.fullmatch(message.text)]
+    return before + [f"{message.role}: {' '.join(message.text.split())}" for message in said]
+
+
+def unusable(call: ModelCall) -> str:
+    """Return what a conversation says of the reply that could not be used, empty where it says nothing."""
+    return call.messages[-1].text.removeprefix("Your last reply could not be used: ")
 
 
 def counted(calls: list[Any], *outcomes: Any, name: str = "notes.read", **options: Any) -> Tool:

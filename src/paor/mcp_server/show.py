@@ -8,6 +8,7 @@ from typing import Any
 
 from ..fsm.explain.calls import Decided, RunCall, calls_at, calls_of
 from ..fsm.explain.why import outcome_words, request_words
+from ..fsm.journal.prompts import EarlierRows, prompt_places
 from ..fsm.journal.rows import RunRow, StoredDocument, Transition
 from ..fsm.report.run_lines import spec_data
 from ..states.base.errors import JournalDamaged, UsageError
@@ -78,7 +79,7 @@ def _one_row(look: Look, row: RunRow, place: int) -> ShowAnswer:
         run=look.line(row),
         calls=[_call(look, known, call, shown) for call in calls_at(look.reader, row, place)],
         rows=[_row(shown, near.get(place - 1))],
-        detail=_detail(look, shown),
+        detail=_detail(look, EarlierRows(look.reader, row.run_id), shown),
     )
 
 
@@ -196,14 +197,14 @@ def _decision(look: Look, item: Decided) -> ShownDecision:
     )
 
 
-def _detail(look: Look, row: Transition) -> ShownDetail:
+def _detail(look: Look, rows: Mapping[int, Transition], row: Transition) -> ShownDetail:
     """Return what is behind one row: its guards and hashes, and the texts that it refers to."""
     outcome = row.outcome
-    prompt = [_body(look, row, place) for place in row.request.get("prompt", ())]
-    reply = _body(look, row, outcome.get("reply") or outcome.get("message"))
-    answer = _body(look, row, outcome.get("answer") or outcome.get("asked"))
-    change = _body(look, row, row.change)
-    inner = [_body(look, row, place) for pair in outcome.get("texts", ()) for place in pair]
+    prompt = [_body(look, found.run, found.place) for found in prompt_places(rows, row)]
+    reply = _body(look, row.run, outcome.get("reply") or outcome.get("message"))
+    answer = _body(look, row.run, outcome.get("answer") or outcome.get("asked"))
+    change = _body(look, row.run, row.change)
+    inner = [_body(look, row.run, place) for pair in outcome.get("texts", ()) for place in pair]
     return ShownDetail(
         guards={name_of(name): bool(value) for name, value in row.guards.items()},
         prev_hash=row.prev_hash,
@@ -217,11 +218,11 @@ def _detail(look: Look, row: Transition) -> ShownDetail:
     )
 
 
-def _body(look: Look, row: Transition, place: Any) -> tuple[Untrusted | None, bool]:
+def _body(look: Look, run: int, place: Any) -> tuple[Untrusted | None, bool]:
     """Return a text that a row refers to as it is shown, and whether it was erased."""
     if not isinstance(place, Mapping) or "n" not in place:
         return None, False
-    body = look.reader.payload(row.run, place["n"]).body
+    body = look.reader.payload(run, place["n"]).body
     return look.texts(body), body is None
 
 

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from ..fsm.journal.prompts import EarlierRows
 from ..fsm.journal.reader import JournalReader
+from ..fsm.journal.rows import Transition
 from ..fsm.transfer.redaction import OutgoingText
 from ..prompts.clients.settings import outgoing_secrets
 from ..states.run.state import Change
@@ -118,6 +120,10 @@ class Texts:
         payload = self._reader.find_payload(self._run, number) if type(number) is int else None
         return payload.body if payload is not None else None
 
+    def rows(self, row: Transition) -> EarlierRows:
+        """Return the rows before *row*, for a prompt that begins as one of theirs."""
+        return EarlierRows(self._reader, self.owner(row.run))
+
     def owner(self, run: int) -> str:
         """Return the id of the run under whose number a row of this run stands."""
         return next(part.run_id for part in self._reader.lineage(self._run) if part.run == run)
@@ -156,8 +162,8 @@ def roles_of(kind: str, texts: Sequence[str | None]) -> list[str]:
     """
     Return who said each message of a prompt after the system message, as far as the journal tells, which has texts only.
 
-    In the judgement after an action the objective comes first, and then each action with its result. In a turn an assistant's message
-    that only calls has no text, and the results of its calls follow. All others count as the user's.
+    In the judgement after an action the objective comes first, and then each action with its result. All others count as the user's;
+    of a conversation the row itself says it.
 
     Args:
         kind: Of the request.
@@ -167,8 +173,6 @@ def roles_of(kind: str, texts: Sequence[str | None]) -> list[str]:
     for place in range(1, len(texts)):
         if kind == "refinement" and place % 2 and place + 1 < len(texts):
             roles[place] = "assistant"
-        if kind == "turn" and texts[place - 1] == "":
-            roles[place - 1 : place + 1] = ["assistant", "tool"]
     return roles
 
 

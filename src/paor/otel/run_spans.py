@@ -20,6 +20,7 @@ from typing import Any
 import orjson
 
 from ..fsm.explain.calls import decision_words
+from ..fsm.journal.prompts import prompt_places
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow, Transition
 from ..fsm.machine.decide import machine_told
@@ -317,11 +318,13 @@ class RunSpans:
 
     def _add_prompt(self, span: _Open, row: Transition, texts: Texts) -> None:
         """Add prompt and reply, as far as they are not erased."""
-        said = [texts.shown(place) for place in row.request.get("prompt", ())]
+        places = prompt_places(texts.rows(row), row)
+        said = [texts.shown(found.place) for found in places]
         system, rest = (said[:1], said[1:]) if len(said) > 1 else ([], said)
         if system and system[0] is not None:
             span.found["system"] = compact([{"type": "text", "content": system[0]}])
-        roles = roles_of(str(row.request["kind"]), rest)
+        known = [found.role for found in places[len(system) :]]
+        roles = known if all(known) else roles_of(str(row.request["kind"]), rest)
         shown = [(role, text) for role, text in zip(roles, rest, strict=True) if text is not None]
         span.found["input"] = messages(shown)
         if (reply := texts.shown(row.outcome.get("reply"))) is not None:

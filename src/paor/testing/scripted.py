@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from ..fsm.engine import Engine
+from ..fsm.journal.prompts import prompt_places
 from ..fsm.journal.rows import Transition
 from ..fsm.journal_api import Journal
 from ..fsm.replay.replay import replay
@@ -273,7 +274,7 @@ def walk(journal: Journal, run_id: str) -> Walk:
     for item in rows:
         change = journal.reader.change(item.run, json.dumps(dict(item.change)))
         if "prompt" in item.request:
-            asked.append(_ask_of(journal, item))
+            asked.append(_ask_of(journal, rows, item))
         asked += [
             Asked("text", _body(journal, item.run, prompt) or "", _body(journal, item.run, reply))
             for prompt, reply in item.outcome.get("texts", ())
@@ -299,8 +300,8 @@ def _body(journal: Journal, run: int, place: Mapping[str, Any]) -> str | None:
     return body if isinstance(body, str) or body is None else body.decode("utf-8", "replace")
 
 
-def _ask_of(journal: Journal, row: Transition) -> Asked:
-    messages = [_body(journal, row.run, place) for place in row.request["prompt"]]
+def _ask_of(journal: Journal, rows: Sequence[Transition], row: Transition) -> Asked:
+    messages = [_body(journal, found.run, found.place) for found in prompt_places(rows, row)]
     prompt = "\n\n".join("(erased)" if text is None else text for text in messages)
     reply = row.outcome.get("reply")
     return Asked(row.request["kind"], prompt, _body(journal, row.run, reply) if reply is not None else None)

@@ -118,7 +118,7 @@ class ToolContext(Protocol[DepsT_co]):
     Attributes:
         run_id: The run's public id.
         action: Number of this action within its task.
-        language: Language of the answer.
+        language: Language of the answer; empty where nobody asked for one.
         objective: What the run is for.
         success_criteria: The run's criteria.
         idempotency_key: The same for every attempt of this action, also after a crash.

@@ -9,6 +9,8 @@ from typing import Any
 
 from ...fsm.diagrams.overlays import machine_of_rows
 from ...fsm.explain.calls import decision_words
+from ...fsm.explain.thoughts import thought_in
+from ...fsm.journal.prompts import MessagePlace, prompt_places
 from ...fsm.journal.rows import Transition
 from ...fsm.journal_api import Journal
 from ...fsm.machine.machine import MACHINE, Machine
@@ -30,28 +32,38 @@ class RowTexts:
         before: Those of the last row that asked for the same; empty for the first.
         reply: None without one, or once it was erased.
         replied: Whether there was one.
+        roles: Who speaks in each message, where the row says it.
+        thought: What the model has thought before its reply, as far as its provider has given it.
     """
 
     prompt: tuple[str | None, ...] = ()
     before: tuple[str | None, ...] = ()
     reply: str | None = None
     replied: bool = False
+    roles: tuple[str, ...] = ()
+    thought: str = ""
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form: the texts."""
-        return {"prompt": list(self.prompt), "reply": self.reply}
+        told: dict[str, Any] = {"roles": list(self.roles)} if any(self.roles) else {}
+        told |= {"thought": self.thought} if self.thought else {}
+        return {"prompt": list(self.prompt), "reply": self.reply} | told
 
     def lines(self) -> Iterator[str]:
         """Yield the texts for people: keys of the environment taken out, new lines of a prompt marked."""
         scrub = Scrubber(environment_secrets())
         for number, text in enumerate(self.prompt, 1):
             of = f" {number} of {len(self.prompt)}" if len(self.prompt) > 1 else ""
-            yield from ("", styled(f"prompt{of}", "strong"))
+            who = f", {self.roles[number - 1]}" if any(self.roles) else ""
+            yield from ("", styled(f"prompt{of}{who}", "strong"))
             last = self.before[number - 1] if number <= len(self.before) else None
             known = set((last or "").split("\n")) if self.before else None
             for line in harmless(scrub("(erased)" if text is None else text)).split("\n"):
                 new = known is not None and line.strip() and line not in known
                 yield styled(f"+ {line}", "good") if new else f"  {line}".rstrip()
+        if self.thought:
+            yield from ("", styled("thought", "strong"))
+            yield from (f"  {line}" for line in harmless(scrub(self.thought)).split("\n"))
         if self.replied:
             yield from ("", styled("reply", "strong"))
             said = "(erased)" if self.reply is None else self.reply
@@ -60,22 +72,35 @@ class RowTexts:
 
 def row_texts(journal: Journal, rows: Sequence[Transition], row: Transition) -> RowTexts:
     """Return what was said in *row*, one of *rows*, and in the last prompt of its kind before."""
-    prompt = _bodies(journal, row)
+    places = prompt_places(rows, row)
+    prompt, roles = _bodies(journal, places), tuple(place.role for place in places)
     kind = row.request.get("kind")
     earlier = (item for item in reversed(rows[: row.seq]) if item.request.get("kind") == kind)
     last = next(earlier, None) if prompt else None
     place = row.outcome.get("reply")
-    reply = _body(journal, row, place) if place else None
-    return RowTexts(prompt, _bodies(journal, last) if last else (), reply, bool(place))
+    reply = _body(journal, row.run, place) if place else None
+    before = _bodies(journal, prompt_places(rows, last)) if last else ()
+    parts = _body(journal, row.run, row.outcome["parts"]) if "parts" in row.outcome else None
+    return RowTexts(prompt, before, reply, bool(place), roles, thought_in(parts))
 
 
-def _bodies(journal: Journal, row: Transition) -> tuple[str | None, ...]:
-    return tuple(_body(journal, row, place) for place in row.request.get("prompt", ()))
+def _bodies(journal: Journal, places: Sequence[MessagePlace]) -> tuple[str | None, ...]:
+    return tuple(_body(journal, found.run, found.place) for found in places)
 
 
-def _body(journal: Journal, row: Transition, place: Mapping[str, Any]) -> str | None:
-    body = journal.payload(row.run, place["n"]).body
+def _body(journal: Journal, run: int, place: Mapping[str, Any]) -> str | None:
+    body = journal.payload(run, place["n"]).body
     return body.decode("utf-8", "replace") if isinstance(body, bytes) else body
+
+
+def cut_words(outcome: Mapping[str, Any]) -> str:
+    """Return what a row has cut of its run's conversation, empty for nothing."""
+    told = []
+    if shown := outcome.get("shown"):
+        told.append(f"shown to the model: {shown[0]:,} characters of {shown[1]:,} bytes")
+    if cut := outcome.get("cut"):
+        told.append(f"conversation cut: {count(cut[0], 'message')} left out, {cut[1]:,} shortened")
+    return ", ".join(told)
 
 
 TRIGGER_STYLES = {"finish": "good", "fail": "bad", "wait": "warn"} | dict.fromkeys(
@@ -155,6 +180,7 @@ def detail_of(journal: Journal, row: Transition) -> str:
         parts.append(f"answer {said}{by}{why}")
     if row.trigger == "execute" and outcome.get("ok"):
         parts.append(count(int(outcome.get("documents", 0)), "document"))
+    parts += [cut_words(outcome)]
     parts += [visit_words(journal, row)] if row.dest not in PHASES or row.source not in PHASES else []
     machine = machine_of_rows(journal.reader, row.run)
     guards = deciding(row.source, row.trigger, row.dest, row.guards, machine)

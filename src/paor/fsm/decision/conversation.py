@@ -121,13 +121,13 @@ def _turn(case: GuardContext, outcome: Replied, trigger: str, dest: str) -> Iter
         )
         return
     said = cut(clean(spoken(outcome.text).strip()), TURN_CHARS)  # calls that are not made are no part of it
-    silent = not said and outcome.parts is not None and outcome.finish != "tool_calls"
+    silent = outcome.parts if not said and outcome.finish != "tool_calls" else None
     if said:
         yield _words("assistant", said)
-    elif silent:
-        yield Item(role="assistant", size=outcome.parts.bytes, parts=outcome.parts, model=outcome.model)
+    elif silent is not None:
+        yield Item(role="assistant", size=silent.bytes, parts=silent, model=outcome.model)
     if asked_again and dest == PLANNING:
-        yield _words("user", GO_ON if silent else UNUSABLE.format(line(_problem(case))))
+        yield _words("user", GO_ON if silent is not None else UNUSABLE.format(line(_problem(case))))
 
 
 def _problem(case: GuardContext) -> str:

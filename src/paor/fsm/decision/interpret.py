@@ -284,10 +284,9 @@ def _propose(case: GuardContext, kit: RunResources) -> None:
         else:
             if known and tool.effect == "once":
                 case.duplicate = "made"
-            last = run.spec.mode == "react" and not steps_left_in_plan(
-                run
-            )  # of a turn; in two stages each is
-            case.repeated = known and last and case.duplicate is not None
+            reads = selection.origin == "model" and tool.effect == "read"
+            ends_turn = run.spec.native and not steps_left_in_plan(run)
+            case.repeated = known and case.duplicate is not None and (reads or ends_turn)
     name = "final_format" if selection.origin == "format" else tool.label
     case.intent = Intent(
         tool=tool.name,

@@ -65,7 +65,7 @@ def _schema(parameters: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
     given = schema["properties"]
     if not isinstance(given, Mapping) or not {DOCUMENT_LIST, CONNECTION} & given.keys():
         return schema
-    choices = {
+    choices: dict[str, dict[str, Any]] = {
         DOCUMENT_LIST: {"type": "array", "items": REFERENCE},
         CONNECTION: {"type": "string", "enum": list(spec.connections)},
     }

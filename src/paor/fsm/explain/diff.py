@@ -23,6 +23,7 @@ from ...states.run.phase_names import FINAL
 from ...states.run.state import Change
 from ..journal.lineage import SharedPart, part_with
 from ..journal.payloads import content_key
+from ..journal.prompts import prompt_places
 from ..journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..journal.rows import Transition
 from ..replay.comparison import first_line
@@ -424,11 +425,15 @@ class Reader:
 
     def prompt(self, row: Transition) -> list[str]:
         """Return the messages of a model request."""
-        return [self.text(row, place) for place in row.request.get("prompt", ())]
+        return [self.text(row, found.place) for found in prompt_places(self.rows, row)]
 
     def request_facts(self, row: Transition) -> dict[str, Any]:
         """Return a row's request without its prompt and without the model's name."""
-        kept = {name: value for name, value in row.request.items() if name not in ("prompt", "model")}
+        kept = {
+            name: value
+            for name, value in row.request.items()
+            if name not in ("prompt", "after", "roles", "model")
+        }
         for name in ("values", "spec"):
             if name in kept:
                 kept[name] = self.value(row, kept[name])

@@ -1,60 +1,105 @@
 """
 The prompt of a row: its messages, of which a conversation's rows name only those that are new.
 
-A row's request has ``prompt``, references to messages, and, where the run's prompt before began with the same ones,
-``after: [seq, count]``: the first *count* messages of the prompt of row *seq* stand before them.
+A row's request has ``prompt``, references to messages, in a conversation with ``roles``, one letter each, and, where the run's prompt
+before began with the same ones, ``after: [seq, count]``: the first *count* messages of the prompt of row *seq* stand before them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ...states.base.errors import JournalDamaged
 from ...states.run.state import Run
 from .reader import JournalReader
 from .rows import Transition
 
-Place = tuple[int, Mapping[str, Any]]
-"""Number of the run that holds a payload, and how the row refers to it."""
+ROLES = {"s": "system", "u": "user", "a": "assistant", "t": "tool"}
+"""Who speaks, by the letter in a row."""
 
 
-def prompt_places(rows: Sequence[Transition], row: Transition) -> list[Place]:
+class MessagePlace(NamedTuple):
+    """
+    Where a message of a prompt is.
+
+    Attributes:
+        run: Number of the run whose row refers to it.
+        place: How that row does.
+        role: Who speaks; empty where the row does not say it.
+    """
+
+    run: int
+    place: Mapping[str, Any]
+    role: str = ""
+
+
+class EarlierRows(Mapping[int, Transition]):
+    """
+    The rows of a run by number, each read when it is asked for.
+
+    Args:
+        journal: That holds them.
+        run_id: Id of the run.
+    """
+
+    def __init__(self, journal: JournalReader, run_id: str) -> None:
+        self._journal, self._run_id = journal, run_id
+
+    def __getitem__(self, seq: int) -> Transition:
+        found = self._journal.transitions(self._run_id, seq, seq)
+        if not found:
+            raise KeyError(seq)
+        return found[0]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self)))
+
+    def __len__(self) -> int:
+        return self._journal.run(self._run_id).head_seq + 1
+
+
+def prompt_places(
+    rows: Sequence[Transition] | Mapping[int, Transition], row: Transition
+) -> list[MessagePlace]:
     """
     Return where the messages of a row's prompt are, in order; none for a row that asked no model.
 
     Args:
-        rows: All rows of the run up to *row*, those that a fork shares included.
-        row: One of them.
+        rows: By number, those before *row* that asked a model; those that a fork shares included.
+        row: Of the same run.
 
     Raises:
         JournalDamaged: It refers to a prompt that is not there.
     """
-    parts: list[list[Place]] = []
+    parts: list[list[MessagePlace]] = []
     count: int | None = None
     while True:
-        own = [(row.run, place) for place in row.request.get("prompt", ())]
-        after = row.request.get("after")
-        seq, before = after if after is not None else (-1, 0)
+        roles = row.request.get("roles", "")
+        own = [
+            MessagePlace(row.run, place, ROLES.get(roles[number : number + 1], ""))
+            for number, place in enumerate(row.request.get("prompt", ()))
+        ]
+        seq, before = row.request.get("after") or (-1, 0)
         if count is not None:
-            own = own[: max(0, count - before)]
-            before = min(before, count)
+            own, before = own[: max(0, count - before)], min(before, count)
         parts.append(own)
         if not before:
-            break
-        if not 0 <= seq < row.seq or rows[seq].seq != seq:
-            raise JournalDamaged(f"row {row.seq}: its prompt goes on from row {seq}, which has none")
-        row, count = rows[seq], before
-    return [place for part in reversed(parts) for place in part]
+            return [place for part in reversed(parts) for place in part]
+        try:
+            earlier = rows[seq] if 0 <= seq < row.seq else None
+        except LookupError:
+            earlier = None
+        if earlier is None or earlier.seq != seq:
+            raise JournalDamaged(f"row {row.seq}: its prompt begins as that of row {seq}, which is not there")
+        row, count = earlier, before
 
 
 def last_prompt(journal: JournalReader, run: Run) -> tuple[int, list[str]]:
     """Return the number of the row that holds a run's newest prompt, and its messages; -1 and none for none."""
-    if run.seq == 0:
-        return -1, []
     rows = journal.transitions(run.run_id) if run.seq else []
     row = next((item for item in reversed(rows) if "prompt" in item.request), None)
     if row is None:
         return -1, []
-    bodies = [journal.payload(number, place["n"]).body for number, place in prompt_places(rows, row)]
+    bodies = [journal.payload(found.run, found.place["n"]).body for found in prompt_places(rows, row)]
     return row.seq, [body if isinstance(body, str) else "" for body in bodies]

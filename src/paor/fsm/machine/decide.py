@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ...states.base.errors import IllegalEvent
+from ...states.records.conversation import Said
 from ...states.records.outcomes import (
     NO_USAGE,
     Answered,
@@ -251,7 +252,22 @@ def decide(
     if (said := said_by(case, row.trigger, row.dest, change, kit)) is not None:
         change = replace(change, said=said)
     counters = _add_usage(counters, outcome.usage, moment, details=run.spec.revision > 1)
-    return Decision(row, walker.guards, change, counters, facts_of(case, row, outcome))
+    facts = facts_of(case, row, outcome)
+    return Decision(
+        row, walker.guards, change, counters, facts if said is None else facts | _said_facts(said)
+    )
+
+
+def _said_facts(said: Said) -> dict[str, Any]:
+    """Return what a row says of a conversation that was cut, and of a result that is not shown whole."""
+    cut, shown = said.cut, [piece for item in said.items for piece in item.pieces if piece.chars]
+    facts: dict[str, Any] = {} if cut is None else {"cut": [cut.dropped, cut.summarized]}
+    if shown:
+        facts["shown"] = [
+            sum(piece.chars for piece in shown),
+            sum(piece.text.bytes for piece in shown if piece.text),
+        ]
+    return facts
 
 
 def machine_of(run: Run, kit: RunResources) -> Machine:

@@ -136,12 +136,17 @@ def compare_request(
     if row.request.get("attempt", 0) != request.attempt:
         yield Divergence(row.seq, "request.attempt", str(row.request.get("attempt", 0)), str(request.attempt))
     for name in sorted(
-        row.request.keys() - {"kind", "model", "prompt", "after", "attempt", "reserved", "spec", "values"}
+        row.request.keys()
+        - {"kind", "model", "prompt", "after", "roles", "attempt", "reserved", "spec", "values"}
     ):
         yield Divergence(row.seq, f"request.{name}", short(str(row.request[name])), "(nothing)")
 
+    erased = []
+
     def texts(place: StoredText) -> str | None:
-        return as_text(journal.payload(run.number, place.n).body)
+        body = journal.payload(run.number, place.n).body
+        erased.extend([place] if body is None else [])
+        return as_text(body)
 
     messages = kit.messages(request.kind, run, texts, str(row.request.get("model", "")))
     size = 0
@@ -152,12 +157,14 @@ def compare_request(
     if len(messages) != len(recorded):
         yield Divergence(row.seq, "request.prompt", f"{len(recorded)} messages", f"{len(messages)} messages")
         return
-    for (number, place), message in zip(recorded, messages, strict=True):
+    for (number, place, role), message in zip(recorded, messages, strict=True):
+        if role and role != message.role:
+            yield Divergence(row.seq, "request.roles", role, message.role)
         payload = journal.payload(number, place["n"])
-        if payload.body is None:
+        same = payload.body is not None and journal.is_text(payload, place, message.body)
+        if payload.body is None or (erased and not same):
             yield Unchecked(row.seq, "request.prompt")
-            continue
-        if not journal.is_text(payload, place, message.body):
+        elif not same:
             where = f"{message.role} message, template {template_of(request.kind, run)}"
             yield Divergence(
                 row.seq, "request.prompt", *_prompt_difference(payload, place, message.body), where

@@ -9,7 +9,9 @@ from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, SPECIFYING
 from ...states.run.state import Change
 from ..decision.guard_context import GuardContext
 from ..explain.calls import CallReader
+from ..explain.thoughts import thought_in
 from ..explain.why import guard_fact, repeated_calls, row_words
+from ..journal.prompts import prompt_places
 from ..journal.reader import JournalReader
 from ..journal.record import PREV_HASH, canonical_row
 from ..journal.rows import StoredDocument, Transition
@@ -44,6 +46,7 @@ class RunRows:
         last: The last row, None before the first.
         previous: By kind of request the last row that asked a model for it.
         times: Of each row when it was decided.
+        asked: The rows that asked a model, by number.
         before: Of each row the last one before it with the same kind of request, -1 for none.
         ends, costs, keys: Of each call its last row, what its rows cost in millionths, and its idempotency key.
         decided_at: Of each call the rows of the answers about it.
@@ -60,6 +63,7 @@ class RunRows:
         self.keys: list[str | None] = []
         self.by_key: dict[str, list[tuple[int, int]]] = {}
         self.previous: dict[str, int] = {}
+        self.asked: dict[int, Transition] = {}
         self.before: list[int] = []
         self.times: list[int] = []
         self.last: Transition | None = None
@@ -101,8 +105,8 @@ class RunRows:
             columns[name].append(value)
         self.times.append(row.at)
         self.before.append(self.previous.get(kind, -1))
-        if row.request.get("prompt"):
-            self.previous[kind] = row.seq
+        if "prompt" in row.request:
+            self.previous[kind], self.asked[row.seq] = row.seq, row
         self._add_call(row, change)
         self._add_judgement(change)
         if self.columns["flags"][-1] & REFUSED:
@@ -248,7 +252,8 @@ class RowDetails:
         """Return one row; its texts go to `texts`."""
         asked, came = row_words(row, case)
         earlier = self.rows.before[row.seq]
-        prompt = [self._text(row.run, place) for place in row.request.get("prompt", ())]
+        places = prompt_places(self.rows.asked, row)
+        prompt = [self._text(found.run, found.place) for found in places]
         reply = row.outcome.get("reply") or row.outcome.get("message")
         documents = self._documents(row)
         return {
@@ -262,6 +267,8 @@ class RowDetails:
             "words": self._facts(row, case, machine),
             "note": "" if case is not None else note,
             "prompt": prompt,
+            "roles": [found.role for found in places],
+            "thought": self._thought(row),
             "previous": earlier if prompt and earlier >= 0 else None,
             "reply": self._text(row.run, reply) if isinstance(reply, dict) else None,
             "answer": self._text(row.run, row.outcome["answer"]) if "answer" in row.outcome else None,
@@ -300,6 +307,11 @@ class RowDetails:
         for item in found:
             self._text(self.number, {"n": item.payload})
         return found
+
+    def _thought(self, row: Transition) -> str:
+        place = row.outcome.get("parts")
+        body = self.journal.payload(row.run, place["n"]).body if isinstance(place, Mapping) else None
+        return thought_in(body if isinstance(body, str) else None)
 
     def _text(self, run: int, place: Mapping[str, Any]) -> str:
         """Return the name of a stored text after adding it to `texts`."""

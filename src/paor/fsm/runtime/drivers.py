@@ -54,9 +54,9 @@ def speaks(effect: Performed, *, in_thread: bool = True) -> bool:
 
 
 def _is_own(effect: UseTool) -> bool:
-    from ...tools.documents.tools import builtin_tools
+    from ...tools.documents.tools import is_builtin
 
-    return any(effect.tool is tool for tool in builtin_tools())
+    return is_builtin(effect.tool)
 
 
 class _Line:

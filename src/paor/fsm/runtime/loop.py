@@ -165,6 +165,7 @@ def _prompt(drive: RunContext, kind: RequestKind, messages: Sequence[PromptMessa
     count = next((number for number, (old, new) in pairs if old != new), min(len(before), len(bodies)))
     drive.prompt = run.seq, bodies
     told: dict[str, Any] = {"after": [seq, count]} if count else {}
+    told["roles"] = "".join(message.role[0] for message in messages[count:])
     return told | {"prompt": drive.stager.stage_messages(bodies[count:])}
 
 

@@ -133,19 +133,16 @@ def blocked_only_if_repeated(seen: Seen) -> bool:
     return any(tool == reply.means["tool"] for tool, _ in seen.calls)
 
 
-def known_results_are_not_read_again(seen: Seen) -> bool:
-    """A call that only reads, in native any call, is not made twice in a row; only for a known result the tools are withheld."""
-    watched = {tool.name for tool in seen.spec.tools if tool.effect == "read" or seen.spec.native}
+def effects_are_not_made_again(seen: Seen) -> bool:
+    """A `once` call that has succeeded is not begun again in its run; the tools are withheld only for a known result."""
     if seen.row.trigger == "withhold":
         if len(seen.calls) < sum(row.trigger == "execute" for row in seen.rows):
             return True  # of a task's calls nothing is seen
         chosen = seen.reply.means.get("tool") if seen.reply is not None and seen.reply.good else None
-        return any(name in watched and chosen in (None, name) for name, _ in seen.known)
-    tool = seen.tool
-    if seen.begun is None or tool is None or tool.name not in watched or seen.spec.mode != "react":
+        return any(chosen in (None, name) for name, _ in seen.known)
+    if seen.begun is None or seen.tool is None or seen.tool.effect != "once" or seen.tool.repeat_allowed:
         return True
-    call, free = (seen.begun[0], canonical(seen.begun[1])), tool.repeat_allowed or tool.duplicate_limits
-    return bool(free or seen.errors) or seen.calls[-1:] != [call] or call not in seen.known
+    return (seen.begun[0], canonical(seen.begun[1])) not in seen.known
 
 
 def replies_are_read_rightly(seen: Seen) -> bool:
@@ -232,7 +229,7 @@ ROW: dict[str, Callable[[Seen], bool]] = by_name(
     approved_before_it_begins,
     duplicates_are_blocked,
     blocked_only_if_repeated,
-    known_results_are_not_read_again,
+    effects_are_not_made_again,
     replies_are_read_rightly,
     said_is_what_counts,
     reviews_are_asked_when_due,

@@ -225,7 +225,7 @@ def answered() -> SearchStrategy[Said]:
 def unreadable() -> SearchStrategy[Said]:
     """Return turns that are neither a call nor an answer."""
     call = {"id": "1", "name": "notes.read", "arguments": {}}
-    many = json.dumps({"text": "", "calls": [call] * 17})
+    many = json.dumps({"text": "", "calls": [call] * 129})
     texts = ("", "  \n", '{"text": "", "calls": []}', '{"text": "", "calls": [{"id": "1", "na', many)
     return st.one_of(
         st.sampled_from(texts).map(lambda text: Said("turn", text, "unreadable", False)),

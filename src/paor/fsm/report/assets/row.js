@@ -120,8 +120,11 @@ const shownText = (found, name) => {
 };
 const promptOf = found =>
   found.row.prompt
-    .map(name => stored(found, name))
-    .map(({text, gone}) => (gone ? `(${gone})` : text))
+    .map((name, i) => {
+      const {text, gone} = stored(found, name),
+        role = found.row.roles && found.row.roles[i];
+      return (role ? `[${role}]\n` : "") + (gone ? `(${gone})` : text);
+    })
     .join("\n\n");
 
 async function promptPart(run, found) {
@@ -240,6 +243,7 @@ function detailsOf(run, i, found, prompt, actions) {
     callPart(run, i),
     prompt,
     row.answer && part("Answer", null, shownText(found, row.answer)),
+    row.thought && part("Thought", "as the provider gave it", plain(row.thought)),
     row.reply &&
       part(
         "Reply",
