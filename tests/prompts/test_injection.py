@@ -145,7 +145,7 @@ def test_an_obedient_model_cannot_be_talked_into_what_the_policy_forbids(
             outside = re.sub(
                 r"(?s)<<<document .*?\n>>>", "", text_of(call)
             )  # data between markers is no section
-            assert outside.count("## Reply\n") == 1, "the form of a reply is told once"
+            assert outside.count("\n## Reply\n") == 1, "the form of a reply is told once"
 
 
 def _system(call: ModelCall) -> str:

@@ -310,7 +310,8 @@ def _settle(journal: JournalReader, position: WorkflowPosition, context: ToolCon
     assert isinstance(context, CallContext), "a task is driven by a run"
     for run in runs:
         used = restore_run(journal, run)[0].counters
-        context.ledger.settle(Usage(0, used.tokens_in, used.tokens_out, used.cost_micro))
+        cache = used.tokens_cached, used.tokens_cache_write
+        context.ledger.settle(Usage(0, used.tokens_in, used.tokens_out, used.cost_micro, *cache))
 
 
 def _output_of(

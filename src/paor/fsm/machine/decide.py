@@ -280,7 +280,7 @@ def _decided(
         change, counters = workflow_update(case, row.source, row.trigger, change, counters)
     if (said := said_by(case, row.trigger, row.dest, change, kit)) is not None:
         change = replace(change, said=said)
-    counters = _add_usage(counters, outcome.usage, moment)
+    counters = _add_usage(counters, outcome.usage, moment, details=run.spec.revision > 1)
     facts = facts_of(case, row, outcome)
     return Decision(
         row, walker.guards, change, counters, facts if said is None else facts | _said_facts(said)
@@ -350,8 +350,8 @@ def _can_come(run: Run, kind: str, request: Request | None) -> bool:
     return kind in _COMES_TO[type(request)] or kind == "cancelled"
 
 
-def _add_usage(counters: Counters, usage: Usage, moment: Moment) -> Counters:
-    """Return *counters* with time and usage added."""
+def _add_usage(counters: Counters, usage: Usage, moment: Moment, *, details: bool) -> Counters:
+    """Return *counters* with time and usage added; with its *details*, which the first revision did not count."""
     time_us = counters.time_us + moment.active_us
     if usage is NO_USAGE:
         return replace(counters, time_us=time_us)
@@ -362,6 +362,8 @@ def _add_usage(counters: Counters, usage: Usage, moment: Moment) -> Counters:
         cost_micro=counters.cost_micro + usage.cost_micro,
         time_us=time_us,
         calls=counters.calls + usage.calls,
+        tokens_cache_write=counters.tokens_cache_write + (usage.tokens_cache_write if details else 0),
+        tokens_cached=counters.tokens_cached + (usage.tokens_cached if details else 0),
     )
 
 

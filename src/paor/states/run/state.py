@@ -67,6 +67,8 @@ class Counters(Struct, frozen=True, gc=False):
         same_key: How often the last executed call is at the end of the list of executed calls.
         stale: Refinements in a row whose score did not rise.
         stop: Why the run stops, from `REASONS`; empty while it goes on.
+        tokens_cache_write: Input tokens of all model requests that were written to a provider's cache.
+        tokens_cached: Those of them that were read from one.
         unmade: Calls of the newest turn that were not made, since no step was left for them.
         withheld: Number of the last attempt, from 1, in which the tools were withheld after a repeated call; 0: in none.
     """
@@ -99,6 +101,8 @@ class Counters(Struct, frozen=True, gc=False):
     stale: int = 0
     step_retries: int = 0
     stop: str = ""
+    tokens_cache_write: int = 0
+    tokens_cached: int = 0
     unmade: int = 0
     withheld: int = 0
 
