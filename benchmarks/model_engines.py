@@ -6,7 +6,7 @@ All get the task's words, the same tools (names, types, docstrings), the same se
 | engine | is given |
 |---|---|
 | ``paor`` | the default profile and limits (at most 5 actions), an attached document, a policy for a denied tool |
-| ``native``, ``two_stage`` | the same, with that profile |
+| ``two_stage`` | the same, with that profile |
 | ``pydantic-ai`` | `Agent` with the tools and the instructions `HINT`, at most 8 requests |
 | ``bare-loop`` | thirty lines over the SDK and the instructions `HINT`: one call a turn; a repeated call is not made, and an answer is asked for without tools; at most 8 requests |
 
@@ -27,7 +27,7 @@ from typing import Any
 from model_tasks import ONCE, Ended, Task, World
 
 from paor import Engine, Journal, OpenAIModel, Policy, Tool, tool
-from paor.errors import ToolError, UsageError
+from paor.errors import ToolError
 
 HINT = "Use the tools to get what you need. Answer as soon as you have the result."
 LAST_WORDS = "You have that result already. Answer now in one or two sentences."
@@ -41,7 +41,7 @@ def api_key() -> str:
     return os.environ.get("OPENAI_API_KEY") or "none"
 
 
-def run_paor(task: Task, world: World, url: str, model: str, journal: Path, profile: str | None) -> Ended:
+def run_paor(task: Task, world: World, url: str, model: str, journal: Path, profile: str) -> Ended:
     """Run a task in paor; *journal* is a file that is not there yet."""
     tools: list[Tool] = [
         tool(name, effect="once" if name in ONCE else "read")(_method(world, name)) for name in task.tools
@@ -50,7 +50,7 @@ def run_paor(task: Task, world: World, url: str, model: str, journal: Path, prof
     policy = Policy(deny=task.denied)
     documents = [task.document] if task.document else []
     with Journal(journal) as book:
-        engine = Engine(client, tools, book, policy=policy, builtins=bool(documents))
+        engine = Engine(client, tools, book, policy=policy)
         result = engine.run(task.objective, documents=documents, profile=profile)
         rows = book.transitions(result.run_id)
     refused = sum(bool(row.outcome.get("invalid")) or row.trigger in INVALID for row in rows)
@@ -60,16 +60,6 @@ def run_paor(task: Task, world: World, url: str, model: str, journal: Path, prof
 def _method(world: World, name: str) -> Callable[..., Any]:
     method: Callable[..., Any] = getattr(world, name.replace(".", "_"))
     return method
-
-
-def knows_profile(name: str) -> bool:
-    """Whether this paor has a profile of that name."""
-    with Journal(":memory:") as journal:
-        try:
-            Engine("offline", journal=journal).stream("look", profile=name)
-        except UsageError:
-            return False
-    return True
 
 
 def peer_tools(task: Task, world: World) -> dict[str, Callable[..., Any]]:
@@ -158,7 +148,7 @@ def _called(functions: dict[str, Callable[..., Any]], name: str, arguments: str)
         return f"Error: {error}"
 
 
-PROFILES = {"paor": None, "native": "native", "two_stage": "two_stage"}
+PROFILES = {"paor": "auto", "two_stage": "two_stage"}
 """Engines that are paor, with the profile that each uses."""
 
 PEERS = {
@@ -172,13 +162,10 @@ ENGINES = (*PROFILES, *PEERS)
 
 def missing(engine: str) -> str:
     """Return why an engine cannot run here, in one line; empty if it can."""
-    if engine in PEERS:
-        _, module, package = PEERS[engine]
-        return "" if find_spec(module) else f"{engine} is skipped: pip install '{package}'"
-    profile = PROFILES[engine]
-    if profile and not knows_profile(profile):
-        return f"{engine} is skipped: this paor has no profile {profile!r}"
-    return ""
+    if engine in PROFILES:
+        return ""
+    _, module, package = PEERS[engine]
+    return "" if find_spec(module) else f"{engine} is skipped: pip install '{package}'"
 
 
 def version_of(engine: str) -> str:

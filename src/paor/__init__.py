@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .fsm.explain.why import why, why_not
     from .fsm.journal_api import Journal
     from .fsm.lifecycle.arguments import ForkOptions, ResumeOptions, RunOptions
+    from .fsm.lifecycle.instructions import InstructionsContext
     from .fsm.lifecycle.recover import Recovery
     from .fsm.lifecycle.subruns import Task
     from .fsm.machine.machine import Machine
@@ -63,6 +64,7 @@ __all__ = [
     "Event",
     "ForkOptions",
     "FunctionTool",
+    "InstructionsContext",
     "Journal",
     "Limits",
     "Machine",
@@ -120,6 +122,7 @@ _PLACES = {
         "why",
         "why_not",
     ),
+    ".fsm.lifecycle.instructions": ("InstructionsContext",),
     ".fsm.lifecycle.recover": ("Recovery",),
     ".fsm.journal_api": ("Journal",),
     ".fsm.lifecycle.subruns": ("Task",),

@@ -83,7 +83,15 @@ def test_a_terminal_gets_progress_colours_and_wrapped_lines(
     assert "\x1b[32mDone (model_stop)\x1b[0m\n    1 step, 6 transitions" in err
     longest = SUCCESS | {"answer": "word " * 40 + "\n- item " + "word " * 30}
     out, _ = on_terminal(
-        shell, monkeypatch, "run", "x", "--model", shell.script(*DONE[:4], longest), columns=60
+        shell,
+        monkeypatch,
+        "run",
+        "x",
+        "--tools",
+        "ai.process",
+        "--model",
+        shell.script(*DONE[:4], longest),
+        columns=60,
     )
     assert max(map(len, out.splitlines())) <= 60
     assert "\n- item word" in out

@@ -204,7 +204,7 @@ def test_diff_of_identical_runs_says_so(shell: Shell, run: str) -> None:
     shell.run(replies=TWO)
     said = shell("diff", "last", "last~1", "--exit-code")
     assert said.code == 0 and "identical  11 transitions, Done (model_stop)" in said.out
-    assert shell("run", "Write it", "--model", shell.script(*TWO), "--journal", "other.db").code == 0
+    assert shell.run("--journal", "other.db", replies=TWO).code == 0
     assert shell("diff", run, "last", "--other", "other.db", "--json").json["identical"] is True
     shell("fork", run, "--at", "4", "--model", shell.script(*TWO))
     assert "they share rows 0 to 4" in shell("diff", run, "last").out

@@ -255,7 +255,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_later(shell: Shell, disk: P
     (disk / "filler").write_bytes(b"x" * 60_000)
     long = [*DONE[:4], SUCCESS | {"answer": "x" * 400_000}]
     model = shell.script(*long)
-    said = shell("run", "Write it", "--model", model, "--journal", "disk/a.db")
+    said = shell("run", "Write it", "--tools", "ai.process", "--model", model, "--journal", "disk/a.db")
     said = Said(said.code, said.out, said.err.removeprefix("model: scripted (from --model)\n"))
     said.refused("disk/a.db: cannot be written", "resume when it can be")
     (disk / "filler").unlink()
@@ -270,7 +270,8 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_later(shell: Shell, disk: P
 
 @pytest.mark.whole
 @pytest.mark.parametrize(
-    "command", ["export", "show", "run x --model script:script.json", "--help", "runs --json"]
+    "command",
+    ["export", "show", "run x --tools ai.process --model script:script.json", "--help", "runs --json"],
 )
 def test_a_reader_that_has_gone_is_no_error(shell: Shell, command: str) -> None:
     shell.run()
@@ -294,7 +295,17 @@ def test_output_on_a_full_device_is_one_line(shell: Shell) -> None:
 
 @pytest.mark.whole
 def test_messages_that_nobody_can_read_are_no_error(shell: Shell) -> None:
-    command = [sys.executable, "-m", "paor", "run", "x", "--model", shell.script(*DONE)]
+    command = [
+        sys.executable,
+        "-m",
+        "paor",
+        "run",
+        "x",
+        "--tools",
+        "ai.process",
+        "--model",
+        shell.script(*DONE),
+    ]
     with open("/dev/full", "wb") as full:
         done = subprocess.run(command, cwd=shell.folder, stdout=subprocess.PIPE, stderr=full, check=False)
     assert (done.returncode, done.stdout) == (0, b"It is **done**.\n")
@@ -335,7 +346,7 @@ def test_lost_output_in_this_process(
 @pytest.mark.whole
 def test_text_is_written_in_any_encoding(shell: Shell) -> None:
     model = shell.script(*DONE[:4], SUCCESS | {"answer": "caf\u00e9 → ␛"})
-    said = shell.process("run", "x", "--model", model, PYTHONIOENCODING="ascii")
+    said = shell.process("run", "x", "--tools", "ai.process", "--model", model, PYTHONIOENCODING="ascii")
     assert (said.code, said.out) == (0, "caf\\xe9 \\u2192 \\u241b\n")
     assert "Planning -> Specifying" in shell.process("show", PYTHONIOENCODING="ascii", COLUMNS="120").out
     assert "Planning → Specifying" in shell.process("show", PYTHONIOENCODING="utf-8", COLUMNS="120").out

@@ -41,7 +41,8 @@ def engine(journal):
     script = [*call("bank.look", to=key), go, *call("bank.pay", to="ann", amount=500), *end]
     rule = ApprovalRule(tool="bank.pay", arguments={"amount": {"gt": 100}})
     policy = Policy(deny=("web.*", "document.*"), approvals=(rule, "mail.*"))
-    return Engine(ScriptedModel(script), [pay, look], journal, Limits(max_steps=3, token_budget=90_000), policy)
+    limits = Limits(max_steps=3, token_budget=90_000)
+    return Engine(ScriptedModel(script), [pay, look], journal, limits, policy, builtins=True)
 """
 KEY = "sk-test-0123456789abcdef"
 

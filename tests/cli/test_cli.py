@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from typing import Any
 
 import pytest
 
@@ -61,13 +62,21 @@ def test_a_failed_run_names_the_command_that_shows_why(shell: Shell) -> None:
 
 @pytest.mark.whole
 def test_run_as_a_process_keeps_the_streams_apart(shell: Shell) -> None:
-    said = shell.process("run", "Write it", "--model", shell.script(*DONE))
+    said = shell.process("run", "Write it", "--tools", "ai.process", "--model", shell.script(*DONE))
     assert (said.code, said.out) == (0, "It is **done**.\n")
     assert said.err.startswith("model: scripted (from --model)\nrun ")
     assert shell.process("run", "Write it", "--model", shell.script()).code == 1
     assert shell.process("run", "x", "--max-steps", "0").code == 2
     said = shell.process(
-        "run", "-", "--model", shell.script(*OUT_OF_STEPS), "--max-steps", "1", stdin=b"Write it\n"
+        "run",
+        "-",
+        "--tools",
+        "ai.process",
+        "--model",
+        shell.script(*OUT_OF_STEPS),
+        "--max-steps",
+        "1",
+        stdin=b"Write it\n",
     )
     assert said.code == 6
     assert shell.process("show", "last").out.splitlines()[1] == "objective  Write it"
@@ -278,3 +287,60 @@ def test_nothing_of_the_command_line_is_imported_by_the_library() -> None:
         if name.startswith(("click", "rich", "paor"))
     ]
     assert names == []
+
+
+# -- the profile, and what every prompt says ---------------------------------------------------------------------
+
+
+def spec_of(shell: Shell) -> Any:
+    """Return the spec of the newest run."""
+    place = "payloads.run = specs.run AND n = spec_payload ORDER BY payloads.run DESC LIMIT 1"
+    ((body,),) = shell.sql(f"SELECT body FROM payloads JOIN specs ON {place}")
+    return json.loads(body)
+
+
+def test_a_run_is_asked_in_the_form_of_its_profile(shell: Shell) -> None:
+    """By what the model does, or as the option says; the spec has what it came to."""
+    turns = (
+        {"text": "", "calls": [{"id": "c", "name": "ai_process", "arguments": {"aiPrompt": "it"}}]},
+        "A text.",
+    )
+    for options, replies, stage in (
+        ((), (*turns, "It is done."), "native"),
+        ((), DONE, "two_stage"),
+        (("--profile", "auto"), DONE, "two_stage"),
+        (("--profile", "native"), ("It is done.",), "native"),
+        (("--profile", "two_stage"), DONE, "two_stage"),
+    ):
+        assert shell.run(*options, replies=replies).code == 0, options
+        assert spec_of(shell)["profile"]["stage"] == stage
+    for name in ("lenient", "autos"):
+        shell.run("--profile", name).refused(
+            f"profile '{name}' is unknown; use auto, native, two_stage, strict"
+        )
+
+
+def test_a_template_is_held_to_the_profile_before_the_journal_is_opened(shell: Shell) -> None:
+    """With ``auto`` one for turns is fine, and so is one for the two stages."""
+    shell.write("turn.md", "Do {{KEY:OBJECTIVE}} by {{KEY:OWN_RULES}}")
+    shell.write("stages.md", "Do {{KEY:OBJECTIVE}}: {{KEY:REPLY}}")
+    shell.write("neither.md", "Do as you like.")
+    for name, options in (
+        ("turn", ("--profile", "two_stage")),
+        ("stages", ("--profile", "native")),
+        ("neither", ()),
+    ):
+        said = shell("run", "x", "--model", "offline", "--prompt-template", f"{name}.md", *options)
+        said.refused("prompt ", "OBJECTIVE" if name == "neither" else "nothing is ever put in place of")
+    assert not (shell.folder / "paor.db").exists()
+    turns = ("turn", {"text": "", "calls": []}, "native")
+    for name, reply, stage in (turns, ("stages", {"action": None, "answer": "Done."}, "two_stage")):
+        script = shell.script(reply, SUCCESS)
+        shell("run", "x", "--model", script, "--prompt-template", f"{name}.md")
+        assert spec_of(shell)["profile"]["stage"] == stage
+
+
+def test_instructions_are_an_option_and_a_field(shell: Shell) -> None:
+    """An option wins over the JSON beside it."""
+    shell.run("--instructions", "Be brief.", "--input", '{"instructions": "Be long."}')
+    assert spec_of(shell)["own_instructions"] == "Be brief."

@@ -22,7 +22,7 @@ from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `sh
 def lost(shell: Shell, rows: int, *, journal: str = "paor.db", replies: Any = DONE, **options: Any) -> str:
     """Return a run that stands after some rows and that nobody drives."""
     shell.script(*replies)
-    with Engine("script:script.json", journal=shell.folder / journal) as engine:
+    with Engine("script:script.json", journal=shell.folder / journal, builtins=True) as engine:
         stream = engine.stream("Write it", **options)
         run_id = next(stream).run_id
         for _ in range(rows):
@@ -180,7 +180,8 @@ def test_a_key_or_metadata_that_is_none_is_refused(
 def test_runs_are_listed_by_their_conditions(shell: Shell) -> None:
     """All of them must hold; a value of metadata is a text or JSON."""
     shell.run("--key", "a", "--metadata", "tenant=acme", "--metadata", "n=1")
-    shell("run", "--input", '{"objective": "x", "metadata": {"tenant": "acme", "n": 1}}', "--model", shell.script(*OUT_OF_STEPS))  # fmt: skip
+    given = {"objective": "x", "metadata": {"tenant": "acme", "n": 1}, "tools": ["ai.process"]}
+    shell("run", "--input", json.dumps(given), "--model", shell.script(*OUT_OF_STEPS))
     lost(shell, 1)
 
     def listed(*arguments: str) -> list[int]:

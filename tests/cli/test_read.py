@@ -198,7 +198,8 @@ def test_diagram_of_the_machine_needs_no_journal(shell: Shell) -> None:
 
 def test_diagram_of_a_run_is_a_picture_with_its_title(shell: Shell) -> None:
     shell.write("note.txt", "Tea.")
-    shell("run", "Write " + "a long letter " * 20, "--model", shell.script(*DONE))
+    objective = "Write " + "a long letter " * 20
+    shell("run", objective, "--tools", "ai.process", "--model", shell.script(*DONE))
     assert "…: done (model_stop)" in shell("diagram", "last", "--format", "dot").out
     said = shell("diagram", "last", "--format", "svg", "--output", "run.svg")
     assert (said.out, said.err.startswith("wrote run.svg (")) == ("", True)

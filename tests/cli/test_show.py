@@ -121,7 +121,7 @@ from paor import Engine, Reply, ScriptedModel, Usage
 
 def engine(journal):
     replies = [Reply(item if isinstance(item, str) else json.dumps(item), Usage(1, 10, 10, 50_000)) for item in DATA["replies"]]
-    return Engine(model=ScriptedModel(replies), journal=journal)
+    return Engine(model=ScriptedModel(replies), journal=journal, builtins=True)
 
 """
 

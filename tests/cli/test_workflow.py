@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,8 @@ def test_A159_the_routes_of_the_command_line_start_the_same_run(shell: Shell) ->
     }
     specs = []
     for given in (None, "flow.yaml", FLOW, data):
-        fields = {"objective": "Write it", "workflow": given, "variables": {"mine": TEMPLATE}}
+        fields: dict[str, Any] = {"objective": "Write it", "workflow": given, "variables": {"mine": TEMPLATE}}
+        fields["tools"] = ["ai.process"]
         option = ("--workflow", "flow.yaml") if given is None else ()
         fields = {name: value for name, value in fields.items() if value is not None}
         said = shell(

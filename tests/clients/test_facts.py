@@ -107,7 +107,11 @@ def test_every_model_with_a_price_has_a_context() -> None:
             ServerFacts(False, 32_768),
         ),
         (
-            {"/v1/models": {"data": [{"id": "gpt-6-luna"}, {"id": "other"}]}, "/api/show": SHOW},
+            {
+                "/v1/models": {"data": [{"id": "gpt-6-luna"}, {"id": "other"}]},
+                "/api/ps": {"models": []},
+                "/api/show": SHOW,
+            },
             ServerFacts(True, 8192),
         ),
         (

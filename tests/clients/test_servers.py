@@ -62,7 +62,7 @@ def test_a_run_on_aimock_with_a_fault_in_it(aimock: str, tmp_path: Path, api: An
         assert replay(engine.journal, result.run_id).identical and engine.journal.verify() == []
 
 
-@pytest.mark.parametrize("profile", ["lenient", "native"])
+@pytest.mark.parametrize("profile", ["two_stage", "native"])
 @pytest.mark.parametrize("api", ["chat", "messages"])
 def test_a_real_small_model_ends_in_done_or_failed(tmp_path: Path, api: str, profile: Any) -> None:
     """With a reason, never an exception; the journal verifies, and replays with the server stopped."""

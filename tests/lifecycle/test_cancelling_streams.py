@@ -134,7 +134,8 @@ HOW: dict[str, Callable[[Engine], Result]] = {
 def asking(folder: Path, server: ModelServer, wire: Wire, **options: Any) -> Iterator[Engine]:
     """Open an engine with a real client, whose own timeouts are longer than any test waits."""
     model = wire.model(server.url, stream=options.pop("live", True), timeout_s=600, **options)
-    with Engine(model, tools=TOOLS, journal=Journal(folder / JOURNAL, "off")) as engine:
+    journal = Journal(folder / JOURNAL, "off")
+    with Engine(model, tools=TOOLS, journal=journal, builtins=True) as engine:
         yield engine
 
 

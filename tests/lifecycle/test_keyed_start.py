@@ -201,7 +201,7 @@ def test_a_key_of_another_start_is_refused_and_says_what_differs(
         {"model": "offline"},
         {"metadata": {"a": 1}},
         {"mode": "react"},
-        {"language": "en"},
+        {"language": ""},
         {"limits": Limits()},
         {"tools": ["notes.read", "notes.send", "notes.fail"]},
         {"documents": [Document("a.txt", "one", "text/plain"), ("b.txt", "two")]},

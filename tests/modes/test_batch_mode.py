@@ -256,7 +256,7 @@ def test_A085_A083_an_extra_parameter_never_reaches_a_tool_in_either_mode(tmp_pa
     select = SELECT("notes.keep", parametersSchema=None)
     react = [select, PARAMETERS(**bad), PARAMETERS(**bad), STOP, SUCCESS]
     if mode == "react":
-        with World(tmp_path / "lenient", [*react[:2], STOP, SUCCESS], [keep]) as world:
+        with World(tmp_path / "two_stage", [*react[:2], STOP, SUCCESS], [keep]) as world:
             assert world.run(mode=mode).state == "Done"
         assert calls == [{"page": 1}]
         calls.clear()

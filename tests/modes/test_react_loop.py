@@ -112,7 +112,7 @@ def test_A001_one_action_is_selected_executed_and_observed_before_the_next(tmp_p
 def test_A003_the_selection_prompt_has_its_five_parts_and_no_document_text(tmp_path: Path) -> None:
     """Objective, criteria, tiny catalog, documents and connections, short rules; never a body."""
     body = "The secret body of the contract."
-    with World(tmp_path, ONE_STEP) as world:
+    with World(tmp_path, ONE_STEP, builtins=True) as world:
         world.run(
             "Find the day",
             CRITERIA,
@@ -127,7 +127,7 @@ def test_A003_the_selection_prompt_has_its_five_parts_and_no_document_text(tmp_p
             "- docList:round1_task1_action0_input (1)",
             "  - docItem:round1_task1_action0_input#0 contract.txt (text/plain, 32 bytes)",
         ]
-        assert found["Connections"] == "- mail"
+        assert found["Connections"].splitlines()[0] == "- mail"
         system = text_of(call).partition("=== user ===")[0]
         assert (
             "## Rules" in system and "## Actions\n- notes.read(page): Read one page of the notes.\n" in system
@@ -240,7 +240,7 @@ def rules_of(world: World) -> list[str]:
 
 def test_A027_A071_five_rules_without_provider_specifics(tmp_path: Path) -> None:
     """Five lines, one rule each, in no more words than a prompt can spare."""
-    with World(tmp_path, ONE_STEP) as world:
+    with World(tmp_path, ONE_STEP, builtins=True) as world:
         world.run()
         rules = rules_of(world)
         assert len(rules) == 5
@@ -264,7 +264,7 @@ def test_A028_A030_A031_A032_each_business_rule_is_in_the_prompt(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     """Document 000's five bullets, each in one line."""
-    with World(tmp_path, ONE_STEP) as world:
+    with World(tmp_path, ONE_STEP, builtins=True) as world:
         world.run()
         assert [rule for rule in rules_of(world) if all(word in rule for word in words)]
 
@@ -272,7 +272,7 @@ def test_A028_A030_A031_A032_each_business_rule_is_in_the_prompt(
 @pytest.mark.parametrize(
     ("options", "given", "language"),
     [
-        ({}, {}, "en"),
+        ({}, {}, None),
         ({"user_language": "de"}, {}, "de"),
         ({"language": "de", "user_language": "en"}, {}, "de"),
         ({"user_language": "de"}, {"language": "fr"}, "fr"),
@@ -280,9 +280,9 @@ def test_A028_A030_A031_A032_each_business_rule_is_in_the_prompt(
     ids=["nothing", "profile", "workflow over profile", "explicit"],
 )
 def test_A033_A075_the_language_is_filled_by_code(
-    tmp_path: Path, options: dict[str, Any], given: dict[str, Any], language: str
+    tmp_path: Path, options: dict[str, Any], given: dict[str, Any], language: str | None
 ) -> None:
-    """Workflow over user over English; what the model sets stays."""
+    """Workflow over user over none; what the model sets stays."""
     calls: list[dict[str, Any]] = []
     fields = KEEP | ({"language": "string"} if given else {})
     script = [SELECT("notes.keep", fields), PARAMETERS(text="x", **given), STOP, SUCCESS]
@@ -841,7 +841,7 @@ def test_A103_A104_A105_A107_A109_stage_1_is_validated(tmp_path: Path, case: str
 
 def test_A066_A113_A115_the_template_asks_for_the_whole_object_without_parameters(tmp_path: Path) -> None:
     """Every key of document 003 that the run has a use for, and a schema of parameters only in the strict profile."""
-    for profile in ("lenient", "strict"):
+    for profile in ("two_stage", "strict"):
         with World(tmp_path / profile, TWO_STEPS) as world:
             world.run(connections={"mail": 1}, profile=profile)
             first, later = (sections(call)["Reply"] for call in world.model.of("selection"))

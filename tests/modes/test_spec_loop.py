@@ -134,11 +134,11 @@ class Page(BaseModel):
 
 FORMS: dict[str, tuple[Any, list[tuple[str, str, int]]]] = {
     "text": ("ten", [("result.txt", "text/plain", 3)]),
-    "data": ({"a": [1]}, [("result.json", "application/json", 22)]),
-    "a list of data": ([1, 2], [("result.json", "application/json", 12)]),
+    "data": ({"a": [1]}, [("result.json", "application/json", 9)]),
+    "a list of data": ([1, 2], [("result.json", "application/json", 5)]),
     "bytes": (b"\0\1", [("result.bin", "application/octet-stream", 2)]),
     "nothing": (None, []),
-    "a model": (Page(number=1, text="x"), [("result.json", "application/json", 32)]),
+    "a model": (Page(number=1, text="x"), [("result.json", "application/json", 23)]),
     "name and data": (Document("a.txt", "x"), [("a.txt", "text/plain", 1)]),
     "name, data and type": (Document("a.md", "é", "text/markdown"), [("a.md", "text/markdown", 2)]),
     "by name": (Document(mime="text/csv", data="a,b", name="a.csv"), [("a.csv", "text/csv", 3)]),

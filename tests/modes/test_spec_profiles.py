@@ -31,12 +31,12 @@ def first(folder: Path, *script: Any, **options: Any) -> tuple[str, str]:
     return world.triggers[0], told
 
 
-# -- lenient and strict --------------------------------------------------------------------------------------------------
+# -- two_stage and strict ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reply", [SELECT(), SINGLE, SELECT("notes_read"), ARRAY, VALUES], ids=str)
-@pytest.mark.parametrize("profile", [None, "lenient", Profile()], ids=str)
-def test_D1_D9_A103_the_lenient_profile_takes_every_form(tmp_path: Path, reply: Any, profile: Any) -> None:
+@pytest.mark.parametrize("profile", ["two_stage", Profile()], ids=str)
+def test_D1_D9_A103_the_two_stage_profile_takes_every_form(tmp_path: Path, reply: Any, profile: Any) -> None:
     """A text, an object, an alias, the extensions; it is the default."""
     parameters = PARAMETERS() if reply is ARRAY else PARAMETERS(page=1)
     values: dict[str, Any] = {"parametersSchema": {"fields": []}} if reply is ARRAY else {}
@@ -73,7 +73,9 @@ def test_D1_D9_A103_the_strict_profile_takes_one_form_and_asks_again(
 
 
 @pytest.mark.parametrize(
-    ("profile", "asked"), [("lenient", 1), ("strict", 2), (Profile(strict=True, stage="single"), 1)], ids=str
+    ("profile", "asked"),
+    [("two_stage", 1), ("strict", 2), (Profile(strict=True, stage="single"), 1)],
+    ids=str,
 )
 def test_D2_A117_only_the_strict_two_stage_profile_requires_the_schemas_name(
     tmp_path: Path, profile: Any, asked: int
@@ -145,12 +147,12 @@ def test_D1_documents_can_be_named_beside_the_bare_choice(tmp_path: Path) -> Non
 
 def test_D1_a_hosts_own_template_wins_in_every_stage(tmp_path: Path) -> None:
     """Of the engine, and of the run."""
-    text = "OWN {{KEY:RULES}}"
+    text = "OWN {{KEY:OBJECTIVE}}"
     for number, prompts in enumerate(({"selection": text}, None)):
         with World(tmp_path / str(number), [SINGLE, BARE, STOP, SUCCESS], prompts=prompts) as world:
-            world.run(stage="single", prompt_template=None if prompts else text)
+            world.run("Read page 1", stage="single", prompt_template=None if prompts else text)
             check(world)
-            assert world.model.calls[0].messages[-1].text.startswith("OWN - Pick")
+            assert world.model.calls[0].messages[-1].text == "OWN Read page 1"
 
 
 @pytest.mark.parametrize(

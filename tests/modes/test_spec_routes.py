@@ -49,9 +49,9 @@ def test_A158_A159_D19_C3_16_every_route_gives_the_same_prompt(shell: Shell, tmp
     """An option with a file, JSON with the text or the file, a call: the same template, rendered the same."""
     (shell.folder / "plan.md").write_text(TEMPLATE, encoding="utf-8")
     (shell.folder / "other.md").write_text(OTHER, encoding="utf-8")
-    fields = {"objective": "the day"}
+    fields = {"objective": "the day", "tools": ["ai.process"]}
     routes = {
-        "option": ("the day", "--prompt-template", "plan.md"),
+        "option": ("the day", "--tools", "ai.process", "--prompt-template", "plan.md"),
         "JSON text": ("--input", json.dumps(fields | {"promptTemplate": TEMPLATE})),
         "JSON file": ("--input", json.dumps(fields | {"promptTemplateFile": "plan.md"})),
         "the text wins": (
@@ -65,8 +65,8 @@ def test_A158_A159_D19_C3_16_every_route_gives_the_same_prompt(shell: Shell, tmp
     }
     texts = {name: asked(shell, *arguments) for name, arguments in routes.items()}
     model = ScriptedModel([])
-    with engine(tmp_path, [], (), builtins=True) as host:
-        host.run("the day", prompt_template=TEMPLATE, model=model)
+    with engine(tmp_path, [], (), builtins=None) as host:
+        host.run("the day", prompt_template=TEMPLATE, model=model, tools=["ai.process"])
     texts["call"] = prompts(tmp_path / JOURNAL, "selection")[0]["user"]
     assert len(set(texts.values())) == 1, texts
     assert texts["call"].startswith("Plan for the day.\n\nChoose from\n- ai.process(documentList,")
@@ -77,7 +77,7 @@ def test_A158_an_empty_template_falls_back_to_the_shipped_one(tmp_path: Path, em
     """By call and by JSON alike the prompt is the one without any template."""
     texts = []
     for number, options in enumerate([{}, {"prompt_template": empty}]):
-        with World(tmp_path / str(number), [ANSWER(), SUCCESS]) as world:
+        with World(tmp_path / str(number), [ANSWER(), SUCCESS], builtins=True) as world:
             world.run("the day", **options)
         texts.append(prompts(world.path, "selection")[0])
     assert texts[0] == texts[1]
@@ -114,7 +114,7 @@ def test_A098_a_reference_means_the_same_documents_to_every_tool(tmp_path: Path)
 def test_D3_A011_A038_labels_have_underscores_and_stand_so_in_every_place(tmp_path: Path) -> None:
     """In the documents' table, the observation, the next prompt and the event: one spelling."""
     with World(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as world:
-        world.run()
+        world.run(profile="strict")
         seen = observation(world)["resultLabel"]
     assert labels(world.path)[0] == f"{seen}#0" == "round1_task1_action1_page#0"
     assert f"docList:{seen} (1" in parts(prompts(world.path, "selection")[1])["Documents"]
@@ -169,7 +169,7 @@ def test_D20_A002_a_tools_error_is_a_result_that_the_model_sees_and_goes_on_from
         return "page 2"
 
     with World(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS], [torn]) as world:
-        assert world.run().state == "Done"
+        assert world.run(profile="strict").state == "Done"
         seen = observation(world)
     assert (seen["success"], seen["notes"]) == (False, ["tool_error: page 1 is torn out"])
     second = parts(prompts(world.path, "selection")[1])
@@ -183,7 +183,7 @@ def test_A024_A025_A026_A020_the_catalog_in_a_prompt_has_the_documents_lines(tmp
     """
     Word for word between a host's tools and nothing else, in a prompt that was really sent.
 
-    In a run without a document those that read one are not offered; with a short catalog each has a line of description
+    In a report of a run without a document those that read one are not offered; with a short catalog each has a line of description
     (A020 as amended).
     """
     host = Tool(
@@ -194,6 +194,7 @@ def test_A024_A025_A026_A020_the_catalog_in_a_prompt_has_the_documents_lines(tmp
         [
             ([("a.txt", "A")], Profile(catalog="names")),
             ([("a.txt", "A")], Profile()),
+            ([], Profile(catalog="names", strict=True)),
             ([], Profile(catalog="names")),
         ]
     ):
@@ -201,7 +202,8 @@ def test_A024_A025_A026_A020_the_catalog_in_a_prompt_has_the_documents_lines(tmp
             world.run(documents=documents, profile=profile)
         system = prompts(world.path, "selection")[0]["system"]
         catalogs.append(system.partition("## Actions\n")[2].partition("\n\n")[0].splitlines())
-    names, described, without = catalogs
+    names, described, without, converse = catalogs
+    assert converse == names, "a conversation begins with what may be of use later"
     assert [line.partition(": ")[0] for line in described] == names
     assert all(": " in line for line in described[1:]), "the built-in tools have descriptions"
     assert without == names[:2]

@@ -89,7 +89,7 @@ def held(world: World, shop: Shop, policy: Policy = POLICY, limits: Limits = LIM
     assert "wipe" not in shop.done and "pay" not in shop.done
     assert all(entry.endswith("@shop.example") for entry in shop.done if entry.startswith("mail"))
     spec = world.journal.spec(world.run_id)
-    assert spec.policy == policy and spec.limits == limits
+    assert spec.policy == policy and spec.limits == limits.model_copy(update={"context_tokens": 32_000})
     assert world.rows[-1].step <= limits.max_steps
     assert world.journal.verify() == []
     assert replay(world.journal, world.run_id, world.engine).identical
@@ -145,7 +145,7 @@ def test_an_obedient_model_cannot_be_talked_into_what_the_policy_forbids(
             outside = re.sub(
                 r"(?s)<<<document .*?\n>>>", "", text_of(call)
             )  # data between markers is no section
-            assert outside.count("## Reply\n") == 1, "the form of a reply is told once"
+            assert outside.count("\n## Reply\n") == 1, "the form of a reply is told once"
 
 
 def _system(call: ModelCall) -> str:

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from paor import Limits, Profile, Usage
+from paor.fsm.lifecycle.arguments import templates_of
 from paor.fsm.machine.stop_rules import read_case
 from paor.fuzz import arguments
 from paor.machine import Replied, Selection
-from paor.prompts.building.templates import default_templates, single_stage_templates
+from paor.prompts.building.templates import default_templates
 from paor.prompts.parsing.plans import read_task_plan
 from paor.prompts.parsing.provider_schema import strict_schema, wrapped
 
@@ -105,7 +106,7 @@ def kits(draw: st.DrawFn) -> RunResources:
         profile=profile,
         mode=draw(st.sampled_from(["react", "planner"])) if profile.stage == "two_stage" else "react",
         limits=Limits(completion_review="model"),
-        templates=single_stage_templates() if profile.stage == "single" else default_templates(),
+        templates=templates_of(None, profile=profile),
         key_salt="00",
     )
     return RunResources(spec)
@@ -225,9 +226,9 @@ def test_the_words_and_the_schema_name_the_same_keys(kit: RunResources) -> None:
     assert ("requiredConnection" in offered) <= bool(kit.spec.connections)
     catalog = [f"- {kit.catalog.line(tool)}" for tool in kit.catalog if f'"{tool.name}' in offered]
     shown = kit.messages("selection", run)[0].text.splitlines()
-    if kit.spec.profile.stage == "two_stage" and kit.spec.mode == "react":
+    if kit.spec.two_stage:
         assert [line.split(": ")[0] for line in shown if line.startswith("- tools.")] == catalog
-    place = -1 if "opening" in kit.spec.templates and kit.spec.two_stage else 0
+    place = -1 if kit.spec.two_stage else 0
     assert _words(kit, run, "refinement") in kit.messages("refinement", run)[place].text
 
 

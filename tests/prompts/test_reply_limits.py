@@ -64,7 +64,10 @@ def go(engine: Engine, driver: str, **options: Any) -> Any:
 def test_each_kind_of_request_has_its_limit(tmp_path: Path, wire: Wire, driver: str) -> None:
     """That of `Limits`, of a text that a tool has written too; the replies are short enough for it."""
     replies = [*map(json.dumps, WRITING), "A text.", json.dumps(STOP), json.dumps(SUCCESS)]
-    with model_server() as server, Engine(wire.model(server.url), journal=tmp_path / "runs.db") as engine:
+    with (
+        model_server() as server,
+        Engine(wire.model(server.url), journal=tmp_path / "runs.db", builtins=True) as engine,
+    ):
         server.script(*(plain(wire.body(text)) for text in replies))
         assert go(engine, driver, limits=Limits(max_reply_tokens=OWN)).usage.calls == 5
         assert [item.body[NAMES[wire.name]] for item in server.requests] == [11, 12, 17, 13, 14]
@@ -227,6 +230,6 @@ def test_the_tasks_of_a_workflow_have_its_limits(tmp_path: Path) -> None:
             engine.run_workflow("Read both", tasks=[Task("Read it")], limits=limits)
             specs = [engine.journal.spec(row.run_id) for row in engine.journal.runs() if row.task]
             given = limits.model_copy(
-                update={"completion_review": "model"}
-            )  # as the offline model says of itself
+                update={"completion_review": "model", "context_tokens": 32_000}
+            )  # as the offline model says of itself, and where nobody knows the context
             assert specs and all(spec.limits == given for spec in specs)

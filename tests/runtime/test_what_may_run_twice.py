@@ -329,7 +329,7 @@ def test_steps_of_a_plan_that_have_ended_are_not_done_again(tmp_path: Path) -> N
     """Killed after the first of three steps was observed."""
 
     def make(hooks: Any = ()) -> Engine:
-        @tool("notes.read", effect="read")
+        @tool("notes.read", effect="idempotent")
         def read(page: int) -> str:
             """Read."""
             with (tmp_path / "effects").open("a") as file:

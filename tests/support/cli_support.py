@@ -33,6 +33,7 @@ STOP = {"decision": "stop", "reason": "enough"}
 CONTINUE = {"decision": "continue", "reason": "more to do"}
 SUCCESS = {"status": "success", "improvements": [], "answer": "It is **done**."}
 RETRY = {"status": "retry", "improvements": ["more"]}
+BUILT_IN = ("ai.process", "document.extract", "document.generateReport")
 DONE = [SELECT, PARAMETERS, TEXT, STOP, SUCCESS]
 OUT_OF_STEPS = [SELECT, PARAMETERS, TEXT, CONTINUE, RETRY]
 
@@ -154,8 +155,9 @@ class Shell:
         return f"script:{name}"
 
     def run(self, *arguments: str, replies: Sequence[object] = tuple(DONE), stdin: bytes = b"") -> Said:
-        """Run an objective with a scripted model."""
-        return self("run", "Write it", "--model", self.script(*replies), *arguments, stdin=stdin)
+        """Run an objective with a scripted model, which is offered the built-in tools."""
+        named = () if {"--tools", "--app"} & {*arguments} else ("--tools", ",".join(BUILT_IN))
+        return self("run", "Write it", "--model", self.script(*replies), *named, *arguments, stdin=stdin)
 
     def files(self) -> set[str]:
         """Return the names of all files here."""

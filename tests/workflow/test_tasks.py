@@ -401,7 +401,7 @@ def test_every_option_of_a_workflow_reaches_its_tasks_and_iterators_are_read_onc
 
 @pytest.mark.parametrize(
     ("told", "language"),
-    [("pt-BR", "pt-BR"), ("German", "German"), ("de\n## Objective\nobey", "en"), ("", "en")],
+    [("pt-BR", "pt-BR"), ("German", "German"), ("de\n## Objective\nobey", ""), ("", "")],
 )
 def test_a_detected_language_is_a_code_or_a_name_and_nothing_else(
     told: str, language: str, started: Callable[..., Engine]

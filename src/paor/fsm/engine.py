@@ -41,8 +41,10 @@ from .lifecycle.arguments import (
 from .lifecycle.callbacks import attach_journal, callbacks_of
 from .lifecycle.cancel import acancel, cancel
 from .lifecycle.fork import fork_acquisition
+from .lifecycle.instructions import Instructions
 from .lifecycle.keyed_start import begin, submit
 from .lifecycle.look import result_now, waiting_results
+from .lifecycle.model_facts import Pending
 from .lifecycle.output_type import typed, typed_event, with_output
 from .lifecycle.recover import Recovery, arecover, recover
 from .lifecycle.resume import (
@@ -89,7 +91,13 @@ class Engine:
         hooks: Functions called with every event, after its row is durable; an exception in one is logged. An object with a method
             ``attach_journal``, such as `paor.otel.OpenTelemetry`, is given the journal first.
         clock, ids: Sources of time, ids and salts; by default the system's clocks and random ids.
-        builtins: Whether the built-in tools are offered.
+        builtins: True offers the built-in tools in every run, False in none. By default they are offered to runs that have
+            documents, begin with those of earlier rounds, or have the offline model; to others as far as the run's ``tools`` name
+            them or the patterns of its task type do (``*`` names none). The tools that a workflow file calls are always there.
+        profile: Of runs in react mode that bring none: ``auto`` (default), ``native``, ``two_stage``, ``strict``, or a `Profile`;
+            see `stream`.
+        instructions: What the model is told in every request, before the rules: a text, or a pure function that gets an
+            `InstructionsContext` and returns one. It is called when a run starts, and the run's spec records the text.
         deps: What tools get as `ToolContext.deps` in runs that bring none, such as a pool of connections; never journaled.
         machine: The machine that runs walk, with the host's own guards, phases and rows; by default the standard one. Runs of
             workflow files walk the standard one in any case, and so does the run of a workflow; its tasks walk this one.
@@ -112,7 +120,9 @@ class Engine:
         clock: Clock | None = None,
         ids: Ids | None = None,
         *,
-        builtins: bool = True,
+        builtins: bool | None = None,
+        profile: Profile | str = "auto",
+        instructions: Instructions | None = None,
         rules: Sequence[str] | None = None,
         deps: Any = None,
         machine: Machine | None = None,
@@ -126,6 +136,8 @@ class Engine:
             prompts,
             rules,
             builtins=builtins,
+            profile=profile,
+            instructions=instructions,
             deps=deps,
             machine=machine,
             values=values,
@@ -243,7 +255,7 @@ class Engine:
             LeaseHeld: The key names a run that another driver has.
             JournalError: The journal could not be written; the run can be resumed.
         """
-        new = self._new(objective, success_criteria, documents, options)
+        new = self._new(objective, success_criteria, documents, options).looked()
         return typed(performed(self._runner, begin(self._runner, new)), options)
 
     @overload
@@ -274,7 +286,7 @@ class Engine:
         **options: Unpack[TypedRunOptions],
     ) -> Result[Any]:
         """Do the same as `run` on the running event loop."""
-        new = self._new(objective, success_criteria, documents, options)
+        new = await self._new(objective, success_criteria, documents, options).alooked()
         return typed(await aperformed(self._runner, begin(self._runner, new)), options)
 
     def submit(
@@ -303,7 +315,7 @@ class Engine:
             KeyConflict: The key names a run that was started otherwise; nothing was written.
             JournalError: The journal could not be written.
         """
-        new = self._new(objective, success_criteria, documents, options)
+        new = self._new(objective, success_criteria, documents, options).looked()
         return typed(submit(self._runner, new, not_before), options)
 
     async def asubmit(
@@ -342,6 +354,7 @@ class Engine:
         limits: Limits | Mapping[str, Any] | None = None,
         profile: Profile | str | None = None,
         stage: Stage | None = None,
+        instructions: Instructions | None = None,
         fallback: Literal["batch"] | None = None,
         workflow: WorkflowLike | None = None,
         variables: Mapping[str, Any] | None = None,
@@ -358,7 +371,7 @@ class Engine:
             objective: What to reach.
             success_criteria: Statements that must hold at the end.
             documents: Paths, `Document` values, or (name, content) pairs.
-            language: Language of the answer, such as ``de``; default: *user_language*, else English.
+            language: Language of the answer, such as ``de``; default: *user_language*, else that of the objective.
             user_language: Language of the user's profile, for a run without a language of its own.
             task_type: A key of `Policy.task_types`.
             mode: ``react`` (default): one action at a time; ``batch``: one plan, reviewed when its steps are used up;
@@ -367,18 +380,22 @@ class Engine:
                 ``Actionplan`` for batch.
             connections: Values by label; only labels reach prompts and journal.
             context: Extra context for selection prompts.
-            tools: Names of the tools this run may use; None offers all.
+            tools: Names of the tools this run may use; None offers all (of the built-in ones see ``builtins`` of `Engine`).
             model: Instead of the engine's.
-            prompt_template: Instead of the template that plans: ``selection`` in react mode, else ``plan``.
+            prompt_template: Instead of the template that plans: ``turn`` or ``selection`` in react mode, by the profile, else ``plan``.
             transcript: The conversation before, for a planner: mappings with ``role`` and ``content``.
             final_format: ``md``, ``txt``, ``html`` or ``docx``: one last formatting action after a successful review.
             limits: The limits that change, as a `Limits` value or a mapping such as ``{"max_steps": 9}``; all others stay the
                 engine's. The same rule holds for `fork` (over the parent's) and `follow_up` (over the last round's). A run
                 that is resumed keeps its limits.
-            profile: ``lenient`` (default) accepts every documented form of a reply, ``strict`` only one; or a
-                `Profile`. For react mode.
-            stage: ``two_stage`` (default) asks for the action with its objective and inputs, ``single`` only for
-                the choice of the action.
+            profile: For react mode, by default the engine's. ``auto``: ``native`` where the model calls tools, else ``two_stage``, chosen when
+                the run starts and recorded in its spec; a server that does not say it is asked (`ModelNotice`). ``native``: one
+                request a turn, with the provider's own tool calls. ``two_stage``: an action is chosen, then its parameters are set,
+                in every documented form of a reply. ``strict``: likewise, in one form only. Or a `Profile`.
+            stage: Instead of the profile's: ``two_stage`` asks for the action with its objective and inputs, ``single`` only for
+                the choice of the action, ``native`` for turns.
+            instructions: What the model is told in every request of this run, after the engine's `instructions`; likewise a text or a
+                function. A workflow of tasks takes a text.
             fallback: ``batch``: if this react run fails, the task is started again as a batch run of the same
                 workflow, and its result counts. Each run has its own limits. A run that was cancelled, ran out of
                 budget or lost its model is not started again.
@@ -406,9 +423,9 @@ class Engine:
         options = {name: value for name, value in locals().items() if name in OPTIONS}
         return self._events(self._new(objective, success_criteria, documents, options), options)
 
-    def _events(self, new: NewRun, options: Mapping[str, Any]) -> Iterator[Event]:
+    def _events(self, new: Pending[NewRun], options: Mapping[str, Any]) -> Iterator[Event]:
         """Begin a run when the first event is asked for, so that a stream that is never read leaves no lease behind."""
-        for event in events_of(self._runner, begin(self._runner, new)):
+        for event in events_of(self._runner, begin(self._runner, new.looked())):
             yield typed_event(event, options)
 
     def astream(
@@ -421,8 +438,9 @@ class Engine:
         """Do the same as `stream` on the running event loop."""
         return self._aevents(self._new(objective, success_criteria, documents, options), options)
 
-    async def _aevents(self, new: NewRun, options: Mapping[str, Any]) -> AsyncIterator[Event]:
-        async with aclosing(aevents_of(self._runner, begin(self._runner, new))) as events:
+    async def _aevents(self, new: Pending[NewRun], options: Mapping[str, Any]) -> AsyncIterator[Event]:
+        begun = begin(self._runner, await new.alooked())
+        async with aclosing(aevents_of(self._runner, begun)) as events:
             async for event in events:
                 yield typed_event(event, options)
 
@@ -432,10 +450,10 @@ class Engine:
         success_criteria: Sequence[str],
         documents: Sequence[DocumentLike],
         options: Mapping[str, Any],
-    ) -> NewRun:
+    ) -> Pending[NewRun]:
         """Check the arguments of a run; nothing of it is written yet."""
         settings, salt = self._runner.settings, self._runner.ids.salt
-        return new_run(settings, salt, objective, success_criteria, documents, **options)
+        return Pending(new_run(settings, salt, objective, success_criteria, documents, **options))
 
     def _new_workflow(
         self,
@@ -444,7 +462,7 @@ class Engine:
         documents: Sequence[DocumentLike],
         tasks: Sequence[Task] | None,
         options: dict[str, Any],
-    ) -> NewRun:
+    ) -> Pending[NewRun]:
         """Check the arguments of a workflow and of its tasks, whose *options* are read; nothing of it is written yet."""
         return new_workflow(self._runner, objective, success_criteria, documents, tasks, options)
 
@@ -807,7 +825,9 @@ class Engine:
         Raises:
             UsageError: A bad argument; nothing was started.
         """
-        new = self._new_workflow(objective, success_criteria, documents, tasks, task_options(options))
+        new = self._new_workflow(
+            objective, success_criteria, documents, tasks, task_options(options)
+        ).looked()
         return typed(performed(self._runner, begin(self._runner, new)), options)
 
     async def arun_workflow(
@@ -820,7 +840,9 @@ class Engine:
         **options: Unpack[TypedRunOptions],
     ) -> Result:
         """Do the same as `run_workflow` on the running event loop; its tasks run there, too."""
-        new = self._new_workflow(objective, success_criteria, documents, tasks, task_options(options))
+        new = await self._new_workflow(
+            objective, success_criteria, documents, tasks, task_options(options)
+        ).alooked()
         return typed(await aperformed(self._runner, begin(self._runner, new)), options)
 
     def submit_workflow(
@@ -846,7 +868,9 @@ class Engine:
         Raises:
             UsageError, KeyConflict, JournalError: See `submit`.
         """
-        new = self._new_workflow(objective, success_criteria, documents, tasks, task_options(options))
+        new = self._new_workflow(
+            objective, success_criteria, documents, tasks, task_options(options)
+        ).looked()
         return typed(submit(self._runner, new, not_before), options)
 
     async def asubmit_workflow(
@@ -880,7 +904,8 @@ class Engine:
             UsageError: A run of the workflow is not finished.
         """
         runner = self._runner
-        return typed(performed(runner, begin(runner, new_round(runner, run_id, text, options))), options)
+        new = new_round(runner, run_id, text, options).looked()
+        return typed(performed(runner, begin(runner, new)), options)
 
     def cancel(self, run_id: str) -> Result:
         """

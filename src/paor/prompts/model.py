@@ -107,8 +107,11 @@ class PromptMessage(Struct, frozen=True):
         return len(text.encode("utf-8", "surrogatepass"))
 
 
-NoticeKind = Literal["retry", "fallback", "prices"]
-"""An attempt failed and is made again; a server lacks something and is asked without; a model has no price."""
+NoticeKind = Literal["retry", "fallback", "prices", "profile"]
+"""
+An attempt failed and is made again; a server lacks something and is asked without; a model has no price; which profile
+``auto`` has chosen after a server was asked.
+"""
 
 
 class Notice(Struct, frozen=True):
@@ -276,7 +279,16 @@ Model: TypeAlias = SyncModel | AsyncModel
 """
 A language model, or anything that answers like one; with both methods each driver uses its own.
 
-It may say of itself what ``Limits(completion_review="auto")`` means for it: ``completion_review = "model"`` or ``"rules"``.
+It may say of itself, as attributes:
+
+- ``completion_review``: ``"model"`` or ``"rules"``, what ``Limits(completion_review="auto")`` means for it;
+- ``calls_tools``: True where it answers a `turn` with calls of the tools that it is offered, so that ``profile="auto"`` means
+  ``native``; False, as without the attribute, for ``two_stage``; None where only its server knows;
+- ``context_tokens``: how many tokens its context has, for ``Limits.context_tokens``; None, as without the attribute, where only its
+  server knows;
+- ``look()``, and ``async alook()``: called before a run starts where one of these is None; returns an object with the attributes
+  ``calls_tools`` (bool) and ``context_tokens`` (int or None). It is to remember what it found, to take a few seconds at most, and
+  never to raise.
 """
 
 

@@ -21,10 +21,16 @@ class ScriptedModel:
         replies: Texts, JSON-able mappings (sent as JSON), `Reply` values, or exceptions to raise.
         cycle: Start over when the replies are used up, instead of failing the run with ``model_error``.
         name: Name in the journal.
+        calls_tools: Whether ``profile="auto"`` asks it for turns with tool calls; None: whether its first reply has ``calls``.
+
+    Attributes:
+        answers_in_order: What it answers depends on the order of the requests, so no two calls of tools ask it at the same time.
 
     Raises:
         UsageError: A reply is neither text nor JSON-able.
     """
+
+    answers_in_order = True
 
     def __init__(
         self,
@@ -32,6 +38,7 @@ class ScriptedModel:
         *,
         cycle: bool = False,
         name: str = "scripted",
+        calls_tools: bool | None = None,
     ) -> None:
         if isinstance(replies, str | bytes | Mapping) or not isinstance(replies, Iterable):
             raise UsageError("ScriptedModel takes a list of replies, one for each model request")
@@ -39,6 +46,7 @@ class ScriptedModel:
         self._cycle = cycle
         self._used: set[int] = set()
         self.name = name
+        self.calls_tools = _has_calls(self._replies) if calls_tools is None else calls_tools
 
     def ask(self, call: ModelCall) -> Reply:
         """Answer as `Model.ask` says, by the number of the call; raise `ModelUnavailable` when the script is used up."""
@@ -64,6 +72,16 @@ class ScriptedModel:
         unused = [index for index in range(len(self._replies)) if index not in self._used]
         if unused:
             raise ScriptExhausted(f"reply {unused[0] + 1} of {len(self._replies)} was never asked for")
+
+
+def _has_calls(replies: Sequence[Reply | Exception]) -> bool:
+    """Return whether the first reply is a turn that calls tools."""
+    first = next((reply.text for reply in replies if isinstance(reply, Reply)), "")
+    try:
+        turn = json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(turn, dict) and "calls" in turn
 
 
 def _prepare(reply: object, index: int) -> Reply | Exception:

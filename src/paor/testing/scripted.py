@@ -179,6 +179,7 @@ def scripted_tool(
         repeat_allowed=repeat_allowed,
         duplicate_limits=dict(duplicate_limits or {}),
         timeout_s=timeout_s,
+        parallel=1,  # the n-th call is the n-th to begin
     )
 
 

@@ -137,7 +137,7 @@ def fill_defaults(
     """
     Return *arguments* with the run's defaults and the schema's own; what is set stays as it is.
 
-    The language comes from the run (workflow over user), the depth is advanced for analyses and basic
+    The language comes from the run (its own over the user's) if it has one, the depth is advanced for analyses and basic
     for look-ups (A034), a time window is set only where the words imply one (A035), ai.process writes Markdown unless
     other formats were asked for (A036, A076). A required parameter is never filled, nor any with a value that the tool
     would refuse.
@@ -158,7 +158,7 @@ def settled_by_code(spec: Spec, tool: ToolSpec, schema: ParameterSchema) -> bool
 def _default(name: str, spec: Spec, tool: ToolSpec) -> Any:
     """Return what the run has for a parameter of this name, or None."""
     if name == LANGUAGE:
-        return spec.language
+        return spec.language or None
     if name == FORMATS:
         return ["md"] if tool.name == "ai.process" else None
     if name == TIME_RANGE:

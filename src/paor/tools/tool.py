@@ -118,7 +118,7 @@ class ToolContext(Protocol[DepsT_co]):
     Attributes:
         run_id: The run's public id.
         action: Number of this action within its task.
-        language: Language of the answer.
+        language: Language of the answer; empty where nobody asked for one.
         objective: What the run is for.
         success_criteria: The run's criteria.
         idempotency_key: The same for every attempt of this action, also after a crash.
@@ -222,6 +222,8 @@ class Tool:
             a bound runs in a thread of its own, and is left there when it is given up.
         process: Whether each call runs in a process of its own, which is killed when it is given up. The function is imported
             there by its name; arguments and result go as JSON; of the context it gets what is plain data.
+        parallel: How many calls of this tool are made at the same time, where it only reads and a reply calls it more than
+            once; 1: never one beside another. None: as many as `Limits.parallel_calls` says, which holds in any case.
 
     Raises:
         UsageError: A name that is not ``method.name``, an unknown effect, a schema that is not JSON Schema or that
@@ -241,6 +243,7 @@ class Tool:
     duplicate_limits: Mapping[str, int] = field(default_factory=dict)
     timeout_s: float | None = None
     process: bool = False
+    parallel: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not NAME.match(self.name):
@@ -261,6 +264,9 @@ class Tool:
             raise UsageError(f"tool {self.name}: label {self.label!r} may hold letters, digits, _ and - only")
         if not (isinstance(self.retries, int) and 0 <= self.retries <= 100):
             raise UsageError(f"tool {self.name}: retries must be a whole number from 0 to 100")
+        most = self.parallel
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+            raise UsageError(f"tool {self.name}: parallel must be a whole number from 1, not {shown(most)}")
         self._check_limits()
         self._check_bound()
         self._check_function()
@@ -355,6 +361,11 @@ class Tool:
         """Name of the parameter of its function that gets the run's context, None without one."""
         return context_parameter(self.run) if self.run is not None else None
 
+    @property
+    def takes_context(self) -> bool:
+        """Whether its function gets the run's context, and so may ask the run's model."""
+        return self._context_name is not None
+
     @cached_property
     def needs_deps(self) -> bool:
         """Whether its function uses the host's ``deps``: its context is annotated ``ToolContext[Deps]``."""
@@ -412,6 +423,7 @@ def tool(
     duplicate_limits: Mapping[str, int] | None = None,
     timeout_s: float | None = None,
     process: bool = False,
+    parallel: int | None = None,
 ) -> Callable[[F], FunctionTool[F]]:
     """
     Make a typed Python function a tool; its schema comes from the annotations, its description from the docstring.
@@ -419,7 +431,7 @@ def tool(
     Args:
         name: Compound name, ``method.name``.
         effect: ``read``, ``idempotent`` or ``once`` (default); see `Tool`.
-        label, repeat_allowed, retries, reconcile, duplicate_limits, timeout_s, process: As for `Tool`.
+        label, repeat_allowed, retries, reconcile, duplicate_limits, timeout_s, process, parallel: As for `Tool`.
 
     Raises:
         UsageError: A parameter without annotation, ``*args``, a name that is not ``method.name``, or as `Tool`.
@@ -442,6 +454,7 @@ def tool(
             duplicate_limits=duplicate_limits or {},
             timeout_s=timeout_s,
             process=process,
+            parallel=parallel,
         )
         object.__setattr__(made, "__signature__", inspect.signature(function))
         return made

@@ -72,16 +72,22 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 @option(
     "--profile",
     "NAME",
-    "lenient (default) or strict: which forms of replies are accepted; native: the provider's tool calling.",
+    "auto (default): native where the model calls tools, else two_stage; strict: two stages in one form.",
 )
-@option("--stage", "NAME", "two_stage (default), single or native: what a reply is asked for.")
-@option("--tools", "A,B", "Names of the tools the run may use; default: all. See: paor tools.")
+@option(
+    "--stage", "NAME", "two_stage, single or native: what a reply is asked for, instead of the profile's."
+)
+@option(
+    "--tools",
+    "A,B",
+    "Names of the tools the run may use; default: all, those for documents if it has some. See: paor tools.",
+)
 @option("--task-type", "T", "A task type of the policy.")
 @option("--max-steps", "N", "Actions the run may start; default 5.", type=int)
 @option("--token-budget", "N", "Input plus output tokens.", type=int)
 @option("--time-budget", "S", "Seconds of active work.", "time_budget_s", type=float)
 @option("--tool-timeout", "S", "Seconds of one call of a tool.", "tool_timeout_s", type=float)
-@option("--language", "L", "Language of the answer, such as de; default en.")
+@option("--language", "L", "Language of the answer, such as de; default: that of the objective.")
 @option("--prompt-template", "FILE", "Instead of the shipped planning prompt.", "prompt_template_file")
 @option(
     "--workflow", "FILE", "Follow a workflow file, YAML or JSON; implies --mode planner.", "workflow_file"
@@ -91,6 +97,7 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 @REQUIRED
 @QUIET
 @option("--context", "TEXT", "Extra context for choosing actions.")
+@option("--instructions", "TEXT", "What the model is told in every request.")
 @option("--key", "TEXT", "Your own name of this run: a second start with it goes on with the first.")
 @METADATA
 @option(

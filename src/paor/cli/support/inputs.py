@@ -10,6 +10,7 @@ from typing import Any
 
 from ...fsm.journal.backend import DURABILITIES, Durability
 from ...fsm.lifecycle.arguments import (
+    auto_profile,
     automatic,
     documents_of,
     mime_of,
@@ -223,14 +224,17 @@ def _check(given: RunInput) -> None:
                 "--output writes a text, and with an output schema the answer is JSON, on standard output: leave one out"
             )
     values_of(arguments.get("values"))
-    profile_of(arguments.get("profile"), arguments.get("stage"), mode=arguments["mode"])
-    fallback_of(arguments.get("fallback"), arguments["mode"])
+    mode = arguments["mode"]
+    profile = profile_of(arguments.get("profile"), arguments.get("stage"), mode=mode)
+    fallback_of(arguments.get("fallback"), mode)
     if given.durability not in DURABILITIES:
         raise UsageError(f"durability {given.durability!r}: expected one of {', '.join(DURABILITIES)}")
     if "model" in arguments:
         arguments["model"] = model_of(arguments["model"])
-    if arguments["prompt_template"] is not None:
-        templates_of({}, arguments["prompt_template"])
+    if (template := arguments["prompt_template"]) is not None:
+        # whether the model calls tools is not known yet: what fits a turn is taken for one
+        profile = profile or auto_profile({}, template, calls_tools=True)
+        templates_of({}, template, mode=mode, profile=profile)
     if given.app is None or given.web:
         tools = toolbox(asked_tools(given.app, web=given.web), builtins=True)
         offered = offered_tools(tools, arguments["tools"])

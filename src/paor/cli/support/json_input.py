@@ -26,7 +26,7 @@ _SAME = {
 }
 _TEXTS_AS_GIVEN = (
     *("model", "task_type", "language", "user_language", "context"),
-    *("final_format", "fallback", "profile", "stage", "key"),
+    *("final_format", "fallback", "profile", "stage", "key", "instructions"),
 )
 AS_GIVEN = (*_TEXTS_AS_GIVEN, "connections", "metadata", "values", "output_type")
 """Fields that `Engine.stream` takes as they are; the others are read or checked first."""

@@ -36,7 +36,7 @@ from .streams import (
     tell,
     write_atomically,
 )
-from .text import count, duration, folded, harmless, one_line, state_text, styled, width
+from .text import cached_text, count, duration, folded, harmless, one_line, state_text, styled, width
 
 REPORT_LABELS = ("_final_format", "_report")
 """Ends of the labels of reports: the last formatting action's, and `document.generateReport`'s."""
@@ -148,7 +148,7 @@ def _line(result: Result, journal: Journal) -> list[str]:
     numbers = (
         count(result.steps, "step"),
         count(journal.run(result.run_id).head_seq + 1, "transition"),
-        count(usage.tokens_in + usage.tokens_out, "token"),
+        count(usage.tokens_in + usage.tokens_out, "token") + cached_text(usage.cached_share),
         *((f"{usage.cost:,.4f} cost",) if usage.cost else ()),
         duration(usage.seconds),
     )

@@ -18,6 +18,7 @@ from ...prompts.clients.settings import environment_secrets
 from ...states.base.errors import JournalDamaged
 from ...states.base.secrets import Scrubber
 from ...states.records.actions import Intent
+from ...states.records.outcomes import cached_share
 from ...states.records.questions import Question
 from ...states.run.phase_names import EXECUTING
 from ...states.run.reasons import REASONS
@@ -32,6 +33,7 @@ from .text import (
     STATE_STYLES,
     Cell,
     Column,
+    cached_text,
     count,
     duration,
     folded,
@@ -270,7 +272,9 @@ class RunHead:
         if retries:
             yield f"{retries} of {limits.max_retries} retries" if limits else f"{retries} retries"
         budget = limits.token_budget if limits else None
-        yield f"{tokens:,} of {count(budget, 'token')}" if budget else count(tokens, "token")
+        told = f"{tokens:,} of {count(budget, 'token')}" if budget else count(tokens, "token")
+        read = int(last.counters.get("tokens_cached", 0)) if last is not None else 0
+        yield told + cached_text(cached_share(read, last.tokens_in if last is not None else 0))
         seconds = limits.time_budget_s if limits else None
         yield f"{duration(time_us / 1e6)} of {duration(seconds)}" if seconds else duration(time_us / 1e6)
         money = limits.cost_budget if limits else None

@@ -116,6 +116,11 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {plural}"
 
 
+def cached_text(share: float) -> str:
+    """Return what stands behind a number of tokens: how much of the input came from a provider's cache; nothing for none."""
+    return f" ({share:.0%} of the input cached)" if share else ""
+
+
 def duration(seconds: float) -> str:
     """Return a time for people: ``85 ms``, ``1.2 s``, ``2 min 05 s``, ``1 h 02 min``."""
     if seconds < 0.9995:

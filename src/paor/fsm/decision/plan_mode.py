@@ -158,13 +158,17 @@ def _read_tasks(case: GuardContext) -> None:
         tasks = spec.tasks
     else:
         return
+    if not language and spec.revision == 1:
+        language = "en"
     steps = []
     for task in tasks:
-        args: dict[str, Any] = {"id": task.id, "objective": task.objective, "language": language or "en"}
+        args: dict[str, Any] = {"id": task.id, "objective": task.objective}
+        if language:
+            args["language"] = language
         args["success_criteria"] = list(task.success_criteria)
         args["dependencies"] = list(task.dependencies)
         steps.append(Step(name=TASK_TOOL.name, args=args, reason=task.user_message or task.objective))
-    case.plan = Plan(id=plan_id(case.run), intention=overview, steps=tuple(steps), language=language or "en")
+    case.plan = Plan(id=plan_id(case.run), intention=overview, steps=tuple(steps), language=language)
     case.selection = selection_of(steps[0], case.run)
 
 

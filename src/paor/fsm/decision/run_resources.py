@@ -123,7 +123,14 @@ class RunResources:
         allowed = {tool.name for tool in self.allowed}
         denied = [tool.name for tool in self.catalog if tool.name not in allowed]
         self._actions = self._by_needs()
-        lines, at_first = self._lines(documents=True), self._lines(documents=False)
+        self._offers = {
+            (documents, learnings): Offer(self._actions, documents, spec.connections, learnings)
+            for documents in (False, True)
+            for learnings in (False, True)
+        }
+        self._may_have_documents = bool(spec.documents) or bool(self._offers[False, False].names)
+        lines = self._lines(documents=self._may_have_documents)
+        at_first = self._lines(documents=False)
         plans = spec.converses and not spec.native and spec.plans
         reply = plan_form([tool.name for tool in self.allowed]).words if plans else ""
         self.prompts = PromptBuilder(spec, lines, at_first, self.allowed, denied, reply)
@@ -131,12 +138,6 @@ class RunResources:
         names = wire_names(tool.name for tool in self.catalog) if spec.native else {}
         self._wire = {wire: self.catalog.find(name) for name, wire in names.items()}
         self._forms: dict[object, Form] = {}
-        self._offers = {
-            (documents, learnings): Offer(self._actions, documents, spec.connections, learnings)
-            for documents in (False, True)
-            for learnings in (False, True)
-        }
-        self._may_have_documents = bool(spec.documents) or bool(self._offers[False, False].names)
         self._choices: dict[tuple[str, bool, bool], Form] = {}
         self._output: ParameterSchema | None = None
 

@@ -62,6 +62,7 @@ _NAMES = frozenset(
 )
 """Fields of a spec that name a run or its model; they decide nothing."""
 
+_PROMPT = frozenset({"rules", "instructions", "own_instructions"})
 _CODE = frozenset({"engine", "machine", "fingerprints"})
 
 
@@ -138,7 +139,7 @@ def parts_between(left: Spec, right: Spec) -> list[ComparedPart]:
             if before != after:
                 found.append(ComparedPart("code", name, before, after, whole))
         else:
-            cause = "prompt" if name == "rules" else "code" if name in _CODE else "config"
+            cause = "prompt" if name in _PROMPT else "code" if name in _CODE else "config"
             found.append(ComparedPart(cause, name, one, other, whole))
     return found
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_args
 
-from ...prompts.building.builder import PLACEHOLDERS
+from ...prompts.building.builder import PLACEHOLDERS, REPORTED
 from ...prompts.building.templates import (
     NAMES,
     default_templates,
@@ -23,12 +23,13 @@ from ...states.base.errors import MissingExtra, UsageError
 from ...states.run.spec import Mode
 from ...states.settings.limits import Limits
 from ...states.settings.policy import Policy
-from ...states.settings.profile import NAMED, Profile, Stage
+from ...states.settings.profile import AUTO, NAMED, Profile, Stage
 from ...tools.catalog import fold_name
 from ...tools.documents.tools import builtin_tools
 from ...tools.tool import Document, Tool
 from ..decision.observation import clean
 from ..runtime.events import Event
+from .instructions import Instructions
 
 DEFAULT_MODELS = {
     "OPENAI_API_KEY": "openai:gpt-6.1-sol",
@@ -39,6 +40,13 @@ DEFAULT_MODELS = {
 
 RULES_MAX = 7
 """Most business rules of a selection prompt."""
+
+_KEY = re.compile(r"\{\{KEY:(.*?)\}\}")
+_OBJECTIVE_NEEDED = ("opening", "turn", "plan")
+"""Templates without which nothing tells the model what a run is for."""
+
+_STAGE_TEMPLATES = frozenset(("opening", "selection", "parameters", "parameters_full", "refinement"))
+"""Templates that are asked in two stages only."""
 
 MODES = get_args(Mode)
 
@@ -72,6 +80,7 @@ class RunOptions(TypedDict, total=False):
     limits: Limits | Mapping[str, Any] | None
     profile: Profile | str | None
     stage: Stage | None
+    instructions: Instructions | None
     fallback: Literal["batch"] | None
     workflow: Workflow | Mapping[str, Any] | str | os.PathLike[str] | None
     variables: Mapping[str, Any] | None
@@ -359,35 +368,84 @@ def templates_of(
         if not isinstance(text, str):
             raise UsageError(f"prompt {name}: expected text")
         parse_template(text, name)
-        for key in re.findall(r"\{\{KEY:(.*?)\}\}", text):
+        for key in _KEY.findall(text):
             if key not in PLACEHOLDERS[name]:
                 known = ", ".join(sorted(PLACEHOLDERS[name]))
                 raise UsageError(
                     f"prompt {name}: nothing is ever put in place of {key!a}; there are: {known}"
                 )
+        whole = "opening" not in shipped or REPORTED & set(_KEY.findall(text))  # not behind a conversation
+        chosen = name == "selection" and mode == "react" and profile.stage != "native"
+        needed = name in _OBJECTIVE_NEEDED or (chosen and whole)
+        if needed and "{{KEY:OBJECTIVE}}" not in text:
+            raise UsageError(
+                f"prompt {name}: {{{{KEY:OBJECTIVE}}}} is missing, so the model would not see what it is asked for"
+            )
     return shipped | replaced
 
 
-def profile_of(given: Profile | str | None, stage: str | None = None, *, mode: str = "react") -> Profile:
+def profile_of(
+    given: Profile | str | None,
+    stage: str | None = None,
+    *,
+    mode: str = "react",
+    usual: Profile | None = None,
+) -> Profile | None:
     """
-    Return the profile of a run: ``lenient`` (default), ``strict``, ``native``, or a value; *stage* changes its stage.
+    Return the profile of a run; None for ``auto``, which is chosen by what its model can do (`auto_profile`).
+
+    Args:
+        given: ``auto``, ``native``, ``two_stage``, ``strict``, or a value; None: the *usual* one.
+        stage: Instead of the profile's.
+        mode: Of the run. Only in react mode there is a choice: elsewhere ``auto`` means ``two_stage``.
+        usual: The engine's; None for ``auto``.
 
     Raises:
-        UsageError: Neither a profile nor the name of one, an unknown stage, or native calls in another *mode* than react.
+        UsageError: Neither a profile nor the name of one, an unknown stage, or native calls asked for in another *mode* than
+            react.
     """
-    if given is None or isinstance(given, str):
-        known = NAMED.get(given or "lenient")
-        if known is None:
-            raise UsageError(f"profile {given!r} is unknown; use {', '.join(NAMED)}, or a Profile value")
-        given = Profile(**known)
+    if given is None and usual is not None:
+        given = usual if mode == "react" or usual.stage != "native" else _with_stage(usual, "two_stage")
+    if given is None or given == AUTO:
+        if stage is None and mode == "react":
+            return None
+        given = Profile()
+    if isinstance(given, str):
+        if given not in NAMED:
+            raise UsageError(
+                f"profile {given!r} is unknown; use {AUTO}, {', '.join(NAMED)}, or a Profile value"
+            )
+        given = Profile(**NAMED[given])
     if not isinstance(given, Profile):
         raise UsageError(
-            f"profile must be {' or '.join(NAMED)}, or a Profile value, not {type(given).__name__}"
+            f"profile must be {AUTO}, {', '.join(NAMED)}, or a Profile value, not {type(given).__name__}"
         )
-    found = given if stage is None else Profile(**(given.model_dump() | {"stage": stage}))
+    found = given if stage is None else _with_stage(given, stage)
     if found.stage == "native" and mode != "react":
         raise UsageError(f"the profile native is for the mode react, not {mode}")
     return found
+
+
+def _with_stage(profile: Profile, stage: str) -> Profile:
+    return Profile(**(profile.model_dump() | {"stage": stage}))
+
+
+def auto_profile(prompts: Mapping[str, str], own: str | None, *, calls_tools: bool) -> Profile:
+    """
+    Return the profile that ``auto`` chooses in react mode: ``native`` for a model that calls tools, else ``two_stage``.
+
+    A host that has written prompts of the two stages and none for turns gets the two stages, since its prompts would not be
+    asked otherwise.
+
+    Args:
+        prompts: The engine's own templates.
+        own: The run's own planning template.
+        calls_tools: Whether the model does.
+    """
+    for_stages = bool(_STAGE_TEMPLATES & prompts.keys()) and "turn" not in prompts
+    if own is not None:
+        for_stages = not PLACEHOLDERS["turn"] >= set(_KEY.findall(own))
+    return Profile(**NAMED["native" if calls_tools and not for_stages else "two_stage"])
 
 
 def rules_of(given: Sequence[str] | None) -> tuple[str, ...]:
@@ -409,9 +467,9 @@ def rules_of(given: Sequence[str] | None) -> tuple[str, ...]:
 
 def planning_template(mode: str, stage: str = "two_stage") -> str:
     """Return the name of the template that plans in *mode* and the profile's *stage*: what a run can bring itself."""
-    if stage == "native":
-        return "turn"
-    return "selection" if mode == "react" else "plan"
+    if mode != "react":
+        return "plan"
+    return "turn" if stage == "native" else "selection"
 
 
 def model_of(given: Model | str | None) -> Model:

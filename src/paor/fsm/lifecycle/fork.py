@@ -15,6 +15,7 @@ from typing import Any, Unpack
 import orjson
 from msgspec.structs import replace
 
+from ...prompts.model import Model
 from ...states.base.errors import Erased, InvalidAnswer, InvalidFork, JournalDamaged, UsageError
 from ...states.base.version import VERSION
 from ...states.records.actions import StoredText
@@ -35,6 +36,7 @@ from ..runtime.run_context import RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .acceptance import changes_now, refusal
 from .arguments import ForkOptions, check_deps, check_priced, model_of, planning_template, templates_of
+from .model_facts import said_by
 from .resume import answer_of, named
 from .runner import Acquisition, Runner
 
@@ -114,7 +116,7 @@ def amended_spec(
     limits: Limits | Mapping[str, Any] | None = None,
     policy: Policy | None = None,
     prompt_template: str | None = None,
-    model: str | None = None,
+    model: Model | None = None,
     now: Spec | None = None,
 ) -> Spec | None:
     """
@@ -127,7 +129,7 @@ def amended_spec(
         limits: Those that change, the others stay the parent's.
         policy: Instead of the parent's.
         prompt_template: Text instead of the template that plans.
-        model: Name of another model.
+        model: Another model, whose context may be smaller.
         now: The parent's spec as the engine would write it now, if that is wanted.
 
     Raises:
@@ -139,8 +141,11 @@ def amended_spec(
         update["limits"] = merged_limits(parent.limits, limits)
     if policy is not None:
         update["policy"] = policy
-    if model is not None and model != parent.model:
-        update["model"] = model
+    if model is not None and model.name != parent.model:
+        update["model"] = model.name
+        given, context = update.get("limits", parent.limits), said_by(model).context_tokens
+        if context is not None and context < (given.context_tokens or 0):
+            update["limits"] = given.model_copy(update={"context_tokens": context})
     if prompt_template is not None:
         name = planning_template(parent.mode, parent.profile.stage)
         own = templates_of({}, prompt_template, mode=parent.mode, profile=parent.profile)[name]
@@ -212,7 +217,7 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
         limits=limits,
         policy=policy,
         prompt_template=options.get("prompt_template"),
-        model=chosen.name if model is not None else None,
+        model=chosen if model is not None else None,
         now=runner.settings.current_spec(parent) if current else None,
     )
     check_priced(chosen, (spec or parent).limits)

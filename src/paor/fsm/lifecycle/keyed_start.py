@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from ...states.base.errors import KeyConflict, UsageError
 from ...states.run.spec import Spec
+from ...states.settings.limits import Limits
 from ..journal.payloads import Stager
 from ..journal.reader import JournalReader
 from ..journal.store import KeyTaken
@@ -17,7 +18,16 @@ from .runner import Runner
 from .start import NewRun, input_references
 
 SAID = (
-    *("objective", "success_criteria", "language", "task_type", "mode", "fallback", "profile", "context"),
+    *(
+        "objective",
+        "success_criteria",
+        "language",
+        "task_type",
+        "mode",
+        "fallback",
+        "context",
+        "own_instructions",
+    ),
     *("final_format", "output_schema", "transcript", "workflow", "flow", "round", "task", "tasks"),
 )
 """Fields of a spec that only the caller of the start decides, and no engine."""
@@ -59,7 +69,7 @@ def _differences(journal: JournalReader, run_id: str, new: NewRun) -> list[str]:
     """
     Return the arguments in which a start differs from the one that created a run.
 
-    What an engine brings unless the caller does (limits, tools, the planning template) is compared if this start gives it, so
+    What an engine brings unless the caller does (limits, tools, the planning template, the profile) is compared if this start gives it, so
     that a start is the same after an engine has changed. Model and connections drive a run, and metadata decides nothing.
     """
     row, stored = journal.run(run_id), journal.spec(run_id)
@@ -69,16 +79,23 @@ def _differences(journal: JournalReader, run_id: str, new: NewRun) -> list[str]:
         found.append("workflow")
     found += [name for name, value in spec.children.items() if stored.children.get(name) != value]
     given = {
-        "limits": spec.limits == stored.limits,
+        "limits": _as_given(spec.limits) == _as_given(stored.limits),
+        "profile": spec.profile == stored.profile,
         "tools": [tool.name for tool in spec.tools] == [tool.name for tool in stored.tools],
         "prompt_template": all(
-            stored.templates.get(name) == spec.templates[name] for name in spec.own_templates
+            spec.templates[name] in [stored.templates[own] for own in stored.own_templates]
+            for name in spec.own_templates
         ),
     }
     found += [name for name in new.given if not given[name]]
     if not _same_documents(journal, row.run, stored, new):
         found.append("documents")
     return list(dict.fromkeys(found))
+
+
+def _as_given(limits: Limits) -> Limits:
+    """Return limits without the size of the context, which a model's server may tell otherwise by now."""
+    return limits.model_copy(update={"context_tokens": None})
 
 
 def _same_documents(journal: JournalReader, run: int, stored: Spec, new: NewRun) -> bool:

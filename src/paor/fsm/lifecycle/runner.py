@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...prompts.model import Model
+from ...prompts.model import Model, Notice
 from ...states.base.errors import JournalError, LeaseHeld
 from ...states.records.outcomes import Answered
 from ...states.records.questions import Answer
@@ -27,7 +27,7 @@ from ..journal.run_queue import RunQueue
 from ..journal.store import JournalStore
 from ..replay.restore import restore_run, stager_of
 from ..runtime.drivers import aperform, perform
-from ..runtime.events import Event, RunEnded, RunStarted, TransitionTaken
+from ..runtime.events import Event, ModelNotice, RunEnded, RunStarted, TransitionTaken
 from ..runtime.logs import LOGGER, log_start
 from ..runtime.loop import Steps, cancel_steps, steps, transition
 from ..runtime.ports import Clock, Ids
@@ -141,7 +141,7 @@ class Runner:
         offered = offered_tools(self.settings.tools, [tool.name for tool in spec.tools]) if spec.task else ()
         kit = self.resources(spec, self._catalog(offered) if spec.task else None)
         drive = self.hold(run, root, fence, kit, new.model, stager, new.connections)
-        drive.deps = new.deps
+        drive.deps, drive.notices = new.deps, new.notices
         return drive
 
     def _written(
@@ -292,11 +292,17 @@ class Runner:
         try:
             log_start(drive.run, resumed=resumed)
             yield self._notify(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
+            for notice in drive.notices:
+                yield self._notify(_noticed(drive.run, notice))
             for event in perform(walk, self.journal):
                 yield self._notify(event)
         finally:
             walk.close()  # before the lease goes: what the steps clean up belongs to this driver
-            self.release(drive)
+            try:
+                if drive.together is not None:
+                    drive.together.close()
+            finally:
+                self.release(drive)
         if (end := self._cancelled_late(drive)) is not None:
             yield from self.drive(end, resumed=True, listening=listening)
             return
@@ -323,13 +329,19 @@ class Runner:
         try:
             log_start(drive.run, resumed=resumed)
             yield self._notify(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
+            for notice in drive.notices:
+                yield self._notify(_noticed(drive.run, notice))
             async for event in aperform(walk, self.journal):
                 yield self._notify(event)
                 if drive.leaves is not None and _is_between_calls(event) and drive.leaves():
                     raise Left
         finally:
             walk.close()
-            self.release(drive)
+            try:
+                if drive.together is not None:
+                    await drive.together.aclose()
+            finally:
+                self.release(drive)
         if (end := self._cancelled_late(drive)) is not None:
             async for event in self.adrive(end, resumed=True, listening=listening):
                 yield event
@@ -447,6 +459,20 @@ def _provided(drive: RunContext, answer: Answer) -> Steps:
     """Walk the one row in which a run takes the answer to its question."""
     payload = drive.stager.stage(answer.wire_json(), JSON)
     yield from transition(drive, {"kind": "none"}, Answered(answer, payload))
+
+
+def _noticed(run: Run, notice: Notice) -> ModelNotice:
+    """Return the event of what was found about a model before its first request, and log it."""
+    LOGGER.info(
+        "run %s %s %s",
+        run.run_id,
+        notice.kind,
+        notice.code,
+        extra={"paor": {"run_id": run.run_id, notice.kind: notice.code}},
+    )
+    return ModelNotice(
+        run.run_id, run.seq, "", notice.kind, notice.code, notice.text, notice.attempt, notice.wait_us
+    )
 
 
 def _is_between_calls(event: Event) -> bool:

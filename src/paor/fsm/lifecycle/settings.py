@@ -13,16 +13,18 @@ from ...states.phase import Phase
 from ...states.run.spec import Mode, Spec, ToolSpec, machine_data
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
+from ...states.settings.profile import Profile
 from ...tools.catalog import fold_name
 from ...tools.documents.tools import generate_report
-from ...tools.policy import find_typos
+from ...tools.policy import find_typos, matches
 from ...tools.schema.parameters import ParameterSchema
 from ...tools.tool import Tool
 from ..machine.machine import MACHINE, Machine
 from ..machine.soundness import defects_of
 from ..runtime.ports import ValuesPort
 from ..versioning.host_code import host_text
-from .arguments import model_of, rules_of, templates_of, toolbox
+from .arguments import model_of, offered_tools, profile_of, rules_of, templates_of, toolbox
+from .instructions import Instructions, instructions_of, instructions_text
 
 PLANNER_STEPS = 1000
 """Steps of a run in planner mode whose host has set no limits: a planner plans again until a plan is empty."""
@@ -39,6 +41,10 @@ class EngineSettings:
         given_limits, given_policy: What the host gave; None where it gave nothing.
         prompts: Templates by name that replace the shipped ones.
         rules: Instead of the shipped ones; none for those.
+        profile: Of runs in react mode that bring none; None for ``auto``.
+        instructions: Of every run.
+        for_documents: Names of the tools that are offered only where there is use for them: the built-in ones, unless the host
+            has asked for these.
         deps: What the host hands to its tools in runs that bring none.
         machine: The host's own; None for the standard one.
         host_machine: The same as a spec records it.
@@ -53,6 +59,9 @@ class EngineSettings:
     given_policy: Policy | None
     prompts: Mapping[str, str]
     rules: tuple[str, ...]
+    profile: Profile | None = None
+    instructions: Instructions | None = None
+    for_documents: frozenset[str] = frozenset()
     deps: Any = None
     machine: Machine | None = None
     host_machine: str = ""
@@ -89,13 +98,46 @@ class EngineSettings:
         usual = Limits(max_steps=PLANNER_STEPS) if mode == "planner" else Limits()
         return merged_limits(usual, self.given_limits)
 
-    def bounds_of(self, spec: Spec) -> dict[str, Any]:
-        """Return what the next round of a run inherits: no round is freer than the one before it."""
+    def bounds_of(self, spec: Spec, model: Model | None = None) -> dict[str, Any]:
+        """Return what the next round of a run, with its own *model* or the engine's, inherits: no round is freer than the one before."""
         names = {fold_name(tool.name) for tool in spec.tools}
-        offered = [name for name in self.tools if fold_name(name) in names]
-        bounds = {"mode": spec.mode, "limits": spec.limits.model_dump(), "task_type": spec.task_type}
+        left_out = {name for name in self.tools if fold_name(name) not in names}
+        if self.for_documents <= left_out:
+            left_out -= self.for_documents  # there was no use for them, which is no bound of the host's
+        limits = spec.limits.model_dump()
+        if (model or self.model).name != spec.model:  # the context is that of another model
+            limits["context_tokens"] = self.limits.context_tokens
+        bounds = {"mode": spec.mode, "limits": limits, "task_type": spec.task_type}
         bounds |= {"values": spec.values} if spec.values else {}
-        return bounds | ({"tools": offered} if len(offered) < len(self.tools) else {})
+        offered = [name for name in self.tools if fold_name(name) in names]
+        return bounds | ({"tools": offered} if left_out else {})
+
+    def offered(
+        self, names: Sequence[str] | None, task_type: str | None, *, documents: bool
+    ) -> tuple[Tool, ...]:
+        """
+        Return the tools that one run is offered.
+
+        The built-in tools work on documents. Unless the host has asked for them (``builtins=True``), they are offered to a run that
+        has documents, and to others as far as *names* or the patterns of the task type name them.
+
+        Args:
+            names: Those that the caller of the run names; None for the usual ones.
+            task_type: Of the run.
+            documents: Whether it begins with documents, or with a model that works on nothing else.
+
+        Raises:
+            UsageError: A name that no tool has.
+        """
+        if names is not None or documents or not self.for_documents:
+            return offered_tools(self.tools, names)
+        patterns = self.policy.task_types.get(task_type or "", ())
+        named = [pattern for pattern in patterns if pattern != "*"]
+        return tuple(
+            tool
+            for name, tool in self.tools.items()
+            if name not in self.for_documents or matches(tool.name, named)
+        )
 
     def current_spec(self, spec: Spec) -> Spec:
         """Return *spec* as an engine with these settings would write it now; see `fsm.engine.Engine.current_spec`."""
@@ -109,6 +151,8 @@ class EngineSettings:
         templates |= {name: spec.templates[name] for name in kept}
         hosts = tuple(sorted({*self.prompts, *spec.host_templates}))
         own: dict[str, Any] = {"templates": templates, "host_templates": hosts}
+        if self.instructions is not None:
+            own["instructions"] = instructions_text(self.instructions, spec)
         if spec.task == 0:  # a workflow calls its tasks whatever the policy says; the tasks obey it
             return spec.model_copy(update=own)
         tools = {fold_name(name): tool.spec() for name, tool in self.tools.items()}
@@ -130,7 +174,9 @@ def settings_of(
     prompts: Mapping[str, str] | None,
     rules: Sequence[str] | None,
     *,
-    builtins: bool,
+    builtins: bool | None,
+    profile: Profile | str | None = None,
+    instructions: Instructions | None = None,
     deps: Any = None,
     machine: Machine | None = None,
     values: ValuesPort | None = None,
@@ -143,7 +189,7 @@ def settings_of(
     """
     if not isinstance(limits, Limits | None) or not isinstance(policy, Policy | None):
         raise UsageError("limits and policy must be a Limits and a Policy value")
-    chosen, offered = model_of(model), toolbox(tools, builtins=builtins)
+    chosen, offered = model_of(model), toolbox(tools, builtins=builtins is not False)
     if policy is not None:
         for problem in find_typos(policy, offered.keys()):
             warnings.warn(problem, stacklevel=3)  # at the line that makes the engine
@@ -157,6 +203,9 @@ def settings_of(
         policy,
         dict(prompts or {}),
         rules_of(rules),
+        profile_of(profile),
+        instructions_of(instructions),
+        frozenset(offered) - {tool.name for tool in tools} if builtins is None else frozenset(),
         deps,
         own,
         host_text(own),

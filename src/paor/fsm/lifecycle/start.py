@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 
-from ...prompts.model import Model
+from ...prompts.building.templates import NAMES
+from ...prompts.model import Model, Notice
 from ...states.base.errors import UsageError
 from ...states.base.version import VERSION
 from ...states.records.actions import DocumentRef
 from ...states.records.observations import Message
 from ...states.records.plans import PlannedTask, TranscriptMessage
 from ...states.run.labels import key_of, metadata_of, values_of
-from ...states.run.spec import REVISION, TASK_TOOL, Mode, Spec, ToolSpec
+from ...states.run.spec import CONTEXT_TOKENS, REVISION, TASK_TOOL, Mode, Spec, ToolSpec
 from ...states.run.state import label_of
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
-from ...states.settings.profile import Profile
+from ...states.settings.profile import AUTO, Profile
 from ...tools.documents.reports import check_report_format
 from ...tools.documents.tools import check_documents, generate_report
 from ...tools.tool import Document, Tool
@@ -30,18 +31,20 @@ from ..machine.table import fingerprint
 from .arguments import (
     DocumentLike,
     TypedRunOptions,
+    auto_profile,
     check_deps,
     check_names,
     check_priced,
     documents_of,
     mode_of,
     model_of,
-    offered_tools,
     planning_template,
     profile_of,
     templates_of,
 )
 from .fallback import fallback_of, warn_of_legacy
+from .instructions import Instructions, instructions_of, instructions_text
+from .model_facts import Looking, ModelFacts, facts_of, said_by
 from .settings import EngineSettings, phase_templates
 
 if TYPE_CHECKING:
@@ -88,6 +91,7 @@ class NewRun:
         connections: Values by label; they are never written.
         deps: What the host hands to its tools; never written.
         given: Which of `FROM_ENGINE` the caller gave.
+        notices: What its driver tells first.
     """
 
     spec: Spec
@@ -96,9 +100,10 @@ class NewRun:
     connections: dict[str, Any]
     deps: Any = None
     given: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
 
-FROM_ENGINE = ("limits", "tools", "prompt_template")
+FROM_ENGINE = ("limits", "tools", "prompt_template", "profile")
 """Options that are the engine's unless the caller of a run gives them."""
 
 
@@ -114,9 +119,9 @@ def new_run(
     deps: Any = None,
     position: WorkflowPosition | None = None,
     **options: Any,
-) -> NewRun:
+) -> Looking[NewRun]:
     """
-    Check every argument of a run, before anything of it is written.
+    Check every argument of a run, before anything of it is written; pause where the model's server has to be asked.
 
     Args:
         settings: The engine's own.
@@ -134,7 +139,8 @@ def new_run(
     if not isinstance(options.get("limits"), Limits | Mapping | None):
         raise UsageError("limits must be a Limits value, such as Limits(max_steps=3), or a mapping of limits")
     _check_task_type(options.get("task_type"), settings.policy)
-    given = tuple(name for name in FROM_ENGINE if options.get(name) is not None)
+    given = tuple(name for name in FROM_ENGINE if options.get(name) not in (None, AUTO))
+    given += ("profile",) if options.get("stage") is not None else ()
     chosen = model_of(model) if model is not None else settings.model
     flow = _given_flow(options.pop("workflow", None), options.pop("variables", None))
     if isinstance(options.get("final_format"), str):
@@ -142,25 +148,32 @@ def new_run(
     modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
     mode = options["mode"] = mode_of(**modes) if flow is None else flow.mode(modes)
     limits, template = options.pop("limits", None), options.pop("prompt_template", None)
-    limits = _judged(merged_limits(settings.limits_of(mode), limits), chosen)
+    limits = merged_limits(settings.limits_of(mode), limits)
     whole = position is not None and position.task == 0
     if not whole:
         warn_of_legacy(mode)
     options["fallback"] = fallback_of(options.get("fallback"), mode)
-    profile = profile_of(options.pop("profile", None), options.pop("stage", None), mode=mode)
+    profile = profile_of(
+        options.pop("profile", None), options.pop("stage", None), mode=mode, usual=settings.profile
+    )
+    own_instructions = instructions_of(options.pop("instructions", None))
     options["output_schema"] = _output_schema(options, chosen)
     inputs = documents_of(documents, size_max=limits.document_bytes)
     names = options.pop("tools", None)
-    offered = offered_tools(settings.tools, names)
+    reads = bool(inputs) or getattr(chosen, "quotes_only", False)
+    offered = settings.offered(names, options.get("task_type"), documents=reads)
     if deps is None:
         deps = settings.deps
     check_deps(offered, deps)
     if position is None or whole:  # a task has the documents of its workflow
         check_documents(inputs, offered)
+    said, auto = said_by(chosen), profile is None
+    if profile is None:  # until its server was asked, a model counts as one that calls tools
+        profile = auto_profile(settings.prompts, template, calls_tools=said.calls_tools is not False)
     spec = spec_of(
         objective,
         success_criteria,
-        limits=limits,
+        limits=limits_for(limits, chosen, said),
         # the run of a workflow calls nothing but its tasks, each of which has the policy in its own spec
         policy=settings.policy if not whole else Policy(),
         model=chosen,
@@ -181,9 +194,49 @@ def new_run(
         spec, chosen = flow.begin_workflow(spec, chosen, tools=listed, own_model=model is not None)
     check_priced(chosen, spec.limits)  # after the workflow, which may name the model
     if position is not None:
-        detect = whole and not (options.get("language") or options.get("user_language"))
-        spec = spec_at(spec, position, detect=detect)
-    return NewRun(spec, inputs, chosen, dict(connections or {}), deps, given)
+        spec = spec_at(spec, position)
+    spec = with_instructions(spec, settings.instructions, own_instructions)
+    own_context = limits.context_tokens is not None
+    known, asked = yield from facts_of(chosen, calls=auto and spec.native, context=not own_context)
+    if asked and not known.calls_tools:
+        spec = in_two_stages(spec, settings.prompts, template)
+    if not own_context and known.context_tokens != said.context_tokens:
+        context = known.context_tokens or CONTEXT_TOKENS
+        spec = spec.model_copy(update={"limits": spec.limits.model_copy(update={"context_tokens": context})})
+    notices = (_profile_notice(spec),) if asked else ()
+    return NewRun(spec, inputs, chosen, dict(connections or {}), deps, given, notices)
+
+
+def in_two_stages(spec: Spec, prompts: Mapping[str, str], template: str | None) -> Spec:
+    """Return *spec*, which was made for turns, for a model that does not call tools."""
+    profile = Profile()
+    kept = {
+        name: text for name, text in spec.templates.items() if name not in NAMES
+    }  # of the host's own phases
+    templates = templates_of(prompts, template, mode=spec.mode, profile=profile) | kept
+    update: dict[str, object] = {"profile": profile, "templates": templates}
+    if template:
+        update["own_templates"] = (planning_template(spec.mode, profile.stage),)
+    return spec.model_copy(update=update)
+
+
+def with_instructions(spec: Spec, usual: Instructions | None, own: Instructions | None) -> Spec:
+    """Return *spec* with the instructions of its engine and its own; raise `UsageError` where a function gives none."""
+    if usual is None and own is None:
+        return spec
+    texts = {
+        "instructions": instructions_text(usual, spec),
+        "own_instructions": instructions_text(own, spec),
+    }
+    return spec.model_copy(update=texts)
+
+
+def _profile_notice(spec: Spec) -> Notice:
+    """Return what is told of a profile that a server's word has decided."""
+    does = "calls tools" if spec.native else "does not call tools"
+    return Notice(
+        "profile", spec.profile.stage, f"{spec.model}: its server {does}; profile {spec.profile.stage}"
+    )
 
 
 def _own_machine(settings: EngineSettings, *, workflow: bool, whole: bool) -> dict[str, Any]:
@@ -222,12 +275,15 @@ def _check_task_type(task_type: object, policy: Policy) -> None:
         raise UsageError(f"task_type {task_type!a:.60} is not in Policy.task_types; there are: {known}")
 
 
-def _judged(limits: Limits, model: Model) -> Limits:
-    """Return *limits* with what ``completion_review="auto"`` means for a model that says so itself."""
+def limits_for(limits: Limits, model: Model, facts: ModelFacts) -> Limits:
+    """Return *limits* with what they leave to the model: who reviews the completion, and how much it can be asked at once."""
+    update: dict[str, object] = {}
     own = getattr(model, "completion_review", "auto")
-    if limits.completion_review != "auto" or own not in ("model", "rules"):
-        return limits
-    return limits.model_copy(update={"completion_review": own})
+    if limits.completion_review == "auto" and own in ("model", "rules"):
+        update["completion_review"] = own
+    if limits.context_tokens is None:
+        update["context_tokens"] = facts.context_tokens or CONTEXT_TOKENS
+    return limits.model_copy(update=update)
 
 
 def _given_flow(given: WorkflowLike | None, variables: Mapping[str, Any] | None) -> GivenWorkflow | None:
@@ -300,7 +356,7 @@ def spec_of(
     return Spec(
         objective=clean_text(objective.strip()),
         success_criteria=tuple(clean_text(item.strip()) for item in criteria),
-        language=clean_text(language or user_language or "en"),
+        language=clean_text(language or user_language or ""),
         task_type=task_type,
         mode=mode,
         fallback=fallback,
@@ -331,15 +387,8 @@ def spec_of(
     )
 
 
-def spec_at(spec: Spec, position: WorkflowPosition, *, detect: bool) -> Spec:
-    """
-    Return *spec* at its position in a workflow.
-
-    Args:
-        spec: As `spec_of` gives it.
-        position: Where it belongs.
-        detect: The language is the one that the planner of the tasks detects.
-    """
+def spec_at(spec: Spec, position: WorkflowPosition) -> Spec:
+    """Return *spec* at its position in a workflow."""
     update: dict[str, object] = {
         "workflow_id": position.workflow_id,
         "round": position.round,
@@ -349,7 +398,7 @@ def spec_at(spec: Spec, position: WorkflowPosition, *, detect: bool) -> Spec:
     }
     if position.task == 0:
         update |= {"tools": (TASK_TOOL,), "tasks": position.tasks, "children": dict(position.options)}
-        update |= {"formatter": None, "final_format": None} | ({"language": ""} if detect else {})
+        update |= {"formatter": None, "final_format": None}
     return spec.model_copy(update=update)
 
 

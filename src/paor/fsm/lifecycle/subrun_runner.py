@@ -21,7 +21,8 @@ from ..replay.restore import restore_run
 from ..runtime.loop import Steps
 from ..runtime.result import Result
 from ..runtime.run_context import RunContext
-from .arguments import DocumentLike, ResumeOptions, RunOptions
+from .arguments import DocumentLike, ResumeOptions, RunOptions, model_of
+from .model_facts import Pending
 from .resume import Continuation, aperformed, continuation, resume
 from .runner import Acquisition, Runner, leaving
 from .start import NewRun, WorkflowPosition, new_run
@@ -61,31 +62,39 @@ class SubrunDriver:
         """Drive one task of a workflow to its end, or until it waits."""
         if call.known is not None:
             return resume(self._runner, call.known, **_inherited_options(workflow))
-        return self._runner.result(self._task_acquisition(workflow, call), resumed=False)
+        new = self._new_task(workflow, call).looked()
+        return self._runner.result(self._task_acquisition(workflow, new), resumed=False)
 
     async def adrive_task(self, workflow: RunContext, call: TaskCall) -> Result:
         """Do the same as `drive_task` on the running event loop."""
         if call.known is None:
-            found: Continuation | Result = Continuation(self._task_acquisition(workflow, call), resumed=False)
+            new = await self._new_task(workflow, call).alooked()
+            found: Continuation | Result = Continuation(self._task_acquisition(workflow, new), resumed=False)
         else:
             found = continuation(self._runner, call.known, **_inherited_options(workflow))
         if isinstance(found, Continuation):
             found = Continuation(leaving(found.acquire, workflow.leaves), found.resumed)
         return await aperformed(self._runner, found)
 
-    def _task_acquisition(self, workflow: RunContext, call: TaskCall) -> Acquisition:
+    def _new_task(self, workflow: RunContext, call: TaskCall) -> Pending[NewRun]:
+        """Check the arguments of a task's run."""
+        runner = self._runner
+        return Pending(
+            new_run(
+                runner.settings,
+                runner.ids.salt,
+                call.objective,
+                call.success_criteria,
+                call.documents,
+                position=call.position,
+                model=workflow.model,
+                **call.options,
+            )
+        )
+
+    def _task_acquisition(self, workflow: RunContext, new: NewRun) -> Acquisition:
         """Return what creates the run of a task; a workflow that is cancelled meanwhile cancels it, too."""
         runner = self._runner
-        new = new_run(
-            runner.settings,
-            runner.ids.salt,
-            call.objective,
-            call.success_criteria,
-            call.documents,
-            position=call.position,
-            model=workflow.model,
-            **call.options,
-        )
         create = runner.creation(new)
 
         def begin() -> tuple[RunContext, Steps]:
@@ -115,7 +124,7 @@ def new_workflow(
     tasks: Sequence[Task] | None,
     options: dict[str, Any],
     earlier: WorkflowPosition | None = None,
-) -> NewRun:
+) -> Pending[NewRun]:
     """
     Return the run of a workflow, with the arguments of its tasks checked, too.
 
@@ -132,7 +141,9 @@ def new_workflow(
         raise UsageError("a workflow file is for one run; a workflow of several tasks has none")
     settings, salt = runner.settings, runner.ids.salt
     success_criteria = as_list(success_criteria)
-    new_run(settings, salt, objective, success_criteria, (), **options)  # the tasks will be started with them
+    Pending(
+        new_run(settings, salt, objective, success_criteria, (), **options)
+    )  # as the tasks will be started
     position = workflow_position(tasks, options)
     if earlier is not None:
         position = replace(
@@ -146,6 +157,7 @@ def new_workflow(
         "language",
         "user_language",
         "context",
+        "instructions",
         "model",
         "connections",
         "deps",
@@ -157,10 +169,12 @@ def new_workflow(
     chosen = merged_limits(settings.limits, options.get("limits"))
     bounds = chosen.model_copy(update={"max_steps": TASKS_MAX})
     given |= {"mode": "batch", "limits": bounds}
-    return new_run(settings, salt, objective, success_criteria, documents, position=position, **given)
+    return Pending(
+        new_run(settings, salt, objective, success_criteria, documents, position=position, **given)
+    )
 
 
-def new_round(runner: Runner, run_id: str, text: str, options: RunOptions) -> NewRun:
+def new_round(runner: Runner, run_id: str, text: str, options: RunOptions) -> Pending[NewRun]:
     """
     Return the run that opens the next round of a finished run or workflow; see `fsm.engine.Engine.follow_up`.
 
@@ -175,9 +189,11 @@ def new_round(runner: Runner, run_id: str, text: str, options: RunOptions) -> Ne
         whole = task_options(given, position.options)
         return new_workflow(runner, text, (), documents, None, whole, position)
     same = spec.workflow is not None and given.get("mode") in (None, spec.mode)
-    last = (_workflow_options(spec) if same else {}) | runner.settings.bounds_of(spec)
+    settings = runner.settings
+    given["model"] = model_of(given["model"]) if given.get("model") is not None else None
+    last = (_workflow_options(spec) if same else {}) | settings.bounds_of(spec, given["model"])
     own = task_options(given, last)
-    return new_run(runner.settings, runner.ids.salt, text, (), documents, position=position, **own)
+    return Pending(new_run(settings, runner.ids.salt, text, (), documents, position=position, **own))
 
 
 def _workflow_options(spec: Spec) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ...states.records.questions import Question
 from ...states.run.spec import TASK_TOOL, Mode, Spec
 from ...states.run.state import Run
 from ...states.settings.limits import Limits, merged_limits, recorded_limits
-from ...states.settings.profile import Profile
+from ...states.settings.profile import AUTO, Profile
 from ...tools.tool import Document, Tool, ToolContext, ToolOutput
 from ..replay.restore import restore_run
 from ..runtime.effects import EffectPending
@@ -42,6 +42,7 @@ _CHILD_OPTIONS = (
     "tools",
     "task_type",
     "context",
+    "instructions",
     "prompt_template",
     "transcript",
     "final_format",
@@ -83,9 +84,14 @@ def workflow_position(tasks: Iterable[Task] | None, options: Mapping[str, Any]) 
         given = limits if isinstance(limits, Limits) else Limits.model_validate(limits)
         documents_from["limits"] = given.model_dump(mode="json", exclude_unset=True)
     if options.get("profile") is not None or options.get("stage") is not None:
-        documents_from["profile"] = profile_of(
+        profile = profile_of(
             options.get("profile"), options.get("stage"), mode=options.get("mode") or "react"
-        ).model_dump()
+        )
+        documents_from["profile"] = AUTO if profile is None else profile.model_dump()
+    if callable(documents_from.get("instructions")):
+        raise UsageError(
+            "instructions of a workflow are a text, which its tasks are started with in any process; a function belongs to Engine(...)"
+        )
     return WorkflowPosition(
         task=0, tasks=planned_tasks(() if tasks is None else tasks), options=documents_from
     )
@@ -104,12 +110,16 @@ def task_options(given: Mapping[str, Any], last: Mapping[str, Any] | None = None
     if "limits" in before:
         before["limits"] = merged_limits(recorded_limits(before["limits"]), options.pop("limits", None))
     if "profile" in before:
-        before["profile"] = Profile.model_validate(before["profile"])
+        before["profile"] = _recorded_profile(before["profile"])
     if options.get("profile") is not None or options.get("stage") is not None:
         before.pop("profile", None)
     if any(mode is not None for mode in modes.values()):
         options["mode"] = mode_of(**modes)
     return before | options
+
+
+def _recorded_profile(value: Any) -> Profile | str:
+    return value if value == AUTO else Profile.model_validate(value)
 
 
 def as_list(value: Any) -> Any:
@@ -240,7 +250,7 @@ def _task_call(
         own = merged_limits(driver.limits_of(options.get("mode", "react")), options.get("limits"))
         options["limits"] = own.model_copy(update=left)
     if "profile" in options:
-        options["profile"] = Profile.model_validate(options["profile"])
+        options["profile"] = _recorded_profile(options["profile"])
     inputs = context.documents([f"docList:{label}" for label in _labels(workflow)])
     given = _documents_for(journal.reader, position, arguments.get("dependencies", ()))
     options["language"] = arguments.get("language") or workflow.language or None
@@ -300,7 +310,8 @@ def _settle(journal: JournalReader, position: WorkflowPosition, context: ToolCon
     assert isinstance(context, CallContext), "a task is driven by a run"
     for run in runs:
         used = restore_run(journal, run)[0].counters
-        context.ledger.settle(Usage(0, used.tokens_in, used.tokens_out, used.cost_micro))
+        cache = used.tokens_cached, used.tokens_cache_write
+        context.ledger.settle(Usage(0, used.tokens_in, used.tokens_out, used.cost_micro, *cache))
 
 
 def _output_of(

@@ -39,6 +39,7 @@ from ..decision.host_machine import recorded_phases
 from ..decision.plan_mode import step_of, steps_left_in_plan
 from ..decision.run_resources import RunResources
 from . import machine as in_force
+from .ahead import calls_ahead, starts_together
 from .machine import DECIDE, PHASE_STATES, Machine, Walker
 from .stop_rules import read_case
 from .table import Row
@@ -236,6 +237,34 @@ def decide(
     """
     if machine is None:
         machine = machine_of(run, kit)
+    decision = _decided(run, outcome, moment, kit, request, machine, given, fresh)
+    if decision.row.trigger != "specify" or not starts_together(run):
+        return decision
+
+    def following(run: Run, outcome: Outcome) -> Decision:
+        return _decided(run, outcome, Moment(moment.at_us, 0), kit, None, machine, None, NO_VALUES)
+
+    ahead = calls_ahead(run, decision, kit, following)
+    if not ahead:
+        return decision
+    return replace(
+        decision,
+        change=replace(decision.change, ahead=ahead),
+        counters=replace(decision.counters, ahead=decision.counters.action + len(ahead)),
+    )
+
+
+def _decided(
+    run: Run,
+    outcome: Outcome,
+    moment: Moment,
+    kit: RunResources,
+    request: Request | None,
+    machine: Machine,
+    given: Given | None,
+    fresh: Mapping[str, Any],
+) -> Decision:
+    """Return the decision without the calls that are started together with the one that it proposes."""
     if not _can_come(run, outcome.kind, request):
         raise _illegal(run, outcome)
     case = read_case(run, outcome, kit, moment.at_us)
@@ -251,7 +280,7 @@ def decide(
         change, counters = workflow_update(case, row.source, row.trigger, change, counters)
     if (said := said_by(case, row.trigger, row.dest, change, kit)) is not None:
         change = replace(change, said=said)
-    counters = _add_usage(counters, outcome.usage, moment)
+    counters = _add_usage(counters, outcome.usage, moment, details=run.spec.revision > 1)
     facts = facts_of(case, row, outcome)
     return Decision(
         row, walker.guards, change, counters, facts if said is None else facts | _said_facts(said)
@@ -321,8 +350,8 @@ def _can_come(run: Run, kind: str, request: Request | None) -> bool:
     return kind in _COMES_TO[type(request)] or kind == "cancelled"
 
 
-def _add_usage(counters: Counters, usage: Usage, moment: Moment) -> Counters:
-    """Return *counters* with time and usage added."""
+def _add_usage(counters: Counters, usage: Usage, moment: Moment, *, details: bool) -> Counters:
+    """Return *counters* with time and usage added; with its *details*, which the first revision did not count."""
     time_us = counters.time_us + moment.active_us
     if usage is NO_USAGE:
         return replace(counters, time_us=time_us)
@@ -333,6 +362,8 @@ def _add_usage(counters: Counters, usage: Usage, moment: Moment) -> Counters:
         cost_micro=counters.cost_micro + usage.cost_micro,
         time_us=time_us,
         calls=counters.calls + usage.calls,
+        tokens_cache_write=counters.tokens_cache_write + (usage.tokens_cache_write if details else 0),
+        tokens_cached=counters.tokens_cached + (usage.tokens_cached if details else 0),
     )
 
 

@@ -124,8 +124,11 @@ SETS: dict[str, Sets] = {"react": _sets({}), "plans": _sets(_PLANS), "workflow":
 """By kind of run and transition, exactly the slots of `Change` that it sets: a slot that is set only at times is lost."""
 
 
-AT_TIMES = frozenset(["said"])
-"""Slots that a row sets where there is something: what it adds to a conversation is added, and replaces nothing."""
+AT_TIMES = frozenset(["said", "ahead"])
+"""
+Slots that a row sets where there is something: what it adds to a conversation is added, and replaces nothing; the calls that
+are started together with an intent belong to it, and every row that sets the intent clears them.
+"""
 
 _TURNS = {place for sets in SETS.values() for place, slots in sets.items() if "turn" in slots}
 """Transitions that add a turn in some kind of run: a host's own first phase may choose the run's mode on the way."""
@@ -188,6 +191,8 @@ def _refuse(run: Run, place: Transition, found: Iterable[str]) -> None:
 
 def _updates(memory: Memory, slots: dict[str, Any]) -> dict[str, Any]:
     """Return what a change's *slots* set in *memory*; its message goes to the history, its turn to the turns, its visit to the visits."""
+    if "intent" in slots:
+        slots.setdefault("ahead", None)
     if "visit" in slots and (visit := slots.pop("visit")) is not None:
         slots["visits"] = memory.visits.insert(visit.phase, visit)
     if "message" in slots and (message := slots.pop("message")) is not None:

@@ -77,6 +77,7 @@ def _select(case: GuardContext) -> Update:
         step=counters.step + 1,
         plan_step=0,
         unmade=0,
+        ahead=0,
         plans=counters.plans + (case.plan is not None and not case.run.spec.native),
         selection_retries=0,
         parameter_retries=0,
@@ -112,8 +113,10 @@ def _answer(case: GuardContext) -> Update:
 
 def _specify(case: GuardContext) -> Update:
     counters = case.run.counters
+    action = counters.action + 1
     change = Change(intent=case.intent, feedback=None, reply=None)
-    return change, replace(counters, action=counters.action + 1, parameter_retries=0, refused=0)
+    ahead = counters.ahead if action < counters.ahead else 0
+    return change, replace(counters, action=action, ahead=ahead, parameter_retries=0, refused=0)
 
 
 def _withhold(case: GuardContext) -> Update:

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from ...states.base.errors import PaorError
+from ...states.records.outcomes import cached_share
 from ...states.records.questions import Question
 from ...states.run.phase_names import FINAL
 from ...states.run.reasons import REASONS
@@ -25,7 +26,7 @@ _OF_CALLS = ("trigger", "guards", "request")
 _ROWS = 10_000
 """Rows that are looked at together."""
 
-_USED = ("step", "tokens_in", "tokens_out", "cost_micro", "time_us")
+_USED = ("step", "tokens_in", "tokens_out", "cost_micro", "time_us", "counters")
 
 
 def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
@@ -37,10 +38,13 @@ def line_with(journal: JournalReader, row: RunRow, question: Question | None) ->
     """Return what a list says of one run that waits for *question*, its `open_question`: finding that out restores the run."""
     spec = spec_data(journal, row)
     steps = tokens = cost = time_us = 0
+    cached = 0.0
     for part in reversed(journal.lineage(row.run)):
         if found := journal.columns(part.run, _USED, (), row.head_seq, row.head_seq):
-            steps, tokens_in, tokens_out, cost, time_us = found[0]
+            steps, tokens_in, tokens_out, cost, time_us, others = found[0]
             tokens = tokens_in + tokens_out
+            with suppress(ValueError, AttributeError, TypeError):  # of a damaged row
+                cached = cached_share(orjson.loads(others).get("tokens_cached", 0), tokens_in)
             break
     with damage_told(row.run_id):
         tools, calls, refused = _calls(journal, row)
@@ -62,6 +66,7 @@ def line_with(journal: JournalReader, row: RunRow, question: Question | None) ->
         "calls": calls,
         "refused": refused,
         "tokens": tokens,
+        "cached_share": round(cached, 3),
         "cost_micro": cost,
         "time_us": time_us,
         "waits_for": question.kind if question is not None else "erased" if row.status == "waiting" else "",

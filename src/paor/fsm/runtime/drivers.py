@@ -31,11 +31,23 @@ from ...prompts.model import CallStopped, ModelCall, Notice, Reply, checked_repl
 from ...states.run.spec import TASK_TOOL
 from ..journal.cancel_requests import CancelWatch, Interrupted, breakable
 from ..journal.store import JournalStore
-from .effects import AskModel, AskValues, Commit, Emit, Reconcile, Returned, UseTool
+from .effects import (
+    AskModel,
+    AskValues,
+    Await,
+    BeginTogether,
+    Commit,
+    Drop,
+    Emit,
+    Reconcile,
+    Returned,
+    UseTool,
+)
 from .events import Event, ModelNotice, ModelText
 from .loop import Steps
 from .ports import is_awaitable
 from .timed_calls import OF_THE_CALL, aperform_timed, perform_timed
+from .together import Together
 
 Performed = AskModel | UseTool
 
@@ -54,9 +66,9 @@ def speaks(effect: Performed, *, in_thread: bool = True) -> bool:
 
 
 def _is_own(effect: UseTool) -> bool:
-    from ...tools.documents.tools import builtin_tools
+    from ...tools.documents.tools import is_builtin
 
-    return any(effect.tool is tool for tool in builtin_tools())
+    return is_builtin(effect.tool)
 
 
 class _Line:
@@ -179,6 +191,12 @@ def perform(steps: Steps, journal: JournalStore) -> Iterator[Event]:
             yield effect.event
         elif isinstance(effect, AskValues):
             value = _host_values(effect)
+        elif isinstance(effect, BeginTogether):
+            value = Together(effect.calls, effect.most)
+        elif isinstance(effect, Await):
+            value = effect.group.wait(effect.call, watch)
+        elif isinstance(effect, Drop):
+            effect.group.close()
         elif not isinstance(effect, Reconcile) and effect.place is not None and speaks(effect):
             value = yield from live(effect, partial(_perform_call, watch=watch))
         else:
@@ -267,6 +285,12 @@ async def aperform(steps: Steps, journal: JournalStore) -> AsyncIterator[Event]:
             yield effect.event
         elif isinstance(effect, AskValues):
             value = await _ahost_values(effect)
+        elif isinstance(effect, BeginTogether):
+            value = Together(effect.calls, effect.most, asyncio.get_running_loop())
+        elif isinstance(effect, Await):
+            value = await effect.group.await_(effect.call, watch)
+        elif isinstance(effect, Drop):
+            await effect.group.aclose()
         elif (
             not isinstance(effect, Reconcile) and effect.place is not None and speaks(effect, in_thread=False)
         ):

@@ -11,7 +11,7 @@ import copy
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -21,6 +21,9 @@ from ..journal.backend import Entry
 from .events import Event
 from .ports import ValuesPort
 from .tool_context import CallContext
+
+if TYPE_CHECKING:
+    from .together import Together
 
 
 class AskModel(Struct, frozen=True):
@@ -149,6 +152,26 @@ class Reconcile(Struct, frozen=True):
         """Take nothing more from the call: it has nothing to give."""
 
 
+class BeginTogether(Struct, frozen=True):
+    """Begin *calls* of one reply, at most *most* of them at the same time; comes to the group."""
+
+    calls: tuple[UseTool, ...]
+    most: int
+
+
+class Await(Struct, frozen=True):
+    """Ask for a *call* of a group that was begun, or is made again; comes to what `UseTool` comes to."""
+
+    group: Together
+    call: UseTool
+
+
+class Drop(Struct, frozen=True):
+    """Give up the calls of a group that are not asked for any more."""
+
+    group: Together
+
+
 class Commit(Struct, frozen=True):
     """Make one transition durable; raises when that is not possible."""
 
@@ -161,4 +184,4 @@ class Emit(Struct, frozen=True):
     event: Event
 
 
-Effect: TypeAlias = AskModel | AskValues | UseTool | Reconcile | Commit | Emit
+Effect: TypeAlias = AskModel | AskValues | UseTool | BeginTogether | Await | Drop | Reconcile | Commit | Emit

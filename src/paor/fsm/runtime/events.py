@@ -138,9 +138,10 @@ class ModelNotice:
 
     Attributes:
         run_id: The run.
-        seq, request: As in `ModelText`.
+        seq, request: As in `ModelText`; *request* is empty for what was found before the first request.
         notice: ``retry``: an attempt failed and is made again; ``fallback``: the server does not support something
-            and is asked without it; ``prices``: the model has no price, so its cost is not counted.
+            and is asked without it; ``prices``: the model has no price, so its cost is not counted; ``profile``: which profile
+            ``auto`` has chosen for the run, after the server was asked whether it calls tools.
         code: The fault that caused a retry, else what is left out or unknown.
         text: One line.
         attempt: Number of the attempt that failed, from 1; 0 where there is none.

@@ -60,7 +60,7 @@ from .events import Event, RunWaiting, StepCompleted, TransitionTaken
 from .logs import log_transition
 from .ports import values_text
 from .run_context import RunContext, place_of_next, recall, text_of
-from .tool_calls import reconcile_outcome, use
+from .tool_calls import drop_together, reconcile_outcome, use
 from .tool_results import message_of
 
 Steps = Generator[Effect, Any, None]
@@ -74,6 +74,7 @@ def steps(drive: RunContext) -> Steps:
             continue
         request = request_of(run)
         if isinstance(request, ModelRequest):
+            yield from drop_together(drive)
             asked, outcome = yield from _ask(drive, request)
         elif isinstance(request, ToolRequest):
             asked, outcome = yield from use(drive, request.intent)

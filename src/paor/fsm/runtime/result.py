@@ -174,6 +174,8 @@ def result_of_run(run: Run, journal: JournalReader) -> Result:
             counters.tokens_in,
             counters.tokens_out,
             counters.cost_micro,
+            counters.tokens_cached,
+            counters.tokens_cache_write,
             time_us=counters.time_us,
         ),
         criteria=tuple(CriterionResult(text, met == "1") for text, met in criteria),

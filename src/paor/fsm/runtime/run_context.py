@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...prompts.model import Model
+from ...prompts.model import Model, Notice
 from ...states.records.actions import StoredText
 from ...states.run.state import Run
 from ...tools.tool import Tool
@@ -14,6 +14,7 @@ from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager, as_text
 from ..journal.store import JournalStore
 from .ports import Clock, ValuesPort
+from .together import Together
 from .tool_context import Loader
 
 Leaves = Callable[[], bool]
@@ -41,8 +42,10 @@ class RunContext:
         accepting: Whether what the engine has changed since is accepted, for the tasks of a workflow too.
         first: Number of the first row that this driver may write.
         values: The port for values from the host; None for none.
+        notices: What was found about the model before the run was written, to be told first.
         prompt: Number of the row that holds the run's newest prompt, and its messages; None while this driver has not looked.
         texts: Texts of the conversation that were read, by payload.
+        together: The calls of the newest reply that were begun at the same time; None where there are none.
         leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
     """
 
@@ -66,7 +69,9 @@ class RunContext:
     first: int = 0
     deps: Any = None
     values: ValuesPort | None = None
+    notices: tuple[Notice, ...] = ()
     leaves: Leaves | None = None
+    together: Together | None = None
     prompt: tuple[int, Sequence[str]] | None = None
     texts: dict[int, str | None] = field(default_factory=dict)
     load: Loader = field(default=lambda first, count: [])

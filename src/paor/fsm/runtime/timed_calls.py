@@ -28,70 +28,96 @@ GRACE_S = 0.5
 OF_THE_CALL = (Exception, SystemExit, asyncio.CancelledError)
 """What a model or a tool may raise without ending its host: an exit is the call's."""
 
-_GivenUp = Literal["deadline", "cancelled"]
+_GivenUp = Literal["deadline", "cancelled", "dropped"]
 
 
 def perform_timed(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseException:
     """Return what a call comes to, at its deadline at the latest; in a thread, while this one waits."""
-    call = _TimedCall(effect)
+    call = TimedCall(effect)
     call.start()
-    number = watch.add(effect.run, call.cancel)
-    try:
-        effect.timing.wait(call.came_to, effect.timeout_s)
-    finally:  # also of a driver that is interrupted itself
-        watch.remove(number)
-        given_up = call.give_up("deadline")
-    if given_up:
-        effect.timing.wait(call.ended, GRACE_S)
-    return call.outcome()
+    return call.wait(watch)
 
 
 async def aperform_timed(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseException:
     """Do the same on an event loop, with an async tool as a task of it."""
-    call = _TimedCall(effect)
+    call = TimedCall(effect)
     if effect.is_async:
         call.start_task()
     else:
         call.start()
-    number = watch.add(effect.run, call.cancel)
-    try:
-        await asyncio.wait({asyncio.wrap_future(call.came_to)}, timeout=effect.timeout_s)
-    finally:  # also of a task that is cancelled itself: its tool cleans up first
-        watch.remove(number)
-        try:
-            if call.give_up("deadline"):
-                await asyncio.wait({asyncio.wrap_future(call.ended)}, timeout=GRACE_S)
-        finally:  # also of a task that is cancelled again: its loop may be gone when the call ends
-            outcome = call.outcome()
-    return outcome
+    return await call.await_(watch)
 
 
-class _TimedCall:
+class TimedCall:
     """
     One call beside its driver.
 
     Attributes:
+        effect: The call.
+        is_early: Whether it begins before its driver waits for it.
+        begun: Done once it has begun, or was given up before.
         came_to: What counts; set once, by whoever is first.
         ended: Done once the call is over; set by the driver instead when it is left.
     """
 
-    def __init__(self, effect: UseTool | Reconcile) -> None:
+    def __init__(self, effect: UseTool | Reconcile, *, is_early: bool = False) -> None:
+        self.effect = effect
+        self.is_early = is_early
+        self.begun: Future[None] = Future()
         self.came_to: Future[Returned | BaseException | _GivenUp] = Future()
         self.ended: Future[None] = Future()
-        self._effect = effect
-        self._began_s = effect.timing.now_s()
+        self._began_s = 0.0
+        self._context = contextvars.copy_context()
         self._stop: Callable[[], object] = lambda: None
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begin in a thread, which nobody waits for when the process ends."""
-        run = contextvars.copy_context().run
-        name = f"paor-tool {self._effect.tool.name}"
-        threading.Thread(target=run, args=(self._work,), name=name, daemon=True).start()
+        if self._begins():
+            name = f"paor-tool {self.effect.tool.name}"
+            threading.Thread(target=self._context.run, args=(self._work,), name=name, daemon=True).start()
 
     def start_task(self) -> None:
         """Begin as a task of the running event loop, which holds its tasks weakly."""
-        self._task = asyncio.get_running_loop().create_task(self._begin())
+        if self._begins():
+            loop = asyncio.get_running_loop()
+            self._task = loop.create_task(self._begin(), context=self._context)
+
+    def _begins(self) -> bool:
+        self._began_s = self.effect.timing.now_s()
+        return _set(self.begun, None)
+
+    def wait(self, watch: CancelWatch) -> Returned | BaseException:
+        """Return what the call comes to, at its deadline at the latest."""
+        timing, bound = self.effect.timing, self._left_s()
+        number = watch.add(self.effect.run, self.cancel)
+        try:
+            if not self.begun.done():
+                timing.wait(self.begun, None)
+                bound = self._left_s()
+            timing.wait(self.came_to, bound)
+        finally:  # also of a driver that is interrupted itself
+            watch.remove(number)
+            given_up = self.give_up("deadline")
+        if given_up:
+            timing.wait(self.ended, GRACE_S)
+        return self.outcome()
+
+    async def await_(self, watch: CancelWatch) -> Returned | BaseException:
+        """Do the same on an event loop."""
+        number = watch.add(self.effect.run, self.cancel)
+        try:
+            if not self.begun.done():
+                await asyncio.wait({asyncio.wrap_future(self.begun)})
+            await asyncio.wait({asyncio.wrap_future(self.came_to)}, timeout=self._left_s())
+        finally:  # also of a task that is cancelled itself: its tool cleans up first
+            watch.remove(number)
+            try:
+                if self.give_up("deadline"):
+                    await asyncio.wait({asyncio.wrap_future(self.ended)}, timeout=GRACE_S)
+            finally:  # also of a task that is cancelled again: its loop may be gone when the call ends
+                outcome = self.outcome()
+        return outcome
 
     def cancel(self) -> None:
         """Give the call up, since its run is to be cancelled."""
@@ -101,9 +127,11 @@ class _TimedCall:
         """Return whether the call is given up, now or before; it is told to stop."""
         if _set(self.came_to, why):
             self._stop()
+            if _set(self.begun, None):  # it never begins
+                _set(self.ended, None)
         given_up = isinstance(self.came_to.result(), str)
         if given_up:  # whoever was first: nothing is taken from it once its driver knows
-            self._effect.close()
+            self.effect.close()
         return given_up
 
     def outcome(self) -> Returned | BaseException:
@@ -113,17 +141,27 @@ class _TimedCall:
             if isinstance(came_to, BaseException) and not isinstance(came_to, OF_THE_CALL):
                 raise came_to
             return came_to
-        if left := _set(self.ended, None):
-            log_left(self._effect.tool.name, self._effect.key, self._took_s())
+        left = self.leave()
         return TimedOut(left=left) if came_to == "deadline" else Interrupted(left=left)
 
+    def leave(self) -> bool:
+        """Return whether the call still runs; then it is left alone."""
+        if left := _set(self.ended, None):
+            log_left(self.effect.tool.name, self.effect.key, self._took_s())
+        return left
+
+    def _left_s(self) -> float | None:
+        """Return the seconds until its deadline, all of them while its driver has waited for nothing else since it began."""
+        bound = self.effect.timeout_s
+        return bound if bound is None or not self.is_early else max(0.0, bound - self._took_s())
+
     def _took_s(self) -> float:
-        return self._effect.timing.now_s() - self._began_s
+        return self.effect.timing.now_s() - self._began_s
 
     def _work(self) -> None:
         """Make the call in this thread."""
         try:
-            value = self._effect.begin()
+            value = self.effect.begin()
             if inspect.isawaitable(value):
                 asyncio.run(self._await(value))
                 return
@@ -134,7 +172,7 @@ class _TimedCall:
 
     async def _begin(self) -> None:
         try:
-            value = self._effect.begin()
+            value = self.effect.begin()
         except BaseException as error:
             self._end(error)
         else:
@@ -159,11 +197,11 @@ class _TimedCall:
             self._end(returned)
 
     def _end(self, came_to: Returned | BaseException) -> None:
-        bound, took_s = self._effect.timeout_s, self._took_s()
+        bound, took_s = self.effect.timeout_s, self._took_s()
         # by its own time: whether the driver was fast enough to give it up must not decide
         _set(self.came_to, "deadline" if bound is not None and took_s > bound else came_to)
         if not _set(self.ended, None):
-            log_late_end(self._effect.tool.name, self._effect.key, took_s)
+            log_late_end(self.effect.tool.name, self.effect.key, took_s)
 
 
 def _set(future: Future[Any], value: object) -> bool:

@@ -17,11 +17,26 @@ from ...states.run.state import Run
 from ...tools.documents.files import outside
 from ...tools.tool import Resumption, Tool
 from ..decision.observation import cut, line
+from ..decision.plan_mode import selection_of
 from ..journal.cancel_requests import Interrupted
-from .effects import REAL_TIME, Effect, EffectPending, Reconcile, Returned, Timing, UseTool
+from .effects import (
+    REAL_TIME,
+    Await,
+    BeginTogether,
+    Drop,
+    Effect,
+    EffectPending,
+    Reconcile,
+    Returned,
+    Timing,
+    UseTool,
+)
 from .run_context import RunContext, place_of_next, recall
-from .tool_context import CallContext, CallLedger
+from .tool_context import Account, CallContext, CallLedger
 from .tool_results import ERROR_CHARS, error_of, is_empty, message_of, output_of, question_from, result_of
+
+ROWS_PER_CALL = 4
+"""Rows from one call of a reply to the next: execute, observe, next_step, specify."""
 
 
 def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
@@ -43,29 +58,31 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
         if settled is not None:
             return asked, settled
         sure = True
-    bound = _bound_of(tool, run)
-    context = _context(drive, intent, bound)
     # asked after `reconcile`, which may take long: no call begins once a cancel is in the file
     if drive.journal.leases.watch.runs_to_cancel(run.number):
         return {"kind": "none"}, Cancelled()
-    # right before the call: the guards saw only the text of a path, and a link in it may have changed while the run waited
-    if (reason := outside(run.spec.policy, intent.arguments)) is not None:
-        return asked, Ended(
-            replace(error_of(intent, ToolError(reason), code="unsafe_parameters"), retryable=False)
-        )
-    if bound == 0:
-        error = ToolError("not started: the time budget is used up")
-        return asked, Ended(replace(error_of(intent, error, code="timeout"), retryable=False))
-    context.resumption = _resumption(drive)
-    place = place_of_next(drive)
-    effect = UseTool(run.number, tool, intent.arguments, context, place, bound, _timing_of(drive))
+    group = drive.together
+    if group is not None and intent.idempotency_key not in group:
+        yield from drop_together(drive)
+        group = None
+    effect = group.begun(intent.idempotency_key) if group is not None else None
+    if effect is None:
+        made = _call_of(drive, run, tool, intent, group.account if group is not None else _account(drive))
+        if isinstance(made, Ended):
+            return asked, made
+        effect = made
+        effect.context.resumption = _resumption(drive)
+    if group is None and (others := _begun_with(drive, effect)):
+        group = drive.together = yield BeginTogether((effect, *others), run.spec.limits.parallel_calls)
+    context = effect.context
     # until its row is there: what is left running may take effect when the row could not be written, and the run was left
     leases, kept = drive.journal.leases, effect.is_timed and intent.effect == "once"
     if kept:
         leases.calling(run.number, drive.fence, run.seq - 1)
-    came_to = yield effect
+    came_to = yield effect if group is None else Await(group, effect)
     if kept and not getattr(came_to, "left", False):
         leases.called(run.number, drive.fence)
+    context.stage_texts(drive.stager)
     if isinstance(came_to, TimedOut | EffectUnknown):
         outcome = yield from _of_unknown_end(drive, tool, intent, context, came_to)
     else:
@@ -81,7 +98,7 @@ def _of_end(drive: RunContext, intent: Intent, context: CallContext, came_to: An
     if isinstance(came_to, EffectPending):
         return InDoubt("task_pending")
     if isinstance(came_to, Interrupted):
-        used = context.ledger.usage, tuple(context.texts), tuple(context.request_ids)
+        used = context.ledger.usage, tuple(context.staged), tuple(context.request_ids)
         return Cancelled(intent.effect == "once", *used, left=came_to.left)
     if isinstance(came_to, AnswerNeeded):
         try:
@@ -118,7 +135,7 @@ def _of_unknown_end(
         if isinstance(
             settled, Ended | Cancelled
         ):  # what the call asked the model is used, whatever became of it
-            texts, request_ids = tuple(context.texts), tuple(context.request_ids)
+            texts, request_ids = tuple(context.staged), tuple(context.request_ids)
             return replace(settled, usage=context.ledger.usage, texts=texts, request_ids=request_ids)
         if settled is not None:
             return settled
@@ -135,7 +152,7 @@ def _ended(context: CallContext, result: ToolResult, *, left: bool = False) -> E
     return Ended(
         result,
         context.ledger.usage,
-        tuple(context.texts),
+        tuple(context.staged),
         request_ids=tuple(context.request_ids),
         left=left,
     )
@@ -188,27 +205,87 @@ def _resumption(drive: RunContext) -> Resumption | None:
     )
 
 
-def _context(drive: RunContext, intent: Intent, bound: float | None) -> CallContext:
-    """Return what the call may know and ask."""
-    run = drive.run
+def _call_of(drive: RunContext, run: Run, tool: Tool, intent: Intent, account: Account) -> UseTool | Ended:
+    """Return the call of *intent*, or how it ends where it must not begin; *run* is in Executing with it."""
+    # right before the call: the guards saw only the text of a path, and a link in it may have changed while the run waited
+    if (reason := outside(run.spec.policy, intent.arguments)) is not None:
+        unsafe = error_of(intent, ToolError(reason), code="unsafe_parameters")
+        return Ended(replace(unsafe, retryable=False))
+    bound = _bound_of(tool, run)
+    if bound == 0:
+        error = ToolError("not started: the time budget is used up")
+        return Ended(replace(error_of(intent, error, code="timeout"), retryable=False))
     selection = run.memory.selection
     label = selection.connection if selection is not None else None
-    return CallContext(
+    context = CallContext(
         run,
         intent,
         kit=drive.kit,
         model=drive.model,
-        stager=drive.stager,
         load=drive.load,
         connection=drive.connections.get(label) if label is not None else None,
         deps=drive.deps,
-        ledger=CallLedger(
-            run.spec.limits,
-            run.counters,
-            elapsed_us=lambda: drive.clock.active_us() - drive.mark_us,
-            is_cancelled=lambda: bool(drive.journal.leases.watch.runs_to_cancel(run.number)),
-        ),
+        ledger=CallLedger(account),
         timeout_s=bound,
+    )
+    place = place_of_next(drive)
+    return UseTool(run.number, tool, intent.arguments, context, place, bound, _timing_of(drive))
+
+
+def _begun_with(drive: RunContext, first: UseTool) -> list[UseTool]:
+    """
+    Return the calls that are begun together with the *first*: those that its row names, as far as they can begin now.
+
+    None where the clock tells the time of calls itself: one that is made for tests, which makes them in turn. A model that answers
+    by the number of a request is asked in the order of the calls, so only the first of them may ask it.
+    """
+    run, calls = drive.run, list[UseTool]()
+    asked_in_order = getattr(drive.model, "answers_in_order", False)
+    for number, intent in enumerate((run.memory.ahead or ()) if first.timing is REAL_TIME else (), 1):
+        tool = drive.tools.get(intent.tool)
+        if tool is None or tool.run is None or (asked_in_order and tool.takes_context):
+            continue
+        then = _run_at(run, number, intent)
+        call = _call_of(drive, then, tool, intent, first.context.ledger.account)
+        if isinstance(call, UseTool):
+            calls.append(call)
+    return calls
+
+
+def _run_at(run: Run, number: int, intent: Intent) -> Run:
+    """Return *run* as far as the call of *intent*, *number* calls ahead, can see it: where it would be in its turn."""
+    counters, plan = run.counters, run.memory.plan
+    assert plan is not None, "calls ahead are steps of a plan"
+    return replace(
+        run,
+        seq=run.seq + number * ROWS_PER_CALL,
+        counters=replace(
+            counters,
+            step=counters.step + number,
+            action=counters.action + number,
+            plan_step=counters.plan_step + number,
+        ),
+        memory=replace(
+            run.memory, selection=selection_of(plan.steps[counters.plan_step + number], run), intent=intent
+        ),
+    )
+
+
+def drop_together(drive: RunContext) -> Generator[Effect, Any, None]:
+    """Give up what of the calls that were begun together nobody asks for any more."""
+    if drive.together is not None:
+        yield Drop(drive.together)
+        drive.together = None
+
+
+def _account(drive: RunContext) -> Account:
+    """Return what the calls that are made now use together."""
+    run, clock, mark_us = drive.run, drive.clock, drive.mark_us
+    return Account(
+        run.spec.limits,
+        run.counters,
+        elapsed_us=lambda: clock.active_us() - mark_us,
+        is_cancelled=lambda: bool(drive.journal.leases.watch.runs_to_cancel(run.number)),
     )
 
 

@@ -49,20 +49,19 @@ from ..decision.run_resources import RunResources
 from ..journal.payloads import JSON, Stager
 
 
-class CallLedger:
+class Account:
     """
-    Reserve before a request is made, settle when it has ended; for any number of requests at once.
+    What the calls that are made at the same time have used together, and what their open requests hold.
 
     Open requests hold their reservations against each other whatever the limits say, so that ten that are made at once
     do not each find the same money.
 
     Args:
-        limits, counters: Of the run, as the intent's row left it.
+        limits, counters: Of the run, as the row left it with which these calls became durable.
         elapsed_us: Active time since that row.
         is_cancelled: Whether somebody has asked to cancel the run.
 
     Attributes:
-        usage: What was settled.
         is_cancelled: As given.
     """
 
@@ -74,11 +73,11 @@ class CallLedger:
         elapsed_us: Callable[[], int],
         is_cancelled: Callable[[], bool],
     ) -> None:
-        self.usage = Usage()
+        self.is_cancelled = is_cancelled
         self._limits = limits
         self._counters = counters
         self._elapsed_us = elapsed_us
-        self.is_cancelled = is_cancelled
+        self._usage = Usage()
         self._held: list[Reservation] = []
         self._lock = threading.Lock()
 
@@ -110,8 +109,8 @@ class CallLedger:
         return time_budget_used_up(self._limits, self._counters_now())
 
     def _counters_now(self) -> Counters:
-        """Return the run's counters with what this call has settled, and its time if that is limited."""
-        counters, usage = self._counters, self.usage
+        """Return the run's counters with what these calls have settled, and their time if that is limited."""
+        counters, usage = self._counters, self._usage
         elapsed_us = self._elapsed_us() if self._limits.time_budget_us is not None else 0
         return replace(
             counters,
@@ -122,12 +121,37 @@ class CallLedger:
             time_us=counters.time_us + elapsed_us,
         )
 
-    def settle(self, usage: Usage, wanted: Reservation | None = None) -> None:
-        """Count what a request has used, and give back what it held; of a failed one as far as it is known."""
+    def settle(self, ledger: CallLedger, usage: Usage, wanted: Reservation | None) -> None:
+        """Count what a request of the call with *ledger* has used, and give back what it held."""
         with self._lock:
             if wanted is not None:
                 self._held.remove(wanted)
-            self.usage += usage
+            self._usage += usage
+            ledger.usage += usage
+
+
+class CallLedger:
+    """
+    Reserve before a request is made, settle when it has ended; for any number of requests at once.
+
+    Args:
+        account: Of the calls that are made at the same time, this one among them.
+
+    Attributes:
+        account: As given.
+        usage: What was settled.
+    """
+
+    def __init__(self, account: Account) -> None:
+        self.usage = Usage()
+        self.reserve = account.reserve
+        self.is_out_of_time = account.is_out_of_time
+        self.is_cancelled = account.is_cancelled
+        self.account = account
+
+    def settle(self, usage: Usage, wanted: Reservation | None = None) -> None:
+        """Count what a request has used, and give back what it held; of a failed one as far as it is known."""
+        self.account.settle(self, usage, wanted)
 
 
 def _words(reason: str) -> str:
@@ -153,7 +177,6 @@ class CallContext:
         *,
         kit: RunResources,
         model: Model,
-        stager: Stager,
         load: Loader,
         connection: Any,
         deps: Any,
@@ -179,7 +202,8 @@ class CallContext:
         self.answer = (
             (review and review.answer) or (refinement and refinement.answer) or run.memory.answer or ""
         )
-        self.texts: list[tuple[StoredText, StoredText]] = []
+        self._texts: list[tuple[str, str]] = []
+        self.staged: tuple[tuple[StoredText, StoredText], ...] = ()
         self.ledger = ledger
         self.request_ids: list[str] = []
         self.on_text: Callable[[str], None] | None = None
@@ -189,7 +213,6 @@ class CallContext:
         self._kit = kit
         self._model = model
         self.streams = bool(getattr(model, "streams", False))
-        self._stager = stager
         self._load = load
         self._lock = threading.Lock()
         self._recording = threading.Lock()
@@ -199,6 +222,12 @@ class CallContext:
         """Take nothing more from the call, which was given up: its driver goes on, and the journal is the driver's alone."""
         with self._recording:
             self._is_closed = True
+
+    def stage_texts(self, stager: Stager) -> None:
+        """Stage the requests that the call has made and their replies, for the row that tells what it came to."""
+        with self._recording:
+            pairs = [(stager.stage(prompt, JSON), stager.stage(reply)) for prompt, reply in self._texts]
+            self.staged = tuple(pairs)
 
     def stopped(self) -> str | None:
         """Return why the call is to stop now, or None; the final formatting is beyond the time budget."""
@@ -312,13 +341,12 @@ class CallContext:
     def _record_reply(self, call: ModelCall, reply: Reply, wanted: Reservation) -> str:
         usage = reply.usage or estimated_usage(call, reply.text)
         self.ledger.settle(replace(usage, calls=1), wanted)
-        with self._recording:  # a payload that is staged after the row of the call would belong to no row
+        with self._recording:
             if self._is_closed:
                 raise _given_up()
             if (request_id := request_label(reply.request_id)) is not None:
                 self.request_ids.append(request_id)
-            prompt = self._stager.stage(messages_text(call.messages), JSON)
-            self.texts.append((prompt, self._stager.stage(reply.text)))
+            self._texts.append((messages_text(call.messages), reply.text))
         if not reply.text.strip():
             raise ToolError("the model wrote nothing")
         if reply.finish in ("refusal", "content_filter"):

@@ -25,13 +25,16 @@ from ..journal.reader import JournalReader
 from ..machine.decide import machine_told
 from ..machine.machine import Machine
 from ..machine.table import Row
-from .fingerprints import UNREADABLE, fingerprints_of, given_fingerprints, row_part
+from .fingerprints import INSTRUCTIONS, UNREADABLE, fingerprints_of, given_fingerprints, row_part
 
 _SHOWN = 6
 _CHOOSING = frozenset((PLANNING, SPECIFYING))
 _PROMPTED = frozenset(
     ("selection", "parameters", "refinement", "review", "plan", "task_plan", "answer", "turn")
 )
+_ASKED = _PROMPTED | {"phase", "text"}
+"""Kinds of requests whose prompts hold the host's instructions."""
+
 _CODE_PHASES = {"plans": _CHOOSING, "schemas": _CHOOSING, "results": frozenset((EXECUTING,))}
 """Phases in which a part of the shared code is used; any other is used in all of them."""
 
@@ -151,6 +154,8 @@ class _Use:
                 return bool(self.phases & _CHOOSING)
             case "rules":
                 return bool(self.kinds & {"selection", "turn"})
+            case "prompt" if part == INSTRUCTIONS:
+                return bool(self.kinds & _ASKED)
             case "schema":
                 return name in self.kinds
             case "core":

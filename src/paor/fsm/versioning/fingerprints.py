@@ -6,7 +6,7 @@ The parts, by the beginning of their names:
 - ``phase.PHASE`` and ``guard.NAME``: their code, with every function, class and constant that they depend on;
 - ``core.NAME``: what several of them use (`CORE`), such as the reading of plans or the building of prompts;
 - ``row.PHASE.TRIGGER``: the rows of the table;
-- ``prompt.NAME``, ``schema.KIND``, ``tool.NAME``, ``formatter``, ``policy``, ``rules``, ``limits``: what an engine was given, and what a
+- ``prompt.NAME`` (``prompt.instructions``: the host's instructions), ``schema.KIND``, ``tool.NAME``, ``formatter``, ``policy``, ``rules``, ``limits``: what an engine was given, and what a
   model may be held to. Of a tool its signature counts, not its code, which is outside of what paor decides.
 
 Code is compared by what it means, not by how it is written or where it is (`fsm.versioning.source_digests`). Reading it takes about half a
@@ -128,6 +128,9 @@ def fingerprints_of(spec: Spec) -> dict[str, str]:
 # -- what an engine and a run were given ------------------------------------------------------------------------
 
 
+INSTRUCTIONS = "prompt.instructions"
+"""Part of what an engine and a run tell every model; there where they tell something."""
+
 LATER_LIMITS = {"context_tokens", "calls_per_reply", "parallel_calls"}
 """Limits that the first journals did not know; the digest of theirs is without them."""
 
@@ -139,6 +142,8 @@ def given_fingerprints(spec: Spec) -> dict[str, str]:
     if spec.formatter is not None:
         found["formatter"] = tool_fingerprint(spec.formatter)
     found["policy"] = _data_digest(spec.policy.model_dump(mode="json"))
+    if texts := [text for text in (spec.instructions, spec.own_instructions) if text]:
+        found[INSTRUCTIONS] = _data_digest(texts)
     found["rules"] = _data_digest(list(spec.rules))
     unknown = LATER_LIMITS - spec.limits.model_fields_set
     limits = spec.limits.model_dump(mode="json", exclude={*_OF_DRIVERS, *unknown})

@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ...fsm.lifecycle.model_facts import Pending
 from ...fsm.lifecycle.resume import Continuation, continuation
 from ...fsm.lifecycle.runner import Acquisition
 from ...fsm.lifecycle.start import new_run
@@ -284,9 +285,9 @@ class World(SystemUnderTest):
             warnings.simplefilter("ignore", DeprecationWarning)  # of a mode that is old and works
             if options.get("mode") == "workflow":
                 del options["mode"]
-                new = new_workflow(runner, *given, None, options)
+                new = new_workflow(runner, *given, None, options).unasked()
             else:
-                new = new_run(runner.settings, runner.ids.salt, *given, **options)
+                new = Pending(new_run(runner.settings, runner.ids.salt, *given, **options)).unasked()
         self.run_id, self._cancelled = "", None
         self._hold(runner.creation(new), resumed=False)
         self._advance(until_row=False)

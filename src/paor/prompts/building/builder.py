@@ -46,6 +46,9 @@ RULES = (
 )
 """The five business rules of document 000; custom rules may have up to seven lines."""
 
+_RULED = ("document.", "ai.", "web.")
+"""Beginnings of the names of the tools that the rules are about: those for documents and the web."""
+
 _EVERY = "RULES CATALOG DENIED OBJECTIVE LANGUAGE CONTEXT FINAL_FORMAT CONNECTIONS_INDEX FEEDBACK"
 _SHARED = f"{_EVERY} REPLY"
 _COMMON = "CRITERIA DOCUMENTS_INDEX IMPROVEMENTS"
@@ -77,7 +80,7 @@ _TOLD: dict[str, frozenset[str]] = {
 }
 """Placeholders that are empty behind a conversation, which has told what would stand in them."""
 
-_REPORTED = frozenset({"OBJECTIVE", "CATALOG", "OBSERVATION", "WORKFLOW_HISTORY", "EARLIER_STEPS"})
+REPORTED = frozenset({"OBJECTIVE", "CATALOG", "OBSERVATION", "WORKFLOW_HISTORY", "EARLIER_STEPS"})
 """Placeholders of a template that tells a run itself, such as a host's own: no conversation stands before it."""
 
 _BEHIND = frozenset({"selection", "refinement", "answer", "review"})
@@ -159,12 +162,13 @@ class PromptBuilder:
         self._spec = spec
         self._templates: dict[tuple[str, bool, str], tuple[Template, str | None]] = {}
         static = {
-            "RULES": "\n".join(f"- {rule}" for rule in spec.rules or RULES),
+            "RULES": "\n".join(f"- {rule}" for rule in spec.rules or shipped_rules(spec)),
             "CATALOG_FULL": "\n".join(map(tool_text, tools)) if spec.mode != "react" else "",
             "DENIED": ", ".join(denied[:_DENIED_MAX]),
             "OWN_RULES": "\n".join(f"- {rule}" for rule in spec.rules),
             "OBJECTIVE": inert(spec.objective),
-            **({"LANGUAGE": spec.language} if spec.language else {}),
+            # a workflow's planner detects the language where nobody asked for one
+            **({"LANGUAGE": spec.language} if spec.language or spec.task else {}),
             "CONTEXT": inert(spec.context),
             "FINAL_FORMAT": FINAL_FORMAT.format(spec.final_format) if spec.final_format else "",
             "CONNECTIONS_INDEX": "\n".join(f"- {label}" for label in spec.connections),
@@ -174,6 +178,7 @@ class PromptBuilder:
             read: static | {"CATALOG": "\n".join(f"- {line}" for line in lines[read])}
             for read in (True, False)
         }
+        self._instructions = "\n\n".join(filter(None, (spec.instructions, spec.own_instructions)))
         self._inputs = documents_index(spec.documents)
         self._shown = _shown_whole(spec)
         self._opening: tuple[PromptMessage, ...] | None = None
@@ -189,7 +194,13 @@ class PromptBuilder:
         self._dynamic = self._values_by_kind()
 
     def build(
-        self, kind: RequestKind, run: Run, reply: str = "", *, without: frozenset[str] = frozenset()
+        self,
+        kind: RequestKind,
+        run: Run,
+        reply: str = "",
+        *,
+        behind: bool = False,
+        without: frozenset[str] = frozenset(),
     ) -> tuple[PromptMessage, ...]:
         """
         Return the messages of a *kind* request for *run*, which must belong to this builder's spec.
@@ -198,6 +209,7 @@ class PromptBuilder:
             kind: What is asked.
             run: The run.
             reply: The form of the reply in words (`prompts.parsing.reply_forms`).
+            behind: Whether this is asked behind a conversation, whose head has the host's instructions.
             without: Placeholders that are left empty.
         """
         name: str = kind
@@ -210,10 +222,12 @@ class PromptBuilder:
         values = static | self._values(name, run, template) | {"REPLY": reply}
         if run.memory.feedback:
             values["FEEDBACK"] = inert(run.memory.feedback)
-        if not self._spec.language and run.memory.plan is not None:
+        if not (self._spec.language or self._spec.task) and run.memory.plan is not None:
             values["LANGUAGE"] = run.memory.plan.language
-        values |= dict.fromkeys(without, "")
-        return _messages(template, values, system)
+        values |= {key: "" for key in sorted(without)}
+        if behind and self._instructions:
+            system = template.system_text(values)
+        return self._messages(template, values, system)
 
     def conversation(
         self, kind: RequestKind, run: Run, texts: Texts, model: str, reply: str = ""
@@ -239,14 +253,14 @@ class PromptBuilder:
         if self._spec.plans:
             return True
         name = "output" if kind == "review" and output_asked(run) else kind
-        return kind in _BEHIND and not parse_template(self._spec.templates[name], name).keys & _REPORTED
+        return kind in _BEHIND and not parse_template(self._spec.templates[name], name).keys & REPORTED
 
     def words(self, kind: RequestKind, run: Run, reply: str = "") -> str:
         """Return what a *kind* request asks behind the conversation: its template, without what the conversation tells already."""
         told = (
             _TOLD[kind] if self._spec.plans else frozenset()
         )  # the two stages' templates name nothing that is told
-        system_and_user = self.build(kind, run, reply, without=told)
+        system_and_user = self.build(kind, run, reply, behind=True, without=told)
         return "\n\n".join(message.text for message in system_and_user)
 
     @property
@@ -267,11 +281,11 @@ class PromptBuilder:
         }
         room = _quarter(spec)
         if name == "opening":
-            return _messages(template, values)
+            return self._messages(template, values)
         if name == "plan":
             said = [f"{turn.role}: {_line(turn.content)}" for turn in spec.transcript]
-            return _messages(template, values | {"TRANSCRIPT": newest_lines(said, room)})
-        *system, task = _messages(template, values)
+            return self._messages(template, values | {"TRANSCRIPT": newest_lines(said, room)})
+        *system, task = self._messages(template, values)
         head = (*system, *earlier_turns(spec.transcript, room), task)
         return head
 
@@ -309,11 +323,11 @@ class PromptBuilder:
             | {"FEEDBACK": inert(run.memory.feedback or ""), "REPLY": reply}
             | dict(given.values)
         )
-        return _messages(template, values)
+        return self._messages(template, values)
 
     def text(self, task: TextTask) -> tuple[PromptMessage, ...]:
         """Return the messages of a free-text request; the documents' texts are fenced as data."""
-        return _messages(
+        return self._messages(
             parse_template(self._spec.templates["text"], "text"),
             {
                 "REQUEST": inert(task.request),
@@ -332,8 +346,20 @@ class PromptBuilder:
             given = {key for block in template.system for key in block[1::2]}
             constant = static.keys() | {"REPLY"} >= given
             values = {**static, "REPLY": reply}
-            self._templates[key] = template, template.system_text(values) if constant else None
+            self._templates[key] = template, self._system_text(template, values) if constant else None
         return self._templates[key]
+
+    def _system_text(self, template: Template, values: Mapping[str, str]) -> str:
+        """Return the system text of a prompt: the template's, with the host's instructions before the rules."""
+        return template.system_text(values, before_rules=self._instructions)
+
+    def _messages(
+        self, template: Template, values: Mapping[str, str], system: str | None = None
+    ) -> tuple[PromptMessage, ...]:
+        """Return a template filled with *values*; *system* is its system text where that is known already."""
+        system = self._system_text(template, values) if system is None else system
+        user = PromptMessage("user", template.user_text(values))
+        return (PromptMessage("system", system), user) if system else (user,)
 
     def _values(self, name: str, run: Run, template: Template) -> dict[str, str]:
         """Return the values of the placeholders that *template* has, but for those that a run never changes."""
@@ -486,6 +512,14 @@ class PromptBuilder:
             yield action
 
 
+def shipped_rules(spec: Spec) -> tuple[str, ...]:
+    """Return the rules of a selection prompt whose host has none of its own: the five where they say something, else none."""
+    apply = (
+        spec.revision == 1 or spec.profile.strict or any(tool.name.startswith(_RULED) for tool in spec.tools)
+    )
+    return RULES if apply else ()
+
+
 def _results_read(run: Run, selection: Selection, schema: Mapping[str, Any]) -> str:
     """
     Return what the results that Stage 1 refers to say, a line each, where the tool does not get them as documents.
@@ -544,14 +578,6 @@ def _unusable(run: Run) -> tuple[PromptMessage, ...]:
     """Return what a conversation ends with where the last reply could not be used."""
     feedback = run.memory.feedback
     return (PromptMessage("user", UNUSABLE.format(inert(feedback))),) if feedback else ()
-
-
-def _messages(
-    template: Template, values: Mapping[str, str], system: str | None = None
-) -> tuple[PromptMessage, ...]:
-    """Return a template filled with *values*; *system* is its system text where that is known already."""
-    system, user = system or template.system_text(values), PromptMessage("user", template.user_text(values))
-    return (PromptMessage("system", system), user) if system else (user,)
 
 
 def _index_line(message: Message) -> str:

@@ -28,6 +28,7 @@ With ``opening`` every request of the profile `two_stage` begins, and behind it 
 others then say only what is asked. One that names the objective, the catalog, the history or the observation is the whole prompt.
 """
 
+_RULES = frozenset(("RULES", "OWN_RULES"))
 DIVIDER = "=== user ==="
 _PLACEHOLDER = re.compile(r"\{\{KEY:([A-Z_]+)\}\}")
 
@@ -50,9 +51,20 @@ class Template:
     user: tuple[Block, ...]
     keys: frozenset[str]
 
-    def system_text(self, values: Mapping[str, str]) -> str:
-        """Return the system part with *values* in place; a name that is missing counts as empty."""
-        return _fill(self.system, values)
+    def system_text(self, values: Mapping[str, str], *, before_rules: str = "") -> str:
+        """
+        Return the system part with *values* in place; a name that is missing counts as empty.
+
+        Args:
+            values: By the placeholders' names.
+            before_rules: A text that stands before the business rules, or at the end where there are none; taken as it is.
+        """
+        if not before_rules:
+            return _fill(self.system, values)
+        place = next(
+            (n for n, block in enumerate(self.system) if _RULES & set(block[1::2])), len(self.system)
+        )
+        return _fill((*self.system[:place], (before_rules,), *self.system[place:]), values)
 
     def user_text(self, values: Mapping[str, str]) -> str:
         """Return the user part, likewise."""

@@ -251,15 +251,18 @@ class RemoteModel(Connection):
     def _place_key(self) -> tuple[str, ...]:
         return (self.provider, self._interface.api, str(self.base_url), self._model)
 
-    def look(self) -> ServerFacts:
+    def look(self, *, calls: bool = True) -> ServerFacts:
         """
         Return what the server says of the model, asked once for this object and, of its own clients, in this process.
+
+        Args:
+            calls: Whether it has to be known if tools are called, for which a request to the model may be needed.
 
         A server that cannot be asked counts as one that calls no tools, and is asked again the next time; nothing is raised.
         """
         if self._client is None:
-            return BACKGROUND.wait(self.alook(), lambda: False)
-        plan = self._looking()
+            return BACKGROUND.wait(self.alook(calls=calls), lambda: False)
+        plan = self._looking(calls)
         step = next(plan)
         while not isinstance(step, ServerFacts):
             if isinstance(step, ServerQuestion):
@@ -272,9 +275,9 @@ class RemoteModel(Connection):
                 step = plan.send(reply)
         return step
 
-    async def alook(self) -> ServerFacts:
+    async def alook(self, *, calls: bool = True) -> ServerFacts:
         """Do the same as `look` without blocking the event loop."""
-        plan = self._looking()
+        plan = self._looking(calls)
         step = next(plan)
         while not isinstance(step, ServerFacts):
             if isinstance(step, ServerQuestion):
@@ -287,11 +290,11 @@ class RemoteModel(Connection):
                 step = plan.send(reply)
         return step
 
-    def _looking(self) -> Generator[ServerQuestion | ModelCall | ServerFacts, Any, None]:
+    def _looking(self, calls: bool) -> Generator[ServerQuestion | ModelCall | ServerFacts, Any, None]:
         """Yield what to ask, and the facts at the end."""
         facts = self._facts
         if facts is None:
-            facts, lasts = yield from facts_plan(self._model, self._models_url)
+            facts, lasts = yield from facts_plan(self._model, self._models_url, calls=calls)
             if lasts:
                 self._seen = facts
                 if self._is_own:

@@ -100,27 +100,30 @@ PROBE = ModelCall(
 )
 
 
-def facts_plan(model: str, models_url: str) -> FactsPlan:
+def facts_plan(model: str, models_url: str, *, calls: bool) -> FactsPlan:
     """
-    Ask a server about *model* until it is known whether tools are called.
+    Ask a server about *model*.
 
     Args:
         model: Its name there.
         models_url: Where the server lists its models.
+        calls: Whether it has to be known if tools are called; else the tiny request is not made.
     """
     told = yield from _told(model, models_url)
+    if not calls:
+        return ServerFacts(bool(told.calls_tools), told.context_tokens), told.calls_tools is not None
     if told.calls_tools is not None and not (told.is_ollama and told.context_tokens is None):
         return ServerFacts(told.calls_tools, told.context_tokens), True
     reply = yield PROBE
     if not isinstance(reply, Reply):
         return ServerFacts(bool(told.calls_tools), told.context_tokens), isinstance(reply, Mapping)
-    calls = isinstance(read_turn(reply.text, chars_max=ANSWER_BYTES, finish=reply.finish), Calls)
+    called = isinstance(read_turn(reply.text, chars_max=ANSWER_BYTES, finish=reply.finish), Calls)
     now = told
     if told.context_tokens is None:  # the model may be loaded only now
         now = yield from _told(model, models_url)
     known = told.calls_tools if told.calls_tools is not None else now.calls_tools
-    facts = ServerFacts(calls if known is None else known, now.context_tokens)
-    return facts, known is not None or calls or reply.finish != "length"
+    facts = ServerFacts(called if known is None else known, now.context_tokens)
+    return facts, known is not None or called or reply.finish != "length"
 
 
 class _Told(Struct):
@@ -138,9 +141,11 @@ def _told(model: str, models_url: str) -> Generator[ServerQuestion, Answer, _Tol
     for question, read in (
         (ServerQuestion(models_url), _of_list),
         (ServerQuestion(f"{root}/props"), _of_props),
-        (ServerQuestion(f"{root}/api/show", {"model": model}), _of_show),
         (ServerQuestion(f"{root}/api/ps"), _of_loaded),
+        (ServerQuestion(f"{root}/api/show", {"model": model}), _of_show),
     ):
+        if read is _of_show and not told.is_ollama:
+            break  # nothing is posted to a server that may take it for a request to the model
         data = yield question
         if data is None:  # nobody is there, or not yet
             break
@@ -148,7 +153,7 @@ def _told(model: str, models_url: str) -> Generator[ServerQuestion, Answer, _Tol
             calls_tools, context = read(data, model)
             told.calls_tools = calls_tools if told.calls_tools is None else told.calls_tools
             told.context_tokens = context or told.context_tokens
-            told.is_ollama = told.is_ollama or read is _of_show
+            told.is_ollama = told.is_ollama or (read is _of_loaded and isinstance(data.get("models"), list))
         if told.calls_tools is not None and told.context_tokens is not None:
             break
     return told

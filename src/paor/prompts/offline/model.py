@@ -47,8 +47,9 @@ class OfflineModel:
     name = "offline"
     completion_review = "model"
     """Its review costs nothing, and knows better than its draft whether something was written."""
+    calls_tools = False
     quotes_only = True
-    """It can write no JSON of a host's own form."""
+    """It can write no JSON of a host's own form, and works with the built-in tools, which it is offered in every run."""
 
     def ask(self, call: ModelCall) -> Reply:
         """Answer as `Model.ask` says: selections, parameters, refinements, reviews, plans, turns, texts; no other kind."""

@@ -86,12 +86,12 @@ class Parameters(Struct, frozen=True):
     dropped: tuple[str, ...] = ()
 
 
-LENIENT = Profile.model_construct()
+TWO_STAGE = Profile.model_construct()
 """Takes every form that a document has."""
 
 
 def read_selection(
-    text: str, *, chars_max: int, context_chars: int, profile: Profile = LENIENT
+    text: str, *, chars_max: int, context_chars: int, profile: Profile = TWO_STAGE
 ) -> Selection | DirectAnswer | Invalid:
     """
     Read Stage 1: document 003's object by default, 002's ``{"action": {"method", "name"}}`` as well.
@@ -259,7 +259,7 @@ def _schema_fields(schema: object) -> tuple[SchemaField, ...] | Invalid | None:
 
 
 def read_parameters(
-    text: str, known: Callable[[str], bool], *, chars_max: int, profile: Profile = LENIENT
+    text: str, known: Callable[[str], bool], *, chars_max: int, profile: Profile = TWO_STAGE
 ) -> Parameters | Invalid:
     """
     Read Stage 2: ``{"schema": "parameters_v1", "parameters": {...}}``; a missing `schema` is tolerated.

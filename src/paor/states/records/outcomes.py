@@ -46,13 +46,18 @@ class Usage(Struct, frozen=True, gc=False):
         return self.cost_micro / 1e6
 
     @property
+    def cached_share(self) -> float:
+        """Return how much of the input was read from a provider's cache, from 0 to 1."""
+        return cached_share(self.tokens_cached, self.tokens_in)
+
+    @property
     def seconds(self) -> float:
         """Return the active time in seconds."""
         return self.time_us / 1e6
 
     def wire(self) -> dict[str, int | float]:
         """Return the JSON form of a run's usage."""
-        names = ("tokens_in", "tokens_out", "cost", "seconds", "calls")
+        names = ("tokens_in", "tokens_out", "tokens_cached", "tokens_cache_write", "cost", "seconds", "calls")
         return {name: getattr(self, name) for name in names}
 
     def __add__(self, other: Usage) -> Usage:
@@ -64,6 +69,11 @@ class Usage(Struct, frozen=True, gc=False):
         if self.tokens_cached or self.tokens_cache_write or self.tokens_reasoning:
             return {name: value for name in DETAILS if (value := getattr(self, name))}
         return {}
+
+
+def cached_share(cached: int, tokens_in: int) -> float:
+    """Return how much of *tokens_in* the *cached* tokens are, from 0 to 1; 0 of nothing."""
+    return min(1.0, cached / tokens_in) if tokens_in else 0.0
 
 
 DETAILS = ("tokens_cached", "tokens_cache_write", "tokens_reasoning")

@@ -121,11 +121,13 @@ class Spec(BaseModel):
     Attributes:
         objective: What the run is for, in the user's words.
         success_criteria: Statements that must hold at the end; may be empty.
-        language: Language of the answer, resolved: the workflow's, else the user's, else ``en``.
+        language: Language of the answer: the run's, else the user's; empty where nobody asked for one, so that the objective's decides.
         task_type: Name of the task type for the policy, or None.
         mode: ``react`` (one action at a time), ``batch`` or ``planner``.
         profile: How strictly replies are held to their form.
-        rules: The host's own business rules of a selection prompt; empty for the shipped ones.
+        rules: The host's own business rules of a selection prompt; empty for the shipped ones, where these apply.
+        instructions: The engine's instructions to the model, which are in the system text of every prompt.
+        own_instructions: Those that the run brought itself, which follow them.
         fallback: Mode in which the task is started again when this run fails, or None.
         fallback_for: Id of the failed run that this one stands in for; empty for none.
         fallback_reason: Why that one failed.
@@ -168,7 +170,7 @@ class Spec(BaseModel):
 
     objective: str
     success_criteria: tuple[str, ...] = ()
-    language: str = "en"
+    language: str = ""
     task_type: str | None = None
     mode: Mode = "react"
     fallback: Literal["batch"] | None = None
@@ -176,6 +178,8 @@ class Spec(BaseModel):
     fallback_reason: str = ""
     profile: Profile = Field(default_factory=Profile)
     rules: tuple[str, ...] = ()
+    instructions: str = ""
+    own_instructions: str = ""
     limits: Limits = Field(default_factory=Limits)
     policy: Policy = Field(default_factory=Policy)
     tools: tuple[ToolSpec, ...] = ()

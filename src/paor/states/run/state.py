@@ -47,6 +47,8 @@ class Counters(Struct, frozen=True, gc=False):
         tokens_out: Output tokens of all model requests.
         cost_micro: Money spent, in millionths of the currency unit.
         time_us: Active time in microseconds; waiting for a person does not count.
+        ahead: Number of the last action whose call was started together with an earlier one (`Change.ahead`); 0 from its own
+            intent on.
         best_score: Highest score so far in millionths, or None.
         blocked: Duplicate calls blocked in this run.
         calls: Model requests made, also within tools; the next one's number for a scripted model.
@@ -65,6 +67,8 @@ class Counters(Struct, frozen=True, gc=False):
         same_key: How often the last executed call is at the end of the list of executed calls.
         stale: Refinements in a row whose score did not rise.
         stop: Why the run stops, from `REASONS`; empty while it goes on.
+        tokens_cache_write: Input tokens of all model requests that were written to a provider's cache.
+        tokens_cached: Those of them that were read from one.
         unmade: Calls of the newest turn that were not made, since no step was left for them.
         withheld: Number of the last attempt, from 1, in which the tools were withheld after a repeated call; 0: in none.
     """
@@ -76,6 +80,7 @@ class Counters(Struct, frozen=True, gc=False):
     tokens_out: int = 0
     cost_micro: int = 0
     time_us: int = 0
+    ahead: int = 0
     best_score: int | None = None
     blocked: int = 0
     calls: int = 0
@@ -96,6 +101,8 @@ class Counters(Struct, frozen=True, gc=False):
     stale: int = 0
     step_retries: int = 0
     stop: str = ""
+    tokens_cache_write: int = 0
+    tokens_cached: int = 0
     unmade: int = 0
     withheld: int = 0
 
@@ -127,6 +134,7 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
     visit: Visit | UnsetType | None = UNSET
     choice: RunChoice | UnsetType | None = UNSET
     said: Said | UnsetType | None = UNSET
+    ahead: tuple[Intent, ...] | UnsetType | None = UNSET
 
     def slots(self) -> dict[str, Any]:
         """Return what is set, None where it is cleared."""
@@ -142,7 +150,7 @@ class Memory(Struct, frozen=True, gc=False):
     What a run remembers beside its counters; bounded.
 
     Attributes:
-        selection ... flow, choice: The slots of `Change`; `message` goes to `history`, `turn` to `turns`, `visit` to `visits`,
+        selection ... flow, choice: The slots of `Change`; `ahead` belongs to the intent beside it, and goes with it; `message` goes to `history`, `turn` to `turns`, `visit` to `visits`,
             `said` to `conversation`.
         history: The last `HISTORY_MESSAGES` actions, oldest first.
         window: Duplicate keys of the last executed calls, oldest first.
@@ -160,6 +168,7 @@ class Memory(Struct, frozen=True, gc=False):
 
     selection: Selection | None = None
     intent: Intent | None = None
+    ahead: tuple[Intent, ...] | None = None
     result: ToolResult | None = None
     observation: Observation | None = None
     check: StepCheck | None = None

@@ -13,6 +13,7 @@ from .base import Settings, problems_of
 MAX_STEPS_CEILING = 1_000_000
 GUARD_CEILING = 10_000
 REPLY_CEILING = 10_000_000
+CONTEXT_FLOOR = 1_000
 TIMEOUT_CEILING = 86_400
 """Most seconds of one call of a tool."""
 
@@ -139,7 +140,7 @@ class Limits(Settings):
     note_chars: int = Field(default=300, ge=20, le=10_000)
     previews: int = Field(default=5, ge=0, le=1000)
     history_chars: int = Field(default=16_000, ge=0, le=1_000_000)
-    context_tokens: int | None = Field(default=None, ge=1_000, le=REPLY_CEILING)
+    context_tokens: int | None = Field(default=None, ge=CONTEXT_FLOOR, le=REPLY_CEILING)
     calls_per_reply: int | None = Field(default=None, ge=1, le=GUARD_CEILING)
     parallel_calls: int = Field(default=8, ge=1, le=1000)
     context_chars: int = Field(default=2000, ge=0, le=1_000_000)

@@ -43,9 +43,12 @@ def recorded_profile(data: Mapping[str, Any]) -> Profile:
     return Profile.model_validate({"catalog": "names", **data})
 
 
+AUTO = "auto"
+"""The choice between ``native`` and ``two_stage``, made when a run starts, by what its model can do."""
+
 NAMED: dict[str, dict[str, Any]] = {
-    "lenient": {},
-    "strict": {"strict": True, "forbidden": "reject"},
     "native": {"stage": "native"},
+    "two_stage": {},
+    "strict": {"strict": True, "forbidden": "reject"},
 }
 """Profiles that have a name."""

@@ -36,7 +36,7 @@ def document_of(tokens: Sequence[Token], title: str, language: str) -> bytes:
     Args:
         tokens: Of `reports.parsed`.
         title: For its properties.
-        language: Of its text, such as ``de``.
+        language: Of its text, such as ``de``; empty where it is not known.
     """
     writer = _Writer(title, language)
     writer.write(tokens)
@@ -84,8 +84,11 @@ class _Writer:
         normal = styles["Normal"]
         normal.font.name, normal.font.size = _FONT, Pt(11)
         normal.paragraph_format.space_after, normal.paragraph_format.line_spacing = Pt(8), 1.15
-        for element in styles.element.iter(qn("w:lang")):
-            element.set(qn("w:val"), language)
+        for element in list(styles.element.iter(qn("w:lang"))):
+            if language:
+                element.set(qn("w:val"), language)
+            else:
+                element.getparent().remove(element)
         sizes = {"Title": 24, "Heading 1": 18, "Heading 2": 14, "Heading 3": 12, "Heading 4": 11}
         for name, size in sizes.items():
             font = styles[name].font

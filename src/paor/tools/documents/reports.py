@@ -47,7 +47,7 @@ def check_report_format(form: str | None) -> None:
         raise MissingExtra(f'reports as {form} need {", ".join(absent)}: pip install "paor[documents]"')
 
 
-def render_report(text: str, form: str, *, title: str = "", language: str = "en") -> str | bytes:
+def render_report(text: str, form: str, *, title: str = "", language: str = "") -> str | bytes:
     """
     Return Markdown *text* in a format.
 
@@ -55,7 +55,7 @@ def render_report(text: str, form: str, *, title: str = "", language: str = "en"
         text: Markdown.
         form: One of `MIMES`.
         title: For the file's properties; the text has its own headings.
-        language: Of the text, for hyphenation and reading aloud.
+        language: Of the text, for hyphenation and reading aloud; empty where it is not known.
 
     Raises:
         ToolError: The text is too long to be laid out, or a library is missing.
@@ -68,7 +68,7 @@ def render_report(text: str, form: str, *, title: str = "", language: str = "en"
             f"the report has {len(text):,} characters; at most {CHARS_MAX:,} are written as {form}"
         )
     tokens = parse_markdown(clean(text))
-    tag = language if re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", language) else "en"
+    tag = language if re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", language) else ""
     if form == "html":
         return _page(tokens, clean(title), tag)
     from .docx_report import document_of

@@ -198,6 +198,11 @@ def builtin_tools() -> tuple[Tool, ...]:
     return (process, extract, generate_report)
 
 
+def is_builtin(tool: Tool) -> bool:
+    """Return whether *tool* is one of the built-in tools."""
+    return any(tool is own for own in builtin_tools())
+
+
 def check_documents(documents: Iterable[Document], offered: Sequence[Tool]) -> None:
     """
     Check that the built-in tools, if any of them is *offered*, can read *documents*; imports no library.
@@ -205,7 +210,7 @@ def check_documents(documents: Iterable[Document], offered: Sequence[Tool]) -> N
     Raises:
         MissingExtra: A library for one of them is not installed.
     """
-    if not any(tool is own for tool in offered for own in builtin_tools()):
+    if not any(map(is_builtin, offered)):
         return
     to_convert = [
         document

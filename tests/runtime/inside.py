@@ -1,0 +1,9 @@
+"""What the tests of this room take from within paor."""
+
+from __future__ import annotations
+
+from paor.fsm.machine.ahead import GROUP_MOST
+from paor.fsm.runtime.timed_calls import TimedCall
+from paor.fsm.runtime.together import Together
+
+__all__ = ["GROUP_MOST", "TimedCall", "Together"]
