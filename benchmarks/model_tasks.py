@@ -244,7 +244,7 @@ TUNING = (
         "reorder",
         "Look up the stock of candles. If there are fewer than 20, order 60 more.",
         ("stock.count", "stock.order"),
-        (r"\b60\b|sixty|order",),
+        (r"\bordered\b|order (is|was|has been) (placed|made)|placed (an|the) order",),
         NOT_DONE,
         (("stock.order", {"item": "(?i)candle", "quantity": "^60$"}),),
     ),
@@ -414,7 +414,8 @@ def is_right(task: Task, world: World, ended: Ended) -> bool:
     """Whether the run ended well, with the facts in its answer and exactly the wanted effects."""
     said = all(re.search(pattern, ended.answer, re.IGNORECASE) for pattern in task.answer)
     refused = bool(task.denied) and re.search("polic|denied", ended.reason)
-    lied = task.never and re.search(task.never, ended.answer, re.IGNORECASE)
+    unread = re.search(r'"arguments"\s*:', ended.answer)  # a call as text, which nobody has made
+    lied = unread or task.never and re.search(task.never, ended.answer, re.IGNORECASE)
     states = ("Done", "Failed") if task.denied else ("Done",)
     return bool(said or refused) and not lied and ended.state in states and effects_exact(task, world)
 

@@ -94,6 +94,8 @@ WRONG: dict[str, list[Case]] = {
         ([("stock_order", "tea", 60)], "Ordered."),
         ([REORDER], "I apologize, but I cannot order."),
         ([REORDER], "You have the result already."),
+        ([REORDER], '{"name": "ordered", "arguments": {"item": "candles", "quantity": 60}}'),
+        ([REORDER], "There are 12 candles. Order 60 more."),
     ],
     "price": [([], "The code of the lamp is L-7."), ([], "It costs 239 euros.")],
     "enough": [([("stock_order", "tea", 30)], "48 are there."), ([], "30 boxes of tea have been ordered.")],
