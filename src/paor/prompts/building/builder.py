@@ -242,11 +242,12 @@ class PromptBuilder:
         """
         if not self.is_behind(kind, run):
             return self.build(kind, run, reply)
-        if self._opening is None:
-            self._opening = self._open(texts)
+        opening = self._opening or self._open(texts)
+        if all(texts(document.payload) is not None for document in self._spec.documents if self._is_shown(document)):
+            self._opening = opening  # nothing in it was erased, which a replay has to see in each request
         items = spoken_items(run.memory.conversation, texts, model)
         last = [] if kind in ("turn", "plan") else [PromptMessage("user", self.words(kind, run, reply))]
-        return (*self._opening, *items, *last)
+        return (*opening, *items, *last)
 
     def is_behind(self, kind: RequestKind, run: Run) -> bool:
         """Return whether a *kind* request stands behind the run's conversation, and is no report of its own."""

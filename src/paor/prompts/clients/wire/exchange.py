@@ -12,7 +12,7 @@ What counts is exact, so that a table of like rows, a quoted clause or a list wi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -133,6 +133,8 @@ class Exchange:
             return bad_body(f"it is {what} (content type {one_line(self.content_type)[:80] or 'unknown'})")
         try:
             result = self._reader.whole(self._interface.sdk_type(self._interface.reply).construct(**data))
+            if isinstance(result, ParsedReply) and (parts := _as_sent(data, result.parts)) is not None:
+                result = replace(result, parts=parts)
         except MALFORMED:
             return bad_body("it is not as its interface has it")
         if isinstance(result, ParsedReply) and result.finish != "tool_calls":
@@ -142,3 +144,13 @@ class Exchange:
                 )
             self._show(self._shown.feed(result.text) + self._shown.end())
         return result
+
+
+def _as_sent(data: Mapping[str, Any], parts: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...] | None:
+    """Return *parts* with their members in the order in which the server sent them, which the SDK does not keep; None without them."""
+    choices = data.get("choices")
+    message = choices[0].get("message") if choices else None
+    for sent in (data.get("content"), data.get("output"), [message]):
+        if parts and isinstance(sent, list) and sent == list(parts):
+            return tuple(sent)
+    return None
