@@ -243,7 +243,11 @@ class PromptBuilder:
         if not self.is_behind(kind, run):
             return self.build(kind, run, reply)
         opening = self._opening or self._open(texts)
-        if all(texts(document.payload) is not None for document in self._spec.documents if self._is_shown(document)):
+        if all(
+            texts(document.payload) is not None
+            for document in self._spec.documents
+            if self._is_shown(document)
+        ):
             self._opening = opening  # nothing in it was erased, which a replay has to see in each request
         items = spoken_items(run.memory.conversation, texts, model)
         last = [] if kind in ("turn", "plan") else [PromptMessage("user", self.words(kind, run, reply))]
