@@ -23,7 +23,7 @@ _HEADINGS: Final = (
 _HEADING = re.compile(rf"(?m)^## ({_HEADINGS})[ \t]*$")
 
 _RESULT = re.compile(r"(?:Result|Error) of (\S+): (\{.*\})")
-_FENCED = re.compile(r"<<<document result\n(.*)\n>>>", re.DOTALL)
+_FENCED = re.compile(r"<<<document result\n(.*?)\n>>>(?:\n\n.*)?", re.DOTALL)
 _BROUGHT = re.compile(r"(Result|Error) of (\S+):\n(.*?)(?:\n\nDocuments: docList:(\S+))?", re.DOTALL)
 
 Sections = dict[str, str]
@@ -63,7 +63,7 @@ def told_sections(messages: Sequence[PromptMessage]) -> Sections:
 
 
 def _unfenced(text: str) -> str:
-    """Return a result without the markers that it stands between where it has headings."""
+    """Return a result without the markers that it stands between where it has headings, and without notes behind them."""
     found = _FENCED.fullmatch(text)
     return found[1] if found else text
 
