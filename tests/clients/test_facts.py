@@ -170,7 +170,7 @@ def test_a_model_whose_server_does_not_say_is_shown_a_tool(
     server: ModelServer, wire: Wire, driver: str
 ) -> None:
     """A call is one in every form in which calls are read; words are none."""
-    length = {"/v1/models": {"data": [{"id": "x", "max_model_len": 8192}]}}
+    length: dict[str, object] = {"/v1/models": {"data": [{"id": "x", "max_model_len": 8192}]}}
     written = '<tool_call>{"name": "temperature", "arguments": {"place": "Leeds"}}</tool_call>'
     for body, calls in (
         (calling(wire), True),
