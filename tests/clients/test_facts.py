@@ -199,7 +199,10 @@ def test_a_server_that_refuses_a_tool_calls_none(server: ModelServer, status: in
 
 def test_ollama_says_its_context_once_it_has_loaded_the_model(server: ModelServer) -> None:
     """Until then nobody knows how much it will be; what the model could take says nothing."""
-    loaded = {"/api/show": {"capabilities": ["tools"]}, "/api/ps": {"models": [{"name": "gpt-6-luna"}]}}
+    loaded: dict[str, object] = {
+        "/api/show": {"capabilities": ["tools"]},
+        "/api/ps": {"models": [{"name": "gpt-6-luna"}]},
+    }
     server.says = loaded
 
     def load(connection: Any, received: Any) -> None:
