@@ -99,6 +99,21 @@ def offer(*messages: PromptMessage, may_call: bool = True) -> ModelCall:
     return ModelCall("turn", (*head, *messages), tools=tools, may_call=may_call)
 
 
+def test_the_users_messages_in_a_row_are_one_over_chat_completions(server: ModelServer) -> None:
+    """Templates of many models refuse two of them; the other interfaces join them themselves."""
+    said = [
+        PromptMessage("assistant", "{}"),
+        PromptMessage("user", "A result."),
+        PromptMessage("user", "Go on?"),
+    ]
+    call = ModelCall("refinement", (PromptMessage("system", "S"), PromptMessage("user", "Head."), *said))
+    server.script(plain(CHAT.body("{}")))
+    CHAT.model(server.url).ask(call)
+    sent = server.requests[0].body["messages"]
+    assert [one["role"] for one in sent] == ["system", "user", "assistant", "user"]
+    assert sent[-1]["content"] == "A result.\n\nGo on?"
+
+
 # -- what comes back -------------------------------------------------------------------------------------------------
 
 

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from paor import Engine, Journal, Limits, ModelCall, Reply, ScriptedModel, replay, tool
 from paor.cli import main
+from paor.errors import JournalTooOld
 from paor.testing import call_tools, scripted_tool, step
 
+from ..support.cases import Spec
 from ..support.effort import examples
 
 
@@ -348,3 +350,20 @@ def test_a_host_s_own_phase_asks_within_the_conversation() -> None:
         ("assistant", '{"sure": false}'),
     ]
     assert all(begins_as_before(model.calls))
+
+
+def test_native_calls_of_an_earlier_version_are_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their prompts were reports; they verify, and are neither replayed nor continued by other rules."""
+    path = tmp_path / "runs.db"
+    with Engine(Heard(["Read."]), [], path, builtins=False) as engine:
+        run_id = engine.run("Read").run_id
+        monkeypatch.setattr(Spec, "is_outdated", property(lambda spec: spec.native))
+        with pytest.raises(JournalTooOld, match="recorded by an earlier version of paor"):
+            replay(engine.journal, run_id)
+        with pytest.raises(JournalTooOld):
+            engine.run("Read")
+        assert engine.journal.verify() == []
+    assert main(["replay", run_id, "--journal", str(path)]) == 2
+    assert capsys.readouterr().err.count("\n") <= 3

@@ -148,20 +148,14 @@ def test_a_result_with_headings_stands_between_markers_as_it_is(tmp_path: Path) 
 
 def test_a_hosts_own_prompt_that_tells_the_run_itself_stands_alone(tmp_path: Path) -> None:
     """One that does not is what is asked behind the conversation."""
-    whole, short = "Plan: {{KEY:OBJECTIVE}}\n\n{{KEY:WORKFLOW_HISTORY}}", "Your turn.\n\n{{KEY:REPLY}}"
-    for template in (whole, short):
-        with World(
-            tmp_path / str(len(template)), steps(2), [paged(10)], prompts={"selection": template}
-        ) as world:
-            world.run("Read both")
-            calls = world.model.of("selection")
-            if template is whole:
-                assert [message.text.split("\n\n")[0] for call in calls for message in call.messages] == [
-                    "Plan: Read both"
-                ] * 2
-            else:
-                assert calls[1].messages[-1].text.startswith("Your turn.\n\n{")
-                assert sections(calls[1])["Objective"] == "Read both"
+    whole, short = "Plan: {{KEY:OBJECTIVE}}\n\n{{KEY:WORKFLOW_HISTORY}}", "What now?\n\n{{KEY:REPLY}}"
+    with World(tmp_path, steps(2), [paged(10)], prompts={"selection": whole, "refinement": short}) as world:
+        world.run("Read both")
+        alone = [message.text for call in world.model.of("selection") for message in call.messages]
+        assert [text.split("\n\n")[0] for text in alone] == ["Plan: Read both"] * 2
+        (_, asked) = world.model.of("refinement")
+        assert asked.messages[-1].text.startswith("What now?\n\nTo take an action: {")
+        assert sections(asked)["Objective"].startswith("Read both\n") and len(asked.messages) == 7
 
 
 def test_documents_given_and_made_are_named_where_they_are_known(tmp_path: Path) -> None:

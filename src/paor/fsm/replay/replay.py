@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ...states.base.errors import OUTDATED, JournalTooOld
 from ...states.run.phase_names import PHASES, PLANNING
 from ..journal.erasure_log import numbers_of
 from ..journal.reader import JournalReader, Readable, damage_told, reader_of
@@ -170,6 +171,7 @@ def replay(journal: Readable, run_id: str, engine: SpecSource | None = None) -> 
     Raises:
         UnknownRun: There is no such run.
         JournalDamaged: Its spec or a row cannot be read.
+        JournalTooOld: It has native calls and is of a version before they were a conversation.
     """
     journal = reader_of(journal, "replay takes a Journal, such as replay(engine.journal, run_id)")
     row = journal.run(run_id)
@@ -177,6 +179,8 @@ def replay(journal: Readable, run_id: str, engine: SpecSource | None = None) -> 
         parts = {part.run: (part, spec_of_part(journal, part.run_id)) for part in journal.lineage(row.run)}
         transitions = [item for item in journal.transitions(row.run_id) if item.seq <= row.head_seq]
         first = next(iter(parts.values()))[1]
+        if first is not None and first.is_outdated:
+            raise JournalTooOld(OUTDATED.format(row.run_id))
         gone = erased_numbers(journal, row.run)
         walk = ReplayWalk(PayloadWindow(journal), engine, parts, transitions)
         if gone:

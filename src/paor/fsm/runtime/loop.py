@@ -27,7 +27,7 @@ from ...prompts.model import (
     reasoning_tokens,
     request_label,
 )
-from ...states.base.errors import InternalError
+from ...states.base.errors import OUTDATED, InternalError, JournalTooOld
 from ...states.records.actions import StoredText
 from ...states.records.outcomes import (
     NO_USAGE,
@@ -107,6 +107,8 @@ def _known_outcome(drive: RunContext, run: Run, request: Nothing | Recall) -> tu
 
 def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
     run, kind, stager = drive.run, request.kind, drive.stager
+    if run.spec.is_outdated:
+        raise JournalTooOld(OUTDATED.format(run.run_id))
     model = _model_of(drive)
     messages = drive.kit.messages(kind, run, partial(text_of, drive), model.name)
     tools, own = drive.kit.offered(kind, run), kind in ("turn", "plan")

@@ -193,7 +193,14 @@ class JournalTooNew(JournalError, UsageError):
 
 
 class JournalTooOld(JournalError, UsageError):
-    """The journal's schema is from before the first release, and is not read any more."""
+    """The journal's schema, or what a run in it was recorded by, is from before the first release, and is not followed any more."""
+
+
+OUTDATED = (
+    "run {}: its native calls were recorded by an earlier version of paor; it can be shown, verified, exported and cancelled,"
+    " not replayed or continued"
+)
+"""Of a run whose prompts this version does not make any more."""
 
 
 class JournalDamaged(JournalError):

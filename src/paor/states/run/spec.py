@@ -247,6 +247,11 @@ class Spec(BaseModel):
         )
 
     @property
+    def is_outdated(self) -> bool:
+        """Whether it is of an earlier version whose prompts are not made any more: turns that were reports."""
+        return self.native and self.revision == 1
+
+    @property
     def native(self) -> bool:
         """Whether the run asks for one turn a step, with the provider's own tool calling."""
         return self.mode == "react" and self.profile.stage == "native"

@@ -172,6 +172,17 @@ def _message(message: PromptMessage, options: RequestOptions) -> dict[str, Any]:
     return sent
 
 
+def _alternating(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return *messages* with the user's that follow each other as one: chat templates of many models refuse them otherwise."""
+    found: list[dict[str, Any]] = []
+    for message in messages:
+        if found and message["role"] == found[-1]["role"] == "user":
+            found[-1] = {**found[-1], "content": f"{found[-1]['content']}\n\n{message['content']}"}
+        else:
+            found.append(message)
+    return found
+
+
 class ChatWire(Interface):
     """``POST /chat/completions``."""
 
@@ -181,7 +192,7 @@ class ChatWire(Interface):
     module, event, reply = "openai.types.chat", "ChatCompletionChunk", "ChatCompletion"
 
     def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
-        messages = [_message(message, options) for message in call.messages]
+        messages = _alternating([_message(message, options) for message in call.messages])
         body: dict[str, Any] = {"model": options.model, "messages": messages}
         # the tools also where none may be called: with others the prompt would begin otherwise, and no cache have it
         if call.tools and (call.may_call or options.takes("tool_choice")):
