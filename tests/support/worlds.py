@@ -115,11 +115,11 @@ def fail(page: int) -> str:
     raise ToolError(f"page {page} is torn out")
 
 
-def flaky(times: int, *, name: str = "notes.flaky", retries: int = 1) -> Tool:
-    """Return a once tool that states *times* times that its effect did not begin, then works."""
+def flaky(times: int, *, name: str = "notes.flaky", retries: int = 1, effect: str = "once") -> Tool:
+    """Return a tool that states *times* times that its effect did not begin, then works."""
     left = [times]
 
-    @tool(name, retries=retries)
+    @tool(name, retries=retries, effect=effect)
     def try_again(page: int) -> str:
         """Work at last."""
         left[0] -= 1
