@@ -25,6 +25,7 @@ from paor import (
     Policy,
     Reply,
     Result,
+    ScriptedModel,
     Tool,
     ToolContext,
     replay,
@@ -257,10 +258,10 @@ def test_an_intent_ahead_is_the_one_that_its_own_row_proposes(
     """For drawn replies, whatever the calls before come to: the same intent, or none since the run has ended before."""
     folder = tmp_path_factory.mktemp("drawn")
     tools = [a, b, put, send, secret, denied]
-    policy = Policy(approvals=["notes.secret"], deny=["notes.denied"])
+    policy = Policy(approvals=("notes.secret",), deny=("notes.denied",))
     script = [call_tools(*calls) for calls in replies] if mode == "native" else _plans(replies)
     with engine(folder, [*script, *["All."] * 9], tools, policy=policy) as scripted:
-        options = {"profile": "native"} if mode == "native" else {"mode": "planner"}
+        options: dict[str, Any] = {"profile": "native"} if mode == "native" else {"mode": "planner"}
         result = scripted.run("Go", limits=Limits(max_steps=max_steps, parallel_calls=most), **options)
         for _ in range(9):
             if result.status == "waiting":
@@ -345,7 +346,8 @@ def test_in_a_machine_of_the_hosts_own_calls_are_made_one_after_the_other(tmp_pa
 
     def seen_before(case: Any) -> bool:
         """The call before has ended."""
-        return len(case.run.memory.window) == case.counters.action
+        made: int = case.counters.action
+        return len(case.run.memory.window) == made
 
     def work(page: int) -> str:
         assert alone.acquire(blocking=False)
@@ -488,7 +490,7 @@ def test_calls_see_the_context_variables_of_their_run(driver: str, form: str, tm
 
 @DRIVERS
 def test_a_call_that_raises_is_tried_again_in_its_turn_and_the_others_are_not(
-    driver: str, tmp_path: Path
+    driver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the same key; the retry has a row of its own between those of its call."""
     calls: list[tuple[int, str]] = []
@@ -505,7 +507,7 @@ def test_a_call_that_raises_is_tried_again_in_its_turn_and_the_others_are_not(
     schema = {"type": "object", "properties": {"page": {"type": "integer"}}, "required": ["page"]}
     tools = [Tool("notes.read", parameters=schema, run=work, effect="read", retries=1)]
     with engine(tmp_path, [reads(4), "All."], tools) as scripted:
-        scripted.model.answers_in_order = False
+        monkeypatch.setattr(ScriptedModel, "answers_in_order", False)
         result = drive(scripted, driver)
         rows = judged(scripted, result)
         assert sorted(calls) == [(1, "1"), (2, "2"), (2, "2"), (3, "3"), (3, "3"), (4, "4")]
@@ -750,7 +752,7 @@ def test_a_stream_that_is_closed_leaves_no_task_behind(tmp_path: Path) -> None:
     work = Hanging("async", 2)
 
     async def watch() -> str:
-        events = scripted.astream("Read all", profile="native")
+        events: Any = scripted.astream("Read all", profile="native")
         async for event in events:
             if isinstance(event, TransitionTaken) and event.trigger == "execute":
                 break
@@ -758,7 +760,7 @@ def test_a_stream_that_is_closed_leaves_no_task_behind(tmp_path: Path) -> None:
         assert work.stopped.is_set()
         mine = asyncio.current_task()
         assert [task for task in asyncio.all_tasks() if "TimedCall" in repr(task) and task is not mine] == []
-        return event.run_id
+        return str(event.run_id)
 
     with engine(tmp_path, [reads(3), "All."], [work.tool]) as scripted:
         run_id = asyncio.run(watch())
@@ -775,7 +777,7 @@ def test_a_stream_that_is_closed_leaves_threads_with_a_word(
     work = Hanging("sync", 2)
     caplog.set_level(logging.WARNING, "paor")
     with engine(tmp_path, [reads(3), "All."], [work.tool]) as scripted, nothing_left_behind():
-        events = scripted.stream("Read all", profile="native")
+        events: Any = scripted.stream("Read all", profile="native")
         for event in events:
             if isinstance(event, TransitionTaken) and event.trigger == "execute":
                 break

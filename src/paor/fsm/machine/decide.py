@@ -39,7 +39,8 @@ from ..decision.host_machine import recorded_phases
 from ..decision.plan_mode import step_of, steps_left_in_plan
 from ..decision.run_resources import RunResources
 from . import machine as in_force
-from .ahead import calls_ahead, starts_together
+from .ahead import calls_ahead, may_start_others
+from .fold import apply
 from .machine import DECIDE, PHASE_STATES, Machine, Walker
 from .stop_rules import read_case
 from .table import Row
@@ -238,19 +239,32 @@ def decide(
     if machine is None:
         machine = machine_of(run, kit)
     decision = _decided(run, outcome, moment, kit, request, machine, given, fresh)
-    if decision.row.trigger != "specify" or not starts_together(run):
+    if decision.row.trigger != "specify" or not may_start_others(run, kit):
         return decision
 
-    def following(run: Run, outcome: Outcome) -> Decision:
-        return _decided(run, outcome, Moment(moment.at_us, 0), kit, None, machine, None, NO_VALUES)
+    def take(run: Run, outcome: Outcome) -> tuple[str, Run]:
+        then = _decided(run, outcome, Moment(moment.at_us, 0), kit, None, machine, None, NO_VALUES)
+        return then.row.trigger, _after(run, then)
 
-    ahead = calls_ahead(run, decision, kit, following)
+    ahead = calls_ahead(_after(run, decision), kit, take)
     if not ahead:
         return decision
     return replace(
         decision,
         change=replace(decision.change, ahead=ahead),
         counters=replace(decision.counters, ahead=decision.counters.action + len(ahead)),
+    )
+
+
+def _after(run: Run, decision: Decision) -> Run:
+    return apply(
+        run,
+        at=run.at,
+        trigger=decision.row.trigger,
+        dest=decision.row.dest,
+        counters=decision.counters,
+        change=decision.change,
+        outcome=decision.facts,
     )
 
 

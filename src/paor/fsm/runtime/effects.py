@@ -11,19 +11,17 @@ import copy
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from ...prompts.model import Model, ModelCall
 from ...tools.tool import Tool
 from ..journal.backend import Entry
+from ..journal.cancel_requests import CancelWatch
 from .events import Event
 from .ports import ValuesPort
-from .tool_context import CallContext
-
-if TYPE_CHECKING:
-    from .together import Together
+from .tool_context import Account, CallContext
 
 
 class AskModel(Struct, frozen=True):
@@ -152,6 +150,39 @@ class Reconcile(Struct, frozen=True):
         """Take nothing more from the call: it has nothing to give."""
 
 
+class CallGroup(Protocol):
+    """
+    Calls of one reply that were begun together, see `fsm.runtime.together`.
+
+    Attributes:
+        account: What they have used together.
+    """
+
+    account: Account
+
+    def __contains__(self, key: str) -> bool: ...
+
+    def begun(self, key: str) -> UseTool | None:
+        """Return the call with *key* that was begun and not asked for; None for any other."""
+        ...
+
+    def wait(self, effect: UseTool, watch: CancelWatch) -> Returned | BaseException:
+        """Return what a call of the group came to, or comes to; one that was asked for before is made again."""
+        ...
+
+    async def await_(self, effect: UseTool, watch: CancelWatch) -> Returned | BaseException:
+        """Do the same on the event loop."""
+        ...
+
+    def close(self) -> None:
+        """Give up the calls that nobody has asked for, and wait a moment for their ends."""
+        ...
+
+    async def aclose(self) -> None:
+        """Do the same on the event loop."""
+        ...
+
+
 class BeginTogether(Struct, frozen=True):
     """Begin *calls* of one reply, at most *most* of them at the same time; comes to the group."""
 
@@ -162,14 +193,14 @@ class BeginTogether(Struct, frozen=True):
 class Await(Struct, frozen=True):
     """Ask for a *call* of a group that was begun, or is made again; comes to what `UseTool` comes to."""
 
-    group: Together
+    group: CallGroup
     call: UseTool
 
 
 class Drop(Struct, frozen=True):
     """Give up the calls of a group that are not asked for any more."""
 
-    group: Together
+    group: CallGroup
 
 
 class Commit(Struct, frozen=True):
