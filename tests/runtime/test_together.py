@@ -493,11 +493,11 @@ def test_a_call_that_raises_is_tried_again_in_its_turn_and_the_others_are_not(
     driver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the same key; the retry has a row of its own between those of its call."""
-    calls: list[tuple[int, str]] = []
+    calls: list[tuple[int, int, str]] = []
 
     def work(page: int, context: ToolContext) -> str:
-        calls.append((page, context.idempotency_key.rpartition("-")[2]))
-        if page == 2 and sum(made == 2 for made, _ in calls) == 1:
+        calls.append((page, context.action, context.idempotency_key.rpartition("-")[2]))
+        if page == 2 and sum(made == 2 for made, *_ in calls) == 1:
             raise ToolError("busy")
         if page == 3:
             raise ToolError("torn out")
@@ -510,7 +510,7 @@ def test_a_call_that_raises_is_tried_again_in_its_turn_and_the_others_are_not(
         monkeypatch.setattr(ScriptedModel, "answers_in_order", False)
         result = drive(scripted, driver)
         rows = judged(scripted, result)
-        assert sorted(calls) == [(1, "1"), (2, "2"), (2, "2"), (3, "3"), (3, "3"), (4, "4")]
+        assert sorted(calls) == [(page, page, str(page)) for page in (1, 2, 2, 3, 3, 4)]
         triggers = [row.trigger for row in rows if row.source == "Executing"]
         assert triggers == ["execute", "retry_step", "execute", "retry_step", "execute", "execute"]
         assert [row.outcome["ok"] for row in rows if row.trigger == "execute"] == [True, True, False, True]
@@ -596,7 +596,9 @@ def test_calls_made_together_do_not_each_find_the_same_money(tmp_path: Path) -> 
         assert len(asked) == 1 and "too little" in asked[0]
 
 
-def test_a_script_is_asked_in_the_order_of_the_calls(tmp_path: Path) -> None:
+def test_a_script_is_asked_in_the_order_of_the_calls(
+    begun_at_first: tuple[list[int], list[threading.Event]], tmp_path: Path
+) -> None:
     """Its n-th reply is for the n-th request, so tools that may ask are called one after the other there."""
 
     @tool("notes.sum", effect="read")
@@ -609,7 +611,7 @@ def test_a_script_is_asked_in_the_order_of_the_calls(tmp_path: Path) -> None:
         result = drive(scripted, "async")
         assert len(groups_of(scripted, result)) == 1
         documents = [scripted.journal.document(result.run_id, number) for number in range(3)]
-        assert documents == ["one", "two", "three"]
+        assert documents == ["one", "two", "three"] and begun_at_first[0] == []
 
 
 # -- deadlines, cancel, questions, leaving: what is not asked for any more is given up ------------------------------
