@@ -316,7 +316,7 @@ def test_A010_A099_A125_each_source_alone_gives_a_summary_that_is_kept(tmp_path:
 def test_A125_a_call_that_was_refused_has_a_summary_from_its_validation(tmp_path: Path) -> None:
     """What was wrong with the values is in later history."""
     script = [SELECT(), PARAMETERS(), PARAMETERS(), CONTINUE, *READ(2), STOP, SUCCESS]
-    for profile, lead in (("lenient", "Error of notes.read:\n"), ("strict", "Summary: ")):
+    for profile, lead in (("two_stage", "Error of notes.read:\n"), ("strict", "Summary: ")):
         with World(tmp_path / profile, script) as world:
             world.run(profile=profile)
         told = prompts(world.path, "selection")[1]["user"]

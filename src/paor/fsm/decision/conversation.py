@@ -16,7 +16,7 @@ import orjson
 
 from ...prompts.parsing.turns import spoken
 from ...states.records.actions import StoredText, ToolResult
-from ...states.records.conversation import Item, Piece, Said, cut_of
+from ...states.records.conversation import Item, Piece, Spoken, cut_of
 from ...states.records.outcomes import Answered, Replied
 from ...states.records.plans import Step
 from ...states.run.budgets import steps_left, tools_withheld
@@ -42,7 +42,7 @@ ROOM_LEAST = 2_000
 """Least bytes of a result that are shown, however little room there is."""
 
 
-def said_by(case: GuardContext, trigger: str, dest: str, change: Change, kit: RunResources) -> Said | None:
+def said_by(case: GuardContext, trigger: str, dest: str, change: Change, kit: RunResources) -> Spoken | None:
     """
     Return what a row adds to the conversation of its run; None for nothing, and in a run that holds none.
 
@@ -56,7 +56,7 @@ def said_by(case: GuardContext, trigger: str, dest: str, change: Change, kit: Ru
     if not run.spec.converses or run.counters.formatted:
         return None
     items = tuple(_items(case, trigger, dest, change, kit))
-    return Said(items, cut_of((*run.memory.conversation, *items), kit.room)) if items else None
+    return Spoken(items, cut_of((*run.memory.conversation, *items), kit.room)) if items else None
 
 
 def _items(case: GuardContext, trigger: str, dest: str, change: Change, kit: RunResources) -> Iterator[Item]:

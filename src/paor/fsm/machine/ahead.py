@@ -19,38 +19,41 @@ from ...states.records.actions import Intent, ToolResult
 from ...states.records.outcomes import Ended, NoOutcome, Outcome
 from ...states.run.state import Change, Run
 from ..decision.run_resources import RunResources
+from .fold import apply
+from .updates import Decision
 
 GROUP_MOST = 64
 """Most calls that are started together, the first included: the first one's row holds the intents of all of them."""
 
-Take = Callable[[Run, Outcome], tuple[str, Run]]
-"""Decides a row: its trigger, and the run after it."""
+Decide = Callable[[Run, Outcome], Decision]
 
 
-def may_start_others(run: Run, kit: RunResources) -> bool:
-    """Return whether the call that *run* specifies and the next one of its reply only read; asked first, since it costs little."""
-    spec, counters = run.spec, run.counters
-    if not spec.converses or spec.host_machine or spec.limits.parallel_calls == 1:
-        return False
-    return counters.action >= counters.ahead and _reads(run, kit, 0) and _reads(run, kit, 1)
+def starts_together(run: Run) -> bool:
+    """Return whether reads of one reply are started together in runs like *run*: the row of the first names the others."""
+    spec = run.spec
+    return spec.converses and not spec.host_machine and spec.limits.parallel_calls > 1
 
 
-def calls_ahead(specified: Run, kit: RunResources, take: Take) -> tuple[Intent, ...]:
+def calls_ahead(run: Run, decision: Decision, kit: RunResources, decide: Decide) -> tuple[Intent, ...]:
     """
-    Return the intents of the calls that are started together with one whose intent was just decided.
+    Return the intents of the calls that are started together with the one that a ``specify`` row proposes.
 
     Args:
-        specified: The run after that row.
+        run: Before that row.
+        decision: The row.
         kit: Of the run.
-        take: Decides the rows that follow.
+        decide: Decides a row of a run that follows.
     """
-    run, found = specified, list[Intent]()
-    while len(found) < GROUP_MOST - 1 and _reads(run, kit, 1):
-        called = _next_call(run, take)
+    if run.counters.action < run.counters.ahead:  # itself started with a call before it
+        return ()
+    after, found = run, list[Intent]()
+    while len(found) < GROUP_MOST - 1 and _reads(after, kit, 0) and _reads(after, kit, 1):
+        after = _applied(after, decision) if after is run else after
+        called = _next_call(after, decide)
         if called is None or called.memory.intent is None:
             break
         found.append(called.memory.intent)
-        run = called
+        after = called
     return tuple(found)
 
 
@@ -69,25 +72,37 @@ def _reads(run: Run, kit: RunResources, ahead: int) -> bool:
     return tool is not None and tool.effect == "read"
 
 
-def _next_call(run: Run, take: Take) -> Run | None:
+def _next_call(run: Run, decide: Decide) -> Run | None:
     """Return the run with the intent of its next call, once its current one has succeeded; None where that is not certain."""
     intent = run.memory.intent
     assert intent is not None, "a run in Executing has an intent"
     nothing = NoOutcome()
     succeeded = Ended(ToolResult(tool=intent.tool, ok=True))
-    for outcome, wanted in (
+    for outcome, trigger in (
         (succeeded, "execute"),
         (nothing, "observe"),
         (nothing, "next_step"),
         (nothing, "specify"),
     ):
         try:
-            trigger, run = take(run, outcome)
+            decision = decide(run, outcome)
         except IllegalEvent:  # it needs something from outside
             return None
-        selection = run.memory.selection
-        if (
-            trigger != wanted or selection is None or selection.needs
-        ):  # what it needs is the output of a step before
+        if decision.row.trigger != trigger:
+            return None
+        run = _applied(run, decision)
+        if run.memory.selection is None or run.memory.selection.needs:  # the output of a step before
             return None
     return run
+
+
+def _applied(run: Run, decision: Decision) -> Run:
+    return apply(
+        run,
+        at=run.at,
+        trigger=decision.row.trigger,
+        dest=decision.row.dest,
+        counters=decision.counters,
+        change=decision.change,
+        outcome=decision.facts,
+    )

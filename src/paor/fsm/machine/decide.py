@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ...states.base.errors import IllegalEvent
-from ...states.records.conversation import Said
+from ...states.records.conversation import Spoken
 from ...states.records.outcomes import (
     NO_USAGE,
     Answered,
@@ -32,19 +32,18 @@ from ...states.records.outcomes import (
 from ...states.records.requests import NOTHING, ModelRequest, Nothing, Recall, Request, ToolRequest
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.spec import machine_data
-from ...states.run.state import Change, Counters, Run
+from ...states.run.state import Counters, Run
 from ..decision.conversation import said_by
 from ..decision.guard_context import NO_VALUES, Given, GuardContext
 from ..decision.host_machine import recorded_phases
 from ..decision.plan_mode import step_of, steps_left_in_plan
 from ..decision.run_resources import RunResources
 from . import machine as in_force
-from .ahead import calls_ahead, may_start_others
-from .fold import apply
+from .ahead import calls_ahead, starts_together
 from .machine import DECIDE, PHASE_STATES, Machine, Walker
 from .stop_rules import read_case
 from .table import Row
-from .updates import workflow_update
+from .updates import Decision, workflow_update
 
 
 def facts_of(case: GuardContext, row: Row, outcome: Outcome) -> dict[str, Any]:
@@ -178,25 +177,6 @@ class Moment(Struct, frozen=True, gc=False):
     active_us: int
 
 
-class Decision(Struct, frozen=True, gc=False):
-    """
-    What an outcome means for a run.
-
-    Attributes:
-        row: The table's row that is taken.
-        guards: Every guard of the rows that were tried, with its value.
-        change: What the run's memory gets.
-        counters: After the transition, usage and time included; payloads are counted by whoever stores them.
-        facts: What the row records of the outcome beyond its payload references.
-    """
-
-    row: Row
-    guards: dict[str, bool]
-    change: Change
-    counters: Counters
-    facts: dict[str, Any]
-
-
 def request_of(run: Run) -> Request:
     """Return what *run* needs from the outside before its next transition."""
     if run.state in FINAL or run.memory.question is not None:
@@ -239,32 +219,19 @@ def decide(
     if machine is None:
         machine = machine_of(run, kit)
     decision = _decided(run, outcome, moment, kit, request, machine, given, fresh)
-    if decision.row.trigger != "specify" or not may_start_others(run, kit):
+    if decision.row.trigger != "specify" or not starts_together(run):
         return decision
 
-    def take(run: Run, outcome: Outcome) -> tuple[str, Run]:
-        then = _decided(run, outcome, Moment(moment.at_us, 0), kit, None, machine, None, NO_VALUES)
-        return then.row.trigger, _after(run, then)
+    def following(run: Run, outcome: Outcome) -> Decision:
+        return _decided(run, outcome, Moment(moment.at_us, 0), kit, None, machine, None, NO_VALUES)
 
-    ahead = calls_ahead(_after(run, decision), kit, take)
+    ahead = calls_ahead(run, decision, kit, following)
     if not ahead:
         return decision
     return replace(
         decision,
         change=replace(decision.change, ahead=ahead),
         counters=replace(decision.counters, ahead=decision.counters.action + len(ahead)),
-    )
-
-
-def _after(run: Run, decision: Decision) -> Run:
-    return apply(
-        run,
-        at=run.at,
-        trigger=decision.row.trigger,
-        dest=decision.row.dest,
-        counters=decision.counters,
-        change=decision.change,
-        outcome=decision.facts,
     )
 
 
@@ -301,7 +268,7 @@ def _decided(
     )
 
 
-def _said_facts(said: Said) -> dict[str, Any]:
+def _said_facts(said: Spoken) -> dict[str, Any]:
     """Return what a row says of a conversation that was cut, and of a result that is not shown whole."""
     cut, shown = said.cut, [piece for item in said.items for piece in item.pieces if piece.chars]
     facts: dict[str, Any] = {} if cut is None else {"cut": [cut.dropped, cut.summarized]}

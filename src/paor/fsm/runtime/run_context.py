@@ -13,8 +13,8 @@ from ...tools.tool import Tool
 from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager, as_text
 from ..journal.store import JournalStore
-from .effects import CallGroup
 from .ports import Clock, ValuesPort
+from .together import Together
 from .tool_context import Loader
 
 Leaves = Callable[[], bool]
@@ -71,7 +71,7 @@ class RunContext:
     values: ValuesPort | None = None
     notices: tuple[Notice, ...] = ()
     leaves: Leaves | None = None
-    together: CallGroup | None = None
+    together: Together | None = None
     prompt: tuple[int, Sequence[str]] | None = None
     texts: dict[int, str | None] = field(default_factory=dict)
     load: Loader = field(default=lambda first, count: [])
