@@ -210,7 +210,6 @@ def test_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("change", "part"),
     [
         ({"limits": Limits(max_steps=1)}, "limits.max_steps"),
-        ({"limits": Limits(history_chars=30)}, "limits.history_chars"),
         ({"language": "de"}, "language"),
         ({"objective": "Read all notes"}, "objective"),
         ({"criteria": ["names the day", "and the place"]}, "success_criteria"),
@@ -360,7 +359,6 @@ PROMPTS = st.tuples(
     )
 )
 CONFIG = st.one_of(
-    st.integers(1, 30).map(lambda number: {"limits": Limits(history_chars=number)}),
     st.sampled_from(["de", "fr", "it"]).map(lambda language: {"language": language}),
     st.text("abc", min_size=1).map(lambda text: {"objective": f"Read the notes {text}"}),
     st.text("abc", min_size=1).map(lambda text: {"criteria": [f"names the day {text}"]}),
