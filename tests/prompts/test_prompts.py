@@ -398,6 +398,7 @@ def everything(name: str) -> tuple[Spec, Run]:
     shown = "\n\n".join(f"{key}: {{{{KEY:{key}}}}}" for key in keys)
     of = spec(
         mode="planner" if name in ("plan", "task_plan") else "react",
+        revision=2 if name == "turn" else 1,
         profile=Profile(**NAMED["native" if name == "turn" else "two_stage"]),
         templates=default_templates() | {name: shown},
         policy={"deny": ("notes.send",)},
@@ -416,7 +417,9 @@ def everything(name: str) -> tuple[Spec, Run]:
     made: dict[str, Any] = {
         "selection": Selection(tool="notes.read", objective="read", context="of May", fields=()),
         "observation": Observation(True, "label1", 1),
-        "refinement": Refinement(decision="stop", reason="enough", learnings=("it was May",)),
+        "refinement": Refinement.model_validate(
+            {"decision": "stop", "reason": "enough", "learnings": ["it was May"]}
+        ),
         "history": (message(1), message(2)),
         "improvements": ("shorter",),
         "feedback": "no JSON",

@@ -186,7 +186,11 @@ TEMPLATE = (
 
 
 def test_A158_A159_D19_every_route_gives_the_same_prompt(tmp_path: Path) -> None:
-    """A caller's variable, a caller's option, a text and a file in the workflow; empty falls back; the text wins."""
+    """
+    A caller's variable, a caller's option, a text and a file in the workflow; empty falls back; the text wins.
+
+    A planner without a workflow holds a conversation; what stands behind its first prompt are turns, not another report.
+    """
     (tmp_path / "my.md").write_text(TEMPLATE, encoding="utf-8")
     (tmp_path / "file.yaml").write_text("plan: {input: {promptTemplateFile: my.md}}")
     literal = json.dumps({"plan": {"input": {"promptTemplate": TEMPLATE.replace("${", "$${")}}})
@@ -205,15 +209,21 @@ def test_A158_A159_D19_every_route_gives_the_same_prompt(tmp_path: Path) -> None
         ({"workflow": blank}, "shipped"),
         ({"mode": "planner"}, "shipped"),
     ]
-    found: dict[str, set[tuple[str, ...]]] = {}
+    first: dict[str, set[tuple[str, ...]]] = {}
+    reports: dict[str, set[str]] = {}
     for number, (options, name) in enumerate(routes):
         with world(tmp_path / str(number), [PLAN(1), EMPTY, OK]) as own:
             assert own.run("the book", **options).state == "Done"
-            said = tuple(message.text for call in own.model.of("plan") for message in call.messages)
-            found.setdefault(name, set()).add(said)
+            opening, report = own.model.of("plan")
+            first.setdefault(name, set()).add(tuple(message.text for message in opening.messages))
+            if "workflow" in options:
+                reports.setdefault(name, set()).add(text_of(report))
+            else:
+                assert report.messages[: len(opening.messages)] == opening.messages
             check_journal(own)
-    assert {name: len(prompts) for name, prompts in found.items()} == {"own": 1, "text": 1, "shipped": 1}
-    (own_prompt,) = found["own"]
+    for found in (first, reports):
+        assert {name: len(prompts) for name, prompts in found.items()} == {"own": 1, "text": 1, "shipped": 1}
+    (own_prompt,) = first["own"]
     assert own_prompt[0] == "You plan for the book." and "Go. ${this stays}" in own_prompt[1]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Limits, Policy, Reply, Result, Task, Tool, replay, tool
+from paor import Engine, Limits, ModelCall, Policy, Reply, Result, Task, Tool, replay, tool
 from paor.cli import main
 from paor.errors import AlreadyAnswered, LeaseHeld, UsageError
 from paor.events import TransitionTaken
@@ -32,6 +32,9 @@ PLAN = {
 }
 
 
+EARLIER = "Earlier rounds, newest first"
+
+
 class Office:
     """A model that answers by kind of request, and keeps what it was asked."""
 
@@ -45,11 +48,13 @@ class Office:
             "review": SUCCESS,
         } | replies
         self.asked: list[tuple[str, dict[str, str]]] = []
+        self.calls: list[ModelCall] = []
 
     def ask(self, call: Any) -> Reply:
         """Answer; a list of replies is used up one by one, its last one stays."""
         parts = sections(call)
         self.asked.append((call.kind, parts))
+        self.calls.append(call)
         if call.kind == "parameters":
             name = "pen" if "pen" in parts["Action objective"] else "ink"
             return Reply(json.dumps({"schema": "parameters_v1", "parameters": {"name": name}}))
@@ -170,7 +175,7 @@ def test_C4_27_labels_are_unique_and_counters_restart_with_every_task_and_round(
 def test_A037_A101_D22_a_follow_up_is_the_next_round_and_sees_the_earlier_ones_as_summaries(
     started: Callable[..., Engine],
 ) -> None:
-    """Newest first: this round's actions in full, then of the last round the answer and what each action came to."""
+    """Newest first, of the last round the answer and what each action came to; behind that this round's actions in full."""
     office = Office(refinement=[STOP, CONTINUE, STOP])
     with started(office) as engine:
         first = engine.run("find the pen", documents=[("list.txt", "pen")], language="de")
@@ -181,13 +186,12 @@ def test_A037_A101_D22_a_follow_up_is_the_next_round_and_sees_the_earlier_ones_a
         assert opening["Language"] == "de"
         assert "docList:round1_task1_action1_found (1)" in opening["Documents"]
         assert "docList:round1_task1_action0_input (1)" in opening["Documents"]
-        lines = [line for line in opening["History, newest first"].splitlines() if line.startswith("- ")]
-        assert lines == ["- Round 1: answer of task 1 [ok]", "- Round 1, step 1: shop.find [ok]"]
-        lines = [line for line in later["History, newest first"].splitlines() if line.startswith("- ")]
-        assert lines[0].startswith("- Step 1: shop.find") and lines[1:] == [
-            "- Round 1: answer of task 1 [ok]",
-            "- Round 1, step 1: shop.find [ok]",
-        ]
+        for asked in (opening, later):
+            lines = [line for line in asked[EARLIER].splitlines() if line.startswith("- ")]
+            assert lines == ["- Round 1: answer of task 1 [ok]", "- Round 1, step 1: shop.find [ok]"]
+        again = [call for call in office.calls if call.kind == "selection"][2]
+        action, result, _ = again.messages[-3:]
+        assert '"shop.find"' in action.text and "ink in aisle 7" in result.text
         third = engine.follow_up(second.run_id, "find more")
         assert engine.journal.run(third.run_id).round == 3
         holds(engine)

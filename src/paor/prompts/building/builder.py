@@ -49,15 +49,16 @@ RULES = (
 _RULED = ("document.", "ai.", "web.")
 """Beginnings of the names of the tools that the rules are about: those for documents and the web."""
 
-_EVERY = "RULES CATALOG DENIED OBJECTIVE LANGUAGE CONTEXT FINAL_FORMAT CONNECTIONS_INDEX FEEDBACK"
-_SHARED = f"{_EVERY} REPLY"
+_EVERY = "RULES CATALOG DENIED OBJECTIVE LANGUAGE CONTEXT FINAL_FORMAT CONNECTIONS_INDEX"
+_HEAD = f"{_EVERY} CRITERIA DOCUMENTS_INDEX WORKFLOW_HISTORY"
+_SHARED = f"{_EVERY} FEEDBACK REPLY"
 _COMMON = "CRITERIA DOCUMENTS_INDEX IMPROVEMENTS"
 _TASK = f"{_SHARED} {_COMMON} WORKFLOW_HISTORY"
 _CALL = f"{_SHARED} ACTION_OBJECTIVE SELECTED_ACTION PARAMETERS_CONTEXT PARAMETERS_SCHEMA"
 PLACEHOLDERS: dict[str, frozenset[str]] = {
     name: frozenset(keys.split())
     for name, keys in {
-        "opening": f"{_EVERY.replace(' FEEDBACK', '')} CRITERIA DOCUMENTS_INDEX WORKFLOW_HISTORY",
+        "opening": _HEAD,
         "selection": f"{_TASK} HINT LEARNT",
         "parameters": _CALL,
         "parameters_full": f"{_CALL} CRITERIA INPUT_DOCUMENTS WORKFLOW_HISTORY",
@@ -67,7 +68,7 @@ PLACEHOLDERS: dict[str, frozenset[str]] = {
         "answer": _TASK,
         "plan": f"{_SHARED} {_COMMON} CATALOG_FULL TRANSCRIPT RESULTS",
         "task_plan": _TASK,
-        "turn": f"{_EVERY} CRITERIA DOCUMENTS_INDEX WORKFLOW_HISTORY OWN_RULES",
+        "turn": f"{_HEAD} OWN_RULES",
         "text": "REQUEST INSTRUCTIONS LANGUAGE FORMAT DOCUMENTS",
         "phase": f"{_TASK} HINT DRAFT_ANSWER OBSERVATION CALL VISITS VALUES STEPS",
     }.items()
