@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from paor import Engine, Journal, Limits, PaorError, Policy, ScriptedModel, Tool, ToolContext, replay, tool
+from paor.audit import Transition
 from paor.errors import Erased, InvalidAnswer, InvalidFork, JournalDamaged, RunChanged, UnknownRun, UsageError
 from paor.testing import SeededIds
 
 from ..support.forks import Forker, given_after, holds
-from ..support.inside import chain_hash, root_hash
+from ..support.inside import chain_hash, prompt_places, root_hash
 from ..support.journeys import BY_NAME, Lost, losing, play
 from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine
 from ..verify.test_verify import by_package, by_script
@@ -107,10 +108,11 @@ def test_another_reply_parts_exactly_there(tmp_path: Path) -> None:
         assert own[: at + 1] == rows[: at + 1]
         assert [row.trigger for row in own[at + 1 :]] == ["conclude", "finish"]
 
-        def prompt(row: Any) -> list[Any]:
-            return [forker.journal.payload(row.run, place["n"]).body for place in row.request["prompt"]]
+        def prompt(rows: list[Transition]) -> list[Any]:
+            places = prompt_places(rows, rows[at + 1])
+            return [forker.journal.payload(place.run, place.place["n"]).body for place in places]
 
-        assert prompt(own[at + 1]) == prompt(rows[at + 1])
+        assert prompt(own) == prompt(rows) and len(prompt(own)) > 3
 
 
 # -- shared by reference, provably -----------------------------------------------------------------------------------
