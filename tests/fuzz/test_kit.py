@@ -469,7 +469,7 @@ def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatc
         patch.setattr(
             paor.fsm.machine.decide,
             "_add_usage",
-            lambda counters, usage, moment, **more: counted(counters, NO_USAGE, moment, **more),
+            lambda counters, usage, moment, **details: counted(counters, NO_USAGE, moment, **details),
         )
         assert broken([start(), choose()]) == "usage_adds_up"
     with monkeypatch.context() as patch:

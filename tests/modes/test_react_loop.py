@@ -651,8 +651,8 @@ def test_A061_the_refinement_sees_the_observation(tmp_path: Path) -> None:
         (call,) = world.model.of("refinement")
         assert [message.role for message in call.messages] == ["system", "user", "assistant", "user", "user"]
         assert json.loads(call.messages[2].text) == {"action": "notes.read", "parameters": {"page": 1}}
-        text = str(world.journal.reader.document(world.run_id, 0))
-        assert call.messages[3].text == f"Result of notes.read:\n{text}"
+        text = world.journal.reader.document(world.run_id, 0)
+        assert isinstance(text, str) and call.messages[3].text == f"Result of notes.read:\n{text}"
 
 
 def test_a_refinement_template_can_tell_the_observation_itself(tmp_path: Path) -> None:
