@@ -568,7 +568,9 @@ def test_a_long_conversation_that_a_choice_has_begun_is_restored_whole(tmp_path:
     """Of a run that was started to hold none: the strict profile has reports, the planner that was chosen a conversation."""
     plans = [{**BATCH, "id": str(number), "steps": [count(number)]} for number in range(60)]
     script = ["-", *plans, {"steps": [], "answer": "All counted."}, "All counted."]
-    of = engine(tmp_path / "runs.db", triage({"mode": "planner"}), script, limits=Limits(max_steps=99, max_plans=99))
+    of = engine(
+        tmp_path / "runs.db", triage({"mode": "planner"}), script, limits=Limits(max_steps=99, max_plans=99)
+    )
     result = of.run("Count", profile="strict")
     assert result.state == "Done"
     run, _ = restore_run(of.journal.reader, result.run_id)
