@@ -158,16 +158,16 @@ def test_a_changed_template_is_named_at_every_row_that_used_it(recorded: tuple[J
     """With the first line that differs."""
     from ..support.inside import default_templates
 
-    changed = default_templates()["refinement"].replace("for a user", "for a customer", 1)
+    changed = default_templates()["refinement"].replace("## Reply", "## Answer with", 1)
     found = with_engine(recorded, prompts={"refinement": changed})
     assert not found.identical
     assert fields(found) == {4: {"request.prompt"}, 9: {"request.prompt"}}
     first = found.divergences[0]
-    assert "for a user" in first.expected and "for a customer" in first.found
+    assert "## Reply" in first.expected and "## Answer with" in first.found
     assert first.expected.startswith("line ") and first.found.startswith("line ")
     with pytest.raises(
         ReplayDiverged,
-        match=r"row 4, request.prompt \(system message, template refinement\): recorded line \d+: .*, derived line",
+        match=r"row 4, request.prompt \(user message, template refinement\): recorded line \d+: .*, derived line",
     ):
         found.raise_if_diverged()
 

@@ -28,7 +28,7 @@ from paor.fsm.lifecycle.arguments import TypedResumeOptions, TypedRunOptions
 from paor.fsm.lifecycle.resume import take_up
 from paor.fsm.lifecycle.runner import Runner
 from paor.fsm.machine.decide import decide
-from paor.fsm.machine.fold import apply, restore
+from paor.fsm.machine.fold import AT_TIMES, apply, restore
 from paor.fsm.machine.table import ROWS, TABLE, Row, rows_of
 from paor.fsm.replay.payload_window import PayloadWindow
 from paor.fsm.replay.replay import column_problems
