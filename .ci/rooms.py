@@ -23,7 +23,7 @@ from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DOUBLE_NAMES_MAX = 8
+DOUBLE_NAMES_MAX = 6
 
 
 @dataclass(frozen=True)

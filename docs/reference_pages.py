@@ -71,7 +71,7 @@ GROUPS = {
         "[connect your own model](../howto/model.md).",
         (
             *("OpenAIModel", "AnthropicModel", "OfflineModel", "ScriptedModel"),
-            *("Model", "ModelCall", "Reply", "ServerFacts"),
+            *("Model", "ModelCall", "Reply"),
         ),
         module="paor.models",
     ),

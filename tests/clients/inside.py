@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paor.fsm.decision.conversation import ANSWER_NOW, LAST_WORDS
+from paor.fsm.decision.conversation import AGAIN, ANSWER_NOW, FAILED_AGAIN, LAST_WORDS
 from paor.fsm.lifecycle.arguments import model_of
 from paor.fsm.versioning.fingerprints import example_forms
 from paor.prompts.building.conversation import wire_names

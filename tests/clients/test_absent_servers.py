@@ -58,7 +58,7 @@ def test_a_server_that_starts_late_and_loads_its_model_answers_in_the_end(
 ) -> None:
     """More attempts than `retries`, each one an event with its wait; afterwards the run is as any other."""
     model = CHAT.model(port.url, port=port, stream=False)
-    with Engine(model, tools=TOOLS, journal=tmp_path / "runs.db") as engine:
+    with Engine(model, tools=TOOLS, journal=tmp_path / "runs.db", profile="two_stage") as engine:
         seen: list[Any] = list(engine.stream("Read it")) if driver == "sync" else asyncio.run(_all(engine))
         retries = [item for item in seen if isinstance(item, ModelNotice) and item.notice == "retry"]
         assert [item.code for item in retries] == ["unreachable"] * 5 + ["overloaded"]
@@ -108,7 +108,9 @@ def test_a_cancel_ends_the_waiting(tmp_path: Path) -> None:
     with Engine(
         CHAT.model(port.url, port=port), tools=TOOLS, journal=tmp_path / "runs.db", hooks=[cancelling]
     ) as engine:
-        assert engine.run("Read it", limits=Limits(time_budget_s=60)).reason == "cancelled"
+        assert (
+            engine.run("Read it", limits=Limits(time_budget_s=60), profile="two_stage").reason == "cancelled"
+        )
 
 
 def test_other_faults_of_such_a_server_are_not_waited_for() -> None:

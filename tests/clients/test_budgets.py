@@ -106,8 +106,8 @@ def test_what_a_tool_has_written_is_limited_too(tmp_path: Path, driver: str) -> 
     replies = [*map(json.dumps, WRITING), "A text.", json.dumps(STOP), json.dumps(SUCCESS)]
     with model_server() as server:
         server.script(*(plain(CHAT.body(text)) for text in replies))
-        limits = Limits(reply_tokens=77)
-        with Engine(CHAT.model(server.url), journal=tmp_path / "runs.db", limits=limits) as engine:
+        limits, journal = Limits(reply_tokens=77), tmp_path / "runs.db"
+        with Engine(CHAT.model(server.url), journal=journal, limits=limits, builtins=True) as engine:
             assert go(engine, driver).state == "Done"
         assert [item.body["max_tokens"] for item in server.requests] == [77] * 5
 

@@ -485,7 +485,7 @@ def test_a_replay_needs_no_server_no_sdk_and_no_key(tmp_path: Path) -> None:
     with model_server() as server:
         said = [plain(MESSAGES.body(item if isinstance(item, str) else json.dumps(item))) for item in replies]
         server.script(*said, plain(MESSAGES.error("no"), status=401))
-        with Engine(MESSAGES.model(server.url), journal=tmp_path / "runs.db") as engine:
+        with Engine(MESSAGES.model(server.url), journal=tmp_path / "runs.db", builtins=True) as engine:
             assert engine.run("Write").reason == "model_error"
     code = """
         import socket, sys
@@ -535,7 +535,7 @@ def test_text_that_a_tool_has_written_is_streamed_too(tmp_path: Path, driver: st
     with model_server() as server:
         texts = [reply if isinstance(reply, str) else json.dumps(reply) for reply in replies]
         server.script(*(streamed(CHAT.events(text), headers={"x-request-id": "req_t"}) for text in texts))
-        engine = Engine(CHAT.model(server.url), journal=tmp_path / "runs.db")
+        engine = Engine(CHAT.model(server.url), journal=tmp_path / "runs.db", builtins=True)
         events: list[Any] = []
 
         async def collect() -> None:

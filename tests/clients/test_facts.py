@@ -170,7 +170,7 @@ def test_a_model_whose_server_does_not_say_is_shown_a_tool(
     server: ModelServer, wire: Wire, driver: str
 ) -> None:
     """A call is one in every form in which calls are read; words are none."""
-    length = {"/v1/models": {"data": [{"id": "x", "max_model_len": 8192}]}}
+    length: dict[str, object] = {"/v1/models": {"data": [{"id": "x", "max_model_len": 8192}]}}
     written = '<tool_call>{"name": "temperature", "arguments": {"place": "Leeds"}}</tool_call>'
     for body, calls in (
         (calling(wire), True),
@@ -199,7 +199,10 @@ def test_a_server_that_refuses_a_tool_calls_none(server: ModelServer, status: in
 
 def test_ollama_says_its_context_once_it_has_loaded_the_model(server: ModelServer) -> None:
     """Until then nobody knows how much it will be; what the model could take says nothing."""
-    loaded = {"/api/show": {"capabilities": ["tools"]}, "/api/ps": {"models": [{"name": "gpt-6-luna"}]}}
+    loaded: dict[str, object] = {
+        "/api/show": {"capabilities": ["tools"]},
+        "/api/ps": {"models": [{"name": "gpt-6-luna"}]},
+    }
     server.says = loaded
 
     def load(connection: Any, received: Any) -> None:

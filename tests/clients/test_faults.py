@@ -473,7 +473,7 @@ def test_a_text_that_a_tool_did_not_get_is_a_failed_action(tmp_path: Path, end: 
         if end == "fault":
             bad = plain(CHAT.body("") | {"choices": []})
         server.script(*good[:2], bad, *good[2:])
-        engine = Engine(CHAT.model(server.url, retries=0), journal=tmp_path / "runs.db")
+        engine = Engine(CHAT.model(server.url, retries=0), journal=tmp_path / "runs.db", builtins=True)
         result = engine.run("Write")
         (row,) = [row for row in engine.journal.transitions(result.run_id) if row.trigger == "execute"]
         assert (row.outcome["ok"], row.outcome["error"], row.outcome["tokens_in"]) == (

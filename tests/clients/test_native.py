@@ -21,10 +21,22 @@ from paor import (
     replay,
 )
 from paor import tool as as_tool
+from paor.errors import ToolError
 from paor.testing import call_tools, review, scripted_tool, step, walk
 
 from ..support.worlds import fail, read, send
-from .inside import ANSWER_NOW, CALLS_MAX, LAST_WORDS, Calls, DirectAnswer, Invalid, read_turn, wire_names
+from .inside import (
+    AGAIN,
+    ANSWER_NOW,
+    CALLS_MAX,
+    FAILED_AGAIN,
+    LAST_WORDS,
+    Calls,
+    DirectAnswer,
+    Invalid,
+    read_turn,
+    wire_names,
+)
 
 DONE = review("success")
 
@@ -282,6 +294,29 @@ def test_a_cancel_and_a_budget_hold_between_the_calls_of_one_reply(reason: str) 
             "the reply itself has used up the budget"
         )
         assert len(model.calls) == 1 and replay(engine.journal, result.run_id, engine).identical
+
+
+def test_a_result_that_was_there_before_says_so() -> None:
+    """Small models repeat a call that they need no more. What is new says nothing, nor does a tool that is meant to be repeated."""
+    again, failing = call_tools(step("notes.read", page=1)), call_tools(step("mail.find", to="Anna"))
+    refused = call_tools(step("notes.send", to="Anna"))
+    changing = scripted_tool("notes.read", ["Page 1: due", "Page 1: paid"])
+    polled = scripted_tool("notes.read", ["Page 1: due"] * 2, repeat_allowed=True)
+    closed = scripted_tool("mail.find", [ToolError("closed")] * 2)
+    for reply, tool, words in (
+        (again, read, AGAIN),
+        (again, changing, None),
+        (again, polled, None),
+        (failing, closed, FAILED_AGAIN),
+        (refused, send, FAILED_AGAIN),
+    ):
+        _, model, _ = run(reply, reply, "Known.", tools=[tool])
+        first, second = (text for role, text in said(model.turns[2]) if role == "tool")
+        assert model.turns[2].may_call and not first.endswith((AGAIN, FAILED_AGAIN))
+        if words:
+            assert second == f"{first}\n\n{words}"
+        else:
+            assert not second.endswith((AGAIN, FAILED_AGAIN))
 
 
 def test_reads_are_blocked_by_the_documents_rule_and_then_the_tools_are_withheld() -> None:

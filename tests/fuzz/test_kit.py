@@ -20,7 +20,7 @@ from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.machine import Machine
 from paor.fsm.machine.stop_rules import STOP_REACHED, first_stop
 from paor.fsm.machine.table import TABLE
-from paor.fsm.runtime.effects import Returned
+from paor.fsm.runtime.calls import Returned
 from paor.fuzz import (
     KINDS,
     EngineMachine,
@@ -469,7 +469,7 @@ def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatc
         patch.setattr(
             paor.fsm.machine.decide,
             "_add_usage",
-            lambda counters, usage, moment, **more: counted(counters, NO_USAGE, moment, **more),
+            lambda counters, usage, moment, **details: counted(counters, NO_USAGE, moment, **details),
         )
         assert broken([start(), choose()]) == "usage_adds_up"
     with monkeypatch.context() as patch:

@@ -21,11 +21,11 @@ from paor import Machine, Usage
 from paor.errors import IllegalEvent, InternalError
 from paor.fsm.journal.record import canonical
 from paor.fsm.machine import guards as guards_module
-from paor.fsm.machine.decide import Decision, Moment, decide, request_of
+from paor.fsm.machine.decide import Moment, decide, request_of
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.machine import DECIDE, MACHINE, Walker
 from paor.fsm.machine.table import ROWS, TABLE, Row, rows_of
-from paor.fsm.machine.updates import CHANGES
+from paor.fsm.machine.updates import CHANGES, Decision
 from paor.fuzz import texts
 from paor.machine import Cancelled, Ended, GuardContext, ModelFault, NoOutcome, Review, Selection
 from paor.tools.documents.tools import generate_report

@@ -651,8 +651,8 @@ def test_A061_the_refinement_sees_the_observation(tmp_path: Path) -> None:
         (call,) = world.model.of("refinement")
         assert [message.role for message in call.messages] == ["system", "user", "assistant", "user", "user"]
         assert json.loads(call.messages[2].text) == {"action": "notes.read", "parameters": {"page": 1}}
-        text = str(world.journal.reader.document(world.run_id, 0))
-        assert call.messages[3].text == f"Result of notes.read:\n{text}"
+        text = world.journal.reader.document(world.run_id, 0)
+        assert isinstance(text, str) and call.messages[3].text == f"Result of notes.read:\n{text}"
 
 
 def test_a_refinement_template_can_tell_the_observation_itself(tmp_path: Path) -> None:
@@ -1126,12 +1126,12 @@ def test_what_a_refinement_has_learnt_stands_in_the_next_selections_history(tmp_
     script = [*READ(1), first, *READ(2), second, *READ(3), STOP, SUCCESS]
     with World(tmp_path, script, [read]) as world:
         assert world.run().state == "Done"
-        shown = [sections(call).get("Learnt so far", "") for call in world.model.of("selection")]
-        assert shown == ["", f"page 1 names O-1004; {'x' * 200}; c; d; e", ""]
+        shown = [sections(call).get("Learnt so far") for call in world.model.of("selection")]
+        assert shown == [None, f"page 1 names O-1004; {'x' * 200}; c; d; e", None]
     with World(tmp_path / "strict", script, [read]) as world:
         assert world.run(profile="strict").state == "Done"
-        shown = [sections(call).get("History, newest first", "") for call in world.model.of("selection")]
-    assert shown[1].startswith(
-        "- Learnt from these: page 1 names O-1004; " + "x" * 200 + "; c; d; e\n- Step 1"
-    )
-    assert "Learnt" not in shown[0] + shown[2]
+        before, then, after = (
+            sections(call).get("History, newest first", "") for call in world.model.of("selection")
+        )
+    assert then.startswith("- Learnt from these: page 1 names O-1004; " + "x" * 200 + "; c; d; e\n- Step 1")
+    assert "Learnt" not in before + after

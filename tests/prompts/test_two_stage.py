@@ -115,7 +115,7 @@ def test_a_conversation_that_fills_its_context_is_cut_in_one_block(tmp_path: Pat
     with World(tmp_path, steps(12), [paged(3_000)], limits=limits) as world:
         assert world.run().state == "Done"
         changes = [
-            json.loads(str(world.journal.reader.payload(row.run, row.change["n"]).body))
+            json.loads(world.journal.reader.payload(row.run, row.change["n"]).body or "")
             for row in world.rows
             if row.trigger == "observe"
         ]

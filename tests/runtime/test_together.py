@@ -25,6 +25,7 @@ from paor import (
     Policy,
     Reply,
     Result,
+    ScriptedModel,
     Tool,
     ToolContext,
     replay,
@@ -257,10 +258,10 @@ def test_an_intent_ahead_is_the_one_that_its_own_row_proposes(
     """For drawn replies, whatever the calls before come to: the same intent, or none since the run has ended before."""
     folder = tmp_path_factory.mktemp("drawn")
     tools = [a, b, put, send, secret, denied]
-    policy = Policy(approvals=["notes.secret"], deny=["notes.denied"])
+    policy = Policy(approvals=("notes.secret",), deny=("notes.denied",))
     script = [call_tools(*calls) for calls in replies] if mode == "native" else _plans(replies)
     with engine(folder, [*script, *["All."] * 9], tools, policy=policy) as scripted:
-        options = {"profile": "native"} if mode == "native" else {"mode": "planner"}
+        options: dict[str, Any] = {"profile": "native"} if mode == "native" else {"mode": "planner"}
         result = scripted.run("Go", limits=Limits(max_steps=max_steps, parallel_calls=most), **options)
         for _ in range(9):
             if result.status == "waiting":
@@ -345,7 +346,7 @@ def test_in_a_machine_of_the_hosts_own_calls_are_made_one_after_the_other(tmp_pa
 
     def seen_before(case: Any) -> bool:
         """The call before has ended."""
-        return len(case.run.memory.window) == case.counters.action
+        return bool(len(case.run.memory.window) == case.counters.action)
 
     def work(page: int) -> str:
         assert alone.acquire(blocking=False)
@@ -505,6 +506,7 @@ def test_a_call_that_raises_is_tried_again_in_its_turn_and_the_others_are_not(
     schema = {"type": "object", "properties": {"page": {"type": "integer"}}, "required": ["page"]}
     tools = [Tool("notes.read", parameters=schema, run=work, effect="read", retries=1)]
     with engine(tmp_path, [reads(4), "All."], tools) as scripted:
+        assert isinstance(scripted.model, ScriptedModel)
         scripted.model.answers_in_order = False
         result = drive(scripted, driver)
         rows = judged(scripted, result)
@@ -754,7 +756,7 @@ def test_a_stream_that_is_closed_leaves_no_task_behind(tmp_path: Path) -> None:
         async for event in events:
             if isinstance(event, TransitionTaken) and event.trigger == "execute":
                 break
-        await events.aclose()
+        await events.aclose()  # type: ignore[attr-defined]
         assert work.stopped.is_set()
         mine = asyncio.current_task()
         assert [task for task in asyncio.all_tasks() if "TimedCall" in repr(task) and task is not mine] == []
@@ -779,7 +781,7 @@ def test_a_stream_that_is_closed_leaves_threads_with_a_word(
         for event in events:
             if isinstance(event, TransitionTaken) and event.trigger == "execute":
                 break
-        events.close()
+        events.close()  # type: ignore[attr-defined]
         assert "was given up and is left running" in caplog.text
         work.released.set()
 

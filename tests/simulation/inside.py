@@ -18,5 +18,5 @@ from paor.fsm.lifecycle.resume import Continuation, continuation
 from paor.fsm.lifecycle.runner import Runner
 from paor.fsm.replay.restore import restore_run
 from paor.fsm.runtime import timed_calls as timed_calls_module
-from paor.fsm.runtime.effects import Timing
+from paor.fsm.runtime.calls import Timing
 from paor.states.run.spec import Mode

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.journal.payloads import Stager
-from paor.fsm.machine.decide import Decision, Moment, decide, request_of
+from paor.fsm.machine.decide import Moment, decide, request_of
 from paor.fsm.machine.fold import apply
+from paor.fsm.machine.updates import Decision
 from paor.fsm.runtime.tool_results import error_of, result_of
 from paor.prompts.building.templates import default_templates
 from paor.states.base.sealed import Sealed

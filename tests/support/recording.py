@@ -67,7 +67,7 @@ def observations(world: World) -> list[dict[str, Any]]:
     """Return the observation of every action of the newest run, in order, as its row holds it."""
     rows = [row for row in world.rows if row.trigger == "observe"]
     changes = [world.journal.reader.payload(row.run, row.change["n"]).body for row in rows]
-    return [json.loads(str(change))["observation"] for change in changes]
+    return [json.loads(change or "")["observation"] for change in changes]
 
 
 def observation(world: World, number: int = 0) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from paor.fsm.decision.observation import (
     shown_arguments,
     summary_of,
 )
-from paor.fsm.runtime.effects import Timing, wait_for
+from paor.fsm.runtime.calls import Timing, wait_for
 from paor.fsm.runtime.timed_calls import GRACE_S
 from paor.fsm.workflow.source import CHARS_MAX, DEPTH_MAX, VALUES_MAX, Place, SourceError, read_source
 from paor.prompts.building.history import ARGUMENTS_CHARS, arguments_text

@@ -91,7 +91,7 @@ def whole_characters(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-class Texts:
+class PayloadTexts:
     """
     The payloads of one run as texts.
 

@@ -28,7 +28,7 @@ from ..fsm.machine.machine import MACHINE, Machine
 from ..states.base.errors import JournalDamaged, UsageError
 from ..states.run.phase_names import EXECUTING, FAILED, FINAL
 from ..states.run.spec import TASK_TOOL
-from .content import Cleaner, Texts, compact, messages, roles_of
+from .content import Cleaner, PayloadTexts, compact, messages, roles_of
 from .span import (
     Kind,
     Link,
@@ -217,7 +217,7 @@ class RunSpans:
         Raises:
             ValueError, TypeError, LookupError, AttributeError: A row that cannot be read.
         """
-        own, texts = row.run == self.run.number, Texts(reader, self.run.number, self._cleaner)
+        own, texts = row.run == self.run.number, PayloadTexts(reader, self.run.number, self._cleaner)
         if own and not self._begun:
             self._begin()
         earlier, self._now = self._now, max(self._now, row.at) if own else self._now
@@ -254,7 +254,7 @@ class RunSpans:
 
     # -- one row -------------------------------------------------------------------------------------------------------
 
-    def _spans(self, row: Transition, earlier: int, texts: Texts, *, own: bool) -> Iterator[Span]:
+    def _spans(self, row: Transition, earlier: int, texts: PayloadTexts, *, own: bool) -> Iterator[Span]:
         events = [self._event(row)] if own else []
         if self._wait is not None:
             wait, self._wait = self._wait, None
@@ -298,7 +298,7 @@ class RunSpans:
         active = row.time_us - (self._before.time_us if self._before is not None else 0)
         return max(earlier, self._now - max(0, active))
 
-    def _request(self, row: Transition, earlier: int, texts: Texts) -> _Open:
+    def _request(self, row: Transition, earlier: int, texts: PayloadTexts) -> _Open:
         """Return the request to a model that *row* ends."""
         outcome, kind = row.outcome, row.outcome["kind"]
         span = _Open("model", row.seq, self._requested_at(row, earlier), self._agent_id())
@@ -316,7 +316,7 @@ class RunSpans:
             self._add_prompt(span, row, texts)
         return span
 
-    def _add_prompt(self, span: _Open, row: Transition, texts: Texts) -> None:
+    def _add_prompt(self, span: _Open, row: Transition, texts: PayloadTexts) -> None:
         """Add prompt and reply, as far as they are not erased."""
         places = prompt_places(texts.rows(row), row)
         said = [texts.shown(found.place) for found in places]
@@ -330,7 +330,7 @@ class RunSpans:
         if (reply := texts.shown(row.outcome.get("reply"))) is not None:
             span.found["output"] = messages([("assistant", reply)], str(row.outcome.get("finish", "stop")))
 
-    def _tool_request(self, row: Transition, earlier: int, texts: Texts) -> _Open | None:
+    def _tool_request(self, row: Transition, earlier: int, texts: PayloadTexts) -> _Open | None:
         """Return what the tool itself has asked models for up to *row*, as one request, because the row has their sum."""
         outcome, call = row.outcome, self._call
         used = any(outcome.get(name) for name in (*_USAGE, "cost_micro", "texts", "calls"))
@@ -359,7 +359,7 @@ class RunSpans:
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
-    def _begin_call(self, row: Transition, texts: Texts) -> _Open:
+    def _begin_call(self, row: Transition, texts: PayloadTexts) -> _Open:
         """Begin the call whose intent *row* is."""
         call = _Open("tool", row.seq, self._now, self._agent_id())
         call.found = {
@@ -376,7 +376,7 @@ class RunSpans:
         call.links, self._resumed = self._resumed, []
         return call
 
-    def _called(self, call: _Open, row: Transition, texts: Texts) -> Span:
+    def _called(self, call: _Open, row: Transition, texts: PayloadTexts) -> Span:
         """End a call."""
         outcome = row.outcome
         call.target = str(row.request.get("tool") or call.target or "unknown")
@@ -408,7 +408,7 @@ class RunSpans:
         wait.links, self._resumed = self._resumed, []
         return wait
 
-    def _waited(self, wait: _Open, row: Transition, texts: Texts) -> Span:
+    def _waited(self, wait: _Open, row: Transition, texts: PayloadTexts) -> Span:
         """End a wait; what comes next is linked to it."""
         answered = row.outcome["kind"] == "answer"
         wait.found["answer"] = row.outcome.get("action") if answered else row.outcome["kind"]
@@ -427,7 +427,7 @@ class RunSpans:
 
     # -- the run -------------------------------------------------------------------------------------------------------
 
-    def _ended(self, row: Transition, texts: Texts) -> Span:
+    def _ended(self, row: Transition, texts: PayloadTexts) -> Span:
         """End the run's own span."""
         run, agent, spec = self.run, self._agent, self.run.spec
         agent.target = conventions()["agent"]

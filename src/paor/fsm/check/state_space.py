@@ -35,10 +35,11 @@ from ...states.run.state import Counters, Run, initial_run
 from ...states.settings.limits import Limits
 from ..decision.guard_context import GuardContext
 from ..decision.run_resources import RunResources
-from ..machine.decide import Decision, Moment, decide, request_of
+from ..machine.decide import Moment, decide, request_of
 from ..machine.fold import apply
 from ..machine.machine import Machine
 from ..machine.table import Row
+from ..machine.updates import Decision
 from .bounded_specs import BOUNDS, BoundedSpec, spec_of_world
 from .findings import Move, PathStep
 from .host_functions import HostFunctions, Oracle, branches, free_machine, own_raised, with_changes, with_host

@@ -16,7 +16,7 @@ import orjson
 
 from ...prompts.parsing.turns import spoken
 from ...states.records.actions import StoredText, ToolResult
-from ...states.records.conversation import Item, Piece, Said, cut_of
+from ...states.records.conversation import Item, Piece, Spoken, cut_of
 from ...states.records.outcomes import Answered, Replied
 from ...states.records.plans import Step
 from ...states.run.budgets import steps_left, tools_withheld
@@ -30,7 +30,9 @@ from .run_resources import RunResources
 UNUSABLE = "Your last reply could not be used: {}"
 GO_ON = "Go on: call a tool, or answer."
 KNOWN = "Not made again: its result is above."
-ANSWER_NOW = "You have that result already. Answer now in one or two sentences."
+ANSWER_NOW = "Answer the user now in one or two sentences."
+AGAIN = "You have that result already. Answer now in one or two sentences."
+FAILED_AGAIN = "That failed before. Try another tool, or answer."
 NO_STEP = "Not made: no step is left."
 LAST_WORDS = "No step is left. Answer now in one or two sentences."
 WAITS = "Not made: it was written before the results above were seen. Call it again if it is still right."
@@ -40,7 +42,7 @@ ROOM_LEAST = 2_000
 """Least bytes of a result that are shown, however little room there is."""
 
 
-def said_by(case: GuardContext, trigger: str, dest: str, change: Change, kit: RunResources) -> Said | None:
+def said_by(case: GuardContext, trigger: str, dest: str, change: Change, kit: RunResources) -> Spoken | None:
     """
     Return what a row adds to the conversation of its run; None for nothing, and in a run that holds none.
 
@@ -54,7 +56,7 @@ def said_by(case: GuardContext, trigger: str, dest: str, change: Change, kit: Ru
     if not run.spec.converses or run.counters.formatted:
         return None
     items = tuple(_items(case, trigger, dest, change, kit))
-    return Said(items, cut_of((*run.memory.conversation, *items), kit.room)) if items else None
+    return Spoken(items, cut_of((*run.memory.conversation, *items), kit.room)) if items else None
 
 
 def _items(case: GuardContext, trigger: str, dest: str, change: Change, kit: RunResources) -> Iterator[Item]:
@@ -172,10 +174,22 @@ def _result(case: GuardContext, result: ToolResult, change: Change, kit: RunReso
     call = step.id if step is not None and native else ""
     lead = "" if call else _lead(case, result, step)
     pieces = tuple(_pieces(case, result, lead, kit))
+    if call and _is_known(case, result, pieces, kit):
+        pieces += (Piece(f"\n\n{AGAIN if result.ok else FAILED_AGAIN}"),)
     summary = f"{lead}{summary_of(change.observation)}" if result.ok and change.observation else ""
     return Item(
         role="tool" if call else "user", pieces=pieces, size=_size(pieces), call=call, summary=summary
     )
+
+
+def _is_known(case: GuardContext, result: ToolResult, pieces: tuple[Piece, ...], kit: RunResources) -> bool:
+    """Return whether the same call brought the same before, and its tool is none that is meant to be repeated."""
+    memory, tool = case.run.memory, kit.catalog.find(result.tool)
+    if tool is None or tool.repeat_allowed:
+        return False
+    intent = memory.intent  # none of a call that was refused: what was wrong with it tells which it is
+    made = memory.window.count(intent.key) > 1 if intent is not None else not result.ok
+    return made and any(item.pieces == pieces for item in memory.conversation if item.role == "tool")
 
 
 def _lead(case: GuardContext, result: ToolResult, step: Step | None) -> str:

@@ -119,12 +119,13 @@ class EngineSettings:
         Return the tools that one run is offered.
 
         The built-in tools work on documents. Unless the host has asked for them (``builtins=True``), they are offered to a run that
-        has documents, and to others as far as *names* or the patterns of the task type name them.
+        has documents which its first prompt does not show whole, and to others as far as *names* or the patterns of the task type
+        name them.
 
         Args:
             names: Those that the caller of the run names; None for the usual ones.
             task_type: Of the run.
-            documents: Whether it begins with documents, or with a model that works on nothing else.
+            documents: Whether it begins with such documents, or with a model that works on nothing else.
 
         Raises:
             UsageError: A name that no tool has.

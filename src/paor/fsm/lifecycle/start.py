@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 
+from ...prompts.building.builder import shown_whole
 from ...prompts.building.templates import NAMES
 from ...prompts.model import Model, Notice
 from ...states.base.errors import UsageError
@@ -203,6 +204,11 @@ def new_run(
     if not own_context and known.context_tokens != said.context_tokens:
         context = known.context_tokens or CONTEXT_TOKENS
         spec = spec.model_copy(update={"limits": spec.limits.model_copy(update={"context_tokens": context})})
+    if spec.native and inputs and not getattr(chosen, "quotes_only", False):
+        sizes = [(document.mime, document.size_bytes) for document in inputs]
+        if len(shown_whole(spec, sizes)) == len(sizes):  # the model reads them in its first prompt
+            usual = settings.offered(names, options.get("task_type"), documents=False)
+            spec = spec.model_copy(update={"tools": tuple(tool.spec() for tool in usual)})
     notices = (_profile_notice(spec),) if asked else ()
     return NewRun(spec, inputs, chosen, dict(connections or {}), deps, given, notices)
 

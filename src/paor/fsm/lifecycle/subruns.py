@@ -26,7 +26,7 @@ from ...states.settings.limits import Limits, merged_limits, recorded_limits
 from ...states.settings.profile import AUTO, Profile
 from ...tools.tool import Document, Tool, ToolContext, ToolOutput
 from ..replay.restore import restore_run
-from ..runtime.effects import EffectPending
+from ..runtime.calls import EffectPending
 from ..runtime.result import Result
 from ..runtime.tool_context import CallContext
 from .arguments import mode_of, profile_of

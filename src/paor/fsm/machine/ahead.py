@@ -13,7 +13,6 @@ limits only end the run before their rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ...states.base.errors import IllegalEvent
 from ...states.records.actions import Intent, ToolResult
@@ -21,14 +20,12 @@ from ...states.records.outcomes import Ended, NoOutcome, Outcome
 from ...states.run.state import Run
 from ..decision.run_resources import RunResources
 from .fold import apply
-
-if TYPE_CHECKING:
-    from .decide import Decision
+from .updates import Decision
 
 GROUP_MOST = 64
 """Most calls that are started together, the first included: the first one's row holds the intents of all of them."""
 
-Decide = Callable[[Run, Outcome], "Decision"]
+Decide = Callable[[Run, Outcome], Decision]
 
 
 def starts_together(run: Run) -> bool:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ...states.base.errors import IllegalEvent
-from ...states.records.conversation import Said
+from ...states.records.conversation import Spoken
 from ...states.records.outcomes import (
     NO_USAGE,
     Answered,
@@ -32,7 +32,7 @@ from ...states.records.outcomes import (
 from ...states.records.requests import NOTHING, ModelRequest, Nothing, Recall, Request, ToolRequest
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.spec import machine_data
-from ...states.run.state import Change, Counters, Run
+from ...states.run.state import Counters, Run
 from ..decision.conversation import said_by
 from ..decision.guard_context import NO_VALUES, Given, GuardContext
 from ..decision.host_machine import recorded_phases
@@ -43,7 +43,7 @@ from .ahead import calls_ahead, starts_together
 from .machine import DECIDE, PHASE_STATES, Machine, Walker
 from .stop_rules import read_case
 from .table import Row
-from .updates import workflow_update
+from .updates import Decision, workflow_update
 
 
 def facts_of(case: GuardContext, row: Row, outcome: Outcome) -> dict[str, Any]:
@@ -177,25 +177,6 @@ class Moment(Struct, frozen=True, gc=False):
     active_us: int
 
 
-class Decision(Struct, frozen=True, gc=False):
-    """
-    What an outcome means for a run.
-
-    Attributes:
-        row: The table's row that is taken.
-        guards: Every guard of the rows that were tried, with its value.
-        change: What the run's memory gets.
-        counters: After the transition, usage and time included; payloads are counted by whoever stores them.
-        facts: What the row records of the outcome beyond its payload references.
-    """
-
-    row: Row
-    guards: dict[str, bool]
-    change: Change
-    counters: Counters
-    facts: dict[str, Any]
-
-
 def request_of(run: Run) -> Request:
     """Return what *run* needs from the outside before its next transition."""
     if run.state in FINAL or run.memory.question is not None:
@@ -287,7 +268,7 @@ def _decided(
     )
 
 
-def _said_facts(said: Said) -> dict[str, Any]:
+def _said_facts(said: Spoken) -> dict[str, Any]:
     """Return what a row says of a conversation that was cut, and of a result that is not shown whole."""
     cut, shown = said.cut, [piece for item in said.items for piece in item.pieces if piece.chars]
     facts: dict[str, Any] = {} if cut is None else {"cut": [cut.dropped, cut.summarized]}

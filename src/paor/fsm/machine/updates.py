@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from ...states.records.actions import Selection, ToolResult
@@ -39,9 +39,30 @@ from ..decision.observation import (
 from ..decision.plan_mode import selection_of, step_of, steps_left_in_plan
 from ..decision.progress import stale_after
 from .stop_rules import ANSWER, LAST_FAIL, first_stop
+from .table import Row
 
 Update = tuple[Change, Counters]
 """What a transition sets, and the counters after it; time and usage are added by `fsm.machine.decide.decide`."""
+
+
+class Decision(Struct, frozen=True, gc=False):
+    """
+    What an outcome means for a run.
+
+    Attributes:
+        row: The table's row that is taken.
+        guards: Every guard of the rows that were tried, with its value.
+        change: What the run's memory gets.
+        counters: After the transition, usage and time included; payloads are counted by whoever stores them.
+        facts: What the row records of the outcome beyond its payload references.
+    """
+
+    row: Row
+    guards: dict[str, bool]
+    change: Change
+    counters: Counters
+    facts: dict[str, Any]
+
 
 APPROVAL_SCHEMA: dict[str, Any] = {
     "type": "object",

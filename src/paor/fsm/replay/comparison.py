@@ -28,7 +28,7 @@ from ..journal.prompts import prompt_places
 from ..journal.reader import JournalReader
 from ..journal.record import canonical
 from ..journal.rows import RunRow, Transition
-from ..machine.decide import Decision
+from ..machine.updates import Decision
 from ..versioning.fingerprints import given_fingerprints
 from .payload_window import PayloadWindow
 

@@ -30,8 +30,9 @@ from ..decision.run_resources import RunResources
 from ..journal.lineage import SharedPart
 from ..journal.reader import JournalReader
 from ..journal.rows import Transition
-from ..machine.decide import Decision, Moment, decide, machine_of, request_of
+from ..machine.decide import Moment, decide, machine_of, request_of
 from ..machine.fold import apply
+from ..machine.updates import Decision
 from ..versioning.amendments import amend_spec
 from ..versioning.changes import ChangedPart
 from .comparison import (

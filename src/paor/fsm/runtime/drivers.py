@@ -31,18 +31,8 @@ from ...prompts.model import CallStopped, ModelCall, Notice, Reply, checked_repl
 from ...states.run.spec import TASK_TOOL
 from ..journal.cancel_requests import CancelWatch, Interrupted, breakable
 from ..journal.store import JournalStore
-from .effects import (
-    AskModel,
-    AskValues,
-    Await,
-    BeginTogether,
-    Commit,
-    Drop,
-    Emit,
-    Reconcile,
-    Returned,
-    UseTool,
-)
+from .calls import Reconcile, Returned, UseTool
+from .effects import AskModel, AskValues, Await, BeginTogether, Commit, Drop, Emit
 from .events import Event, ModelNotice, ModelText
 from .loop import Steps
 from .ports import is_awaitable

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
-from ..machine.decide import Decision
+from ..machine.updates import Decision
 
 LOGGER = logging.getLogger("paor")
 LOGGER.addHandler(logging.NullHandler())

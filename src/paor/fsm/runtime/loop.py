@@ -53,8 +53,9 @@ from ..journal.payloads import JSON
 from ..journal.prompts import last_prompt
 from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row
-from ..machine.decide import Decision, Moment, decide, machine_of, request_of
+from ..machine.decide import Moment, decide, machine_of, request_of
 from ..machine.fold import apply
+from ..machine.updates import Decision
 from .effects import AskModel, AskValues, Commit, Effect, Emit
 from .events import Event, RunWaiting, StepCompleted, TransitionTaken
 from .logs import log_transition

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from ...states.base.errors import TimedOut
 from ..journal.cancel_requests import CancelWatch, Interrupted
-from .effects import Reconcile, Returned, UseTool
+from .calls import Reconcile, Returned, UseTool
 from .logs import log_late_end, log_left
 
 GRACE_S = 0.5

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from ..journal.cancel_requests import CancelWatch
-from .effects import Returned, UseTool
+from .calls import Returned, UseTool
 from .timed_calls import GRACE_S, TimedCall
 
 

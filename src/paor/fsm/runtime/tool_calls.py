@@ -19,18 +19,8 @@ from ...tools.tool import Resumption, Tool
 from ..decision.observation import cut, line
 from ..decision.plan_mode import selection_of
 from ..journal.cancel_requests import Interrupted
-from .effects import (
-    REAL_TIME,
-    Await,
-    BeginTogether,
-    Drop,
-    Effect,
-    EffectPending,
-    Reconcile,
-    Returned,
-    Timing,
-    UseTool,
-)
+from .calls import REAL_TIME, EffectPending, Reconcile, Returned, Timing, UseTool
+from .effects import Await, BeginTogether, Drop, Effect
 from .run_context import RunContext, place_of_next, recall
 from .tool_context import Account, CallContext, CallLedger
 from .tool_results import ERROR_CHARS, error_of, is_empty, message_of, output_of, question_from, result_of

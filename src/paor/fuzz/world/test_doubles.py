@@ -22,7 +22,7 @@ from ...fsm.journal.store import JournalStore
 from ...fsm.journal_api import Journal
 from ...fsm.machine.host_rows import HostGuard
 from ...fsm.machine.machine import Machine
-from ...fsm.runtime.effects import Timing
+from ...fsm.runtime.calls import Timing
 from ...fsm.runtime.ports import ValuesPort
 from ...prompts.model import Model, ModelCall, ModelUnavailable, Reply
 from ...states.base.errors import AnswerNeeded, NotStarted

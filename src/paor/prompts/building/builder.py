@@ -180,7 +180,8 @@ class PromptBuilder:
         }
         self._instructions = "\n\n".join(filter(None, (spec.instructions, spec.own_instructions)))
         self._inputs = documents_index(spec.documents)
-        self._shown = _shown_whole(spec)
+        sizes = [(document.mime, document.payload.bytes) for document in spec.documents]
+        self._shown = shown_whole(spec, sizes)
         self._opening: tuple[PromptMessage, ...] | None = None
         self._plan_reply = plan_reply
         self._earlier_rounds = history_text(
@@ -613,15 +614,21 @@ _TEXTS = (
 )
 
 
-def _shown_whole(spec: Spec) -> frozenset[int]:
-    """Return the numbers of the input documents that a conversation begins with: texts, up to a quarter of the context."""
-    if spec.two_stage:  # whose prompts hold no text of a document: only actions read them
+def shown_whole(spec: Spec, documents: Iterable[tuple[str, int]]) -> frozenset[int]:
+    """
+    Return which input documents a conversation begins with, by their place: texts, up to a quarter of the context.
+
+    Args:
+        spec: Of the run; none of a run in two stages, whose prompts hold no text of a document.
+        documents: Media type and size in bytes of each.
+    """
+    if spec.two_stage:
         return frozenset()
     room, found = _quarter(spec), set()
-    for document in spec.documents:
-        if document.mime in _TEXTS and document.payload.bytes <= room:
-            room -= document.payload.bytes
-            found.add(document.number)
+    for place, (mime, size) in enumerate(documents):
+        if mime in _TEXTS and size <= room:
+            room -= size
+            found.add(place)
     return frozenset(found)
 
 

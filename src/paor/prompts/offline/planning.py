@@ -24,7 +24,10 @@ _HEADING = re.compile(rf"(?m)^## ({_HEADINGS})[ \t]*$")
 
 _RESULT = re.compile(r"(?:Result|Error) of (\S+): (\{.*\})")
 _FENCED = re.compile(r"<<<document result\n(.*?)\n>>>(?:\n\n.*)?", re.DOTALL)
-_BROUGHT = re.compile(r"(Result|Error) of (\S+):\n(.*?)(?:\n\nDocuments: docList:(\S+))?", re.DOTALL)
+_BROUGHT = re.compile(
+    r"(Result|Error) of (\S+?)(?: \([^\n]*?\))?(?:, called with [^\n]*)?:\n(.*?)(?:\n\nDocuments: docList:(\S+))?",
+    re.DOTALL,
+)
 
 Sections = dict[str, str]
 """The sections of a prompt by heading."""
@@ -59,6 +62,10 @@ def told_sections(messages: Sequence[PromptMessage]) -> Sections:
         "Results, newest first": history,
         "Last action": tool,
         "Observation": dumps(**seen, notes=[] if ok else [text]),
+        "Results so far, oldest first": "\n".join(
+            dumps(name=step[2], **{"result" if step[1] == "Result" else "error": step[3]}) for step in steps
+        ),
+        "Documents made": "\n".join(f"- docList:{step[4]} (1)" for step in reversed(steps) if step[4]),
     }
 
 
@@ -78,7 +85,8 @@ def last_step(messages: Sequence[PromptMessage]) -> Sections:
 
 def criteria_of(sections: Sections, *, marks: str = "met|open") -> list[str]:
     """Return the criteria of a prompt that have one of *marks*, in order."""
-    return re.findall(rf"(?m)^- \[(?:{marks})\] (.*)$", sections.get("Success criteria", ""))
+    lines = re.findall(r"(?m)^- (?:\[(met|open)\] )?(.*)$", sections.get("Success criteria", ""))
+    return [text for mark, text in lines if mark in ("", *marks.split("|"))]
 
 
 def numbered(criteria: list[str]) -> str:
@@ -184,7 +192,8 @@ def tasks_reply(sections: Sections) -> str:
 
 def plan_reply(sections: Sections) -> str:
     """Return a plan of what has not been done yet, a plan of nothing when there is nothing left, or why there is none."""
-    labels = re.findall(r"(?m)^- docList:((\S+)_action(\d+)_\S+) \(", sections.get("Documents", ""))
+    documents = "\n".join(sections.get(name, "") for name in ("Documents made", "Documents"))
+    labels = re.findall(r"(?m)^- docList:((\S+)_action(\d+)_\S+) \(", documents)
     inputs = [f"docList:{label}" for label, _, number in labels if number == "0"]
     if not inputs:
         return dumps(intention="", steps=[], answer=NO_DOCUMENTS)

@@ -70,7 +70,7 @@ class Cut(Stored, frozen=True, gc=False):
     left: int
 
 
-class Said(Stored, frozen=True, gc=False):
+class Spoken(Stored, frozen=True, gc=False):
     """
     What a row adds to a run's conversation.
 
@@ -87,7 +87,7 @@ SUMMARY_ENDS = " (shortened to save room; call again for the whole)"
 """After the summary of a result that a cut has taken."""
 
 
-def with_said(items: tuple[Item, ...], said: Said) -> tuple[Item, ...]:
+def with_said(items: tuple[Item, ...], said: Spoken) -> tuple[Item, ...]:
     """Return a conversation after a row has added to it."""
     items += said.items
     if (cut := said.cut) is None:

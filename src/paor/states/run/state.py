@@ -16,7 +16,7 @@ from rpds import HashTrieMap
 
 from ..base.wire import Stored
 from ..records.actions import Intent, Selection, StoredText, ToolResult
-from ..records.conversation import Item, Said
+from ..records.conversation import Item, Spoken
 from ..records.observations import Message, Observation, StepCheck, Turn
 from ..records.plans import Plan
 from ..records.questions import Answer, Question, QuestionRecord
@@ -133,7 +133,7 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
     flow: FlowState | UnsetType | None = UNSET
     visit: Visit | UnsetType | None = UNSET
     choice: RunChoice | UnsetType | None = UNSET
-    said: Said | UnsetType | None = UNSET
+    said: Spoken | UnsetType | None = UNSET
     ahead: tuple[Intent, ...] | UnsetType | None = UNSET
 
     def slots(self) -> dict[str, Any]:
