@@ -310,7 +310,7 @@ HELD_BACK = (
         "Will it be warmer in Turin or in Lyon tomorrow, and how warm?",
         ("weather.tomorrow",),
         (r"lyon", r"\b23\b"),
-        r"Turin\W+(will be|is|has)\W+(the )?warmer",
+        r"Turin\W+(will be|is|has)\W+((the|expected to be) )?warmer",
     ),
     Task(
         "pump",

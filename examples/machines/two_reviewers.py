@@ -72,7 +72,9 @@ STRICT = Machine.standard().require("specify", four_eyes, tool="bank.*")
 """The condition alone: nobody is asked, so nothing is ever paid. A machine that forgets to ask cannot forget to refuse."""
 
 
-@tool("bank.pay", effect="once")
+@tool(
+    "bank.pay", effect="once", repeat_allowed=True
+)  # an equal call that has succeeded is not made again otherwise
 def pay(to: str, amount: int, context: ToolContext[Path]) -> str:
     """Pay somebody."""
     with (context.deps / "ledger.txt").open("a", encoding="utf-8") as file:

@@ -174,6 +174,8 @@ class Claude(Provider):
     wire = MESSAGES
 
     def turn(self, number: int) -> Any:
+        place = {"type": "char_location", "document_index": 0, "document_title": None}
+        cited = place | {"cited_text": "Page", "start_char_index": 0, "end_char_index": number}
         blocks: list[dict[str, Any]] = [
             {
                 "type": "thinking",
@@ -185,7 +187,7 @@ class Claude(Provider):
             {
                 "type": "text",
                 "text": "All is read." if number == TURNS else "Let me look.",
-                "citations": None,
+                "citations": [cited],
             },
         ]
         if number < TURNS:
@@ -230,6 +232,9 @@ class Claude(Provider):
                     begin[name] = ""
                     pieces = (block[name][:4], block[name][4:])
                     deltas += [{"type": f"{kind}_delta", name: piece} for piece in pieces]
+            if "citations" in block:
+                begin["citations"] = None
+                deltas += [{"type": "citations_delta", "citation": one} for one in block["citations"]]
             if block["type"] == "tool_use":
                 begin["input"], given = {}, json.dumps(block["input"])
                 deltas += [

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...prompts.building.templates import reported
 from ...prompts.model import Model
 from ...states.base.errors import UsageError
 from ...states.phase import Phase
@@ -148,7 +149,11 @@ class EngineSettings:
             *spec.own_templates,
             *(set(spec.host_templates) - self.prompts.keys()),
         } & spec.templates.keys()
-        templates = templates_of(self.prompts, mode=spec.mode, profile=spec.profile)
+        # as it was started: its first phase may have chosen another mode since, and reports are no conversation to go on with
+        holds = "opening" in spec.templates
+        mode = "react" if holds and "opening" not in spec.host_templates else spec.mode
+        templates = templates_of(self.prompts, mode=mode, profile=spec.profile)
+        templates = templates if holds else reported(templates)
         templates |= {name: spec.templates[name] for name in kept}
         hosts = tuple(sorted({*self.prompts, *spec.host_templates}))
         own: dict[str, Any] = {"templates": templates, "host_templates": hosts}
