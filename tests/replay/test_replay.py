@@ -720,3 +720,18 @@ def test_a_view_that_lies_is_found_by_replay(tmp_path: Path) -> None:
         connection.execute(sql.replace("coalesce(dest, 'Planning')", "'Failed'"))
         (divergence,) = replay(scripted.journal, run_id).divergences
         assert (divergence.field, divergence.expected, divergence.found) == ("runs.state", "Failed", "Done")
+
+
+def test_a_tool_that_asks_the_model_for_nothing_replays(tmp_path: Path) -> None:
+    """In a run without a language its prompt has no block with a value, so the user's message is empty."""
+
+    @tool("notes.ask", effect="read")
+    def ask(context: ToolContext) -> str:
+        """Ask."""
+        return context.ask("")
+
+    script = [SELECT("notes.ask", {}), "A text.", STOP, SUCCESS]
+    with engine(tmp_path, script, [ask]) as host:
+        result = host.run("Read")
+        assert result.state == "Done"
+        assert replay(host.journal, result.run_id).identical
