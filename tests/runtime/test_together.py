@@ -325,7 +325,7 @@ def test_steps_of_a_plan_that_need_no_output_are_read_together(tmp_path: Path) -
     met = threading.Barrier(2)
 
     def work(page: Any) -> str:
-        if page != "page 2":
+        if page in (1, 2):
             met.wait(FUSE_S)
         return f"page {page}"
 
@@ -346,7 +346,8 @@ def test_in_a_machine_of_the_hosts_own_calls_are_made_one_after_the_other(tmp_pa
 
     def seen_before(case: Any) -> bool:
         """The call before has ended."""
-        return bool(len(case.run.memory.window) == case.counters.action)
+        made: int = case.counters.action
+        return len(case.run.memory.window) == made
 
     def work(page: int) -> str:
         assert alone.acquire(blocking=False)
@@ -489,14 +490,14 @@ def test_calls_see_the_context_variables_of_their_run(driver: str, form: str, tm
 
 @DRIVERS
 def test_a_call_that_raises_is_tried_again_in_its_turn_and_the_others_are_not(
-    driver: str, tmp_path: Path
+    driver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the same key; the retry has a row of its own between those of its call."""
-    calls: list[tuple[int, str]] = []
+    calls: list[tuple[int, int, str]] = []
 
     def work(page: int, context: ToolContext) -> str:
-        calls.append((page, context.idempotency_key.rpartition("-")[2]))
-        if page == 2 and sum(made == 2 for made, _ in calls) == 1:
+        calls.append((page, context.action, context.idempotency_key.rpartition("-")[2]))
+        if page == 2 and sum(made == 2 for made, *_ in calls) == 1:
             raise ToolError("busy")
         if page == 3:
             raise ToolError("torn out")
@@ -506,11 +507,10 @@ def test_a_call_that_raises_is_tried_again_in_its_turn_and_the_others_are_not(
     schema = {"type": "object", "properties": {"page": {"type": "integer"}}, "required": ["page"]}
     tools = [Tool("notes.read", parameters=schema, run=work, effect="read", retries=1)]
     with engine(tmp_path, [reads(4), "All."], tools) as scripted:
-        assert isinstance(scripted.model, ScriptedModel)
-        scripted.model.answers_in_order = False
+        monkeypatch.setattr(ScriptedModel, "answers_in_order", False)
         result = drive(scripted, driver)
         rows = judged(scripted, result)
-        assert sorted(calls) == [(1, "1"), (2, "2"), (2, "2"), (3, "3"), (3, "3"), (4, "4")]
+        assert sorted(calls) == [(page, page, str(page)) for page in (1, 2, 2, 3, 3, 4)]
         triggers = [row.trigger for row in rows if row.source == "Executing"]
         assert triggers == ["execute", "retry_step", "execute", "retry_step", "execute", "execute"]
         assert [row.outcome["ok"] for row in rows if row.trigger == "execute"] == [True, True, False, True]
@@ -596,7 +596,9 @@ def test_calls_made_together_do_not_each_find_the_same_money(tmp_path: Path) -> 
         assert len(asked) == 1 and "too little" in asked[0]
 
 
-def test_a_script_is_asked_in_the_order_of_the_calls(tmp_path: Path) -> None:
+def test_a_script_is_asked_in_the_order_of_the_calls(
+    begun_at_first: tuple[list[int], list[threading.Event]], tmp_path: Path
+) -> None:
     """Its n-th reply is for the n-th request, so tools that may ask are called one after the other there."""
 
     @tool("notes.sum", effect="read")
@@ -609,7 +611,7 @@ def test_a_script_is_asked_in_the_order_of_the_calls(tmp_path: Path) -> None:
         result = drive(scripted, "async")
         assert len(groups_of(scripted, result)) == 1
         documents = [scripted.journal.document(result.run_id, number) for number in range(3)]
-        assert documents == ["one", "two", "three"]
+        assert documents == ["one", "two", "three"] and begun_at_first[0] == []
 
 
 # -- deadlines, cancel, questions, leaving: what is not asked for any more is given up ------------------------------
@@ -752,15 +754,16 @@ def test_a_stream_that_is_closed_leaves_no_task_behind(tmp_path: Path) -> None:
     work = Hanging("async", 2)
 
     async def watch() -> str:
-        events = scripted.astream("Read all", profile="native")
+        events: Any = scripted.astream("Read all", profile="native")
         async for event in events:
             if isinstance(event, TransitionTaken) and event.trigger == "execute":
+                await asyncio.to_thread(work.begun.wait, FUSE_S)
                 break
-        await events.aclose()  # type: ignore[attr-defined]
+        await events.aclose()
         assert work.stopped.is_set()
         mine = asyncio.current_task()
         assert [task for task in asyncio.all_tasks() if "TimedCall" in repr(task) and task is not mine] == []
-        return event.run_id
+        return str(event.run_id)
 
     with engine(tmp_path, [reads(3), "All."], [work.tool]) as scripted:
         run_id = asyncio.run(watch())
@@ -770,20 +773,24 @@ def test_a_stream_that_is_closed_leaves_no_task_behind(tmp_path: Path) -> None:
         judged(scripted, result)
 
 
-def test_a_stream_that_is_closed_leaves_threads_with_a_word(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@FORMS
+def test_a_stream_that_is_closed_stops_the_calls_of_its_threads(
+    form: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A thread cannot be ended from outside; the log says when it was left and when it has ended."""
-    work = Hanging("sync", 2)
+    """An async tool cleans up; a sync one cannot be ended from outside: the log says that it was left."""
+    work = Hanging(form, 2)
     caplog.set_level(logging.WARNING, "paor")
     with engine(tmp_path, [reads(3), "All."], [work.tool]) as scripted, nothing_left_behind():
-        events = scripted.stream("Read all", profile="native")
+        events: Any = scripted.stream("Read all", profile="native")
         for event in events:
             if isinstance(event, TransitionTaken) and event.trigger == "execute":
+                assert work.begun.wait(FUSE_S)
                 break
-        events.close()  # type: ignore[attr-defined]
-        assert "was given up and is left running" in caplog.text
-        work.released.set()
+        events.close()
+        if form == "sync":
+            assert "was given up and is left running" in caplog.text
+            work.released.set()
+        assert work.stopped.wait(10)
 
 
 # -- crashes -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from paor import Engine, Journal, ScriptedModel, Tool, tool
 from paor.errors import NotStarted, ToolError
@@ -115,11 +115,13 @@ def fail(page: int) -> str:
     raise ToolError(f"page {page} is torn out")
 
 
-def flaky(times: int, *, name: str = "notes.flaky", retries: int = 1) -> Tool:
-    """Return a once tool that states *times* times that its effect did not begin, then works."""
+def flaky(
+    times: int, *, name: str = "notes.flaky", retries: int = 1, effect: Literal["idempotent", "once"] = "once"
+) -> Tool:
+    """Return a tool that states *times* times that its effect did not begin, then works."""
     left = [times]
 
-    @tool(name, retries=retries)
+    @tool(name, retries=retries, effect=effect)
     def try_again(page: int) -> str:
         """Work at last."""
         left[0] -= 1

@@ -1,4 +1,4 @@
-"""A reading call that has just succeeded is not made again: the tools are withheld, and the answer is asked for."""
+"""Where the duplicate rule blocks a reading call whose result is known, the tools are withheld and the answer is asked for."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from paor.errors import ToolError
 
 from ..machine.test_spec_guard import WIDE
 from ..support.planning import PLAN, STEP, World, check, ends
-from ..support.recording import sections, text_of
+from ..support.recording import sections
 from ..support.stored import blocked_steps
 from ..support.worlds import CONTINUE, MET, PARAMETERS, READ, REFINE, REVIEW, SELECT, STOP, SUCCESS
 from .inside import answer_form
 
 SAID = {"answer": "Page 1 says ten days."}
-AGAIN = [*READ(1), CONTINUE, *READ(1)]
-"""The same page twice."""
+AGAIN = [*READ(1), CONTINUE, *READ(1), CONTINUE, *READ(1)]
+"""The same page three times."""
+
+ANSWER = 'No further action is taken. Answer now, from the results only.\n\n## Reply\n{"answer": "..."}'
+"""What is asked behind the conversation; neither the words nor the form offer an action."""
 
 REVIEWED = Limits(completion_review="model")
 
@@ -46,22 +49,21 @@ def reading(calls: list[int], fails: Callable[[int], bool] = lambda action: Fals
 
 
 def test_the_answer_is_asked_for_instead_of_the_same_call(tmp_path: Path) -> None:
-    """One call, one request that offers no tool and shows the result, and the run ends with what it says."""
+    """Two calls, one request for the answer behind their results, and the run ends with what it says."""
     calls: list[int] = []
     with World(tmp_path, [*AGAIN, SAID], [reading(calls)]) as world:
         result = world.run("When do they deliver?")
         check(world)
     assert (result.state, result.reason, result.answer) == ("Done", "model_stop", SAID["answer"])
-    assert (calls, result.steps, blocked_steps(world.path)) == ([1], 2, [])
+    assert (calls, result.steps, blocked_steps(world.path)) == ([1, 1], 3, [])
     assert world.triggers[-4:] == ["select", "withhold", "answer", "finish"]
     row = world.rows[-3]
     assert (row.source, row.dest, row.counters["withheld"]) == ("Specifying", "Planning", 1)
     assert row.guards | {"result_known": True, "action_allowed": True, "tools_offered": True} == row.guards
     asked = world.model.calls[-1]
     assert (asked.kind, asked.schema) == ("answer", answer_form().schema)
-    assert list(sections(asked)) == ["Objective", "Language", "Results, newest first", "Reply"]
-    assert "docList:round1_task1_action1_page" in sections(asked)["Results, newest first"]
-    assert "notes.read(page)" not in text_of(asked), "no tool is offered"
+    assert list(sections(asked)) == ["Objective", "Reply"]
+    assert [message.text for message in asked.messages[-2:]] == ["Result of notes.read:\npage 1", ANSWER]
 
 
 def test_an_answer_that_cannot_be_read_is_asked_again_once(tmp_path: Path) -> None:
@@ -75,7 +77,7 @@ def test_an_answer_that_cannot_be_read_is_asked_again_once(tmp_path: Path) -> No
     with World(tmp_path / "twice", [*AGAIN, SELECT(), SELECT()], [reading(calls)]) as world:
         assert world.run().reason == "selection_invalid"
         check(world)
-    assert calls == [1, 1]
+    assert calls == [1, 1] * 2
 
 
 # -- once in each attempt ---------------------------------------------------------------------------------------------
@@ -90,9 +92,9 @@ def test_after_a_retry_the_tools_are_offered_and_can_be_withheld_again(tmp_path:
         assert world.run().answer == "Both."
         check(world)
         world.model.assert_all_used()
-    assert calls == [1, 2]
+    assert calls == [1, 1, 2]
     kinds = [kind for kind in world.model.kinds if kind in ("selection", "answer", "review")]
-    first = ["selection", "selection", "answer", "review"]
+    first = [*["selection"] * 3, "answer", "review"]
     assert kinds == [*first, "selection", "answer", "review", "selection", "review"]
     assert [row.counters["withheld"] for row in world.rows if row.trigger == "withhold"] == [1, 2]
 
@@ -101,7 +103,7 @@ def test_withholding_is_bounded_by_the_attempts(tmp_path: Path) -> None:
     """A model that only ever repeats itself, and a review that only ever asks for more, come to an end."""
     script = [*AGAIN, *[reply for _ in range(9) for reply in (SAID, REVIEW("retry", "more"), *READ(1))]]
     with World(
-        tmp_path, script, [reading([])], limits=REVIEWED.model_copy(update={"max_retries": 2})
+        tmp_path, script, [reading([])], limits=REVIEWED.model_copy(update={"max_retries": 2, "max_steps": 9})
     ) as world:
         result = world.run()
         check(world)
@@ -111,24 +113,26 @@ def test_withholding_is_bounded_by_the_attempts(tmp_path: Path) -> None:
 
 # -- which calls ------------------------------------------------------------------------------------------------------
 
-OTHERS: dict[str, dict[str, Any]] = {
-    "an idempotent tool": {"effect": "idempotent"},
-    "a tool that may be repeated": {"repeat_allowed": True},
-    "a tool with limits of its own": {"duplicate_limits": {"consecutive_limit": 4}},
+OTHERS: dict[str, tuple[dict[str, Any], list[int]]] = {
+    "an idempotent tool": ({"effect": "idempotent"}, [1, 1]),
+    "a tool that may be repeated": ({"repeat_allowed": True}, [1, 1, 1]),
+    "a tool with limits of its own": ({"duplicate_limits": {"consecutive_limit": 4}}, [1, 1, 1]),
 }
+"""Options of a tool, and which calls are made of three equal ones."""
 
 
 @pytest.mark.parametrize("case", OTHERS)
-def test_other_tools_are_called_again(tmp_path: Path, case: str) -> None:
-    """Their second call may have another result, or their host has said how often they may be repeated."""
+def test_the_tools_are_withheld_for_reading_calls_that_are_blocked(tmp_path: Path, case: str) -> None:
+    """Another call is refused, so that its model may choose again; and a host may say how often a tool may be repeated."""
     calls: list[int] = []
-    with World(tmp_path, [*AGAIN, STOP, SUCCESS], [reading(calls, **OTHERS[case])]) as world:
+    options, made = OTHERS[case]
+    with World(tmp_path, [*AGAIN, STOP, SUCCESS], [reading(calls, **options)]) as world:
         assert world.run().state == "Done"
         check(world)
-    assert (calls, world.count("withhold")) == ([1, 1], 0)
+    assert (calls, world.count("withhold"), world.count("refuse")) == (made, 0, 3 - len(made))
 
 
-def test_a_call_that_found_nothing_is_not_made_again(tmp_path: Path) -> None:
+def test_a_call_that_found_nothing_is_withheld_too(tmp_path: Path) -> None:
     """Nothing is a result, too; the prompt for the answer shows it."""
     calls: list[int] = []
 
@@ -140,31 +144,34 @@ def test_a_call_that_found_nothing_is_not_made_again(tmp_path: Path) -> None:
     with World(tmp_path, [*AGAIN, SAID], [read]) as world:
         assert world.run().answer == SAID["answer"]
         check(world)
-    assert "no documents" in sections(world.model.calls[-1])["Results, newest first"]
-    assert (calls, world.count("withhold")) == ([1], 1)
+    assert world.model.calls[-1].messages[-2].text == "Result of notes.read:\nthe tool returned nothing"
+    assert (calls, world.count("withhold")) == ([1, 1], 1)
 
 
 @pytest.mark.parametrize("mode", ["planner", "batch"])
 @pytest.mark.filterwarnings("ignore:mode='batch':DeprecationWarning")
 def test_a_plans_steps_are_made_as_they_are_planned(tmp_path: Path, mode: str) -> None:
-    """A plan that names a call twice gets it twice; the guard has the say there."""
+    """A plan that names a call three times has the third one refused, as the guard says; its other steps are made."""
     calls: list[int] = []
-    script = ends(mode, PLAN(STEP(page=1), STEP(page=1)))
+    script = ends(mode, PLAN(STEP(page=1), STEP(page=1), STEP(page=1), STEP(page=2)))
     with World(tmp_path, script, [reading(calls)]) as world:
         assert world.run(mode=mode).state == "Done"
         check(world)
-    assert (calls, world.count("withhold")) == ([1, 1], 0)
+    assert (calls, world.count("withhold"), world.count("refuse")) == ([1, 1, 2], 0, 1)
 
 
 def test_a_run_that_may_ask_nobody_is_not_stuck_for_a_call_that_is_not_made(tmp_path: Path) -> None:
-    """The one question that it may ask was for the first call; the second one needs no yes."""
-    policy, limits = Policy(approvals=("notes.*",)), Limits(max_elicitations=1)
+    """The two questions that it may ask were for the calls that were made; the third one needs no yes."""
+    policy, limits = Policy(approvals=("notes.*",)), Limits(max_elicitations=2)
     with World(tmp_path, [*AGAIN, SAID], [reading([])], policy=policy, limits=limits) as world:
-        waiting = world.run()
-        result = world.engine.resume(waiting.run_id, answer={"approve": True})
+        result = world.run()
+        for _ in range(2):
+            asked = result.waiting_for
+            assert asked is not None
+            result = world.engine.resume(result.run_id, answer={"approve": True}, question=asked.id)
         check(world)
     assert (result.state, result.answer) == ("Done", SAID["answer"])
-    assert world.triggers.count("wait") == 1
+    assert world.triggers.count("wait") == 2
 
 
 # -- any sequence, any place ------------------------------------------------------------------------------------------
@@ -179,10 +186,9 @@ def told(sequence: str) -> tuple[str, bool]:
     text, executed = "", ""
     for call in sequence:
         key = call.upper()
-        succeeded_just_now = executed.endswith(key)
         pair = {(x + key) * 4 for x in text}
         blocked = text.endswith(key * 2) or text[-8:].count(key) >= 4 or (text + key)[-8:] in pair - {key * 8}
-        if key in executed and (succeeded_just_now or blocked):
+        if key in executed and blocked:
             return executed, True
         if not blocked:
             text, executed = text + key, executed + call
@@ -195,7 +201,8 @@ def told(sequence: str) -> tuple[str, bool]:
 @example(sequence="AbA")
 @example(sequence="ABABABAB")
 @example(sequence="aaaA")
-@example(sequence="aA")
+@example(sequence="AAaA")
+@example(sequence="AAA")
 def test_any_sequence_of_calls_is_withheld_as_the_words_say(sequence: str) -> None:
     """On real runs, with calls that fail; the call at which the tools are withheld is not made, and the replay agrees."""
     executed, withheld = told(sequence)
@@ -240,6 +247,6 @@ def test_a_criterion_is_judged_after_a_withheld_answer(tmp_path: Path) -> None:
 
 def test_a_withheld_answer_is_newer_than_what_was_noted_on_the_way(tmp_path: Path) -> None:
     """A refinement that went on with an answer does not win over it."""
-    script = [*READ(1), REFINE("continue", answer="five days?"), *READ(1), SAID]
+    script = [*READ(1), CONTINUE, *READ(1), REFINE("continue", answer="five days?"), *READ(1), SAID]
     with World(tmp_path, script, [reading([])]) as world:
         assert world.run().answer == SAID["answer"]

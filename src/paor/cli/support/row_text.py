@@ -13,6 +13,7 @@ from ...fsm.explain.thoughts import thought_in
 from ...fsm.journal.prompts import MessagePlace, prompt_places
 from ...fsm.journal.rows import Transition
 from ...fsm.journal_api import Journal
+from ...fsm.machine.ahead import ahead_words
 from ...fsm.machine.machine import MACHINE, Machine
 from ...prompts.clients.settings import environment_secrets
 from ...states.base.secrets import Scrubber
@@ -153,7 +154,7 @@ def detail_of(journal: Journal, row: Transition) -> str:
     if kind in ("selection", "parameters", "turn") or row.trigger in ("specify", "wait", "format", "refuse"):
         change = change_of(journal, row)
         chosen = change.selection or change.intent or change.result
-        parts += [chosen.tool] if chosen else []
+        parts += [chosen.tool + ahead_words(change)] if chosen else []
     if request.get("tool"):
         parts.append(str(request["tool"]))
     if request.get("attempt"):

@@ -98,7 +98,6 @@ def _select(case: GuardContext) -> Update:
         step=counters.step + 1,
         plan_step=0,
         unmade=0,
-        ahead=0,
         plans=counters.plans + (case.plan is not None and not case.run.spec.native),
         selection_retries=0,
         parameter_retries=0,

@@ -53,6 +53,7 @@ from ..journal.payloads import JSON
 from ..journal.prompts import last_prompt
 from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row
+from ..machine.ahead import ahead_words
 from ..machine.decide import Moment, decide, machine_of, request_of
 from ..machine.fold import apply
 from ..machine.updates import Decision
@@ -419,7 +420,7 @@ def detail_of(decision: Decision, run: Run) -> str:
     if change.selection:
         return f"{change.selection.tool}: {change.selection.objective}".rstrip(": ")
     if change.intent:
-        return change.intent.tool
+        return change.intent.tool + ahead_words(change)
     if change.message:
         return change.message.summary
     if change.feedback:
