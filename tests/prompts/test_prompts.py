@@ -416,7 +416,9 @@ def everything(name: str) -> tuple[Spec, Run]:
     made: dict[str, Any] = {
         "selection": Selection(tool="notes.read", objective="read", context="of May", fields=()),
         "observation": Observation(True, "label1", 1),
-        "refinement": Refinement(decision="stop", reason="enough", learnings=("it was May",)),
+        "refinement": Refinement.model_validate(
+            {"decision": "stop", "reason": "enough", "learnings": ["it was May"]}
+        ),
         "history": (message(1), message(2)),
         "improvements": ("shorter",),
         "feedback": "no JSON",
