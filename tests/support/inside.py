@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from paor.fsm.journal.leases import current_owner
 from paor.fsm.journal.payloads import REMEMBERED, Payload, Stager, salted_digest
+from paor.fsm.journal.prompts import prompt_places
 from paor.fsm.journal.record import (
     COLUMNS,
     HASHED,
@@ -105,6 +106,7 @@ __all__ = [
     "newest",
     "oldest",
     "open_writer",
+    "prompt_places",
     "read",
     "registry",
     "restore",
