@@ -109,7 +109,7 @@ def test_another_reply_parts_exactly_there(tmp_path: Path) -> None:
 
         def prompt(of: list[Any]) -> list[Any]:
             places = prompt_places(of, of[at + 1])
-            return [forker.journal.payload(run, place["n"]).body for run, place in places]
+            return [forker.journal.payload(run, place["n"]).body for run, place, *_ in places]
 
         assert prompt(own) == prompt(rows)
 
