@@ -107,9 +107,9 @@ def test_another_reply_parts_exactly_there(tmp_path: Path) -> None:
         assert own[: at + 1] == rows[: at + 1]
         assert [row.trigger for row in own[at + 1 :]] == ["conclude", "finish"]
 
-        def prompt(rows: Any) -> list[Any]:
-            places = prompt_places(rows, rows[at + 1])
-            return [forker.journal.payload(found.run, found.place["n"]).body for found in places]
+        def prompt(of: list[Any]) -> list[Any]:
+            places = prompt_places(of, of[at + 1])
+            return [forker.journal.payload(run, place["n"]).body for run, place, *_ in places]
 
         assert prompt(own) == prompt(rows)
 

@@ -106,6 +106,7 @@ __all__ = [
     "newest",
     "oldest",
     "open_writer",
+    "prompt_places",
     "read",
     "registry",
     "restore",
