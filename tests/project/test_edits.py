@@ -59,18 +59,9 @@ def moved(texts: dict[str, str], chance: random.Random) -> dict[str, str]:
 def renamed(texts: dict[str, str], chance: random.Random) -> dict[str, str]:
     """Return the sources after private helpers of 20 modules got other names, of the same length so that nothing shifts."""
     now = dict(texts)
-<<<<<<< HEAD
-    private = {
-        path: sorted(set(re.findall(r"\b(?:def|class) (_[a-z]\w+)", texts[path]))) for path in _homes()
-    }
-    for path in chance.sample([path for path in private if private[path]], 20):
-        names = private[path]
-        for name in chance.sample(names, min(3, len(names))):
-=======
     helpers = {path: sorted(set(re.findall(r"\b(?:def|class) (_[a-z]\w+)", now[path]))) for path in _homes()}
     for path in chance.sample([path for path, names in helpers.items() if names], 20):
         for name in chance.sample(helpers[path], min(3, len(helpers[path]))):
->>>>>>> main
             other = "_" + "".join(chance.choice("qxz") for _ in name[1:])
             now[path] = re.sub(rf"\b{name}\b", other, now[path])
     return now
