@@ -97,7 +97,7 @@ JOURNEYS = (
     ),
     Journey(
         "withheld",
-        [*CALL("notes.peek"), CONTINUE, *CALL("notes.peek"), {"answer": "It says 30 days."}],
+        [*[*CALL("notes.peek"), CONTINUE] * 2, *CALL("notes.peek"), {"answer": "It says 30 days."}],
         "model_stop",
         tools=lambda: (*TOOLS, peek),
     ),
