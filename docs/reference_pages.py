@@ -46,6 +46,7 @@ GROUPS = {
             *("Engine", "Result", "ResultDocument", "CriterionResult", "Question", "Recovery", "Usage"),
             *("Limits", "ReplyTokens", "Policy", "ApprovalRule", "Profile", "Task", "Workflow"),
             *("load_workflow", "validate", "RunOptions", "ResumeOptions", "ForkOptions", "__version__"),
+            "InstructionsContext",
         ),
         ("paor.states.settings.policy:Condition",),
     ),

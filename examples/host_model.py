@@ -25,7 +25,7 @@ class ClerkModel:
         if asked is None:
             raise ValueError("the prompt names no refund")
         amount, order_id = int(asked[1]), asked[2]
-        paid = amount if '"success":true' in prompt else 0
+        paid = amount if "Result of orders.refund" in prompt else 0
         note = f"{paid} paid back" if paid else "not paid back"
         replies = [
             {"action": "orders.find", "actionObjective": "look the order up"},

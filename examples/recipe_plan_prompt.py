@@ -34,9 +34,9 @@ class Shown(ScriptedModel):
     """A script that shows what it was asked first."""
 
     def ask(self, call: ModelCall) -> Reply:
-        """Print the first prompt's user part, then answer."""
+        """Print the user's part of the first prompt, then answer."""
         if call.number == 0:
-            print(call.messages[-1].text)
+            print("\n\n".join(message.text for message in call.messages if message.role == "user"))
         return super().ask(call)
 
 
@@ -51,7 +51,7 @@ def main() -> None:
         Engine(model=Shown(replies), journal=Journal(Path(folder) / "runs.db", "off")) as engine,
     ):
         for template in (TEMPLATE, ""):
-            result = engine.run("When does the archive open?", prompt_template=template)
+            result = engine.run("When does the archive open?", prompt_template=template, tools=["ai.process"])
             print(f"-> {result.state}: {result.answer}\n")
 
 

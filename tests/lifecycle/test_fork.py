@@ -16,7 +16,7 @@ from paor.errors import Erased, InvalidAnswer, InvalidFork, JournalDamaged, RunC
 from paor.testing import SeededIds
 
 from ..support.forks import Forker, given_after, holds
-from ..support.inside import chain_hash, root_hash
+from ..support.inside import chain_hash, prompt_places, root_hash
 from ..support.journeys import BY_NAME, Lost, losing, play
 from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine
 from ..verify.test_verify import by_package, by_script
@@ -107,10 +107,11 @@ def test_another_reply_parts_exactly_there(tmp_path: Path) -> None:
         assert own[: at + 1] == rows[: at + 1]
         assert [row.trigger for row in own[at + 1 :]] == ["conclude", "finish"]
 
-        def prompt(row: Any) -> list[Any]:
-            return [forker.journal.payload(row.run, place["n"]).body for place in row.request["prompt"]]
+        def prompt(of: list[Any]) -> list[Any]:
+            places = prompt_places(of, of[at + 1])
+            return [forker.journal.payload(run, place["n"]).body for run, place, *_ in places]
 
-        assert prompt(own[at + 1]) == prompt(rows[at + 1])
+        assert prompt(own) == prompt(rows)
 
 
 # -- shared by reference, provably -----------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ def test_a_long_run_restores_with_its_windows_full(tmp_path: Path) -> None:
                 return scripted.journal.reader.change(row.run, column)
 
             assert restore(start, rows[:count], load) == every[count]
-            assert len(loaded) <= 50 + 10
+            assert len(loaded) <= sum(item[4] == "Observing" for item in rows[:count]) + 12
         assert len(every[-1].memory.history) == 50
         assert len(every[-1].memory.labels) == 60
 
@@ -459,7 +459,7 @@ def test_an_answer_is_kept_as_its_json_says_it(tmp_path: Path) -> None:
             result = play(replaced, scripted)
             body = result.documents[0].read()
             assert isinstance(body, str)
-            assert body.split() == {"tuple": "[ 1, [ 2, 3 ] ]", "set": "[ 7 ]", "bytes": "text"}[name].split()
+            assert body == {"tuple": "[1,[2,3]]", "set": "[7]", "bytes": "text"}[name]
 
 
 def test_many_resumes_of_finished_and_waiting_runs_are_harmless(tmp_path: Path) -> None:

@@ -1126,8 +1126,8 @@ def test_what_a_refinement_has_learnt_stands_in_the_next_selections_history(tmp_
     script = [*READ(1), first, *READ(2), second, *READ(3), STOP, SUCCESS]
     with World(tmp_path, script, [read]) as world:
         assert world.run().state == "Done"
-        shown = [sections(call).get("Learnt so far", "") for call in world.model.of("selection")]
-        assert shown == ["", f"page 1 names O-1004; {'x' * 200}; c; d; e", ""]
+        shown = [sections(call).get("Learnt so far") for call in world.model.of("selection")]
+        assert shown == [None, f"page 1 names O-1004; {'x' * 200}; c; d; e", None]
     with World(tmp_path / "strict", script, [read]) as world:
         assert world.run(profile="strict").state == "Done"
         before, then, after = (

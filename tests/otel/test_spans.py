@@ -453,7 +453,7 @@ def test_texts_are_in_the_conventions_form(tmp_path: Path) -> None:
         spans = spans_of(scripted.journal, run_id, content=True)
     judgement = next(span for span in spans if span.attributes.get("paor.request.kind") == "refinement")
     messages = json.loads(str(judgement.attributes["gen_ai.input.messages"]))
-    assert [message["role"] for message in messages] == ["user", "assistant", "user"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "user", "user"]
     assert messages[2]["parts"][0]["content"].startswith("Result of notes.read")
     (system,) = json.loads(str(judgement.attributes["gen_ai.system_instructions"]))
     assert system["type"] == "text" and system["content"]

@@ -15,8 +15,10 @@ from paor.errors import HostFunctionError, RunChanged, UsageError
 from paor.machine import GuardContext
 from paor.testing import call, call_tools, plan, refine, review, step
 
+from ..support.inside import restore_run
 from ..support.own_machines import (
     ADVICE,
+    BATCH,
     CHOICE,
     KINDS,
     TRIAGE,
@@ -560,6 +562,25 @@ def test_a_first_phase_chooses_mode_and_limits(tmp_path: Path) -> None:
         (event.run_id, event.max_steps) for event in seen if event.kind == "transition" and event.seq > 1
     }
     assert len(bounds) == 2 and {steps for _, steps in bounds} == {2}
+
+
+def test_a_long_conversation_that_a_choice_has_begun_is_restored_whole(tmp_path: Path) -> None:
+    """Of a run that was started to hold none: the strict profile has reports, the planner that was chosen a conversation."""
+    plans = [{**BATCH, "id": str(number), "steps": [count(number)]} for number in range(60)]
+    script = ["-", *plans, {"steps": [], "answer": "All counted."}, "All counted."]
+    of = engine(
+        tmp_path / "runs.db", triage({"mode": "planner"}), script, limits=Limits(max_steps=99, max_plans=99)
+    )
+    result = of.run("Count", profile="strict")
+    assert result.state == "Done"
+    run, _ = restore_run(of.journal.reader, result.run_id)
+    assert [item.role for item in run.memory.conversation] == [*["assistant", "user"] * 60, "assistant"]
+    holds(of, result.run_id)
+
+
+def count(number: int) -> dict[str, Any]:
+    """Return a step that counts."""
+    return {"type": "tool", "name": "db.query", "args": {"sql": f"count {number}"}}
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ def test_the_last_prompt_of_a_kind_is_named(desk: tuple[Engine, str]) -> None:
             assert kinds[row["seq"]] not in kinds[row["previous"] + 1 : row["seq"]]
         elif row["prompt"]:
             assert kinds[row["seq"]] not in kinds[: row["seq"]]
-    assert "Pay O-1 back" in texts[rows[0]["prompt"][-1]]["text"]
+    assert "Pay O-1 back" in texts[rows[0]["prompt"][1]]["text"]
 
 
 def test_what_waits_is_in_the_inbox(tmp_path: Path) -> None:

@@ -39,8 +39,7 @@ You can:
 ## Objective
 When does the archive open?
 
-## Language
-en
+Choose the one next action, or answer when none is needed. Another step sets its parameters. Never write `parameters`.
 
 ## Reply
 {"action": "one name from the list", "actionObjective": "what this action is for", "parametersContext": "the values, names and texts from which its parameters are set"}
@@ -59,9 +58,6 @@ Request: When does the archive open?
 
 ## Objective
 When does the archive open?
-
-## Language
-en
 
 ## Reply
 {"intention": "what the plan is for", "steps": [{"type": "tool", "name": "service.method", "args": {}, "reason": "why", "retries": 0}]}

@@ -158,16 +158,16 @@ def test_a_changed_template_is_named_at_every_row_that_used_it(recorded: tuple[J
     """With the first line that differs."""
     from ..support.inside import default_templates
 
-    changed = default_templates()["refinement"].replace("for a user", "for a customer", 1)
+    changed = default_templates()["refinement"].replace("## Reply", "## The reply", 1)
     found = with_engine(recorded, prompts={"refinement": changed})
     assert not found.identical
     assert fields(found) == {4: {"request.prompt"}, 9: {"request.prompt"}}
     first = found.divergences[0]
-    assert "for a user" in first.expected and "for a customer" in first.found
+    assert "## Reply" in first.expected and "## The reply" in first.found
     assert first.expected.startswith("line ") and first.found.startswith("line ")
     with pytest.raises(
         ReplayDiverged,
-        match=r"row 4, request.prompt \(system message, template refinement\): recorded line \d+: .*, derived line",
+        match=r"row 4, request.prompt \(user message, template refinement\): recorded line \d+: .*, derived line",
     ):
         found.raise_if_diverged()
 
@@ -449,7 +449,18 @@ def test_a_digest_or_size_that_a_request_gives_its_message_is_compared(
             rows = forged.rows()
             rows[seq]["request"]["prompt"][place] |= told
             forged.write(rows)
-            assert fields(forged.replay()) == {seq: {"request.prompt"}}
+            assert fields(forged.replay()) == {key: {"request.prompt"} for key in goes_on(rows, seq, place)}
+
+
+def goes_on(rows: list[dict[str, Any]], seq: int, place: int) -> list[int]:
+    """Return the rows whose prompt has the message that row *seq* names at *place*: its own, and those that go on from it."""
+    own, shared = rows[seq]["request"]["prompt"], rows[seq]["request"].get("after", (0, 0))[1]
+    number, found = shared + place % len(own), [seq]
+    for row in rows[seq + 1 :]:
+        before, count = row["request"].get("after", (-1, 0))
+        if before in found and number < count:
+            found.append(row["seq"])
+    return found
 
 
 def test_another_payload_under_a_number_is_compared_again(recorded: tuple[Journal, str]) -> None:
@@ -469,7 +480,8 @@ def test_a_message_that_was_another_one_before_is_compared(forged: Altered) -> N
             prompt = rows[place]["request"]["prompt"]
             prompt[1] = {"n": prompt[0]["n"]}
             forged.write(rows)
-            assert fields(forged.replay()) == {row["seq"]: {"request.prompt"}}
+            told = {key: {"request.prompt"} for key in goes_on(rows, row["seq"], 1)}
+            assert fields(forged.replay()) == told
 
 
 def test_a_forged_memory_is_found(forged: Altered) -> None:
@@ -720,3 +732,18 @@ def test_a_view_that_lies_is_found_by_replay(tmp_path: Path) -> None:
         connection.execute(sql.replace("coalesce(dest, 'Planning')", "'Failed'"))
         (divergence,) = replay(scripted.journal, run_id).divergences
         assert (divergence.field, divergence.expected, divergence.found) == ("runs.state", "Failed", "Done")
+
+
+def test_a_tool_that_asks_the_model_for_nothing_replays(tmp_path: Path) -> None:
+    """In a run without a language its prompt has no block with a value, so the user's message is empty."""
+
+    @tool("notes.ask", effect="read")
+    def ask(context: ToolContext) -> str:
+        """Ask."""
+        return context.ask("")
+
+    script = [SELECT("notes.ask", {}), "A text.", STOP, SUCCESS]
+    with engine(tmp_path, script, [ask]) as host:
+        result = host.run("Read")
+        assert result.state == "Done"
+        assert replay(host.journal, result.run_id).identical

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from paor.fsm.journal.leases import current_owner
 from paor.fsm.journal.payloads import REMEMBERED, Payload, Stager, salted_digest
+from paor.fsm.journal.prompts import prompt_places
 from paor.fsm.journal.record import (
     COLUMNS,
     HASHED,
@@ -27,7 +28,7 @@ from paor.fsm.lifecycle.arguments import TypedResumeOptions, TypedRunOptions
 from paor.fsm.lifecycle.resume import take_up
 from paor.fsm.lifecycle.runner import Runner
 from paor.fsm.machine.decide import decide
-from paor.fsm.machine.fold import apply, restore
+from paor.fsm.machine.fold import AT_TIMES, apply, restore
 from paor.fsm.machine.table import ROWS, TABLE, Row, rows_of
 from paor.fsm.replay.payload_window import PayloadWindow
 from paor.fsm.replay.replay import column_problems
@@ -105,6 +106,7 @@ __all__ = [
     "newest",
     "oldest",
     "open_writer",
+    "prompt_places",
     "read",
     "registry",
     "restore",

@@ -97,9 +97,10 @@ JOURNEYS = (
     ),
     Journey(
         "withheld",
-        [*CALL("notes.peek"), CONTINUE, *CALL("notes.peek"), {"answer": "It says 30 days."}],
+        [*[*CALL("notes.peek"), CONTINUE] * 2, *CALL("notes.peek"), {"answer": "It says 30 days."}],
         "model_stop",
         tools=lambda: (*TOOLS, peek),
+        options={"limits": Limits(consecutive_limit=2)},
     ),
     Journey(
         "no_improvement",

@@ -280,6 +280,8 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
         if run.spec.host_machine
         else {place for place, slots in sets_of(run).items() if "turn" in slots}
     )
+    host = bool(run.spec.host_machine)  # its first phase may choose a mode in which there is a conversation
+    speaks, plans = host or run.spec.converses, host or run.spec.plans
     last: dict[Transition, tuple[Any, ...]] = {}
     messages: deque[tuple[Any, ...]] = deque(maxlen=HISTORY_MESSAGES)
     turns: deque[tuple[Any, ...]] = deque(maxlen=HISTORY_MESSAGES)
@@ -293,7 +295,10 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
             facts.add(place, orjson.loads(row[8]), row[10])
             continue
         facts.add(place, {}, row[10])
-        if run.spec.converses and (row[4] not in (SPECIFYING, REVIEWING) or row[5] == PLANNING):
+        # two stages add what was observed; turns also what the model says, and why it is asked again
+        if speaks and (
+            row[4] == OBSERVING or (plans and (row[4] not in (SPECIFYING, REVIEWING) or row[5] == PLANNING))
+        ):
             spoken.append(row)
         if row[4] == OBSERVING:
             messages.append(row)

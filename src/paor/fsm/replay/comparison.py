@@ -307,7 +307,11 @@ def _head(template: Template, recorded: str) -> str:
         heads.append(block[0])
         if len(block) == 1:  # nothing but words: it is in every message
             break
-    return next((head for head in heads if recorded.startswith(head)), heads[0] if heads else "")
+    may_be_empty = all(
+        len(block) > 1 for block in template.user
+    )  # a tool that asks for nothing, in no language
+    missed = "" if not recorded and may_be_empty else next(iter(heads), "")
+    return next((head for head in heads if recorded.startswith(head)), missed)
 
 
 # -- documents, head, fingerprints --------------------------------------------------------------------------------
