@@ -256,6 +256,8 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
         start(),
         *ITERATION,
         GO,
+        *ITERATION,
+        GO,
         choose(),
         give(page=1),
         say("answer", answer="x", means={"answer": "x"}),

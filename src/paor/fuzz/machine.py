@@ -254,7 +254,7 @@ class EngineMachine(RuleBasedStateMachine):
         run = self.world.live
         spec = run.spec if run is not None else None
         own = run is not None and spec is not None and spec.task != 0
-        tools = spec.tools if own and spec else tuple(tool.spec() for tool in self.world.engine.tools)
+        tools = spec.tools if own and spec else self.world.task_tools()
         policy = spec.policy if own and spec else self.world.engine.policy
         task_type = spec.task_type if own and spec else None
         labels = tuple((name, entry[1]) for name, entry in run.memory.labels.items()) if own and run else ()
