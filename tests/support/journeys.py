@@ -100,7 +100,6 @@ JOURNEYS = (
         [*[*CALL("notes.peek"), CONTINUE] * 2, *CALL("notes.peek"), {"answer": "It says 30 days."}],
         "model_stop",
         tools=lambda: (*TOOLS, peek),
-        options={"limits": Limits(consecutive_limit=2)},
     ),
     Journey(
         "no_improvement",
