@@ -39,7 +39,7 @@ def searx(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 def test_run_with_web_offers_the_tools_and_asks_the_search(shell: Shell, searx: Site, route: str) -> None:
     """By option and by JSON alike; the search of the environment is asked, and its results kept."""
     given = ("--web",) if route == "option" else ("--input", json.dumps({"web": True}))
-    said = shell.run(*given, "--json", replies=SEARCHED)
+    said = shell("run", "Write it", "--model", shell.script(*SEARCHED), *given, "--json")
     assert said.code == 0, said.err
     assert said.json["documents"][0]["name"] == "results.md"
     assert len(searx.visits) == 1
