@@ -70,7 +70,11 @@ def _rows(journal: Journal, run_id: str) -> list[dict[str, Any]]:
             "row": [row.trigger, row.source, row.dest, row.step, row.action, row.retries],
             "used": [row.tokens_in, row.tokens_out, row.cost_micro],
             "prompt": _bodies(journal, number, row.request.get("prompt", [])),
-            "asked": {key: value for key, value in _plain(dict(row.request)).items() if key != "prompt"},
+            "asked": {
+                key: value
+                for key, value in _plain(dict(row.request)).items()
+                if key not in ("prompt", "after")
+            },
             "outcome": {
                 key: value for key, value in _plain(dict(row.outcome)).items() if key != "reconciled"
             },

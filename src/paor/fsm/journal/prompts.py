@@ -96,9 +96,9 @@ def prompt_places(
 
 
 def last_prompt(journal: JournalReader, run: Run) -> tuple[int, list[str]]:
-    """Return the number of the row that holds a run's newest prompt, and its messages; -1 and none for none."""
+    """Return the number of the row with the newest request of a run's conversation, and its messages; -1 and none for none."""
     rows = journal.transitions(run.run_id) if run.seq else []
-    row = next((item for item in reversed(rows) if "prompt" in item.request), None)
+    row = next((item for item in reversed(rows) if "roles" in item.request), None)
     if row is None:
         return -1, []
     bodies = [journal.payload(found.run, found.place["n"]).body for found in prompt_places(rows, row)]
