@@ -38,6 +38,9 @@ SCRIPT = (*READ(1), CONTINUE, *READ(2), CONTINUE, *READ(3), STOP, SUCCESS)
 KINDS = ("selection", "parameters", "refinement") * 3 + ("review",)
 """What each reply of the script answers."""
 
+STRICT = {"profile": "strict"}
+"""Whose requests are reports: only of these a limit of the history changes the prompts."""
+
 
 def reading(texts: Mapping[int, str], **options: Any) -> Tool:
     """Return a tool that reads a page; of some it says something else."""
@@ -210,6 +213,7 @@ def test_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("change", "part"),
     [
         ({"limits": Limits(max_steps=1)}, "limits.max_steps"),
+        ({"base": STRICT, "limits": Limits(history_chars=30)}, "limits.history_chars"),
         ({"language": "de"}, "language"),
         ({"objective": "Read all notes"}, "objective"),
         ({"criteria": ["names the day", "and the place"]}, "success_criteria"),
@@ -359,6 +363,7 @@ PROMPTS = st.tuples(
     )
 )
 CONFIG = st.one_of(
+    st.integers(1, 30).map(lambda number: {"base": STRICT, "limits": Limits(history_chars=number)}),
     st.sampled_from(["de", "fr", "it"]).map(lambda language: {"language": language}),
     st.text("abc", min_size=1).map(lambda text: {"objective": f"Read the notes {text}"}),
     st.text("abc", min_size=1).map(lambda text: {"criteria": [f"names the day {text}"]}),

@@ -253,7 +253,9 @@ def guard(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 SCRIPTS: dict[str, list[dict[str, Any]]] = {
     "whole": [start(), *ITERATION, GO, *SAVED, STOP, judge("review", "success")],
     "repeated": [
-        start(limits={"consecutive_limit": 2}),
+        start(),
+        *ITERATION,
+        GO,
         *ITERATION,
         GO,
         choose(),

@@ -29,7 +29,6 @@ from ..prompts.parsing.reply_forms import PARAMETERS_PLACE, moved_references
 from ..states.base.errors import UsageError
 from ..states.phase import Phase
 from ..states.run.state import Run
-from ..tools.documents.tools import is_builtin
 from ..tools.tool import Tool
 from .failing_case import TestCaseOf
 from .oracles.invariants import denied, fits
@@ -255,12 +254,7 @@ class EngineMachine(RuleBasedStateMachine):
         run = self.world.live
         spec = run.spec if run is not None else None
         own = run is not None and spec is not None and spec.task != 0
-        every = [
-            tool for tool in self.world.engine.tools if not is_builtin(tool)
-        ]  # a task may have no documents
-        tools = (
-            spec.tools if own and spec else tuple(tool.spec() for tool in every or self.world.engine.tools)
-        )
+        tools = spec.tools if own and spec else self.world.task_tools()
         policy = spec.policy if own and spec else self.world.engine.policy
         task_type = spec.task_type if own and spec else None
         labels = tuple((name, entry[1]) for name, entry in run.memory.labels.items()) if own and run else ()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from ...prompts.building.templates import default_templates
-from ...states.run.spec import Mode, Spec, ToolSpec
+from ...states.run.spec import REVISION, Mode, Spec, ToolSpec
 from ...states.settings.limits import Limits
 from ...states.settings.policy import ApprovalRule, Policy
 from ...states.settings.profile import Profile
@@ -159,4 +159,5 @@ def spec_of_world(world: BoundedSpec) -> Spec:
         formatter=generate_report.spec() if world.full else None,
         workflow_id="check",
         key_salt="00",
+        revision=REVISION,
     )

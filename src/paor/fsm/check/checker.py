@@ -393,7 +393,8 @@ def _end_findings(graph: StateGraph, machine: Machine) -> Iterator[Finding]:
             yield Finding("dead_end", run.state, "no end can be reached from here", path)
     done = _reaching(graph, [number for number in ends if graph.runs[number].state == DONE])
     for number, run in enumerate(graph.runs):
-        free = run.state == PLANNING and run.waiting_for is None and not limit_reached(run)
+        limited = limit_reached(run) or run.counters.unmade  # which only has its last words to say
+        free = run.state == PLANNING and run.waiting_for is None and not limited
         if free and number not in done:
             path = path_of(graph, graph.way(number), machine)
             yield Finding(

@@ -321,6 +321,12 @@ def _turns(run: Run) -> Iterator[Reply]:
     yield "a call of the tool that reads", _turn(_step(READ)), False
     yield "two calls", _turn(_step(CALL, text=new), _step(CALL, text=f"m{run.counters.action}")), False
     yield "two calls, the second reads", _turn(_step(CALL, text=new), _step(READ)), False
+    yield "two calls without their argument", _turn(_step(CALL), _step(CALL)), False
+    yield (
+        "a call of the tool that reads, then one without its argument",
+        _turn(_step(READ), _step(CALL)),
+        False,
+    )
     yield "a denied call", _turn(_step(DENIED, text=new)), False
     yield "a call of an unknown tool", _turn(_step("check.unknown", text=new)), False
     yield "an unsafe call", _turn(_step(CALL, text="x", url="file:///etc/passwd")), False

@@ -34,6 +34,7 @@ from ...states.run.spec import machine_data
 from ...states.run.state import Counters, Run, initial_run
 from ...states.settings.limits import Limits
 from ..decision.guard_context import GuardContext
+from ..decision.plan_mode import steps_left_in_plan
 from ..decision.run_resources import RunResources
 from ..machine.decide import Moment, decide, request_of
 from ..machine.fold import apply
@@ -71,6 +72,7 @@ def state_of(run: Run) -> State:
         run.state,
         _relevant_counters(run),
         counters.concluded,
+        counters.unmade > 0,
         counters.stop == "no_improvement",
         all_met(counters.criteria),
         exhausted_budget(run.spec.limits, counters) is not None,
@@ -81,6 +83,7 @@ def state_of(run: Run) -> State:
         asked,
         _memory(run),
         _plan(run),
+        _refused_in_turn(run),
         own,
     )
 
@@ -281,6 +284,21 @@ def _plan(run: Run) -> Hashable:
         kinds = (step.type, step.name, tuple(sorted(step.args)), _kind_of_call(run, text), output)
         left.append(step.retries if number == 0 and run.state == EXECUTING else (*kinds, step.retries))
     return tuple(left)
+
+
+_COUNT_ONCE = frozenset(("duplicate_call_blocked", "invalid_parameters", "unsafe_parameters"))
+
+
+def _refused_in_turn(run: Run) -> Hashable:
+    """Return why calls of the newest turn were refused, while others of it are left: of a turn each reason counts once."""
+    done = run.state not in (SPECIFYING, EXECUTING, OBSERVING)
+    if not run.spec.native or not (steps_left_in_plan(run) or not done):
+        return None
+    made = run.counters.plan_step + done
+    codes = {message.error.partition(":")[0] for message in run.memory.history[-made:] if made}
+    if run.state == OBSERVING and run.memory.result is not None:
+        codes.add(run.memory.result.error_code or "")
+    return tuple(sorted(codes & _COUNT_ONCE))
 
 
 STATES_MAX = 50_000

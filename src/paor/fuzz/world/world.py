@@ -32,6 +32,7 @@ from ...prompts.model import ModelCall
 from ...states.base.errors import HostFunctionError, IllegalEvent, InvalidAnswer, UsageError
 from ...states.records.questions import Question
 from ...states.records.requests import ModelRequest, Nothing, Recall
+from ...states.run.spec import ToolSpec
 from ...states.run.state import Run
 from ...states.settings.limits import Limits
 from ...states.settings.policy import Policy
@@ -291,6 +292,13 @@ class World(SystemUnderTest):
         self.run_id, self._cancelled = "", None
         self._hold(runner.creation(new), resumed=False)
         self._advance(until_row=False)
+
+    def task_tools(self) -> tuple[ToolSpec, ...]:
+        """Return the tools that every task of the workflow is offered: without those for documents where it has none."""
+        run = self.live
+        reads = run is not None and bool(run.spec.documents)
+        offered = self.engine._runner.settings.offered(None, None, documents=reads)
+        return tuple(tool.spec() for tool in offered)
 
     def _row(self, step: Mapping[str, Any]) -> None:
         """Go on by one row; with ``lost`` the process is lost before that is committed."""
