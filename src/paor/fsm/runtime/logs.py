@@ -40,6 +40,9 @@ def log_transition(run: Run, decision: Decision, after: Run) -> None:
         "reason": why,
     }
     told = f" ({why})" if why else ""
+    if (refinement := decision.change.refinement) and refinement.reason:
+        facts["said"] = refinement.reason
+        told += f": the model says: {refinement.reason}"
     if level == logging.DEBUG:
         told += "".join(f" {name}={value}" for name, value in decision.guards.items())
     LOGGER.log(
