@@ -105,7 +105,7 @@ def test_the_page_misses_nothing_between_its_index_and_its_events(tmp_path: Path
 def test_two_browsers_see_another_process_write(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
     """Forty runs; one browser has opened the oldest, the other one stays at the list; neither is loaded again."""
     path = tmp_path / "runs.db"
-    replies = [call_tools(step("bank.pay", amount=5)), "It is paid."] * 40
+    replies: list[Any] = [call_tools(step("bank.pay", amount=5)), "It is paid."] * 40
     with (
         Engine(ScriptedModel(replies), [paying([])], path, profile="native") as engine,
         writer(path, 3) as process,

@@ -174,7 +174,7 @@ def test_a_run_that_has_no_row_yet_has_no_problem(tmp_path: Path, monkeypatch: p
 def test_a_run_that_was_opened_keeps_nobody_in_the_past(count: int, tmp_path: Path) -> None:
     """The oldest and the newest of many runs are opened, as pages do; a run that another process drives then is in every list."""
     path = tmp_path / "runs.db"
-    replies = [call_tools(step("bank.pay", amount=5)), "It is paid."] * count
+    replies: list[Any] = [call_tools(step("bank.pay", amount=5)), "It is paid."] * count
     with (
         Engine(ScriptedModel(replies), [paying([])], path, ids=SeededIds("many"), profile="native") as engine,
         writer(path, 2) as process,
