@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
+from transitions import MachineError
 
 from ...states.base.errors import IllegalEvent
 from ...states.records.conversation import Spoken
@@ -40,7 +41,7 @@ from ..decision.plan_mode import step_of, steps_left_in_plan
 from ..decision.run_resources import RunResources
 from . import machine as in_force
 from .ahead import calls_ahead, starts_together
-from .machine import DECIDE, PHASE_STATES, Machine, Walker
+from .machine import DECIDE, PHASE_STATES, SETTLE, Machine, Walker
 from .stop_rules import read_case
 from .table import Row
 from .updates import Decision, workflow_update
@@ -251,7 +252,11 @@ def _decided(
     case = read_case(run, outcome, kit, moment.at_us)
     case.given, case.fresh = given, fresh
     walker = Walker(case)
-    if not machine.events[DECIDE].trigger(walker):
+    try:
+        taken = machine.events[DECIDE if run.memory.question is None else SETTLE].trigger(walker)
+    except MachineError:  # no row leads on from the phase
+        taken = False
+    if not taken:
         raise _illegal(run, outcome)
     row = walker.row
     if machine.required:

@@ -17,7 +17,7 @@ from ..journal.erasure_log import numbers_of
 from ..journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..journal.record import root_hash
 from ..journal.rows import RunRow, Transition
-from ..machine.machine import DECIDE, MACHINE, GuardedTransition, Machine
+from ..machine.machine import DECIDE, MACHINE, SETTLE, GuardedTransition, Machine
 from ..machine.table import Row
 from ..versioning.changes import ChangedPart, changes_of
 from .comparison import Difference, Divergence, Unchecked, compare_documents, compare_head
@@ -139,15 +139,14 @@ def _recorded_choice(machine: Machine, row: Transition, *, waiting: bool) -> Row
 
     A guard of the host's own is missing rightly where another guard of the row did not hold.
     """
-    for transition in machine.get_transitions(DECIDE, row.source):
-        if not isinstance(transition, GuardedTransition) or not transition.row.is_tried(waits=waiting):
-            continue
-        values = [(row.guards.get(name), wanted) for name, wanted, _ in transition.needed]
+    for transition in machine.get_transitions(SETTLE if waiting else DECIDE, row.source):
+        assert isinstance(transition, GuardedTransition), "the machine's transitions are its rows"
+        values = [(row.guards.get(item.func.__name__), item.target) for item in transition.needed]
         if any(type(value) is not bool for value, _ in values):
             return None
         if any(value is not wanted for value, wanted in values):
             continue
-        asked = ((row.guards.get(name), wanted) for name, wanted, _ in transition.required)
+        asked = ((row.guards.get(item.func.__name__), item.target) for item in transition.required)
         refused = [value for value, wanted in asked if value is not wanted]
         if not refused:
             return transition.row
