@@ -43,6 +43,7 @@ from .host_checks import (
 )
 from .host_rows import NO_HOST, Host, HostGuard, Tell, host_changes, host_guards, phase_rows
 from .markup import bound, graph_data, machine_markup, read_markup
+from .safety import check_safe
 from .table import TABLE, WAITING, Row
 from .updates import CHANGES, Update
 
@@ -254,7 +255,7 @@ class Machine(Sealed, LibraryMachine):
         """Return paor's own machine, for a host to begin with; a subclass's is one of that class."""
         return MACHINE if cls is Machine else cls()
 
-    def _evaluations(self, names: Iterable[str]) -> list[Evaluation]:
+    def _evaluations(self, names: Iterable[str]) -> list[Any]:
         return [Evaluation(name, self.guards.get(name, _absent)) for name in names]
 
     @property
@@ -501,17 +502,15 @@ class Machine(Sealed, LibraryMachine):
                 and a replay goes by what was recorded.
 
         Raises:
-            UsageError: It is no machine's data.
+            UsageError: It is no machine's data, or that of one in which a call could be made unasked; see `fsm.machine.safety`.
         """
         rows, host = read_markup(data)
         host = host if functions is None else bound(host, functions.host)
         if host == NO_HOST and not any(row.host for row in rows):
             host = NO_HOST
-        return cls(
-            tuple(row for row in rows if not row.answers),
-            tuple(row for row in rows if row.answers),
-            host=host,
-        )
+        table, waiting = (tuple(row for row in rows if row.answers is answers) for answers in (False, True))
+        check_safe((*table, *waiting), host)
+        return cls(table, waiting, host=host)
 
     def _with(
         self,
@@ -520,11 +519,12 @@ class Machine(Sealed, LibraryMachine):
         waiting: tuple[Row, ...] | None = None,
         **host: Any,
     ) -> Machine:
-        return type(self)(
-            self.table if table is None else table,
-            self.waiting if waiting is None else waiting,
-            host=replace(self.host, **host),
+        table, waiting = (
+            was if new is None else new for was, new in ((self.table, table), (self.waiting, waiting))
         )
+        changed = replace(self.host, **host)
+        check_safe((*table, *waiting), changed)
+        return type(self)(table, waiting, host=changed)
 
     def _check_same(self, guard: HostGuard) -> None:
         known = self.host.guards.get(guard.name)
