@@ -263,12 +263,12 @@ CALLED: dict[str, Attempt] = {
         lambda m, name: Machine(**dict[str, Any]({name: notify})),
         "Machine({})",
     ),
-    "row(before=function)": lambda m: m.row("Planning", "a", "Done", before=notify),  # type: ignore[arg-type]
-    "row(prepare)": lambda m: m.row("Planning", "a", "Done", prepare=notify),
-    "row(conditions)": lambda m: m.row("Planning", "a", "Done", conditions=[notify]),
-    "row(unless)": lambda m: m.row("Planning", "a", "Done", unless="x"),
-    "row(after=5)": lambda m: m.row("Planning", "a", "Done", after=5),  # type: ignore[arg-type]
-    "row(after=[...])": lambda m: m.row("Planning", "a", "Done", after=[notify]),  # type: ignore[arg-type]
+    "row(before=function)": lambda m: m.row("Planning", "a", "Failed", before=notify),  # type: ignore[arg-type]
+    "row(prepare)": lambda m: m.row("Planning", "a", "Failed", prepare=notify),
+    "row(conditions)": lambda m: m.row("Planning", "a", "Failed", conditions=[notify]),
+    "row(unless)": lambda m: m.row("Planning", "a", "Failed", unless="x"),
+    "row(after=5)": lambda m: m.row("Planning", "a", "Failed", after=5),  # type: ignore[arg-type]
+    "row(after=[...])": lambda m: m.row("Planning", "a", "Failed", after=[notify]),  # type: ignore[arg-type]
     "on_enter(name)": lambda m: m.on_enter("Done", "notify"),  # type: ignore[arg-type]
     "on_enter([...])": lambda m: m.on_enter("Done", [notify]),  # type: ignore[arg-type]
     "Phase(on_enter=[...])": lambda m: Phase("A", on_enter=[notify]),  # type: ignore[arg-type]

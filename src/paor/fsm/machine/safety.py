@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import product, zip_longest
 from typing import NamedTuple
 
 from ...states.base.errors import UsageError
@@ -98,9 +98,12 @@ def _is_kept(row: Row, own: Row) -> bool:
 
 def _moved_rows(rows: Sequence[Row]) -> Iterator[MachineDefect]:
     """Rows of paor's own that are not there, or not as they are, or not in their order; and those that only pass for one."""
-    for phase in dict.fromkeys((*PHASES, *(row.source for row in rows))):
-        mine = [row for row in rows if row.source == phase and not row.host]
-        for row, own in zip_longest(mine, (item for item in ROWS if item.source == phase)):
+    for phase, answers in product(dict.fromkeys((*PHASES, *(row.source for row in rows))), (False, True)):
+        mine, own_rows = (
+            [row for row in of if (row.source, row.answers) == (phase, answers) and not row.host]
+            for of in (rows, ROWS)
+        )
+        for row, own in zip_longest(mine, own_rows):
             if own is None:
                 told = "paor has no such row; one of the host's own is added with machine.row(...)"
                 yield MachineDefect("unsafe_row", place_of_row(row), told)
