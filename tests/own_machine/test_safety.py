@@ -487,9 +487,9 @@ def test_an_engine_walks_no_machine_that_was_made_past_its_methods() -> None:
 def test_a_journal_with_an_unsafe_machine_is_told_and_not_driven(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As an earlier release, or somebody with the format in hand, could have written one: a denied call would be made after the approval."""
+    """As an earlier release, or somebody with the format in hand, could have written one: a denied action may be selected."""
     path, data = str(tmp_path / "runs.db"), verifying().to_dict()
-    UNSAFE["a denied call is made"][0](data)
+    UNSAFE["a denied action is selected"][0](data)
     with monkeypatch.context() as blind:
         blind.setattr("paor.fsm.machine.machine.check_safe", lambda rows, host: None)
         blind.setattr("paor.fsm.machine.soundness.unsafe_parts", lambda rows, host: ())
@@ -501,7 +501,7 @@ def test_a_journal_with_an_unsafe_machine_is_told_and_not_driven(
     with Journal(path, read_only=True) as journal:
         (defect,) = journal.verify()
         found = replay(journal, waiting.run_id)
-    assert "its machine cannot be used: Specifying.specify" in str(defect) and "\n" not in str(defect)
+    assert "the recorded machine cannot be used: Planning.select" in str(defect) and "\n" not in str(defect)
     assert [item.field for item in found.divergences] == ["spec.host_machine"] and not found.identical
     PAID.clear()
     for machine in (None, verifying()):

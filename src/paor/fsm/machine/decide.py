@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 from transitions import MachineError
 
-from ...states.base.errors import IllegalEvent
+from ...states.base.errors import IllegalEvent, UsageError
 from ...states.records.conversation import Spoken
 from ...states.records.outcomes import (
     NO_USAGE,
@@ -299,7 +299,10 @@ def machine_told(text: str) -> Machine:
 
 @lru_cache(maxsize=32)
 def _recorded(text: str) -> Machine:
-    return Machine.from_dict(machine_data(text))
+    try:
+        return Machine.from_dict(machine_data(text))
+    except UsageError as error:
+        raise UsageError(f"the recorded machine cannot be used: {error}") from None
 
 
 def _vetoes(walker: Walker, machine: Machine) -> tuple[str, ...]:

@@ -193,7 +193,7 @@ class ReplayWalk:
             machine_told(spec.host_machine)
         except (UsageError, ValueError, TypeError) as error:
             self._tell(
-                Divergence(seq, "spec.host_machine", "a machine that a run may walk", short(str(error)))
+                Divergence(seq, "spec.host_machine", short(str(error)), "a machine that a run may walk")
             )
             return False
         self.found.extend(compare_fingerprints(seq, spec))

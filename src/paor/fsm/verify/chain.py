@@ -76,7 +76,7 @@ def _recorded(text: str) -> Walked:
     try:
         machine = machine_told(text)
     except (UsageError, ValueError, TypeError) as error:
-        return UNKNOWN._replace(problem=f"its machine cannot be used: {error}")
+        return UNKNOWN._replace(problem=" ".join(str(error).split()))
     edges = frozenset((row.source, row.trigger, row.dest) for row in machine.rows)
     return Walked(machine.host.initial, edges)
 
