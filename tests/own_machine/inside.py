@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from paor.fsm.check.bounded_specs import worlds_of
-from paor.fsm.check.checker import prove
 from paor.fsm.journal.payloads import salted_digest
-from paor.fsm.machine.decide import _recorded as recorded_machine
 from paor.fsm.machine.guard_code import impurities
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.host_rows import HOST_GUARDS
 from paor.fsm.machine.machine import DECIDE, SETTLE, Walker
 from paor.fsm.machine.table import Row
 from paor.fsm.machine.updates import CHANGES
-from paor.fsm.verify.chain import _recorded as walked_machine
 
 __all__ = [
     "CHANGES",
@@ -23,9 +19,5 @@ __all__ = [
     "Row",
     "Walker",
     "impurities",
-    "prove",
-    "recorded_machine",
     "salted_digest",
-    "walked_machine",
-    "worlds_of",
 ]

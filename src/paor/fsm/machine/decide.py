@@ -292,15 +292,24 @@ def machine_of(run: Run, kit: RunResources) -> Machine:
     return machine_told(run.spec.host_machine)
 
 
-def machine_told(text: str) -> Machine:
-    """Return the machine that a spec's `host_machine` tells, without the host's functions; the standard one for an empty text."""
-    return _recorded(text) if text else in_force.MACHINE
+def machine_told(text: str, functions: Machine | None = None) -> Machine:
+    """
+    Return the machine that a spec's `host_machine` tells; the standard one for an empty text.
+
+    Args:
+        text: As the spec has it.
+        functions: A machine with the host's functions; None: without them.
+
+    Raises:
+        UsageError: It is none that a run may walk.
+    """
+    return _recorded(text, functions) if text else in_force.MACHINE
 
 
 @lru_cache(maxsize=32)
-def _recorded(text: str) -> Machine:
+def _recorded(text: str, functions: Machine | None) -> Machine:
     try:
-        return Machine.from_dict(machine_data(text))
+        return Machine.from_dict(machine_data(text), functions)
     except UsageError as error:
         raise UsageError(f"the recorded machine cannot be used: {error}") from None
 

@@ -161,10 +161,10 @@ def _asks_again(row: Row) -> bool:
 def _taken_names(rows: Sequence[Row], host: Host) -> Iterator[MachineDefect]:
     """Guards that would be asked in the place of others."""
     bounds = {f"{row.trigger}_left": row for row in rows if row.at_most}
-    for name in host.guards.keys() & {*GUARDS, *HOST_GUARDS, *map(return_name, host.phases), *bounds}:
+    for name in sorted(host.guards.keys() & {*GUARDS, *HOST_GUARDS, *map(return_name, host.phases), *bounds}):
         yield MachineDefect(
             "taken_name", f"guard {name}", f"{name} is a guard of paor's own; give the host's another name"
         )
-    for name in bounds.keys() & GUARDS.keys():
+    for name in sorted(bounds.keys() & GUARDS.keys()):
         told = f"its bound is the guard {name}, which paor has already; give this row another trigger"
         yield MachineDefect("taken_name", place_of_row(bounds[name]), told)
