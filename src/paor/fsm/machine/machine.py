@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from transitions import EventData, Transition
 from transitions import Machine as LibraryMachine
-from transitions.core import Condition, Event
+from transitions.core import Event
 
 from ...states.base.errors import InternalError, UsageError
 from ...states.base.sealed import UNCHANGED, WITHIN, Sealed, SealedDict, SealedList
@@ -108,12 +108,6 @@ class Evaluation:
         return value
 
 
-class GuardCondition(Condition):
-    """A condition whose function is an `Evaluation`, checked by the library."""
-
-    func: Evaluation
-
-
 class GuardedTransition(Sealed, Transition):
     """
     One row of the table: when all of its guards hold, the walker is in its destination.
@@ -125,17 +119,15 @@ class GuardedTransition(Sealed, Transition):
         required: Those guards, which are asked only where all others hold.
     """
 
-    condition_cls = GuardCondition
-    conditions: list[GuardCondition]  # type: ignore[assignment]
-
     def __init__(
         self, source: str, dest: str, *args: Any, row: Row, own: Container[str] = (), **kwargs: Any
     ) -> None:
         super().__init__(source, dest, *args, **kwargs)
         self.before = self.after = self.prepare = WITHIN_NOTHING
         self.row, self.label = row, row.trigger
-        self.needed = tuple(item for item in self.conditions if item.func.__name__ not in own)
-        self.required = tuple(item for item in self.conditions if item.func.__name__ in own)
+        named = tuple(zip((*row.conditions, *row.unless), self.conditions, strict=True))
+        self.needed = tuple(condition for name, condition in named if name not in own)
+        self.required = tuple(condition for name, condition in named if name in own)
         self.conditions = SealedList(self.conditions, _CONDITIONS)
         self._seal()
 
@@ -625,12 +617,10 @@ MACHINE = Machine()
 
 def guards_in_force() -> dict[str, Guard]:
     """Return the guards that the standard machine evaluates in this process, by name."""
-    return {
-        name: guard
-        for transition in MACHINE.get_transitions(DECIDE)
-        if isinstance(transition, GuardedTransition)
-        for name, guard in ((item.func.__name__, item.func.guard) for item in transition.needed)
-    }
+    conditions = (
+        item.func for transition in MACHINE.get_transitions(DECIDE) for item in transition.conditions
+    )
+    return {item.__name__: item.guard for item in conditions if isinstance(item, Evaluation)}
 
 
 __all__ = ["DECIDE", "MACHINE", "PHASE_STATES", "SETTLE", "Machine", "Walker", "guards_in_force"]
