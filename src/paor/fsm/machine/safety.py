@@ -52,7 +52,7 @@ def place_of_row(row: Row) -> str:
 
 def unsafe_parts(rows: Sequence[Row], host: Host) -> Iterator[MachineDefect]:
     """
-    Yield what a machine has that no safe one has; nothing for paor's own and for whatever its methods return.
+    Yield what a machine has that no safe one has; nothing for paor's own, nor for the machines that its methods return.
 
     Args:
         rows: All, those of each phase in the order in which they are tried.
