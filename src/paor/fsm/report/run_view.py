@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import orjson
@@ -33,7 +33,7 @@ from ..replay.recorded_outcome import recorded_outcome
 from ..replay.replay import replay
 from ..replay.restore import continue_with, run_before
 from ..verify.references import references
-from ..verify.verify import run_defects
+from ..verify.verify import Defect, run_defects
 from ..versioning.amendments import amend_spec
 from .run_limits import cost_of, limits_of, policy_of
 from .run_lines import arguments_of, run_line, spec_data
@@ -134,13 +134,22 @@ class RunView:
         journal: That holds it.
         run_id: Its id, or an unambiguous prefix.
         checked: Whether `head` says what `checks` finds; a page that follows the journal asks for that by itself.
+        defects: Finds what is wrong with a run by its number; by default in a pass for each.
 
     Attributes:
         rows: Its columns, as far as they were read.
     """
 
-    def __init__(self, journal: JournalReader, run_id: str, *, checked: bool = True) -> None:
+    def __init__(
+        self,
+        journal: JournalReader,
+        run_id: str,
+        *,
+        checked: bool = True,
+        defects: Callable[[int], Sequence[Defect]] | None = None,
+    ) -> None:
         self.journal, self.checked = journal, checked
+        self._defects_of = defects or partial(run_defects, journal)
         self.row = journal.run(run_id)
         self.run_id = self.row.run_id
         self.parts = {part.run: part for part in journal.lineage(self.row.run)}
@@ -244,22 +253,24 @@ class RunView:
 
     # -- the run as a whole ----------------------------------------------------------------------------------------
 
-    def head(self) -> dict[str, Any]:
+    def head(self, line: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """
         Return everything about the run but its rows one by one.
+
+        Args:
+            line: Its line of the list of runs, where that was made before.
 
         Raises:
             JournalDamaged: It cannot be read.
         """
         with damage_told(self.run_id):
-            return self._head()
+            return self._head(line)
 
-    def _head(self) -> dict[str, Any]:
+    def _head(self, line: Mapping[str, Any] | None) -> dict[str, Any]:
         row, spec = self.row, self._spec()
-        line = run_line(self.journal, row)
         calls = self.rows.reader.calls
         return {
-            "line": line,
+            "line": line or run_line(self.journal, row),
             "criteria": self._criteria(spec),
             "answer": self.rows.answer,
             "tone": _TONES[row.status],
@@ -369,7 +380,7 @@ class RunView:
 
     def _defects(self) -> list[str]:
         try:
-            return [str(item) for number in self.parts for item in run_defects(self.journal, number)]
+            return [str(item) for number in self.parts for item in self._defects_of(number)]
         except PaorError as error:
             return [str(error)]
 
@@ -445,7 +456,7 @@ class RunView:
         return found
 
     def _forks(self) -> list[dict[str, Any]]:
-        return [{"id": run_id, "seq": seq} for run_id, seq in self.journal.index.forks(self.run_id)]
+        return [{"id": run_id, "seq": seq} for run_id, seq in self.journal.forks(self.run_id)]
 
     def _tasks(self) -> list[dict[str, Any]]:
         if self.row.task != 0:
