@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paor.fsm.journal.reader import JournalReader
-from paor.fsm.report.html import content_policy, page_html
+from paor.fsm.report.html import content_policy, page_html, page_texts
 from paor.fsm.report.run_rows import ANSWERED, ERASED, FAULT, IN_DOUBT, INVALID, REFUSED, SHARED, WAITS
 from paor.fsm.report.run_view import CHUNK, RunView
 from paor.fsm.report.view import JournalView

@@ -21,7 +21,7 @@ from ..fsm.engine import Engine
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal_api import Journal
 from ..fsm.lifecycle.recover import OptionsOfRun
-from ..fsm.report.html import content_policy, page_texts
+from ..fsm.report.html import content_policy, page_html
 from ..fsm.runtime.logs import LOGGER
 from ..prompts.clients.settings import environment_secrets
 from ..states.base.errors import (
@@ -210,7 +210,7 @@ class Inspector:
     async def _page(self, request: Request) -> Response:
         base = base_of(request.scope)
         if base not in self._pages:
-            self._pages = {base: "".join(page_texts((), live=base))}
+            self._pages = {base: page_html({}, live=base)}
         policy = f"{content_policy(live=True)}; frame-ancestors 'none'"
         return HTMLResponse(self._pages[base], headers={"Content-Security-Policy": policy})
 

@@ -96,7 +96,7 @@ def write_report(result: Result, path: Path) -> str:
         except PaorError as error:
             raise UsageError(f"{path}: not written: {error}") from None
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
-    write_atomically(path, data)
+    write_atomically(path, [data])
     return f"wrote {path} ({'the answer' if body is None else 'the report'}, {len(data):,} bytes)"
 
 

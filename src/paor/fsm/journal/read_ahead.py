@@ -112,14 +112,19 @@ class _Pages:
 
     def between(self, first: int, last: int) -> _Rows:
         """Return the rows from key *first* to *last*."""
-        for place in range(len(self._kept) - 1, -1, -1):
-            low, high, rows = self._kept[place]
+        for page in reversed(self._kept):
+            low, high, rows = page
             if low <= first and last <= high:
-                self._kept.append(self._kept.pop(place))
-                return rows[bisect_left(rows, first, key=_key) : bisect_right(rows, last, key=_key)]
+                if page is not self._kept[-1]:
+                    self._kept.remove(page)
+                    self._kept.append(page)
+                place = bisect_left(rows, first, key=_key)
+                if first == last:
+                    return rows[place : place + 1] if place < len(rows) and rows[place][0] == first else []
+                return rows[place : bisect_right(rows, last, place, key=_key)]
         rows = self._read(first, _END, self._most)
         high = rows[-1][0] if len(rows) == self._most else _END
-        size = sum(len(value) for row in rows for value in row if isinstance(value, str | bytes))
+        size = sum(len(row[-1]) for row in rows if isinstance(row[-1], str | bytes))
         self._most = min(_PAGE_ROWS, max(1, _PAGE_BYTES * max(self._most, 8) // max(size, 1)))
         if high < last:
             return self._read(first, last, _END)

@@ -92,6 +92,11 @@ _START = "<script>{loader}</script>\n"
 _END = "</body>\n</html>\n"
 
 
+def page_html(parts: Mapping[str, Any], *, live: str = "") -> str:
+    """Return the page of some parts as one text; see `page_texts`."""
+    return "".join(page_texts(parts.items(), live=live))
+
+
 def page_texts(parts: Iterable[tuple[str, Any]], *, live: str = "") -> Iterator[str]:
     """
     Yield the page piece by piece, together one HTML text; same parts, same bytes.
@@ -134,7 +139,7 @@ def content_policy(*, live: bool) -> str:
 
 def packed(text: str) -> str:
     """Return a text as the page unpacks it: UTF-8, gzip without a time, base64."""
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
 
 
 def _digest(text: str) -> str:
