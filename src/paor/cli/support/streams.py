@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -130,6 +129,8 @@ def forget_output() -> None:
 
 def write_atomically(path: Path, pieces: Iterable[bytes]) -> int:
     """Write a file whole or not at all, a device or pipe directly, and return its size; raise `UsageError` when it cannot be written."""
+    from tempfile import mkstemp
+
     with _writing(path):
         target = path.resolve()
         if target.exists() and not target.is_file():
@@ -137,7 +138,7 @@ def write_atomically(path: Path, pieces: Iterable[bytes]) -> int:
                 return _write_pieces(path, file, pieces)
         os.umask(mask := os.umask(0o022))
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask
-        handle, name = tempfile.mkstemp(prefix=f".{target.name[:60]}.", dir=target.parent)
+        handle, name = mkstemp(prefix=f".{target.name[:60]}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             written = _write_pieces(path, file, pieces)
