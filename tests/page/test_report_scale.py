@@ -178,5 +178,5 @@ def test_a_prompt_is_found_from_the_one_before_it(drawn: list[tuple[int, int, in
 
 
 def _row(seq: int, request: dict[str, Any]) -> Transition:
-    values = dict.fromkeys(Transition._fields, 0)
+    values: dict[str, Any] = dict.fromkeys(Transition._fields, 0)
     return Transition(**(values | {"run": 1, "seq": seq, "request": request}))
