@@ -13,9 +13,10 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkabl
 
 import orjson
 from msgspec import Struct, json
-from msgspec.structs import astuple
+from msgspec.structs import astuple, force_setattr
 
 from ..states.base.errors import ModelError
+from ..states.base.sealed import sealed
 from ..states.records.outcomes import Usage
 from ..states.records.requests import RequestKind
 
@@ -70,6 +71,9 @@ class OfferedTool(Struct, frozen=True):
     name: str
     description: str
     schema: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "schema", sealed(self.schema))
 
 
 class PromptMessage(Struct, frozen=True):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 from typing_extensions import TypeVar
 
 from ..states.base.errors import UsageError
+from ..states.base.sealed import sealed
 from ..states.records.actions import Effect, WebFact
 from ..states.run.spec import ToolSpec
 from ..states.settings.base import shown
@@ -267,6 +268,8 @@ class Tool:
         most = self.parallel
         if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
             raise UsageError(f"tool {self.name}: parallel must be a whole number from 1, not {shown(most)}")
+        object.__setattr__(self, "parameters", sealed(self.parameters))
+        object.__setattr__(self, "duplicate_limits", sealed(self.duplicate_limits))
         self._check_limits()
         self._check_bound()
         self._check_function()

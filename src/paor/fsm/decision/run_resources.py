@@ -27,6 +27,7 @@ from ...prompts.parsing.reply_forms import (
     task_plan_form,
 )
 from ...states.base.errors import InternalError, UsageError
+from ...states.base.sealed import unsealed
 from ...states.phase import Phase
 from ...states.records.actions import Selection
 from ...states.records.requests import RequestKind
@@ -221,7 +222,7 @@ class RunResources:
             form: Form | None = self._choice(kind, self._offers[self._may_have_documents, True])
         else:
             form = self.form(kind, run)
-        return dict(form.schema) if form is not None else None  # a host's model may change what it is given
+        return form.schema if form is not None else None
 
     def form(self, kind: RequestKind, run: Run) -> Form | None:
         """Return the form of the reply to a *kind* request as *run* needs it, None for free text and native turns."""
@@ -346,4 +347,4 @@ def _flow_of(spec: Spec) -> Flow:
     from ..workflow.navigation import Flow
 
     need_workflow_extra()
-    return Flow(Workflow.model_validate(spec.workflow))
+    return Flow(Workflow.model_validate(unsealed(spec.workflow)))

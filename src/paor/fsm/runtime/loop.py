@@ -28,6 +28,7 @@ from ...prompts.model import (
     request_label,
 )
 from ...states.base.errors import OUTDATED, InternalError, JournalTooOld
+from ...states.base.sealed import sealed, unsealed
 from ...states.records.actions import StoredText
 from ...states.records.outcomes import (
     NO_USAGE,
@@ -364,7 +365,7 @@ def _host_values(
     if drive.values is None or not any(row.trigger in machine.host.fresh for row in tried):
         return asked, NO_VALUES
     text = values_text(run, (yield AskValues(drive.values, run.run_id, run.state)))
-    return {**asked, "values": drive.stager.stage(text, JSON).wire()}, orjson.loads(text)
+    return {**asked, "values": drive.stager.stage(text, JSON).wire()}, sealed(orjson.loads(text))
 
 
 def _decide(
@@ -396,7 +397,7 @@ def _events(decision: Decision, run: Run, outcome: Outcome) -> list[Event]:
             run.spec.limits.max_steps,
             counters.tokens_in + counters.tokens_out,
             detail_of(decision, run),
-            decision.change.intent.arguments if decision.change.intent else None,
+            unsealed(decision.change.intent.arguments) if decision.change.intent else None,
             outcome.answer.actor if isinstance(outcome, Answered) else None,
         )
     ]

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
+from ...states.base.sealed import unsealed
 from ...states.records.actions import Intent, ToolResult
 from ...states.records.outcomes import Cancelled, Ended, InDoubt, Outcome
 from ...states.records.questions import Answer, Asking
@@ -188,9 +189,9 @@ def _resumption(drive: RunContext) -> Resumption | None:
     answer = Answer.model_validate_json(answered)
     again = memory.reply is not None and memory.reply.action == "retry"
     return Resumption(
-        state=Asking.model_validate_json(asked).state,
+        state=unsealed(Asking.model_validate_json(asked).state),
         accepted=answer.action == "accept",
-        content=answer.content,
+        content=unsealed(answer.content),
         again=again,
     )
 
