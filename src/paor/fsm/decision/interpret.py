@@ -23,7 +23,6 @@ from ...prompts.parsing.replies import (
     read_review,
     read_selection,
 )
-from ...states.base.sealed import sealed
 from ...states.records.actions import Intent, Selection, ToolResult
 from ...states.records.outcomes import Asked, Ended, Recalled, Replied
 from ...states.records.reviews import Review
@@ -196,7 +195,7 @@ def _read_specifying(case: GuardContext, kit: RunResources) -> None:
     _check_arguments(case, arguments, kit)
     if case.invalid is not None:
         return
-    case.arguments = sealed(arguments)
+    case.arguments = arguments
     # An unsafe value is looked for in valid arguments only, and a key is made of safe ones only: nothing of a call that
     # will not be made is compared with earlier calls or shown to the person who approves.
     case.unsafe = unsafe(kit.spec.policy, arguments)

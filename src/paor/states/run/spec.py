@@ -62,9 +62,6 @@ class FlowState(Stored, frozen=True, gc=False):
     failed: bool = False
     problem: str = ""
 
-    def __post_init__(self) -> None:
-        self._seal("variables")
-
 
 Mode = Literal["react", "batch", "planner"]
 
