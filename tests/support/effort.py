@@ -29,8 +29,8 @@ def examples(whole: int) -> int:
     return whole * settings().max_examples // EXAMPLES
 
 
-class TooSlow(Exception):
-    """An input took more of the processor than it may."""
+class TooSlow(BaseException):
+    """An input took more of the processor than it may; no error that a reader may catch."""
 
 
 @contextmanager
