@@ -45,6 +45,9 @@ AGAIN_S = 0.05
 AT_ONCE = 3000
 """Texts, and documents, in one statement: PostgreSQL takes 65,535 values."""
 
+OF_JOURNAL = "EXISTS (SELECT 1 FROM journal WHERE id = ?)"
+"""Whether the statement is carried out in the journal that was opened: young ones have the same numbers of runs, and the same fences."""
+
 _ROW = ("id", *COLUMNS)
 _PAYLOAD = ("id", "run", "n", "media_type", "digest", "salt", "body", "is_text")
 _DOCUMENT = ("id", "run", "number", "label", "position", "name", "mime", "bytes", "digest", "payload")
@@ -56,7 +59,7 @@ def append_statement(rows: int, payloads: int, documents: int) -> str:
     Return the one statement that writes what an entry brings, as far as its driver still holds the lease.
 
     The lease is locked against being taken over until the transaction ends. What it returns is the lease; where that was taken
-    over, nothing, and nothing is written. Most entries have one of a few shapes, so that the statement is prepared once.
+    over, or another journal is found under the names, nothing, and nothing is written. Most entries have one of a few shapes, so that the statement is prepared once.
     """
     parts = (
         ("transitions", _ROW, rows),
@@ -69,7 +72,8 @@ def append_statement(rows: int, payloads: int, documents: int) -> str:
         for table, columns, count in parts
         if count
     )
-    return f"WITH held AS (SELECT cancel FROM leases WHERE run = ? AND fence = ? FOR SHARE){written} SELECT cancel FROM held"
+    held = f"SELECT cancel FROM leases WHERE run = ? AND fence = ? AND {OF_JOURNAL} FOR SHARE"
+    return f"WITH held AS ({held}){written} SELECT cancel FROM held"
 
 
 def _names(columns: Sequence[str]) -> str:
@@ -111,10 +115,11 @@ class PostgresBackend(PostgresSource):
         with translate_errors(address.shown):
             connection = _connect(address, durability, timeout_s=busy_timeout_s, read_only=read_only)
             try:
-                self.identity = f"postgresql:{journal_id(connection, address, read_only=read_only)}"
+                self._id = journal_id(connection, address, read_only=read_only)
             except BaseException:
                 connection.close()
                 raise
+        self.identity = f"postgresql:{self._id}"
         self._lock_key = int(self.identity[-15:], 16)
         self._channel = f"paor_{self.identity[-16:]}"
         super().__init__(
@@ -150,16 +155,17 @@ class PostgresBackend(PostgresSource):
             self._address, self._durability, timeout_s=self.busy_timeout_s, read_only=self._read_only
         )
         try:
-            found = f"postgresql:{journal_id(new, self._address, read_only=True)}"
-            if found != self.identity:
-                raise JournalError(
-                    f"{self.path}: the table was replaced by another journal, so nothing more is written; bring back the one that"
-                    " was open, and resume"
-                )
+            if journal_id(new, self._address, read_only=True) != self._id:
+                raise self._replaced()
         except BaseException:
             new.close()
             raise
         self.connection = new  # only now: nothing goes through a connection to another journal
+
+    def _replaced(self) -> JournalError:
+        return JournalError(
+            f"{self.path}: was replaced by another journal, so nothing more is written; bring back the one that was open, and resume"
+        )
 
     def _raise(self, error: psycopg.Error) -> NoReturn:
         if self._closed:
@@ -174,7 +180,12 @@ class PostgresBackend(PostgresSource):
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def check_there(self) -> None:
-        """See to nothing: whether the journal is still there is asked with each new connection."""
+        """See to nothing: each statement that writes asks for the journal's id."""
+
+    def _check_id(self, connection: SqlConnection) -> None:
+        """Raise within a transaction where another journal is found under the names: what was written there is undone."""
+        if connection.execute("SELECT id FROM journal").fetchone() != (self._id,):
+            raise self._replaced()
 
     @contextmanager
     def transaction(self, *, alone: bool = True) -> Iterator[SqlConnection]:
@@ -189,6 +200,7 @@ class PostgresBackend(PostgresSource):
                     if alone:
                         self.connection.execute("SELECT pg_advisory_xact_lock(?)", (self._lock_key,))
                     yield self.connection
+                    self._check_id(self.connection)
                     self.connection.execute("COMMIT")
             except BaseException:
                 self._undo()
@@ -206,7 +218,17 @@ class PostgresBackend(PostgresSource):
     def execute(self, sql: str, values: Values) -> None:
         """See `fsm.journal.backend.Backend.execute`."""
         with self.lock:
-            self._reaching(lambda: self.connection.execute(sql, values))
+            self._reaching(lambda: self._execute(sql, values))
+
+    def _execute(self, sql: str, values: Values) -> None:
+        try:
+            self.connection.execute("BEGIN")
+            self.connection.execute(sql, values)
+            self._check_id(self.connection)
+            self.connection.execute("COMMIT")
+        except BaseException:
+            self._undo()
+            raise
 
     def append(self, entries: Sequence[Entry]) -> None:
         """See `fsm.journal.backend.Backend.append`."""
@@ -229,9 +251,10 @@ class PostgresBackend(PostgresSource):
     def _append(self, entries: Sequence[Entry]) -> None:
         # in the order of their runs, as whoever renews leases takes them: nobody waits for somebody who waits for him
         ordered = sorted(entries, key=lambda entry: entry.place)
-        written = [list(_written(entry)) for entry in ordered]
+        written = [list(_written(entry, self._id)) for entry in ordered]
         if len(written) == len(written[0]) == 1:
             _note(entries[0], self.connection.execute(*written[0][0]).fetchone())
+            self._look_why(entries)
             return
         with self.connection.raw.pipeline():
             self.connection.execute("BEGIN")
@@ -239,6 +262,12 @@ class PostgresBackend(PostgresSource):
             self.connection.execute("COMMIT")
         for entry, (first, *_) in zip(ordered, answers, strict=True):
             _note(entry, first.fetchone())
+        self._look_why(entries)
+
+    def _look_why(self, entries: Sequence[Entry]) -> None:
+        """Raise where entries were not written since another journal is found under the names."""
+        if any(entry.error is not None for entry in entries):
+            self._check_id(self.connection)
 
     def _stands(self, entry: Entry) -> bool:
         """Return whether a row is in the journal already, just as it was to be written; then it is done."""
@@ -421,7 +450,7 @@ def _payload_values(run: int, payload: Payload) -> tuple[Any, ...]:
     )
 
 
-def _written(entry: Entry) -> Iterator[tuple[str, Values]]:
+def _written(entry: Entry, journal: str) -> Iterator[tuple[str, Values]]:
     """Yield the statements that write an entry, each with its values: one, but for more texts than fit into one."""
     lines, run = _lines(entry), entry.row[0]
     rows = [(_key(line, line.row[1]), *line.row) for line in lines]
@@ -430,7 +459,7 @@ def _written(entry: Entry) -> Iterator[tuple[str, Values]]:
     for at in range(0, max(1, len(payloads), len(documents)), AT_ONCE):
         parts = (rows if at == 0 else [], payloads[at : at + AT_ONCE], documents[at : at + AT_ONCE])
         values = (value for part in parts for row in part for value in row)
-        yield append_statement(*map(len, parts)), (run, entry.fence, *values)
+        yield append_statement(*map(len, parts)), (run, entry.fence, journal, *values)
 
 
 def _note(entry: Entry, lease: Any) -> None:

@@ -36,7 +36,9 @@ def open_writer(path: str, *, durability: Durability, busy_timeout_s: float) -> 
         NotAJournal: The file is something else, or its folder does not exist.
         JournalTooNew: Written by a newer paor.
         JournalBusy, JournalFull: It cannot be written now.
+        JournalError: There is no file, and the log of one that was.
     """
+    _check_no_log_alone(path)
     with translate_errors(path):
         connection = sqlite3.connect(
             path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False, cached_statements=256
@@ -55,6 +57,32 @@ def open_writer(path: str, *, durability: Durability, busy_timeout_s: float) -> 
             connection.close()
             raise
     return connection
+
+
+def _check_no_log_alone(path: str) -> None:
+    """
+    Refuse to begin a journal beside the log of another one, which SQLite would delete.
+
+    Whoever has that one open still writes there; and what it holds is nowhere else.
+    """
+    place = place_of(path)
+    if (
+        path not in ("", ":memory:")
+        and "\0" not in path
+        and _bytes_of(f"{place}-wal")
+        and not _bytes_of(place)
+    ):
+        raise JournalError(
+            f"{path}: is gone or empty, and its -wal still stands there, which holds what was committed last; put the file back beside"
+            " it, or take the -wal away to begin anew"
+        )
+
+
+def _bytes_of(place: str) -> int:
+    try:
+        return os.stat(place).st_size
+    except OSError:
+        return 0
 
 
 def _use_log(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
