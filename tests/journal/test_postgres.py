@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Result, replay
+from paor import Engine, Journal, Result, ScriptedModel, replay, tool
 from paor.errors import (
     JournalBusy,
     JournalError,
@@ -26,12 +26,14 @@ from paor.errors import (
     JournalTooOld,
     LeaseHeld,
     NotAJournal,
+    UnknownRun,
     UsageError,
 )
 from paor.fsm.journal.postgres.address import is_address, read_address, shown
+from paor.testing import call
 
 from ..support.postgres_server import PostgresServer, needs_postgres, server_missing
-from ..support.worlds import READ, STOP, SUCCESS
+from ..support.worlds import CONTINUE, READ, STOP, SUCCESS
 from ..support.worlds import engine as scripted_engine
 from .conformance import WORLDS, entry_of, export_of
 
@@ -490,6 +492,48 @@ def test_another_journal_in_its_place_is_not_written(postgres: PostgresServer) -
             with pytest.raises(JournalError, match="replaced by another journal"):
                 journal.store.leases.request_cancel(1)
         assert ask(postgres, f"SELECT sum(cancel)::int, count(*) FROM {schema}.leases") == [(0, 1)]
+
+
+@pytest.mark.parametrize(
+    "row", [2, *(pytest.param(row, marks=pytest.mark.whole) for row in (0, 1, *range(3, 11)))]
+)
+def test_a_journal_that_is_swapped_after_any_row_is_not_written(row: int, postgres: PostgresServer) -> None:
+    """As a restore over a running service does: the other one's runs have the same numbers and fences, and stay as they are."""
+    url = postgres.url()
+    schema = read_address(url).schema
+    paid, others = list[int](), list[bytes]()
+    due = [0]
+
+    @tool("bank.pay", effect="once")
+    def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        return "paid"
+
+    def swap(event: Any) -> None:
+        if getattr(event, "seq", None) != row or others:
+            return
+        due[0] = len(paid) + (event.dest == "Executing")
+        ask(postgres, f"ALTER SCHEMA {schema} RENAME TO {schema}_away")
+        with Journal(url, "off") as other:
+            others.append(export_of(other, WORLDS[3].play(other)))
+
+    model = ScriptedModel([*call("bank.pay", amount=1), CONTINUE, *call("bank.pay", amount=2), STOP, SUCCESS])
+    with Engine(model, tools=[pay], journal=Journal(url, "off"), hooks=[swap]) as engine:
+        with pytest.raises((JournalError, UnknownRun)):  # it is not in the other one
+            engine.run("pay")
+        assert len(paid) == due[0]
+        for begin in (lambda: engine.run("pay"), lambda: engine.journal.store.leases.request_cancel(1)):
+            with pytest.raises(JournalError, match="replaced by another journal"):
+                begin()
+    with Journal(url, read_only=True) as other:
+        (run,) = other.runs()
+        assert [export_of(other, run.run_id)] == others and other.verify() == []
+    ask(postgres, f"DROP SCHEMA {schema} CASCADE")
+    ask(postgres, f"ALTER SCHEMA {schema}_away RENAME TO {schema}")
+    with Journal(url, read_only=True) as journal:
+        (run,) = journal.runs()
+        assert run.head_seq == row and journal.verify() == []
 
 
 # -- locks and signals -------------------------------------------------------------------------------------------------

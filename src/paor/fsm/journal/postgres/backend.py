@@ -45,8 +45,7 @@ AGAIN_S = 0.05
 AT_ONCE = 3000
 """Texts, and documents, in one statement: PostgreSQL takes 65,535 values."""
 
-OF_JOURNAL = "EXISTS (SELECT 1 FROM journal WHERE id = ?)"
-"""Whether the statement is carried out in the journal that was opened: young ones have the same numbers of runs, and the same fences."""
+_JOURNAL_ID = "SELECT id FROM journal"
 
 _ROW = ("id", *COLUMNS)
 _PAYLOAD = ("id", "run", "n", "media_type", "digest", "salt", "body", "is_text")
@@ -58,8 +57,9 @@ def append_statement(rows: int, payloads: int, documents: int) -> str:
     """
     Return the one statement that writes what an entry brings, as far as its driver still holds the lease.
 
-    The lease is locked against being taken over until the transaction ends. What it returns is the lease; where that was taken
-    over, or another journal is found under the names, nothing, and nothing is written. Most entries have one of a few shapes, so that the statement is prepared once.
+    The lease is locked against being taken over until the transaction ends. The statement returns the lease; where that was taken
+    over, or another journal is found under the names, it returns and writes nothing. Most entries have one of a few shapes, so
+    that the statement is prepared once.
     """
     parts = (
         ("transitions", _ROW, rows),
@@ -72,7 +72,8 @@ def append_statement(rows: int, payloads: int, documents: int) -> str:
         for table, columns, count in parts
         if count
     )
-    held = f"SELECT cancel FROM leases WHERE run = ? AND fence = ? AND {OF_JOURNAL} FOR SHARE"
+    # the id as well: young journals have the same run numbers and the same fences
+    held = "SELECT cancel FROM leases WHERE run = ? AND fence = ? AND EXISTS (SELECT FROM journal WHERE id = ?) FOR SHARE"
     return f"WITH held AS ({held}){written} SELECT cancel FROM held"
 
 
@@ -151,20 +152,8 @@ class PostgresBackend(PostgresSource):
                 time.sleep(AGAIN_S)
 
     def _reconnect(self) -> None:
-        new = _connect(
+        self.connection = _connect(
             self._address, self._durability, timeout_s=self.busy_timeout_s, read_only=self._read_only
-        )
-        try:
-            if journal_id(new, self._address, read_only=True) != self._id:
-                raise self._replaced()
-        except BaseException:
-            new.close()
-            raise
-        self.connection = new  # only now: nothing goes through a connection to another journal
-
-    def _replaced(self) -> JournalError:
-        return JournalError(
-            f"{self.path}: was replaced by another journal, so nothing more is written; bring back the one that was open, and resume"
         )
 
     def _raise(self, error: psycopg.Error) -> NoReturn:
@@ -180,12 +169,15 @@ class PostgresBackend(PostgresSource):
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def check_there(self) -> None:
-        """See to nothing: each statement that writes asks for the journal's id."""
+        """Do nothing: each statement that writes asks for the journal's id."""
 
-    def _check_id(self, connection: SqlConnection) -> None:
-        """Raise within a transaction where another journal is found under the names: what was written there is undone."""
-        if connection.execute("SELECT id FROM journal").fetchone() != (self._id,):
-            raise self._replaced()
+    def _check_id(self, found: Values | None = None) -> None:
+        """Raise where another journal is found under the names; within a transaction what was written there is undone."""
+        if (found or self.connection.execute(_JOURNAL_ID).fetchone()) != (self._id,):
+            raise JournalError(
+                f"{self.path}: was replaced by another journal, so nothing more is written; bring back the one that was open,"
+                " and resume"
+            )
 
     @contextmanager
     def transaction(self, *, alone: bool = True) -> Iterator[SqlConnection]:
@@ -200,7 +192,7 @@ class PostgresBackend(PostgresSource):
                     if alone:
                         self.connection.execute("SELECT pg_advisory_xact_lock(?)", (self._lock_key,))
                     yield self.connection
-                    self._check_id(self.connection)
+                    self._check_id()
                     self.connection.execute("COMMIT")
             except BaseException:
                 self._undo()
@@ -222,9 +214,11 @@ class PostgresBackend(PostgresSource):
 
     def _execute(self, sql: str, values: Values) -> None:
         try:
-            self.connection.execute("BEGIN")
-            self.connection.execute(sql, values)
-            self._check_id(self.connection)
+            with self.connection.raw.pipeline():
+                self.connection.execute("BEGIN")
+                self.connection.execute(sql, values)
+                found = self.connection.execute(_JOURNAL_ID)
+            self._check_id(found.fetchone())
             self.connection.execute("COMMIT")
         except BaseException:
             self._undo()
@@ -267,7 +261,7 @@ class PostgresBackend(PostgresSource):
     def _look_why(self, entries: Sequence[Entry]) -> None:
         """Raise where entries were not written since another journal is found under the names."""
         if any(entry.error is not None for entry in entries):
-            self._check_id(self.connection)
+            self._check_id()
 
     def _stands(self, entry: Entry) -> bool:
         """Return whether a row is in the journal already, just as it was to be written; then it is done."""
@@ -328,6 +322,7 @@ class PostgresBackend(PostgresSource):
             JournalBusy: This role may not.
         """
         with self.lock, translate_errors(self.path):
+            self._check_id()
             told: list[str] = []
             marked = [run for (run,) in self.connection.execute("SELECT run FROM unscrubbed").fetchall()]
             notice = self.connection.raw.add_notice_handler

@@ -109,7 +109,8 @@ class SqliteBackend(SqliteSource):
         self.identity = os.path.realpath(path) if path != ":memory:" else f":memory:{id(self)}"
         self._written = "" if read_only or self.in_memory else self.place
         self._node = _node_of(self._written, EMPTY_BYTES)
-        self._log, self._log_bytes = _node_of(f"{self._written}-wal"), 0
+        log = _stat(f"{self._written}-wal") if self._written else None
+        self._log, self._log_bytes = (None, 0) if log is None else ((log.st_dev, log.st_ino), log.st_size)
         self._database = DatabaseOfJournal(self)
         self._flags: sqlite3.Connection | None = None
         self._reading_flags = threading.Lock()

@@ -41,7 +41,11 @@ def open_writer(path: str, *, durability: Durability, busy_timeout_s: float) -> 
     _check_no_log_alone(path)
     with translate_errors(path):
         connection = sqlite3.connect(
-            path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False, cached_statements=256
+            place_of(path),
+            timeout=busy_timeout_s,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
         )
         try:
             _check_header(connection, path, may_be_empty=True)
@@ -61,9 +65,9 @@ def open_writer(path: str, *, durability: Durability, busy_timeout_s: float) -> 
 
 def _check_no_log_alone(path: str) -> None:
     """
-    Refuse to begin a journal beside the log of another one, which SQLite would delete.
+    Refuse to begin a journal beside the log of another one: SQLite would delete the log.
 
-    Whoever has that one open still writes there; and what it holds is nowhere else.
+    A process that has that journal open still writes there, and what the log holds is nowhere else.
     """
     place = place_of(path)
     if (
@@ -73,8 +77,8 @@ def _check_no_log_alone(path: str) -> None:
         and not _bytes_of(place)
     ):
         raise JournalError(
-            f"{path}: is gone or empty, and its -wal still stands there, which holds what was committed last; put the file back beside"
-            " it, or take the -wal away to begin anew"
+            f"{path}: is gone or empty, while its -wal is still there with what was committed last; put the file back beside it,"
+            " or move the -wal away to begin anew"
         )
 
 
