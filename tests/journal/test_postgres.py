@@ -246,7 +246,7 @@ def test_what_an_open_transaction_still_sees_does_not_count_as_scrubbed(postgres
     """The erasure stands and says that old copies are left; once it has ended they are removed."""
     url = postgres.url()
     schema = read_address(url).schema
-    with Journal(url, "off") as journal:
+    with Journal(url, "off", busy_timeout_s=0.5) as journal:
         run_id = WORLDS[1].play(journal)
         place = f"postgresql://postgres@127.0.0.1:{postgres.port}/postgres"
         with closing(psycopg.connect(place, autocommit=True)) as other:
@@ -255,7 +255,42 @@ def test_what_an_open_transaction_still_sees_does_not_count_as_scrubbed(postgres
             with pytest.raises(JournalBusy, match="old copies still stand"):
                 journal.erase(run_id)
             assert journal.store.unscrubbed() == [run_id]
+            other.execute("ROLLBACK")  # a connection that is closed may end a moment later in the server
+    with Journal(url, "off", busy_timeout_s=0.5) as journal:
         assert journal.finish_erasing() and journal.store.unscrubbed() == []
+
+
+def test_an_erased_text_is_in_no_file_of_the_server_but_its_log(postgres: PostgresServer) -> None:
+    """Not in tables, indexes and the samples of columns that the server takes by itself, which any reader sees in pg_stats."""
+    url, word = postgres.url(), "e7a5-erase-me"
+    schema = read_address(url).schema
+
+    @tool("desk.look", effect="read")
+    def look(q: str) -> str:
+        """Look."""
+        return f"seen: {q}"
+
+    with Journal(url, "off") as journal:
+        replies = [*call("desk.look", q=word), STOP, {**SUCCESS, "answer": word}]
+        engine = Engine(ScriptedModel(replies * 3), tools=[look], journal=journal)
+        for number in range(3):
+            engine.run(
+                f"Look for {word}",
+                documents=[(f"{word}.txt", f"said: {word}")],
+                metadata={"who": word},
+                key=f"{word} {number}",
+            )
+        for table in ("specs", "payloads", "documents"):
+            ask(postgres, f"ANALYZE {schema}.{table}")
+        ask(postgres, "CHECKPOINT")
+        assert postgres.files_with(word), "else the search finds nothing that is there"
+        for run in journal.runs():
+            journal.erase(run.run_id)
+        ask(postgres, "CHECKPOINT")
+        assert postgres.files_with(word) == []
+        samples = "concat(most_common_vals::text, histogram_bounds::text)"
+        found = f"SELECT tablename, attname FROM pg_stats WHERE schemaname = '{schema}' AND {samples} ~ %s"
+        assert ask(postgres, found, f"{word}|{word.encode().hex()}") == []
 
 
 def test_a_statement_that_takes_too_long_is_not_told_as_a_lock(postgres: PostgresServer) -> None:
@@ -265,6 +300,24 @@ def test_a_statement_that_takes_too_long_is_not_told_as_a_lock(postgres: Postgre
         backend.query("SELECT set_config('statement_timeout', '50', false)")
         with pytest.raises(JournalBusy, match="did not finish in time"):
             backend.query("SELECT pg_sleep(5)")
+
+
+def test_a_reader_gives_up_what_takes_too_long(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader of the whole journal, one of many in a pool, and a question of somebody's: the server is freed of each."""
+    url = postgres.url()
+    Journal(url, "off").close()
+    monkeypatch.setattr("paor.fsm.journal.postgres.connecting.READING_S", 0.05)
+    with Journal(url, read_only=True, busy_timeout_s=0.05) as journal:
+        backend: Any = journal.store.backend if journal.store is not None else journal.reader.source
+        with pytest.raises(JournalBusy, match="did not finish in time"):
+            backend.query("SELECT pg_sleep(20)")
+        with (
+            pytest.raises(UsageError, match="statement timeout"),
+            backend.answer("SELECT pg_sleep(20)", 10) as (_, rows),
+        ):
+            list(rows)
 
 
 # -- a server that goes away -------------------------------------------------------------------------------------------

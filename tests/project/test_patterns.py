@@ -13,8 +13,8 @@ import importlib
 import re
 from collections.abc import Iterator
 from functools import cache
-from re import _constants as kinds  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _constants as kinds
+from re import _parser as parser
 from typing import Any, NamedTuple
 
 import pytest
@@ -85,8 +85,11 @@ def found() -> tuple[tuple[Found, ...], tuple[str, ...]]:
 
 def _is_of_re(call: ast.Call) -> bool:
     function = call.func
-    is_re = isinstance(function, ast.Attribute) and ast.unparse(function.value) == "re"
-    return is_re and function.attr in {*METHODS, "compile"}  # type: ignore[union-attr]
+    return (
+        isinstance(function, ast.Attribute)
+        and ast.unparse(function.value) == "re"
+        and function.attr in {*METHODS, "compile"}
+    )
 
 
 def _compiled(call: ast.Call, values: dict[str, Any]) -> re.Pattern[Any]:
@@ -135,7 +138,7 @@ def pieces(pattern: re.Pattern[Any]) -> list[str]:
 
     def _piece(kind: Any, value: Any) -> str:
         if kind in (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT):
-            return walk(value[2]) * max(1, min(value[0], 3))
+            return walk(value[2]) * max(1, min(int(value[0]), 3))
         if kind is kinds.SUBPATTERN:
             return walk(value[3])
         if kind is kinds.ATOMIC_GROUP:

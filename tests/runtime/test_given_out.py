@@ -11,6 +11,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +86,9 @@ def attempts(thing: Any) -> list[Callable[[], object]]:
     if isinstance(thing, bytearray):
         return [thing.clear]
     if isinstance(thing, msgspec.Struct):
-        return [lambda name=name: setattr(thing, name, None) for name in thing.__struct_fields__]
+        return [partial(setattr, thing, name, None) for name in thing.__struct_fields__]
     if isinstance(thing, BaseModel):
-        return [lambda name=name: setattr(thing, name, None) for name in type(thing).model_fields]
+        return [partial(setattr, thing, name, None) for name in type(thing).model_fields]
     return []
 
 
@@ -169,6 +170,7 @@ class Meddler:
     def looks(self, engine: Engine) -> None:
         """Be handed all that an engine and its journal tell."""
         journal = engine.journal
+        given: Any
         for given in (engine.policy, engine.limits, engine.tools, engine.waiting(), journal.runs()):
             self.takes(given)
         for run in journal.runs():

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import Model, Notice
 from ...states.base.errors import JournalError, LeaseHeld
 from ...states.records.outcomes import Answered
@@ -456,7 +457,10 @@ class Runner:
 
 
 def _provided(drive: RunContext, answer: Answer) -> Steps:
-    """Walk the one row in which a run takes the answer to its question."""
+    """Walk the one row in which a run takes the answer to its question, without keys."""
+    data = answer.wire()
+    clean = said_scrubber(drive.model).of_data(data)
+    answer = answer if clean == data else Answer.model_validate(clean)
     payload = drive.stager.stage(answer.wire_json(), JSON)
     yield from transition(drive, {"kind": "none"}, Answered(answer, payload))
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...prompts.building.conversation import parts_text
+from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import (
     Model,
     ModelCall,
@@ -365,6 +366,7 @@ def _host_values(
     if drive.values is None or not any(row.trigger in machine.host.fresh for row in tried):
         return asked, NO_VALUES
     text = values_text(run, (yield AskValues(drive.values, run.run_id, run.state)))
+    text = said_scrubber(drive.model).of_said(text)
     return {**asked, "values": drive.stager.stage(text, JSON).wire()}, sealed(orjson.loads(text))
 
 

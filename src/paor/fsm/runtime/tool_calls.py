@@ -93,13 +93,15 @@ def _of_end(drive: RunContext, intent: Intent, context: CallContext, came_to: An
         return Cancelled(intent.effect == "once", *used, left=came_to.left)
     if isinstance(came_to, AnswerNeeded):
         try:
-            return question_from(came_to, run.spec.limits, drive.stager)
+            return question_from(came_to, run.spec.limits, drive.stager, drive.model)
         except Exception as error:  # a tool may ask in any form
             came_to = error
     if not isinstance(came_to, Returned):
         return _ended(context, error_of(intent, came_to, model=drive.model))
     first, limits = run.counters.documents, run.spec.limits
-    result = result_of(intent, came_to.value, first=first, limits=limits, stager=drive.stager)
+    result = result_of(
+        intent, came_to.value, first=first, limits=limits, stager=drive.stager, model=drive.model
+    )
     if run.memory.plan is not None and intent.effect != "once" and result.ok and is_empty(came_to.value):
         result = replace(result, retryable=True)
     return _ended(context, result)
@@ -317,5 +319,7 @@ def reconcile_outcome(drive: RunContext, action: str, content: Any, asked: Liter
         text = content if isinstance(content, str) and content else "the effect did not happen"
         return Ended(replace(error_of(intent, RuntimeError(text), code="reconciled"), retryable=False))
     first = run.counters.documents
-    result = result_of(intent, content, first=first, limits=run.spec.limits, stager=drive.stager)
+    result = result_of(
+        intent, content, first=first, limits=run.spec.limits, stager=drive.stager, model=drive.model
+    )
     return Ended(result, reconciled=asked)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ...prompts.building.builder import TextTask
 from ...prompts.building.fencing import beginning
 from ...prompts.clients import background_loop
+from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import (
     CallStopped,
     Model,
@@ -346,7 +347,8 @@ class CallContext:
                 raise _given_up()
             if (request_id := request_label(reply.request_id)) is not None:
                 self.request_ids.append(request_id)
-            self._texts.append((messages_text(call.messages), reply.text))
+            scrub = said_scrubber(self._model).of_said
+            self._texts.append((scrub(messages_text(call.messages)), scrub(reply.text)))
         if not reply.text.strip():
             raise ToolError("the model wrote nothing")
         if reply.finish in ("refusal", "content_filter"):

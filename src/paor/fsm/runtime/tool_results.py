@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter
 
+from ...prompts.clients.settings import environment_secrets, said_scrubber
 from ...states.base.errors import AnswerNeeded, NotStarted, ToolError
 from ...states.base.secrets import Scrubber
 from ...states.records.actions import DocumentRef, Intent, ToolResult, WebFact
@@ -89,7 +90,9 @@ def is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, str | bytes | bytearray | Sequence | Mapping) and not value)
 
 
-def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager: Stager) -> ToolResult:
+def result_of(
+    intent: Intent, value: Any, *, first: int, limits: Limits, stager: Stager, model: object = None
+) -> ToolResult:
     """
     Return the result of a call that returned *value*, its documents staged.
 
@@ -99,13 +102,15 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
         first: Number of its first document within the run.
         limits: Sizes.
         stager: Takes the bodies.
+        model: The run's, whose keys are taken out.
     """
+    scrub = said_scrubber(model)
     try:
         output = output_of(value)
-        documents = _size_words(output.documents, limits)
-        notes = tuple(cut(line(str(note)), limits.note_chars) for note in list(output.notes)[:20])
+        documents = [without_keys(document, scrub) for document in _size_words(output.documents, limits)]
+        notes = tuple(cut(line(scrub(str(note))), limits.note_chars) for note in list(output.notes)[:20])
         notes += _binary_notes(documents[: limits.previews], limits)
-        web = _best_first(output.web)
+        web = tuple(WebFact.of(scrub.of_data(fact.wire())) for fact in _best_first(output.web))
     except Exception as error:  # a tool may put anything into a `ToolOutput` or a `Document`
         return error_of(intent, error)
     references = tuple(
@@ -175,9 +180,19 @@ def _clean_document(document: Document) -> Document:
     return dataclasses.replace(document, name=name, mime=mime, data=data)
 
 
-def question_from(error: AnswerNeeded, limits: Limits, stager: Stager) -> Asked:
+def without_keys(document: Document, scrub: Scrubber) -> Document:
+    """Return a document without keys, in its name and in what it says; itself where there are none."""
+    data = document.data
+    clean_data = scrub.of_bytes(data) if isinstance(data, bytes) else scrub.of_said(data)
+    name, mime = scrub(document.name), scrub(document.mime)
+    if (name, mime, clean_data) == (document.name, document.mime, data):
+        return document
+    return dataclasses.replace(document, name=name, mime=mime, data=clean_data)
+
+
+def question_from(error: AnswerNeeded, limits: Limits, stager: Stager, model: object = None) -> Asked:
     """
-    Return what a tool asks in the form of the journal, staged.
+    Return what a tool asks in the form of the journal, staged, without keys.
 
     Raises:
         ToolError: It asks nothing, or what it wants back has no JSON form or is too large.
@@ -187,7 +202,8 @@ def question_from(error: AnswerNeeded, limits: Limits, stager: Stager) -> Asked:
         raise ToolError("the tool needs an answer and asks no question")
     asking = {"message": message, "answerSchema": error.schema, "state": error.state}
     try:
-        text = orjson.dumps(asking).decode()
+        asked = orjson.loads(orjson.dumps(asking))
+        text = orjson.dumps(said_scrubber(model).of_data(asked)).decode()
         read = Asking.model_validate_json(text)
     except (ValueError, TypeError):
         raise ToolError("the tool's question has a schema or a state that is not valid JSON") from None
@@ -206,8 +222,6 @@ def message_of(error: object, model: object = None) -> str:
         error: What a tool or a host's model raised.
         model: The run's; its own keys are taken out beside those of the environment.
     """
-    from ...prompts.clients.settings import environment_secrets
-
     try:
         text = str(error)
     except Exception:

@@ -42,6 +42,7 @@ from .settings import (
     checked_url,
     client_secrets,
     environment_secrets,
+    header_secrets,
     is_below,
     is_local,
     number,
@@ -198,11 +199,18 @@ class RemoteModel(Connection):
         if found is not None and not (isinstance(found, str) and found.isascii() and found.isprintable()):
             raise UsageError(f"{self.name}: the key is not a text of printable ASCII characters")
         self._key = found or ""
-        secrets = {self._key, *map(str, self._headers.values()), *environment_secrets()}
+        self.keys = self._held(given, keys=True)
+        return self._held(given) | frozenset(filter(None, map(str, self._headers.values())))
+
+    def _held(self, given: Sequence[Any], *, keys: bool = False) -> frozenset[str]:
+        """Return the secrets that this client sends; with *keys* only what is a key by its name."""
+        secrets = {self._key, *environment_secrets(keys=keys)}
+        for name, value in self._headers.items():
+            secrets |= header_secrets(name, str(value), keys=True)
         for one in given:
-            secrets |= client_secrets(one)
+            secrets |= client_secrets(one, keys=keys)
         if self.base_url is not None:
-            secrets |= url_secrets(self.base_url)
+            secrets |= url_secrets(self.base_url, keys=keys)
         return frozenset(filter(None, secrets))
 
     @property

@@ -107,12 +107,14 @@ def unsealed(value: Any) -> Any:
 _SEALED = (SealedDict, SealedList)
 
 
-def _copied(value: Any, mapping: type, sequence: type, kept: tuple[type, ...]) -> Any:
+def _copied(
+    value: Any, mapping: type[dict[Any, Any]], sequence: type[list[Any]], kept: tuple[type, ...]
+) -> Any:
     """Return a copy of JSON data in two kinds of containers; without recursion, since a model nests as deep as it likes."""
     if not isinstance(value, _CONTAINERS):
         return value
     top = _begun(value, mapping, sequence)
-    left = [(value, top)]
+    left: list[tuple[Any, Any]] = [(value, top)]
     for source, copy in left:  # which grows meanwhile
         is_mapping = isinstance(source, dict)
         for key, item in source.items() if is_mapping else enumerate(source):
@@ -126,15 +128,15 @@ def _copied(value: Any, mapping: type, sequence: type, kept: tuple[type, ...]) -
 _CONTAINERS = (dict, list)
 
 
-def _begun(value: Any, mapping: type, sequence: type) -> Any:
+def _begun(value: Any, mapping: type[dict[Any, Any]], sequence: type[list[Any]]) -> Any:
     """Return a shallow copy of one container."""
     if isinstance(value, dict):
-        copy = mapping.__new__(mapping)
-        dict.update(copy, value)
-        return copy
-    copy = sequence.__new__(sequence)
-    list.extend(copy, value)
-    return copy
+        named = mapping.__new__(mapping)
+        dict.update(named, value)
+        return named
+    listed = sequence.__new__(sequence)
+    list.extend(listed, value)
+    return listed
 
 
 class Sealed:

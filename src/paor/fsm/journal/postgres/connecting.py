@@ -35,6 +35,9 @@ SYNCHRONOUS: dict[str, str] = {"full": "on", "normal": "off", "off": "off"}
 STATEMENT_S = 30.0
 """Seconds that a writing statement may take beside waiting for locks."""
 
+READING_S = 600.0
+"""Seconds that a reading statement may take: what reads in bulk takes many, and a server need not go on with one that nobody waits for."""
+
 _PASSING = re.compile("starting up|shutting down|recovery|too many|connection slots|terminating connection")
 """What a server says that takes connections again later."""
 
@@ -73,8 +76,8 @@ def arguments(timeout_s: float) -> dict[str, Any]:
 
 
 def statement_ms(timeout_s: float, *, read_only: bool) -> str:
-    """Return how long a statement may take, as PostgreSQL is told: reading in bulk as long as it needs."""
-    return "0" if read_only else str(max(1, round(timeout_s * 1000)) + round(STATEMENT_S * 1000))
+    """Return how long a statement may take, as PostgreSQL is told."""
+    return str(max(1, round(timeout_s * 1000)) + round((READING_S if read_only else STATEMENT_S) * 1000))
 
 
 def prepare(

@@ -110,7 +110,8 @@ class SqliteBackend(SqliteSource):
         self._written = "" if read_only or self.in_memory else self.place
         self._node = _node_of(self._written, EMPTY_BYTES)
         log = _stat(f"{self._written}-wal") if self._written else None
-        self._log, self._log_bytes = (None, 0) if log is None else ((log.st_dev, log.st_ino), log.st_size)
+        self._log = None if log is None else (log.st_dev, log.st_ino)
+        self._log_bytes = 0 if log is None else log.st_size
         self._database = DatabaseOfJournal(self)
         self._flags: sqlite3.Connection | None = None
         self._reading_flags = threading.Lock()
