@@ -8,3 +8,4 @@ from paor.fsm.runtime.timed_calls import TimedCall
 from paor.fsm.runtime.together import Together
 
 __all__ = ["GROUP_MOST", "TimedCall", "Together", "host_rows"]
+from paor.tools.kept_values import json_of

@@ -255,6 +255,8 @@ class Tool:
             raise UsageError(f"tool {self.name}: parameters must be a JSON Schema as a mapping")
         if self.run is not None and not callable(self.run):
             raise UsageError(f"tool {self.name}: run must be a function")
+        if inspect.isgeneratorfunction(self.run) or inspect.isasyncgenfunction(self.run):
+            raise UsageError(f"tool {self.name}: run is a generator, whose body no call runs; return a list")
         if not isinstance(self.description, str):
             raise UsageError(f"tool {self.name}: description must be a text")
         if self.reconcile is not None and not callable(self.reconcile):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Generator
 from typing import Any, Literal
 
@@ -74,6 +75,9 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     if kept and not getattr(came_to, "left", False):
         leases.called(run.number, drive.fence)
     context.stage_texts(drive.stager)
+    if isinstance(came_to, Returned) and _is_not_run(came_to.value):
+        name = type(came_to.value).__name__
+        came_to = EffectUnknown(f"the tool returned a {name}, of which nobody knows how far it was run")
     if isinstance(came_to, TimedOut | EffectUnknown):
         outcome = yield from _of_unknown_end(drive, tool, intent, context, came_to)
     else:
@@ -81,6 +85,11 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     if sure and isinstance(outcome, Ended) and not outcome.reconciled:
         outcome = replace(outcome, reconciled="not_done")
     return asked, outcome
+
+
+def _is_not_run(value: object) -> bool:
+    """Return whether a value is code that runs only when somebody asks for its results: what it was to do is perhaps not done."""
+    return inspect.isgenerator(value) or inspect.isawaitable(value) or inspect.isasyncgen(value)
 
 
 def _of_end(drive: RunContext, intent: Intent, context: CallContext, came_to: Any) -> Outcome:

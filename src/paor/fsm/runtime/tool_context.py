@@ -244,7 +244,7 @@ class CallContext:
         from ...tools.process.call import call_in_process  # few tools need it
 
         assert tool.run is not None, "only a tool with a function is called"
-        return call_in_process(tool.run, arguments, self, typed=tool.typed)
+        return call_in_process(tool.run, arguments, self, typed=tool.typed, once=tool.effect == "once")
 
     def documents(self, references: Sequence[str]) -> list[Document]:
         """Return the documents behind *references*, in order, each once."""
