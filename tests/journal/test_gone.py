@@ -195,3 +195,19 @@ def test_no_run_that_was_reported_as_ended_is_in_no_file(row: int, tmp_path: Pat
             len(told) >= 2
             and told.items() <= {row.run_id: row.state for row in second.journal.runs()}.items()
         )
+
+
+def test_a_file_that_was_overwritten_through_sqlite_is_one_clear_error(tmp_path: Path) -> None:
+    """As its backup interface does, into an open journal: the run that goes on is not there any more."""
+    path, other_path, paid = tmp_path / "runs.db", tmp_path / "other.db", list[int]()
+    with Engine(ScriptedModel(SCRIPT), tools=[paying([])], journal=other_path) as engine:
+        engine.journal.runs()
+
+    def overwrite() -> None:
+        with closing(sqlite3.connect(other_path)) as source, closing(sqlite3.connect(path)) as target:
+            source.backup(target)
+
+    engine = Engine(ScriptedModel(SCRIPT), tools=[paying(paid, overwrite)], journal=path)
+    with engine, pytest.raises(JournalError) as told:
+        engine.run("pay")
+    assert paid == [1] and "\n" not in str(told.value)

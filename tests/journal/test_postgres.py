@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Result, ScriptedModel, replay, tool
+from paor import Document, Engine, Journal, Result, ScriptedModel, ToolOutput, replay, tool
 from paor.errors import (
     JournalBusy,
+    JournalDamaged,
     JournalError,
-    JournalFull,
     JournalTooNew,
     JournalTooOld,
     LeaseHeld,
@@ -238,7 +238,10 @@ def test_a_role_with_the_least_rights_drives_and_a_reader_reads(postgres: Postgr
         assert journal.finish_erasing() and journal.store.unscrubbed() == []
     with Journal(reader, read_only=True) as journal:
         assert export_of(journal, run_ids[1]) and journal.verify() == []
-    with Journal(reader, "off") as journal, pytest.raises(JournalFull, match="permission denied"):
+    with (
+        Journal(reader, "off") as journal,
+        pytest.raises(JournalError, match="this role may not do that"),
+    ):
         WORLDS[1].play(journal)
 
 
@@ -587,6 +590,52 @@ def test_a_journal_that_is_swapped_after_any_row_is_not_written(row: int, postgr
     with Journal(url, read_only=True) as journal:
         (run,) = journal.runs()
         assert run.head_seq == row and journal.verify() == []
+
+
+@pytest.mark.parametrize("table", ["transitions", "payloads", "documents"])
+def test_a_row_that_the_database_leaves_out_is_not_taken_for_written(
+    table: str, postgres: PostgresServer
+) -> None:
+    """As a trigger of the old way to partition a table does: nothing of the statement is written, and no effect begins."""
+    url = postgres.url()
+    schema = read_address(url).schema
+    paid: list[str] = []
+
+    @tool("bank.pay", effect="once")
+    def pay(to: str) -> ToolOutput:
+        """Pay."""
+        paid.append(to)
+        return ToolOutput(documents=[Document("receipt.txt", "R-7")])
+
+    def leave_out(event: Any) -> None:
+        if getattr(event, "seq", None) == 0:
+            ask(
+                postgres,
+                f"CREATE FUNCTION {schema}.leave_out() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+            )
+            trigger = f"CREATE TRIGGER left_out BEFORE INSERT ON {schema}.{table} FOR EACH ROW"
+            ask(postgres, f"{trigger} EXECUTE FUNCTION {schema}.leave_out()")
+
+    model = ScriptedModel([*call("bank.pay", to="Dee"), STOP, SUCCESS])
+    with Engine(model, tools=[pay], journal=Journal(url, "off"), hooks=[leave_out]) as engine:
+        with pytest.raises(JournalError, match="a trigger, a rule or a policy of its tables keeps them out"):
+            engine.run("pay")
+        assert paid == ([] if table != "documents" else ["Dee"])
+        with pytest.raises(JournalError, match="keeps them out"):
+            engine.run("pay", documents=[("a.txt", "a")])
+        ask(postgres, f"DROP TRIGGER left_out ON {schema}.{table}")
+        assert engine.resume(engine.journal.runs()[-1].run_id).state == "Done" and paid == ["Dee"]
+        assert engine.journal.verify() == []
+
+
+def test_an_id_that_was_changed_is_damage(postgres: PostgresServer) -> None:
+    """In one line, by whoever opens it."""
+    url = postgres.url()
+    Journal(url, "off").close()
+    ask(postgres, f"UPDATE {read_address(url).schema}.journal SET id = 'another'")
+    for read_only in (False, True):
+        with pytest.raises(JournalDamaged, match="the journal's id was changed"):
+            Journal(url, "off", read_only=read_only)
 
 
 # -- locks and signals -------------------------------------------------------------------------------------------------

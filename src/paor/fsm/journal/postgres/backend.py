@@ -61,7 +61,8 @@ def append_statement(rows: int, payloads: int, documents: int) -> str:
     Return the one statement that writes what an entry brings, as far as its driver still holds the lease.
 
     The lease is locked against being taken over until the transaction ends. The statement returns the lease; where that was taken
-    over, or another journal is found under the names, it returns and writes nothing. Most entries have one of a few shapes, so
+    over, or another journal is found under the names, it returns and writes nothing. Where the database leaves out a row, as a
+    trigger may, it fails (it divides by zero) and writes nothing either. Most entries have one of a few shapes, so
     that the statement is prepared once.
     """
     parts = (
@@ -71,13 +72,15 @@ def append_statement(rows: int, payloads: int, documents: int) -> str:
     )
     written = "".join(
         f", of_{table} AS (INSERT INTO {table} ({_names(columns)}) SELECT given.* FROM held, (VALUES"
-        f" {', '.join([_places(columns)] * count)}) AS given)"
+        f" {', '.join([_places(columns)] * count)}) AS given RETURNING 1)"
         for table, columns, count in parts
         if count
     )
     # the id as well: young journals have the same run numbers and the same fences
     held = "SELECT cancel FROM leases WHERE run = ? AND fence = ? AND EXISTS (SELECT FROM journal WHERE id = ?) FOR SHARE"
-    return f"WITH held AS ({held}){written} SELECT cancel FROM held"
+    taken = " + ".join(f"(SELECT count(*) FROM of_{table})" for table, _, count in parts if count)
+    sure = f", 1 / ({taken} = {sum(count for *_, count in parts)})::int" if taken else ""
+    return f"WITH held AS ({held}){written} SELECT cancel{sure} FROM held"
 
 
 def _names(columns: Sequence[str]) -> str:

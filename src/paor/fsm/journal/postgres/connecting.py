@@ -121,6 +121,9 @@ def prepare(
     )
 
 
+_LEFT_OUT = "does not take the rows that are written: a trigger, a rule or a policy of its tables keeps them out; remove it, and resume"
+
+
 class PostgresConnection:
     """
     A connection that takes the statements that SQLite takes, too; with autocommit, for one thread at a time.
@@ -148,8 +151,11 @@ class PostgresConnection:
 
     def executemany(self, sql: str, rows: Iterable[tuple[Any, ...]], /) -> None:
         """Carry it out for each of *rows*."""
+        rows = list(rows)
         with self.raw.cursor() as cursor:
             cursor.executemany(told(sql), rows)
+            if sql.startswith("INSERT") and cursor.rowcount < len(rows):
+                raise JournalError(f"the journal {_LEFT_OUT}")
 
     def close(self) -> None:
         """Close it."""
@@ -203,10 +209,14 @@ def ours(error: psycopg.Error, shown: str) -> JournalError:
         error, errors.InvalidAuthorizationSpecification | errors.InvalidPassword | errors.InvalidCatalogName
     ):
         return NotAJournal(f"{shown}: cannot be opened ({text})")
-    if isinstance(error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction | errors.DiskFull):
+    if isinstance(error, errors.InsufficientPrivilege):
+        return JournalError(f"{shown}: this role may not do that ({text})")
+    if isinstance(error, errors.ReadOnlySqlTransaction | errors.DiskFull):
         return JournalFull(
             f"{shown}: cannot be written ({text}); what was committed is intact, resume when it can be"
         )
+    if isinstance(error, errors.DivisionByZero):  # of `append_statement`
+        return JournalError(f"{shown}: {_LEFT_OUT}")
     if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn | errors.UndefinedFunction):
         return NotAJournal(f"{shown}: is not a paor journal ({text})")
     return JournalError(f"{shown}: {text}")

@@ -206,7 +206,13 @@ class SqliteBackend(SqliteSource):
         # the row first, as it checks the lease; payloads and documents of a driver that was replaced are then not written
         row = (base | seq, *entry.row, run, entry.fence)
         if connection.execute(INSERT_ROW_OF_DRIVER, row).rowcount != 1:
-            fence, cancel = connection.execute(SELECT_LEASE, (run,)).fetchone()
+            lease = connection.execute(SELECT_LEASE, (run,)).fetchone()
+            if lease is None:
+                raise JournalError(
+                    f"{self.path}: was overwritten while it was open, and does not have run number {run} any more; put the file"
+                    " back beside its -wal, and resume"
+                )
+            fence, cancel = lease
             if fence != entry.fence:
                 entry.error = LeaseLost(
                     f"run {run}, row {seq}: another driver has taken the run over;"
