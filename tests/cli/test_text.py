@@ -144,7 +144,7 @@ def test_text_is_no_markup_and_separators_of_lines_are_line_feeds() -> None:
     assert harmless("one\u2028two\u2029three\u202e") == "one\ntwo\nthree\ufffd"
 
 
-@pytest.mark.parametrize("separator", ["\u2028", "\u2029"])
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\u202e", "\u2066", "\u200f", "\u061c"])
 def test_line_separators_reach_no_output(separator: str) -> None:
     """For people they are line feeds, in JSON they are escaped: some programs take them for the end of a line."""
     text = f"a{separator}b"

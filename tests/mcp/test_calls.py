@@ -29,6 +29,7 @@ from ..support.mcp_kit import (
     sound,
     texts,
 )
+from .inside import messages_of
 
 DOUBTFUL = {
     "crash": "exit code 7, Traceback: the floor is lava",
@@ -362,3 +363,41 @@ def test_a_closed_server_is_an_error_of_the_call(tmp_path: Path) -> None:
         server.tools()
     result: Any = called(server, tmp_path, "f.echo")
     assert result.state == "Done" and "was closed" in error_of(tmp_path)
+
+
+def answer_with(text: bytes) -> bytes:
+    return (
+        b'{"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": "' + text + b'"}]}}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (answer_with(b"plain"), "plain"),
+        (answer_with(b"a\xffb"), "a\ufffdb"),
+        (answer_with(b"a\\ud800b"), "a?b"),
+        (answer_with(b'", "deep": ' + b"[" * 900 + b"]" * 900 + b', "x": "'), None),
+        (answer_with(b'" "'), None),
+        (answer_with(b"cut")[:-9] + b"\n", None),
+        (b'{"jsonrpc": "2.0", "id": 7, "result": NaN, "id": 8}\n', None),
+    ],
+)
+def test_an_answer_in_a_line_that_cannot_be_read_is_waited_for_no_longer(
+    line: bytes, said: str | None
+) -> None:
+    """What can be made of it is read; else it is an error of its number, after which nobody knows what the server did."""
+    first, *_ = messages_of(line)
+    assert first.id == 7
+    if said is None:
+        assert first.error.code == -32700
+    else:
+        assert first.result["content"][0]["text"] == said
+
+
+@pytest.mark.parametrize(
+    "line", [b"DEBUG starting\n", b"{not json}\n", b"[1,2]\n", b"\n", b"\xff\n", b'{"id": 7}\n']
+)
+def test_what_a_server_prints_is_no_answer(line: bytes) -> None:
+    """Banners and prints between the messages."""
+    assert messages_of(line) == []
