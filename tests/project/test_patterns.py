@@ -9,6 +9,7 @@ that a stranger wrote must never reach an expression that is slow.
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
 import re
 from collections.abc import Iterator
@@ -100,8 +101,30 @@ def _compiled(call: ast.Call, values: dict[str, Any]) -> re.Pattern[Any]:
     return re.compile(*given)
 
 
-def _value(node: ast.expr, values: dict[str, Any]) -> Any:
-    return eval(compile(ast.Expression(node), "source", "eval"), dict(values))  # noqa: S307 - of the source
+def _value(node: ast.AST, values: dict[str, Any]) -> Any:
+    """Return what an expression is that is made of texts, names and attributes; raise `NameError` for any other."""
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            if name not in values and not hasattr(builtins, name):
+                raise NameError(name)
+            return values.get(name, getattr(builtins, name, None))
+        case ast.Attribute(value=inner, attr=name):
+            return getattr(_value(inner, values), name)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _value(left, values) + _value(right, values)
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _value(left, values) | _value(right, values)
+        case ast.JoinedStr(values=parts):
+            return "".join(_value(part, values) for part in parts)
+        case ast.FormattedValue(value=inner):
+            return str(_value(inner, values))
+        case ast.Call(func=function, args=[*arguments], keywords=[]) if not arguments or not isinstance(
+            arguments[0], ast.GeneratorExp
+        ):
+            return _value(function, values)(*(_value(argument, values) for argument in arguments))
+    raise NameError(ast.unparse(node))
 
 
 def _methods(call: ast.Call, tree: ast.Module) -> Iterator[str]:
