@@ -18,7 +18,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...states.base.sealed import sealed
 from ...states.records.actions import SET_BY_CODE
 from ...states.records.plans import RETRIES_MAX
 from .plan_data import TYPES
@@ -76,8 +75,7 @@ class Form(Struct, frozen=True, dict=True):
             }
             for _, parts in self.alternatives
         ]
-        schema: Schema = sealed(objects[0] if len(objects) == 1 else {"anyOf": objects})
-        return schema
+        return objects[0] if len(objects) == 1 else {"anyOf": objects}
 
 
 class Needs(Struct, frozen=True):
