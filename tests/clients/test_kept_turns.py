@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paor import Engine, Journal, Limits, ModelCall, Reply, replay, tool
 from paor.models import OfferedTool, PromptMessage, ToolCall
@@ -636,6 +638,64 @@ def test_parts_that_no_journal_holds_are_not_kept(part: dict[str, Any]) -> None:
     assert kept_parts(({"a": [2**63, None, 0.5, "ä"]},), Scrubber()) == ({"a": [2**63, None, 0.5, "ä"]},)
     with pytest.raises(TypeError, match="parts of its turn"):
         checked_reply(Reply("x", parts=(part,)))
+
+
+PLAIN_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 99) | st.text("abc", max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("type", max_size=4), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@st.composite
+def parts_with_a_key(draw: st.DrawFn) -> tuple[dict[str, Any], ...]:
+    """Return parts of a turn with `KEY` somewhere in them: as a value or a name, whole or divided among neighbours."""
+    at = draw(st.integers(1, len(KEY)))
+    pieces = [piece for piece in (KEY[:at], KEY[at:]) if piece]
+    shape = draw(st.sampled_from(("type", "value", "name", "list", "nested", "parts")))
+    if shape in ("type", "value"):
+        name = "type" if shape == "type" else draw(st.sampled_from(("text", "note")))
+        told: Any = [{name: piece} for piece in pieces]
+    elif shape == "name":
+        told = [{piece: draw(PLAIN_JSON) for piece in pieces}]
+    elif shape == "list":
+        told = [{"type": pieces}]
+    elif shape == "nested":
+        told = [{"type": {"deep": [{"type": KEY}]}}]
+    else:
+        told = [{"type": "text", "text": piece} for piece in pieces]
+    around = draw(st.lists(st.dictionaries(st.just("n"), PLAIN_JSON, max_size=1), max_size=2))
+    return (*around, *told)
+
+
+@given(parts=parts_with_a_key())
+def test_no_key_stands_in_kept_parts_wherever_it_came(parts: tuple[dict[str, Any], ...]) -> None:
+    """In names, in types, in values; whole in one or divided among those of a kind: nobody can put it together again."""
+    kept = kept_parts(parts, Scrubber([KEY]))
+    names: list[str] = []
+    types: list[str] = []
+    values: list[str] = []
+
+    def read(value: Any, name: str = "") -> None:
+        if isinstance(value, str):
+            (types if name == "type" else values).append(value)
+        for inner in value if isinstance(value, list) else ():
+            read(inner)
+        for own, inner in value.items() if isinstance(value, dict) else ():
+            names.append(own)
+            read(inner, own)
+
+    read(list(kept))
+    assert KEY not in json.dumps(kept)
+    assert not any(KEY in "".join(texts) for texts in (names, types, values))
+
+
+def test_words_that_are_no_keys_come_back_as_they_were() -> None:
+    """A part's own words, such as its type, are never taken for a secret."""
+    parts = ({"type": "thinking", "signature": "abc="}, {"type": "tool_use", "input": {"type": "note"}})
+    assert kept_parts(parts, Scrubber([KEY])) == parts
 
 
 def test_no_key_stands_in_parts(server: ModelServer) -> None:
