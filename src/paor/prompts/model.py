@@ -107,10 +107,10 @@ class PromptMessage(Struct, frozen=True):
         return len(text.encode("utf-8", "surrogatepass"))
 
 
-NoticeKind = Literal["retry", "fallback", "prices", "profile"]
+NoticeKind = Literal["retry", "fallback", "prices", "profile", "context"]
 """
 An attempt failed and is made again; a server lacks something and is asked without; a model has no price; which profile
-``auto`` has chosen after a server was asked.
+``auto`` has chosen after a server was asked; the model's context is too small for what every request of the run begins with.
 """
 
 

@@ -314,9 +314,9 @@ def read_native(case: GuardContext, kit: RunResources) -> None:
     elif not may_call(run):
         case.problem = Invalid("no_calls", "no tool can be called any more; answer with what is known")
     else:
-        steps = [_named(step, run, kit) for step in _with_own_ids(read.steps, run)]
+        steps = [_named(step, run, kit) for step in _with_own_ids(read.steps, run, kit)]
         case.calls = tuple(step.id for step in steps)
-        steps = steps[: run.spec.limits.calls_per_reply]
+        steps = steps[: run.spec.limits.calls_per_reply][: len(fitting(case.calls, kit.room))]
         steps = _before_effects(steps, run, kit)
         case.dropped = tuple(step.name for step in read.steps[len(steps) :])
         if read.text.strip():
@@ -325,13 +325,31 @@ def read_native(case: GuardContext, kit: RunResources) -> None:
         case.selection = selection_of(steps[0], run)
 
 
-def _with_own_ids(steps: Sequence[Step], run: Run) -> list[Step]:
-    """Return the calls of a turn, each with an id of its own: a result refers to one call."""
+CALL_ROOM = 300
+"""Bytes of a conversation's room that a call and its result need at least, beside its id in both of them."""
+
+
+def fitting(ids: Sequence[str], room: int) -> Sequence[str]:
+    """
+    Return the calls of one turn for which a conversation has room, the first one always.
+
+    They and what is least told of their results have half of it, so that the other half is left for the turn itself.
+    """
+    left = room // 2
+    for number, id in enumerate(ids):
+        left -= CALL_ROOM + 2 * len(id.encode())
+        if left < 0:
+            return ids[: max(1, number)]
+    return ids
+
+
+def _with_own_ids(steps: Sequence[Step], run: Run, kit: RunResources) -> list[Step]:
+    """Return the calls of a turn, each with an id of its own, for which there is room: a result refers to one call."""
     used: set[str] = set()
     found = []
     for number, step in enumerate(steps):
         id = step.id
-        if id in used:
+        if id in used or CALL_ROOM + 2 * len(id.encode()) > kit.room // 2:
             id = derived_id(f"{run.run_id}-{run.counters.calls}", number, step.name)
         used.add(id)
         found.append(step if id == step.id else step.model_copy(update={"id": id}))
