@@ -34,7 +34,7 @@ from .conversation import (
     steps_taken,
 )
 from .fencing import FENCE_BYTES, fence, fence_draft, inert
-from .history import arguments_text, history_text, message_text, newest_lines, result_text
+from .history import arguments_text, first_bytes, history_text, message_text, newest_lines, result_text
 from .parameter_lines import parameter_lines
 from .templates import Template, parse_template
 
@@ -84,6 +84,8 @@ _TOLD: dict[str, frozenset[str]] = {
 
 REPORTED = frozenset({"OBJECTIVE", "CATALOG", "OBSERVATION", "WORKFLOW_HISTORY", "EARLIER_STEPS"})
 """Placeholders of a template that tells a run itself, such as a host's own: no conversation stands before it."""
+
+_REMARKS = frozenset({"HINT", "LEARNT", "IMPROVEMENTS", "FEEDBACK"})
 
 _BEHIND = frozenset({"selection", "refinement", "answer", "review"})
 """Kinds of request of the two stages that are asked behind the conversation."""
@@ -225,7 +227,7 @@ class PromptBuilder:
         template, system = self._template(run.state if kind == "phase" else name, static, reply)
         values = static | self._values(name, run, template) | {"REPLY": reply}
         if run.memory.feedback:
-            values["FEEDBACK"] = inert(run.memory.feedback)
+            values["FEEDBACK"] = self._bounded("FEEDBACK", inert(run.memory.feedback))
         if not (self._spec.language or self._spec.task) and run.memory.plan is not None:
             values["LANGUAGE"] = run.memory.plan.language
         values |= {key: "" for key in sorted(without)}
@@ -380,7 +382,17 @@ class PromptBuilder:
 
     def _values(self, name: str, run: Run, template: Template) -> dict[str, str]:
         """Return the values of the placeholders that *template* has, but for those that a run never changes."""
-        return {key: value(run) for key, value in self._dynamic[name].items() if key in template.keys}
+        return {
+            key: self._bounded(key, value(run))
+            for key, value in self._dynamic[name].items()
+            if key in template.keys
+        }
+
+    def _bounded(self, key: str, value: str) -> str:
+        """Return what a placeholder stands for within its share of the model's context: a quarter, less for what a model only remarked."""
+        if self._bytes_max is None:
+            return value
+        return first_bytes(value, self._bytes_max // 4 if key in _REMARKS else self._bytes_max)
 
     def _values_by_kind(self) -> dict[str, dict[str, Callable[[Run], str]]]:
         """Return by kind of request what its placeholders stand for, see `PLACEHOLDERS`."""
