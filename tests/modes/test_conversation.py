@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Engine, Journal, Limits, ModelCall, Reply, ScriptedModel, replay, tool
+from paor import Document, Engine, Journal, Limits, ModelCall, Reply, ScriptedModel, replay, tool
 from paor.cli import main
 from paor.errors import JournalTooOld
 from paor.testing import call_tools, scripted_tool, step
@@ -287,6 +287,85 @@ def test_small_documents_stand_in_the_first_prompt_and_large_ones_do_not() -> No
     label = "docItem:round1_task1_action0_input"
     assert len(model.calls) == 1 and f"{label}#0 a.txt" in task and "<<<document a.txt\nIt is 7.\n>>>" in task
     assert f"{label}#1 b.md" in task and "yyy" not in task and f"{label}#2 c.bin" in task
+
+
+BODIES: dict[str, tuple[str, bytes, bool]] = {
+    "plain": ("a.txt", "Größe 5 €".encode(), True),
+    "html": ("a.html", "<p>Größe 5 €</p>".encode(), True),
+    "tsv": ("a.tsv", "Größe\t5 €".encode(), True),
+    "json": ("a.json", '{"Größe": "5 €"}'.encode(), True),
+    "unknown": ("a", "Größe 5 €".encode(), True),
+    "cp1252": ("a.txt", "Größe 5 €".encode("cp1252"), False),
+    "utf-16": ("a.txt", "Größe 5 €".encode("utf-16-le"), False),
+    "wide ascii": ("a.csv", "size,5".encode("utf-16-le"), False),
+    "latin-1": ("a.csv", "Größe,5".encode("latin-1"), False),
+    "pdf": ("a.txt", b"%PDF-1.4 size 5", False),
+}
+"""Name and bytes of a document, and whether it can be read as it is."""
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_what_is_text_is_decided_by_the_bytes(name: str) -> None:
+    """Of an input it is in the prompt, or a tool is offered that reads it; of a result it is shown, at any place, and never called erased."""
+    file, body, is_text = BODIES[name]
+    documents = [Document(f"{number}{file}", body) for number in range(7)]
+
+    @tool("notes.page", effect="read")
+    def page() -> Any:
+        """Return documents as bytes."""
+        return documents
+
+    model = Heard([call_tools(step("notes.page")), "5."])
+    with Engine(model, [page], ":memory:") as engine:
+        result = engine.run("How large?", documents=[(file, body)])
+        checked(engine, result.run_id)
+    first, last = model.calls[0], model.calls[1].messages[-1].text
+    text = body.decode("utf-8", "replace")
+    assert (text in first.messages[-1].text) is is_text
+    assert ("document_extract" in [offered.name for offered in first.tools]) is not is_text
+    assert last.count(text) == (7 if is_text else 0) and last.count("bytes, not text") == (
+        0 if is_text else 7
+    )
+    assert "(erased)" not in last
+
+
+@pytest.mark.parametrize(("mails", "pages"), [(1, 6), (3, 4)])
+def test_what_an_effect_has_brought_is_shortened_last_and_keeps_its_end(mails: int, pages: int) -> None:
+    """A receipt can be read after a cut, and nothing tells the model to do it again."""
+    sent = [f"Sent {number}. " + "log line " * 300 + f"receipt R-{number}" for number in range(mails)]
+    mail = scripted_tool("mail.send", sent, effect="once")
+    page = scripted_tool("notes.page", ["x" * 3_000] * pages, effect="read")
+    model = Heard([*(call_tools(step("mail.send", to=number)) for number in range(mails)), *reads(pages)])
+    limits = Limits(max_steps=20, context_tokens=8_000)
+    with Engine(model, [mail, page], ":memory:", limits=limits, builtins=False) as engine:
+        result = engine.run("Write, and read")
+        checked(engine, result.run_id)
+    last = [item.text for item in model.calls[-1].messages if item.role == "tool"][:mails]
+    assert not all(begins_as_before(model.calls)), "it was cut"
+    assert all(f"receipt R-{number}" in text for number, text in enumerate(last))
+    assert not any("call again" in text for text in last)
+    assert [len(text) > 2_700 for text in last] == ([True] if mails == 1 else [False] * 3)
+
+
+def test_a_cut_counts_what_it_has_changed() -> None:
+    """Neither a result that its summary would not shorten, nor a message without one; what changes nothing is no cut."""
+    rows = Limits(max_steps=100, context_tokens=4_000)
+    model = Heard(reads(40))
+    page = scripted_tool("notes.page", ["x" * 2_000, "y" * 20] * 30, effect="read")
+    with Engine(model, [page], ":memory:", limits=rows, builtins=False) as engine:
+        result = engine.run("Read")
+        checked(engine, result.run_id)
+        cuts = [
+            row.outcome["cut"] for row in engine.journal.transitions(result.run_id) if "cut" in row.outcome
+        ]
+    asked = [[item.text for item in call.messages] for call in model.calls]
+    changed = [(a, b) for a, b in itertools.pairwise(asked) if b[: len(a)] != a]
+    assert len(cuts) == len(changed)
+    for (before, after), (dropped, shortened) in zip(changed, cuts, strict=True):
+        assert dropped + shortened > 0
+        assert len(before) + 2 - len(after) == dropped
+        kept = zip((before + after[-2:])[2 + dropped :], after[2:], strict=True)
+        assert sum(one != other for one, other in kept) == shortened
 
 
 def test_what_a_user_answers_and_a_review_asks_for_are_items_too() -> None:

@@ -160,7 +160,8 @@ def _turn(case: GuardContext, outcome: Replied, trigger: str, dest: str, kit: Ru
 def _whole_turn(case: GuardContext, outcome: Replied, kit: RunResources) -> Item:
     """Return the model's turn as it came; one that leaves no room for its results without its provider's form, or shortened."""
     payload, parts, room = outcome.payload, outcome.parts, kit.room // 2
-    pieces, calls = (Piece(text=payload),), case.calls
+    pieces: tuple[Piece, ...] = (Piece(text=payload),)
+    calls = case.calls
     if (
         calls
         and case.plan is not None
@@ -281,7 +282,8 @@ def _is_known(case: GuardContext, result: ToolResult, pieces: tuple[Piece, ...],
 
 def _told(pieces: tuple[Piece, ...]) -> object:
     """Return by what two results are the same: the texts that were stored, however much of them is shown, else the words."""
-    return [piece.text for piece in pieces if piece.text is not None] or [piece.words for piece in pieces]
+    stored = [(piece.words, piece.text) for piece in pieces if piece.text is not None]
+    return stored or [piece.words for piece in pieces]
 
 
 def _lead(case: GuardContext, result: ToolResult, step: Step | None) -> str:

@@ -69,12 +69,15 @@ def encode_text(body: str | bytes) -> bytes:
 _FORMATS = b"%PDF-", b"{\\rtf"
 """How files begin whose bytes may be text, and whose text has to be read by what knows their format."""
 
+_CONTROLS = bytes({*range(32)} - {*b"\b\t\n\v\f\r\x1b"})
+"""Bytes that no text has."""
+
 
 def is_text(body: str | bytes) -> bool:
     """Return whether *body* can be read as it is: the one rule for what a model is shown, whatever its media type says."""
     if isinstance(body, str):
         return True
-    if b"\0" in body or body.startswith(_FORMATS):
+    if body.startswith(_FORMATS) or len(body.translate(None, _CONTROLS)) < len(body):
         return False
     try:
         body.decode()
