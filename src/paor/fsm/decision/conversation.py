@@ -37,7 +37,7 @@ from .observation import (
     shown_arguments,
     summary_of,
 )
-from .plan_mode import fitting, step_of, steps_left_in_plan
+from .plan_mode import NO_CALLS, fitting, step_of, steps_left_in_plan
 from .run_resources import RunResources
 
 UNUSABLE = "Your last reply could not be used: {}"
@@ -110,10 +110,13 @@ def _items(case: GuardContext, trigger: str, dest: str, change: Change, kit: Run
         yield _words("user", _answered(outcome))
     elif run.state == OBSERVING and case.result is not None:
         yield _result(case, case.result, change, kit)
+    if trigger == "conclude" and steps_left_in_plan(run):
+        yield _words("user", _steps_not_taken(run))
     if dest != PLANNING or run.state == PLANNING:
         return
     if trigger == "withhold":
-        yield from _unmade(run, KNOWN)
+        step = step_of(run)
+        yield from _unmade(run, NOT_MADE, known=step.id if step is not None else "")
         yield _words("user", ANSWER_NOW)
     elif run.state == REVIEWING and trigger == "proceed":
         yield from _next_turn(run)
@@ -121,6 +124,17 @@ def _items(case: GuardContext, trigger: str, dest: str, change: Change, kit: Run
         yield from _unmade(run, NOT_MADE)
         asked = "\n".join(f"- {line(text)}" for text in change.improvements or ())
         yield _words("user", f"That is not enough yet.\n{asked}" if asked else NOT_ENOUGH)
+
+
+def _steps_not_taken(run: Run) -> str:
+    """Return which steps of a plan were not made, since none was left: whoever judges the run reads it."""
+    plan = run.memory.plan
+    assert plan is not None, "steps are left in a plan"
+    told = []
+    for step in plan.steps[run.counters.plan_step + 1 :]:
+        arguments = f" {cut(orjson.dumps(step.args).decode(), ARGUMENTS_CHARS)}" if step.args else ""
+        told.append(f"- {line(step.name or step.type)}{arguments}")
+    return "\n".join((NO_STEP, *told))
 
 
 def _action(change: Change) -> str:
@@ -143,6 +157,9 @@ def _next_turn(run: Run) -> Iterator[Item]:
 
 def _turn(case: GuardContext, outcome: Replied, trigger: str, dest: str, kit: RunResources) -> Iterator[Item]:
     """Yield the model's turn and, where it is asked again, why."""
+    if case.problem is not None and case.problem.code == NO_CALLS:
+        yield from _calls_at_the_end(case, outcome, dest, kit)
+        return
     asked_again = trigger == "reselect" or (case.run.state == PLANNING and case.problem is not None)
     if not asked_again and (case.calls or outcome.finish != "tool_calls"):
         yield _whole_turn(case, outcome, kit)
@@ -155,6 +172,16 @@ def _turn(case: GuardContext, outcome: Replied, trigger: str, dest: str, kit: Ru
         yield Item(role="assistant", size=silent.bytes, parts=silent, model=outcome.model)
     if asked_again and dest == PLANNING:
         yield _words("user", GO_ON if silent is not None else UNUSABLE.format(line(_problem(case))))
+
+
+def _calls_at_the_end(case: GuardContext, outcome: Replied, dest: str, kit: RunResources) -> Iterator[Item]:
+    """Yield a turn that calls tools where words were asked for, a result for each of its calls, and what is asked once more."""
+    turn, last = _whole_turn(case, outcome, kit), not steps_left(case.run)
+    yield turn
+    for call in turn.calls:
+        yield _words("tool", NO_STEP if last else NOT_MADE, call=call)
+    if dest == PLANNING:
+        yield _words("user", LAST_WORDS if last else ANSWER_NOW)
 
 
 def _whole_turn(case: GuardContext, outcome: Replied, kit: RunResources) -> Item:
@@ -171,8 +198,8 @@ def _whole_turn(case: GuardContext, outcome: Replied, kit: RunResources) -> Item
         pieces = (Piece(_shortened_turn(spoken(outcome.text).strip(), steps, len(calls), room)),)
         calls = tuple(step.id for step in steps)
         return Item(role="assistant", pieces=pieces, size=_size(pieces), calls=calls, whole=payload.bytes)
-    if payload.bytes > room:
-        pieces = Piece(text=payload, bytes=room), Piece(CUT)
+    if payload.bytes > room or len(fitting(calls, kit.room)) < len(calls):
+        pieces = Piece(text=payload, bytes=min(room, payload.bytes)), Piece(CUT)
         return Item(role="assistant", pieces=pieces, size=_size(pieces), whole=payload.bytes)
     if parts is not None and parts.bytes > room:
         parts = None
@@ -212,10 +239,10 @@ def _answered(outcome: Answered) -> str:
     return clean(answer_text(outcome.answer.content)) or "(an empty answer)"
 
 
-def _unmade(run: Run, words: str) -> Iterator[Item]:
-    """Yield a result for every call of the newest turn that has none."""
+def _unmade(run: Run, words: str, known: str = "") -> Iterator[Item]:
+    """Yield a result for every call of the newest turn that has none; of the call *known* its result was told before."""
     for call in pending(run.memory.conversation):
-        yield _words("tool", words, call=call)
+        yield _words("tool", KNOWN if call == known else words, call=call)
 
 
 def pending(items: tuple[Item, ...]) -> tuple[str, ...]:

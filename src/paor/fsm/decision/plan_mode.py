@@ -47,6 +47,9 @@ from .run_resources import RunResources, connection_lacks, connection_meant
 _PLAN_IDS = uuid.UUID("6c6d4c1e-2f0b-5c9f-9d43-0a5a8f6f7a11")
 """Name space of the ids of plans that came without one (RFC 9562, version 5): the same on replay, no randomness."""
 
+NO_CALLS = "no_calls"
+"""Code of a reply that calls tools where none can be called: its calls get their results, and words are asked for once more."""
+
 _SHARED = ("$defs", "definitions")
 
 
@@ -309,10 +312,9 @@ def read_native(case: GuardContext, kit: RunResources) -> None:
         case.problem = read
     elif isinstance(read, DirectAnswer):
         case.answer = clean(read.text)
-    elif not may_call(run) and read.text.strip():
-        case.answer = clean(read.text.strip())
     elif not may_call(run):
-        case.problem = Invalid("no_calls", "no tool can be called any more; answer with what is known")
+        case.calls = tuple(step.id for step in _with_own_ids(read.steps, run, kit))
+        case.problem = Invalid(NO_CALLS, "it calls tools where the answer was asked for")
     else:
         steps = [_named(step, run, kit) for step in _with_own_ids(read.steps, run, kit)]
         case.calls = tuple(step.id for step in steps)
