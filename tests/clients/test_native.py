@@ -287,7 +287,7 @@ def test_several_bad_calls_of_one_reply_count_once(failing: bool) -> None:
     bad = [step("notes.read", page="no"), step("notes.link", url="file:///etc/passwd")]
     calls = call_tools(*([step("notes.torn", page=1), step("notes.torn", page=2)] if failing else bad))
     limits = Limits(max_steps=20, max_consecutive_refused=3, max_consecutive_errors=3, consecutive_limit=9)
-    result, _, _ = run(calls, calls, "It cannot be read.", limits=limits, tools=reads)
+    result, _, _ = run(calls, calls, "It cannot be read.", DONE, limits=limits, tools=reads)
     assert (result.state, result.answer) == ("Done", "It cannot be read.")
     result, _, _ = run(calls, calls, calls, limits=limits, tools=reads)
     assert (result.state, result.reason) == ("Failed", "consecutive_errors" if failing else "stuck")
@@ -326,7 +326,7 @@ def test_every_call_of_a_reply_has_a_result() -> None:
 def test_refused_calls_are_counted_by_reply() -> None:
     """Three wrong calls of one reply are one; three such replies in a row are too many."""
     wrong = call_tools(*(step("notes.read", page="x") for _ in range(3)))
-    result, _, _ = run(wrong, "I cannot.", limits=Limits(max_steps=20))
+    result, _, _ = run(wrong, "I cannot.", DONE, limits=Limits(max_steps=20))
     assert (result.state, result.answer) == ("Done", "I cannot.")
     result, _, seen = run(wrong, wrong, wrong, "Never said.", limits=Limits(max_steps=20))
     assert (result.reason, len(seen.asked)) == ("stuck", 3)

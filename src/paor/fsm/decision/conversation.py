@@ -110,7 +110,7 @@ def _items(case: GuardContext, trigger: str, dest: str, change: Change, kit: Run
         yield _words("user", _answered(outcome))
     elif run.state == OBSERVING and case.result is not None:
         yield _result(case, case.result, change, kit)
-    if trigger == "conclude" and steps_left_in_plan(run):
+    if trigger == "conclude" and case.stop_reason == "max_steps" and steps_left_in_plan(run):
         yield _words("user", _steps_not_taken(run))
     if dest != PLANNING or run.state == PLANNING:
         return
@@ -127,7 +127,7 @@ def _items(case: GuardContext, trigger: str, dest: str, change: Change, kit: Run
 
 
 def _steps_not_taken(run: Run) -> str:
-    """Return which steps of a plan were not made, since none was left: whoever judges the run reads it."""
+    """Return which steps of a plan were not made, since none was left: the completion review reads it."""
     plan = run.memory.plan
     assert plan is not None, "steps are left in a plan"
     told = []
