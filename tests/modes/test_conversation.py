@@ -432,7 +432,51 @@ def test_a_host_s_own_phase_asks_within_the_conversation() -> None:
         ("user", "Are you sure of it?"),
         ("assistant", '{"sure": false}'),
     ]
+    assert texts[3:4] == [("user", 'Doubting: {"sure": false}')]
     assert all(begins_as_before(model.calls))
+
+
+@pytest.mark.parametrize("value", [{"sure": "yes"}, {"name": "Smith", "arguments": "for and against"}])
+def test_what_a_first_phase_came_to_is_told_without_a_reproach(value: dict[str, Any]) -> None:
+    """Its reply is in the conversation as it came, also one that looks like a call."""
+    from paor import Machine, Phase
+
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in value}}
+    sorting = Phase("Sorting", prompt="Which is it?\n\n{{KEY:REPLY}}", reply=schema)
+    machine = Machine.standard().phase(sorting, initial=True).row("Sorting", "begin", "Planning")
+    model = Heard([json.dumps(value), "Hello."])
+    with Engine(model, [], ":memory:", machine=machine, builtins=False) as engine:
+        result = engine.run("Say hello")
+        assert (result.state, result.answer) == ("Done", "Hello.")
+        checked(engine, result.run_id)
+    *_, reply, told = model.calls[-1].messages
+    assert (reply.role, json.loads(reply.text)) == ("assistant", value)
+    assert told.text == f"Sorting: {json.dumps(value, sort_keys=True)}\nGo on."
+    assert all(begins_as_before(model.calls))
+
+
+CALLED = {"id": "c1", "type": "function", "function": {"name": "notes.page", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("said", "finish"),
+    [
+        ({"role": "assistant", "content": None, "tool_calls": [CALLED]}, "tool_calls"),
+        ({"name": "notes.page", "arguments": {}}, "stop"),
+        ({"role": "assistant", "content": None, "tool_calls": [CALLED | {"function": {}}]}, "tool_calls"),
+        ({"steps": [{"name": "notes.page", "args": {}}]}, "stop"),
+    ],
+)
+def test_a_planner_reads_its_own_turn_whatever_its_form(said: dict[str, Any], finish: str) -> None:
+    """Also calls that no tool of a provider was offered for, accepted or not; no provider is given calls without results."""
+    turn = json.dumps(said)
+    model = Heard([Reply(turn, finish=finish, parts=(said,), api="chat"), "Done."])
+    with Engine(model, [PAGE], ":memory:", builtins=False) as engine:
+        result = engine.run("Read", mode="planner")
+        checked(engine, result.run_id)
+    reply = model.calls[-1].messages[2]
+    assert (reply.role, reply.text) == ("assistant", turn)
+    assert reply.calls == () and not any("tool_calls" in part for part in reply.parts)
 
 
 def test_native_calls_of_an_earlier_version_are_refused_in_one_line(

@@ -17,6 +17,7 @@ import orjson
 from ...prompts.building.conversation import RESULT
 from ...prompts.building.fencing import FENCE_BYTES
 from ...prompts.building.history import ARGUMENTS_CHARS, first_bytes
+from ...prompts.parsing.json_reading import after_thinking
 from ...prompts.parsing.turns import spoken
 from ...states.records.actions import ToolResult
 from ...states.records.conversation import Cut, Item, Piece, Spoken, cut_of, size_of
@@ -122,8 +123,11 @@ def _items(case: GuardContext, trigger: str, dest: str, change: Change, kit: Run
         yield from _next_turn(run)
     else:
         yield from _unmade(run, NOT_MADE)
-        asked = "\n".join(f"- {line(text)}" for text in change.improvements or ())
-        yield _words("user", f"That is not enough yet.\n{asked}" if asked else NOT_ENOUGH)
+        asked = [line(text) for text in change.improvements or ()]
+        if run.state not in PHASES:  # what a phase of the host's own came to is no reproach
+            yield _words("user", "\n".join((*asked, "Go on.")))
+        else:
+            yield _words("user", "\n- ".join(("That is not enough yet.", *asked)) if asked else NOT_ENOUGH)
 
 
 def _steps_not_taken(run: Run) -> str:
@@ -161,10 +165,14 @@ def _turn(case: GuardContext, outcome: Replied, trigger: str, dest: str, kit: Ru
         yield from _calls_at_the_end(case, outcome, dest, kit)
         return
     asked_again = trigger == "reselect" or (case.run.state == PLANNING and case.problem is not None)
-    if not asked_again and (case.calls or outcome.finish != "tool_calls"):
+    native = (
+        case.run.spec.native and case.run.state in PHASES
+    )  # else calls are a plan, which is told as it came
+    if not asked_again and (case.calls or outcome.finish != "tool_calls" or not native):
         yield _whole_turn(case, outcome, kit)
         return
-    said = cut(clean(spoken(outcome.text).strip()), TURN_CHARS)  # calls that are not made are no part of it
+    text = spoken(outcome.text) if native else after_thinking(outcome.text)
+    said = cut(clean(text.strip()), TURN_CHARS)  # calls of a turn that are not made are no part of it
     silent = outcome.parts if not said and outcome.finish != "tool_calls" else None
     if said:
         yield _words("assistant", said)
@@ -201,8 +209,8 @@ def _whole_turn(case: GuardContext, outcome: Replied, kit: RunResources) -> Item
     if payload.bytes > room or len(fitting(calls, kit.room)) < len(calls):
         pieces = Piece(text=payload, bytes=min(room, payload.bytes)), Piece(CUT)
         return Item(role="assistant", pieces=pieces, size=_size(pieces), whole=payload.bytes)
-    if parts is not None and parts.bytes > room:
-        parts = None
+    if parts is not None and (parts.bytes > room or (outcome.finish == "tool_calls" and not calls)):
+        parts = None  # calls that have no result under their ids are refused
     size = max(payload.bytes, parts.bytes if parts is not None else 0)
     model = outcome.model if parts is not None else ""
     return Item(role="assistant", pieces=pieces, size=size, calls=calls, parts=parts, model=model)

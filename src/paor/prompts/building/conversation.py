@@ -115,7 +115,9 @@ def spoken_items(items: Iterable[Item], texts: Texts, model: str) -> Iterator[Pr
         if item.calls or (len(item.pieces) == 1 and item.pieces[0].text is not None):
             source = text
             said = read_turn(text, chars_max=len(text), finish="tool_calls" if item.calls else "stop")
-            if isinstance(said, Calls):
+            if (
+                isinstance(said, Calls) and item.calls
+            ):  # else a plan or a phase's reply, whatever it looks like
                 steps = zip(item.calls, said.steps, strict=False)
                 calls = tuple(ToolCall(id, wire_name(step.name), step.args) for id, step in steps)
                 text = said.text
