@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from paor import Engine, Journal, Limits, ModelCall, Reply, replay, tool
 from paor.models import OfferedTool, PromptMessage, ToolCall
@@ -399,9 +401,18 @@ def test_these_providers_refuse_the_normal_form(server: ModelServer, kind: Calla
 def sent(server: ModelServer, wire: Wire, *messages: PromptMessage, **options: Any) -> Any:
     """Return what a server is sent of *messages*, without the question before them."""
     server.script(plain(wire.body("Read.")))
-    call = ModelCall("turn", (PromptMessage("user", "Go"), *messages), tools=TOOLS, **options)
-    wire.model(server.url).ask(call)
+    model = wire.model(server.url)
+    call = ModelCall(
+        "turn", (PromptMessage("user", "Go"), *made_by(model, *messages)), tools=TOOLS, **options
+    )
+    model.ask(call)
     return server.requests[0].body["input" if wire is RESPONSES else "messages"][1:]
+
+
+def made_by(model: Any, *messages: PromptMessage) -> list[PromptMessage]:
+    """Return messages with those that name an interface as turns that came from this model's server."""
+    own = model._turns_of
+    return [replace(item, api=own) if item.api and own.startswith(item.api) else item for item in messages]
 
 
 def called(wire: Wire, id: str, given: Any) -> tuple[dict[str, Any], ...]:
@@ -446,6 +457,25 @@ def test_a_turn_of_another_interface_or_with_other_calls_goes_in_the_normal_form
         assert sent(server, wire, turn) == plain_turn
 
 
+@pytest.mark.parametrize("wire", [CHAT, MESSAGES], ids=lambda wire: wire.name)
+def test_a_turn_goes_back_to_the_server_that_made_it_alone(server: ModelServer, wire: Wire) -> None:
+    """Another one under the same model's name gets the normal form; how the key is given does not matter, and is not in the label."""
+    parts: Any = ({"role": "assistant", "content": "Hm.", "reasoning_content": "Private."},)
+    if wire is MESSAGES:
+        parts = {"type": "thinking", "thinking": "Private."}, {"type": "text", "text": "Let me look."}
+    with model_server() as other:
+        model = wire.model(server.url)
+        turn = PromptMessage("assistant", "Let me look.", parts=parts, api=model._turns_of)
+        for place, goes_back in ((server, True), (other, False)):
+            place.script(plain(wire.body("Read.")))
+            ask = ModelCall("turn", (PromptMessage("user", "Go"), turn, PromptMessage("user", "And?")))
+            wire.model(place.url).ask(ask)
+            assert ("Private." in json.dumps(place.requests[-1].body)) == goes_back
+    keyed = wire.model(server.url.replace("//", f"//u:{KEY}@"))
+    assert keyed._turns_of == model._turns_of != wire.model(server.url + "/b")._turns_of
+    assert re.fullmatch(rf"{wire.name}:[0-9a-f]{{8}}", model._turns_of)
+
+
 def test_a_turn_does_not_end_with_thoughts_that_lead_to_nothing(server: ModelServer) -> None:
     """Both providers refuse that; what is then empty is left out."""
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
@@ -479,7 +509,7 @@ def test_a_server_that_does_not_take_its_turn_back_gets_the_normal_form(
     result = PromptMessage("tool", "Page 1.", call_id="c1")
     server.script(plain(wire.error(words), status=400), plain(wire.body("Read.")))
     model = wire.model(server.url, retries=0)
-    call = ModelCall("turn", (*HEAD, turn, result), tools=TOOLS)
+    call = ModelCall("turn", (*HEAD, *made_by(model, turn, result)), tools=TOOLS)
     assert (model.ask(call).text, model.ask(call).text) == ("Read.", "Read.")
     has = ["annotations" in json.dumps(one.body) for one in server.requests]
     assert has == ([True, False, False] if for_good else [True, False, True])
@@ -572,7 +602,8 @@ def test_a_cache_is_asked_for_up_to_what_later_requests_begin_with(
     """At its last block that may ask; the texts are the same as without."""
     server.script(plain(MESSAGES.body("Read.")))
     for number in (stable, 0):
-        MESSAGES.model(server.url).ask(ModelCall("turn", messages, tools=TOOLS, stable=number))
+        model = MESSAGES.model(server.url)
+        model.ask(ModelCall("turn", tuple(made_by(model, *messages)), tools=TOOLS, stable=number))
     cached, without = (one.body for one in server.requests)
     assert marks(cached) == wanted and marks(without) == []
 
