@@ -33,6 +33,7 @@ from .inside import (
     ANSWER_NOW,
     CALLS_MAX,
     FAILED_AGAIN,
+    ID_CHARS,
     LAST_WORDS,
     Calls,
     DirectAnswer,
@@ -534,12 +535,23 @@ def test_prose_and_data_are_answers(text: str) -> None:
         ("No.", "refusal", "refusal"),
         ("x" * 1001, "stop", "too_large"),
         (json.dumps({"text": "", "calls": [CALL] * (CALLS_MAX + 1)}), "stop", "too_many_calls"),
+        (json.dumps({"text": "", "calls": [CALL | {"id": "x" * (ID_CHARS + 1)}]}), "stop", "id_too_long"),
     ],
 )
 def test_what_is_neither_is_invalid(text: str, finish: str, code: str) -> None:
     """It is asked again, with the reason."""
     read = read_turn(text, chars_max=1000 if code == "too_large" else 10_000, finish=finish)
     assert isinstance(read, Invalid) and read.code == code
+
+
+@pytest.mark.parametrize("size", [8, 400, ID_CHARS])
+def test_an_id_goes_back_whole(size: int) -> None:
+    """Also a long one, into which a provider puts what the model has thought."""
+    ids = ["q" * (size - 1) + end for end in "12"]
+    calls = [{"id": id, "name": "notes_read", "arguments": {"page": at}} for at, id in enumerate(ids, 1)]
+    _, model, _ = run(json.dumps({"text": "", "calls": calls}), "Two pages.")
+    turn, *results = model.turns[1].messages[2:]
+    assert [call.id for call in turn.calls] == [result.call_id for result in results] == ids
 
 
 # -- processes --------------------------------------------------------------------------------------------------------
