@@ -127,7 +127,7 @@ def test_a_once_call_behind_a_read_waits_until_its_model_has_seen_what_was_read(
 
 
 def test_a_once_call_behind_a_known_result_is_made() -> None:
-    """A model that writes both calls once more has seen what the first one brought: the second does not wait again."""
+    """A model that writes both calls once more has seen what the first one came to: the second does not wait again."""
     both = call_tools(step("notes.read", page=1), step("notes.send", text="10 days"))
     result, _, seen = run(both, both, "Sent.")
     assert (result.state, result.answer) == ("Done", "Sent.")
@@ -136,9 +136,38 @@ def test_a_once_call_behind_a_known_result_is_made() -> None:
     _, _, seen = run(both, other, other, "Sent.")
     pages = [{"page": 1}, {"page": 2}, {"page": 2}]
     assert [call.arguments for call in seen.calls] == [*pages, {"text": "20 days"}]
-    failing = call_tools(step("notes.fail", page=1), step("notes.send", text="It is torn."))
-    _, _, seen = run(failing, failing, "Torn.")
-    assert "notes.send" not in [call.tool for call in seen.calls], "an error is no result"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        step("notes.fail", page=1),
+        step("notes.read", page="no"),
+        step("notes.read"),
+        step("notes.none", page=1),
+        {"name": "notes.read", "arguments": "no JSON"},
+    ],
+    ids=["fails", "wrong", "missing", "unknown", "unreadable"],
+)
+def test_a_once_call_behind_one_that_has_failed_is_made_when_it_is_written_again(first: Any) -> None:
+    """The failure is in sight then, whatever it was; without it the call would never be made."""
+    calls = [first if "arguments" in first else {"name": first["name"], "arguments": first["args"]}]
+    calls.append({"name": "notes.send", "arguments": {"text": "It is torn."}})
+    turn = json.dumps({"text": "", "calls": calls})
+    _, _, seen = run(turn, "Torn.", DONE)
+    assert "notes.send" not in [call.tool for call in seen.calls]
+    result, _, seen = run(turn, turn, "Sent.")
+    assert (result.state, result.answer) == ("Done", "Sent.")
+    assert [call.tool for call in seen.calls].count("notes.send") == 1
+
+
+def test_a_success_is_not_that_of_a_call_whose_arguments_cannot_be_read() -> None:
+    """It has none, as the other: nobody has seen what it came to."""
+    reads = [scripted_tool("notes.all", ["x", "x"]), send]
+    torn = {"name": "notes.all", "arguments": "no JSON"}, {"name": "notes.send", "arguments": {"text": "x"}}
+    turn = json.dumps({"text": "", "calls": torn})
+    _, _, seen = run(call_tools(step("notes.all")), turn, "Read.", DONE, tools=reads)
+    assert "notes.send" not in [call.tool for call in seen.calls]
 
 
 def test_a_model_is_told_what_the_policy_denies() -> None:

@@ -364,7 +364,7 @@ def _before_effects(steps: list[Step], run: Run, kit: RunResources) -> list[Step
 
     A ``once`` call behind one that is not was written before its model could see what that has brought; small models fill
     it with a guess, and it cannot be taken back. It waits until they have seen it. ``once`` calls behind each other do not,
-    nor do those behind calls that are only written again: what they brought is known.
+    nor do those behind calls that are only written again: what they brought is known, also that they failed.
     """
     unseen = False
     for number, step in enumerate(steps):
@@ -377,9 +377,11 @@ def _before_effects(steps: list[Step], run: Run, kit: RunResources) -> list[Step
 
 
 def _is_known(step: Step, run: Run) -> bool:
-    """Return whether a call repeats one that has succeeded, argument by argument."""
-    return step.fault is None and any(
-        message.success and message.tool == step.name and (message.arguments or {}) == step.args
+    """Return whether a call repeats one whose result or error has been seen, argument by argument."""
+    return any(
+        message.tool == step.name
+        and (message.arguments or {}) == step.args
+        and not (message.success and step.fault is not None)
         for message in run.memory.history
     )
 
