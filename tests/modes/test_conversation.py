@@ -467,7 +467,7 @@ CALLED = {"id": "c1", "type": "function", "function": {"name": "notes.page", "ar
         ({"steps": [{"name": "notes.page", "args": {}}]}, "stop"),
     ],
 )
-def test_a_planner_reads_its_own_turn_whatever_its_form(said: dict[str, Any], finish: str) -> None:
+def test_a_planner_reads_its_own_turn_whatever_its_form(said: dict[str, Any], finish: Any) -> None:
     """Also calls that no tool of a provider was offered for, accepted or not; no provider is given calls without results."""
     turn = json.dumps(said)
     model = Heard([Reply(turn, finish=finish, parts=(said,), api="chat"), "Done."])
