@@ -409,9 +409,14 @@ def sent(server: ModelServer, wire: Wire, *messages: PromptMessage, **options: A
     return server.requests[0].body["input" if wire is RESPONSES else "messages"][1:]
 
 
+def label(model: Any) -> str:
+    """Return what a client calls the interface and the server of its turns."""
+    return str(model._turns_of)
+
+
 def made_by(model: Any, *messages: PromptMessage) -> list[PromptMessage]:
     """Return messages with those that name an interface as turns that came from this model's server."""
-    own = model._turns_of
+    own = label(model)
     return [replace(item, api=own) if item.api and own.startswith(item.api) else item for item in messages]
 
 
@@ -465,15 +470,15 @@ def test_a_turn_goes_back_to_the_server_that_made_it_alone(server: ModelServer, 
         parts = {"type": "thinking", "thinking": "Private."}, {"type": "text", "text": "Let me look."}
     with model_server() as other:
         model = wire.model(server.url)
-        turn = PromptMessage("assistant", "Let me look.", parts=parts, api=model._turns_of)
+        turn = PromptMessage("assistant", "Let me look.", parts=parts, api=label(model))
         for place, goes_back in ((server, True), (other, False)):
             place.script(plain(wire.body("Read.")))
             ask = ModelCall("turn", (PromptMessage("user", "Go"), turn, PromptMessage("user", "And?")))
             wire.model(place.url).ask(ask)
             assert ("Private." in json.dumps(place.requests[-1].body)) == goes_back
     keyed = wire.model(server.url.replace("//", f"//u:{KEY}@"))
-    assert keyed._turns_of == model._turns_of != wire.model(server.url + "/b")._turns_of
-    assert re.fullmatch(rf"{wire.name}:[0-9a-f]{{8}}", model._turns_of)
+    assert label(keyed) == label(model) != label(wire.model(server.url + "/b"))
+    assert re.fullmatch(rf"{wire.name}:[0-9a-f]{{8}}", label(model))
 
 
 def test_a_turn_does_not_end_with_thoughts_that_lead_to_nothing(server: ModelServer) -> None:
