@@ -18,7 +18,7 @@ from ...states.settings.limits import Limits
 from ...tools.kept_values import json_of, rescued
 from ...tools.tool import Document, ToolOutput
 from ..decision.observation import clean, cut, line
-from ..journal.payloads import JSON, Stager
+from ..journal.payloads import JSON, Stager, is_text
 
 ERROR_CHARS = 500
 QUESTION_CHARS = 4000
@@ -91,6 +91,7 @@ def result_of(
             document.name,
             document.mime,
             stager.stage(document.data, document.mime),
+            text=is_text(document.data),
         )
         for position, document in enumerate(documents)
     )
@@ -102,7 +103,7 @@ def _binary_notes(documents: Sequence[Document], limits: Limits) -> tuple[str, .
     return tuple(
         cut(f"{document.name}: {document.mime}, {document.size_bytes} bytes, not text", limits.note_chars)
         for document in documents
-        if isinstance(document.data, bytes)
+        if not is_text(document.data)
     )
 
 
