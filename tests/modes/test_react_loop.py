@@ -70,7 +70,7 @@ def returning(value: Any, **options: Any) -> Tool:
 def keeping(calls: list[dict[str, Any]], name: str = "notes.keep", **options: Any) -> Tool:
     """Return a tool with many parameters that keeps its arguments in *calls*."""
 
-    @tool(name, effect="read", **options)
+    @tool(name, effect="read", filled=["language"], **options)
     def keep(
         text: str,
         documentList: list[str] | None = None,
@@ -164,7 +164,7 @@ def test_A006_A067_stage_2_is_about_the_selected_action_only(tmp_path: Path) -> 
 
 
 def test_A008_A060_validated_then_filled_then_executed(tmp_path: Path) -> None:
-    """The intent row holds the merged parameters before the handler gets exactly them."""
+    """The intent row holds what was said and filled before the handler gets exactly that; the rest is the function's own."""
     calls: list[dict[str, Any]] = []
     with World(
         tmp_path, [SELECT("notes.keep", KEEP), PARAMETERS(text="x"), STOP, SUCCESS], [keeping(calls)]
@@ -181,10 +181,7 @@ def test_A008_A060_validated_then_filled_then_executed(tmp_path: Path) -> None:
             "depth": 2,
         }
         assert calls == [merged]
-        assert {
-            **dict.fromkeys(("documentList", "connectionReference")),
-            **change["intent"]["arguments"],
-        } == merged
+        assert change["intent"]["arguments"] == {"text": "x", "language": "de"}
 
 
 def test_A009_A039_a_megabyte_stays_out_of_every_prompt(tmp_path: Path) -> None:

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import orjson
-
 from ...prompts.parsing.turns import spoken
+from ...states.base.wire import json_text
 from ...states.records.actions import StoredText, ToolResult
 from ...states.records.conversation import Item, Piece, Spoken, cut_of
 from ...states.records.outcomes import Answered, Replied
@@ -96,7 +95,7 @@ def _action(change: Change) -> str:
     told: dict[str, object] = {"action": message.tool, "parameters": message.arguments or {}}
     if message.learnings:
         told = {"learnings": message.learnings, **told}
-    return orjson.dumps(told).decode()
+    return json_text(told)
 
 
 def _next_turn(run: Run) -> Iterator[Item]:
@@ -200,7 +199,7 @@ def _lead(case: GuardContext, result: ToolResult, step: Step | None) -> str:
     if step is not None and step.id:
         told += f" ({line(step.id)})"
     if arguments and step is not None:
-        told += f", called with {orjson.dumps(arguments).decode()}"
+        told += f", called with {json_text(arguments)}"
     return f"{told}:\n"
 
 
@@ -217,7 +216,8 @@ def _pieces(case: GuardContext, result: ToolResult, lead: str, kit: RunResources
     if not result.ok:
         code = result.error_code or "error"
         told = result.error or code
-        yield Piece(f"{lead}{'' if lead else 'Error: '}{told if code == 'tool_error' else f'{code}: {told}'}")
+        told = told if code == "tool_error" else f"{code}: {told}"
+        yield Piece("\n\n".join((f"{lead}{'' if lead else 'Error: '}{told}", *result.notes)))
         if result.echo is None:
             return
         yield Piece("\n\nIts result was:\n")

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ...prompts.building.history import ARGUMENTS_CHARS
+from ...states.base.wire import json_text
 from ...states.records.actions import Preview, ToolResult
 from ...states.records.observations import Message, Observation, StepCheck
 from ...states.run.budgets import BYTES_PER_TOKEN
@@ -174,7 +175,7 @@ def answer_text(content: Any) -> str:
     """Return what a user answered as text: a text as it is, anything else as JSON."""
     if content is None:
         return ""
-    return content if isinstance(content, str) else orjson.dumps(content).decode()
+    return content if isinstance(content, str) else json_text(content)
 
 
 def message_of(

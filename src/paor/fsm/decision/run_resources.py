@@ -79,19 +79,6 @@ def _schema(parameters: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
     return schema | {"properties": properties}
 
 
-def connection_meant(named: Any, spec: Spec, *, needed: bool) -> str | None:
-    """Return the connection *named* if the run has it; where one is *needed* the run's only one, else None."""
-    if named in spec.connections:
-        return str(named)
-    return spec.connections[0] if needed and len(spec.connections) == 1 else None
-
-
-def connection_lacks(tool: str, key: str, spec: Spec) -> str:
-    """Return what a model is told that chose *tool* without the connection that it needs under *key*."""
-    labels = ", ".join(spec.connections)
-    return f"{tool} needs {key}{f': {labels}' if labels else ', and this run has no connection'}"
-
-
 class RunResources:
     """
     The pure parts that `decide` and the prompts need for one run.

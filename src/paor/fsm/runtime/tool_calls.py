@@ -14,6 +14,7 @@ from ...states.records.questions import Answer, Asking
 from ...states.run.budgets import shorter, time_left_s
 from ...states.run.spec import TASK_TOOL
 from ...states.run.state import Run
+from ...tools.catalog import CONNECTION
 from ...tools.documents.files import outside
 from ...tools.tool import Resumption, Tool
 from ..decision.observation import cut, line
@@ -206,14 +207,14 @@ def _call_of(drive: RunContext, run: Run, tool: Tool, intent: Intent, account: A
         error = ToolError("not started: the time budget is used up")
         return Ended(replace(error_of(intent, error, code="timeout"), retryable=False))
     selection = run.memory.selection
-    label = selection.connection if selection is not None else None
+    label = intent.arguments.get(CONNECTION) or (selection.connection if selection is not None else None)
     context = CallContext(
         run,
         intent,
         kit=drive.kit,
         model=drive.model,
         load=drive.load,
-        connection=drive.connections.get(label) if label is not None else None,
+        connection=drive.connections.get(label) if isinstance(label, str) else None,
         deps=drive.deps,
         ledger=CallLedger(account),
         timeout_s=bound,

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from ...states.base.wire import json_text
 from ...states.records.actions import SET_BY_CODE, DocumentRef, Selection
 from ...states.records.observations import Message
 from ...states.records.requests import RequestKind
@@ -674,7 +675,7 @@ def _last_action(run: Run) -> str:
 
 def _data(value: Any) -> str:
     """Return JSON data as one line of a prompt, nothing for nothing."""
-    return inert(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()) if value else ""
+    return inert(json_text(value, sort_keys=True)) if value else ""
 
 
 def _line(text: str) -> str:

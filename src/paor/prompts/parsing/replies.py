@@ -259,16 +259,22 @@ def _schema_fields(schema: object) -> tuple[SchemaField, ...] | Invalid | None:
 
 
 def read_parameters(
-    text: str, known: Callable[[str], bool], *, chars_max: int, profile: Profile = TWO_STAGE
+    text: str,
+    known: Callable[[str], bool],
+    *,
+    chars_max: int,
+    profile: Profile = TWO_STAGE,
+    exact: bool = False,
 ) -> Parameters | Invalid:
     """
     Read Stage 2: ``{"schema": "parameters_v1", "parameters": {...}}``; a missing `schema` is tolerated.
 
     Args:
         text: The raw reply.
-        known: Whether the tool has a parameter of this name; others are dropped, or make a strict reply invalid.
+        known: Whether the tool has a parameter of this name.
         chars_max: A longer reply is invalid unread.
         profile: Whether `schema` must be there, and whether forbidden names are dropped or refused.
+        exact: Whether a name that Stage 2 may not set, or that the tool does not have, makes the reply invalid; else it is dropped.
     """
     data = _object(text, chars_max)
     if isinstance(data, Invalid):
@@ -289,10 +295,10 @@ def read_parameters(
         for name in wrapper.parameters
         if name.lower() in (SET_BY_CODE if known(name) else FORBIDDEN_FIELDS)
     ]
-    if forbidden and profile.forbidden == "reject":
+    if forbidden and (exact or profile.forbidden == "reject"):
         return Invalid("forbidden_field", f"`parameters` must not hold {_list(forbidden)}")
     unknown = [name for name in wrapper.parameters if name not in forbidden and not known(name)]
-    if unknown and profile.strict:
+    if unknown and (exact or profile.strict):
         return Invalid("unknown_parameter", f"the action has no such parameters: {_list(unknown)}")
     dropped = (*forbidden, *unknown)
     return Parameters(

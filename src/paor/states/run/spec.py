@@ -78,6 +78,7 @@ class ToolSpec(BaseModel):
         repeat_allowed: A polling tool: exempt from the duplicate guard.
         step_retries: How often a retryable error is tried again within the step.
         duplicate_limits: Bounds of the duplicate guard for this tool, by name; the run's for what is not there.
+        filled: Names of optional parameters that the run fills where a call leaves them out.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -90,6 +91,7 @@ class ToolSpec(BaseModel):
     repeat_allowed: bool = False
     step_retries: int = 0
     duplicate_limits: dict[str, int] = Field(default_factory=dict)
+    filled: tuple[str, ...] = ()
 
 
 TASK_TOOL = ToolSpec(

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from ...states.base.errors import ToolError, UsageError
 from ...states.records.actions import WebFact
 from ...states.settings.policy import Policy
-from ..defaults import WINDOWS
+from ..defaults import FILLED, WINDOWS
 from ..documents.convert.converter import Converter
 from ..policy import unsafe_url
 from ..tool import Document, Tool, ToolContext, ToolOutput
@@ -131,7 +131,8 @@ def web_tools(
     def offered(
         name: str, run: Callable[..., Any], parameters: dict[str, Any], label: str, words: str
     ) -> Tool:
-        return Tool(name, words, parameters, run, effect="read", label=label)
+        names = sorted(FILLED & parameters["properties"].keys())
+        return Tool(name, words, parameters, run, effect="read", label=label, filled=names)
 
     searches = "Search the web; gives titles, URLs and a few sentences of each result."
     scrapes = "Search the web and read the pages that were found; a query that is a URL reads that page."
