@@ -26,7 +26,7 @@ from ...prompts.parsing.replies import (
     read_review,
     read_selection,
 )
-from ...states.records.actions import Intent, Selection, ToolResult
+from ...states.records.actions import SET_BY_CODE, Intent, Selection, ToolResult
 from ...states.records.outcomes import Asked, Ended, Recalled, Replied
 from ...states.records.plans import Step
 from ...states.records.reviews import Review
@@ -38,6 +38,7 @@ from ...tools.approvals import approval_id, approval_needed
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from ...tools.defaults import fill_defaults
 from ...tools.policy import denial, matches, unsafe
+from ...tools.schema.parameters import ParameterSchema
 from .call_as_said import call_arguments, is_exact, left_out_note, target_of, target_problem
 from .duplicate_calls import duplicate_key, limits_for, rule_broken
 from .guard_context import GuardContext
@@ -87,6 +88,7 @@ def _read_planning(case: GuardContext, kit: RunResources) -> None:
         chars_max=limits.reply_chars,
         context_chars=limits.context_chars,
         profile=case.run.spec.profile,
+        whole=case.run.spec.to_the_letter,
     )
     read = after(case.outcome.finish, read)
     if isinstance(read, Invalid):
@@ -116,6 +118,9 @@ def _check_selection(case: GuardContext, selection: Selection, kit: RunResources
     if isinstance(target, Invalid):
         case.selection, case.problem = selection.model_copy(update={"tool": tool.name}), target
         return
+    if run.spec.to_the_letter and (wrong := _fields_problem(selection, kit.schema(tool))) is not None:
+        case.selection, case.problem = selection.model_copy(update={"tool": tool.name}), wrong
+        return
     changes: dict[str, Any] = {"tool": tool.name, **asdict(target)}
     if kit.needs_nothing(tool):
         changes["arguments"] = {}
@@ -123,6 +128,17 @@ def _check_selection(case: GuardContext, selection: Selection, kit: RunResources
         del changes["left_out"]
     case.selection = selection.model_copy(update=changes)
     case.dropped = target.left_out
+
+
+def _fields_problem(selection: Selection, schema: ParameterSchema) -> Invalid | None:
+    """Return why Stage 2 could not fill the fields that Stage 1 has listed: they are all that it is asked for."""
+    listed = [field.name for field in selection.fields or ()]
+    if unknown := [name for name in listed if not schema.is_known(name)]:
+        return Invalid("unknown_parameter", f"{selection.tool} has no parameter {ascii(unknown[0])[:80]}")
+    lacking = [name for name in schema.required if name.lower() not in SET_BY_CODE and name not in listed]
+    if lacking:
+        return Invalid("missing_field", f"`parametersSchema` must list {', '.join(lacking)}")
+    return None
 
 
 def _read_specifying(case: GuardContext, kit: RunResources) -> None:
@@ -218,9 +234,10 @@ def _parameter_values(case: GuardContext, selection: Selection, kit: RunResource
     spec = case.run.spec
     tool = kit.tool(selection)
     schema = kit.schema(tool)
+    listed = {field.name for field in selection.fields or ()}
     read = read_parameters(
         case.outcome.text,
-        schema.is_known,
+        listed.__contains__ if spec.to_the_letter else schema.is_known,
         chars_max=spec.limits.reply_chars,
         profile=spec.profile,
         exact=is_exact(spec, tool),

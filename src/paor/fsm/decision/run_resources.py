@@ -220,7 +220,7 @@ class RunResources:
         if kind == "review" and output_asked(run):
             key = kind, "output"
         elif kind == "parameters" and run.memory.selection is not None:
-            key = run.memory.selection.tool
+            key = run.memory.selection.tool, self._listed(run.memory.selection)
         elif kind == "phase":
             key = kind, run.state
         return self._kept_form(key, kind, run)
@@ -248,7 +248,8 @@ class RunResources:
         spec = self.spec
         if kind == "parameters":
             assert run.memory.selection is not None, "Specifying is entered with a selection"
-            return parameters_form(self.tool(run.memory.selection).parameters)
+            selection = run.memory.selection
+            return parameters_form(self.tool(selection).parameters, self._listed(selection))
         if kind == "review" and output_asked(run):
             return output_form(spec.output_schema or {})
         if kind == "review":
@@ -258,6 +259,10 @@ class RunResources:
         if kind == "phase":
             return phase_form(self.phases[run.state].reply or {})
         return task_plan_form() if kind == "task_plan" else answer_form()
+
+    def _listed(self, selection: Selection) -> frozenset[str] | None:
+        """Return the only parameters that Stage 2 is asked for, None for all of the tool's."""
+        return frozenset(field.name for field in selection.fields or ()) if self.spec.to_the_letter else None
 
     def offer(self, run: Run) -> Offer:
         """Return what Stage 1 may choose from: actions, and what they can read."""

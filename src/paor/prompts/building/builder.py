@@ -35,7 +35,7 @@ from .conversation import (
 )
 from .fencing import fence, fence_draft, inert
 from .history import arguments_text, history_text, message_text, newest_lines, result_text
-from .parameter_lines import parameter_lines
+from .parameter_lines import field_lines, parameter_lines
 from .templates import Template, parse_template
 
 RULES = (
@@ -432,10 +432,14 @@ class PromptBuilder:
 
     def _parameters_context(self, run: Run) -> str:
         selection = _selection_of(run)
+        if self._spec.to_the_letter:
+            return inert(selection.context)
         return inert(selection.context) + _results_read(run, selection, self._parameters_of(selection))
 
     def _parameters_schema(self, run: Run) -> str:
         selection = _selection_of(run)
+        if self._spec.to_the_letter:
+            return inert(field_lines(selection.fields or ()))
         hints = tuple((field.name, field.description) for field in selection.fields or ())
         place = selection.tool, hints
         if place not in self._lines:
@@ -454,7 +458,8 @@ class PromptBuilder:
         selection = _selection_of(run)
         asked = " ".join(self._spec.objective.split())
         asked = asked if len(asked) <= _ASKED_CHARS else f"{asked[:_ASKED_CHARS]}…"
-        if selection.is_bare or not selection.objective or selection.objective == asked:
+        alone = selection.is_bare or self._spec.to_the_letter
+        if alone or not selection.objective or selection.objective == asked:
             return inert(selection.objective)
         # the whole before the part: behind the action's own purpose, the user's words are what a small model copies
         return inert(f"The user asked: {asked}\n{selection.objective}")

@@ -91,7 +91,7 @@ TWO_STAGE = Profile.model_construct()
 
 
 def read_selection(
-    text: str, *, chars_max: int, context_chars: int, profile: Profile = TWO_STAGE
+    text: str, *, chars_max: int, context_chars: int, profile: Profile = TWO_STAGE, whole: bool = False
 ) -> Selection | DirectAnswer | Invalid:
     """
     Read Stage 1: document 003's object by default, 002's ``{"action": {"method", "name"}}`` as well.
@@ -101,6 +101,7 @@ def read_selection(
         chars_max: A longer reply is invalid unread.
         context_chars: `parametersContext` is cut to this, with a marker.
         profile: Which forms are taken.
+        whole: Whether every key that document 003 prints must be there.
     """
     data = _object(text, chars_max)
     if isinstance(data, Invalid):
@@ -114,6 +115,7 @@ def read_selection(
         action = _WITH_PARAMETERS.sub("", action)
     compact = isinstance(action, dict)
     problem = _off_profile(action, data.get("parametersSchema"), profile.stage) if profile.strict else None
+    problem = problem or (_missing_keys(data) if whole else None)
     if problem is not None:
         return problem
     tool = _tool_of(action)
@@ -157,6 +159,26 @@ def _off_profile(action: object, schema: object, stage: str) -> Invalid | None:
             where = f"`parametersSchema.fields[{place}]`"
             return Invalid("schema_fields", f"{where}: the type array and `values` are not among its forms")
     return None
+
+
+_STAGE_1 = (
+    *("action", "actionObjective", "learnings", "requiredInputDocuments"),
+    *("requiredConnection", "parametersContext", "parametersSchema"),
+)
+_FIELD = ("name", "type", "required", "description")
+
+
+def _missing_keys(data: dict[str, Any]) -> Invalid | None:
+    """Return which keys of Stage 1 and of its fields are not there, or None."""
+    lacking = [name for name in _STAGE_1 if name not in data]
+    schema = data.get("parametersSchema")
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    if not lacking and not isinstance(fields, list):
+        lacking = ["parametersSchema.fields"]
+    for place, field in enumerate(fields if isinstance(fields, list) else ()):
+        own = field if isinstance(field, dict) else {}
+        lacking += [f"parametersSchema.fields[{place}].{name}" for name in _FIELD if name not in own]
+    return Invalid("missing_keys", f"Stage 1 lacks {_list(lacking)}") if lacking else None
 
 
 def _direct_answer(data: dict[str, Any], *, strict: bool) -> DirectAnswer | Invalid:

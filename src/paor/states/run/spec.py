@@ -249,6 +249,12 @@ class Spec(BaseModel):
         )
 
     @property
+    def to_the_letter(self) -> bool:
+        """Whether the two stages are those of document 003 exactly: every key of Stage 1, and nothing but Stage 1 in Stage 2."""
+        profile = self.profile
+        return self.revision > 1 and self.mode == "react" and profile.strict and profile.stage == "two_stage"
+
+    @property
     def is_outdated(self) -> bool:
         """Whether it is of an earlier version whose prompts are not made any more: turns that were reports."""
         return self.native and self.revision == 1
