@@ -28,7 +28,7 @@ from ...states.records.actions import Selection, StoredText
 from ...states.records.outcomes import NoOutcome, Recalled, Replied
 from ...states.records.plans import Elicitation, Plan, Step
 from ...states.records.questions import QuestionRecord
-from ...states.run.budgets import may_call, questions_left
+from ...states.run.budgets import may_call, questions_left, selection_retries_left
 from ...states.run.spec import TASK_TOOL, ToolSpec
 from ...states.run.state import Run
 from ...tools.catalog import fold_name
@@ -134,6 +134,11 @@ def _accept(case: GuardContext, plan: Plan, kit: RunResources) -> None:
             case.problem = Invalid("unknown_action", told)
             return
         case.denied = case.denied or denial(kit.spec.policy, run.spec.task_type, tool.name)
+        lacking = [name for name in kit.catalog.schema(tool).required if name not in step.args]
+        if lacking and run.spec.revision > 1 and selection_retries_left(run):  # only then a person is asked
+            told = f"steps[{number}].args: {tool.name} needs {', '.join(lacking)}"
+            case.problem = Invalid("missing_argument", told)
+            return
     defects = placeholder_defects(plan.steps)
     if defects:
         number, defect = defects[0]
