@@ -170,6 +170,18 @@ def context_parameter(function: Function) -> str | None:
     return found.name if found is not None else None
 
 
+def is_unbound(function: Function) -> bool:
+    """Return whether *function* is a method of a class that is not bound to an object: it needs its ``self`` as well."""
+    try:
+        first = next(iter(inspect.signature(function).parameters.values()), None)
+    except (ValueError, TypeError, NameError):
+        return False
+    named = (
+        first is not None and first.name in ("self", "cls") and first.annotation is inspect.Parameter.empty
+    )
+    return named and not inspect.ismethod(function)
+
+
 def needs_deps(function: Function) -> bool:
     """Return whether the parameter that gets the run's context is annotated with the type of its ``deps``."""
     found = _context(function)

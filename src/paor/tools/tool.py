@@ -23,7 +23,7 @@ from ..states.settings.base import shown
 from ..states.settings.limits import GUARD_CEILING, TIMEOUT_CEILING, Limits
 from ..states.settings.policy import Policy
 from .defaults import FILLED
-from .signature import bind, context_parameter, importable_name, needs_deps, schema_of, summary_of
+from .signature import bind, context_parameter, importable_name, is_unbound, needs_deps, schema_of, summary_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 F_co = TypeVar("F_co", covariant=True)
@@ -458,6 +458,11 @@ def tool(
         raise UsageError('@tool needs a name, such as @tool("orders.lookup")')
 
     def decorate(function: F) -> FunctionTool[F]:
+        if is_unbound(function):
+            raise UsageError(
+                f"tool {name}: {getattr(function, '__qualname__', 'it')} is a method, and nobody passes its self; decorate the bound one,"
+                f" such as tool({name!r})(Shop().stock), or a function"
+            )
         made = FunctionTool[F](
             name=name,
             description=summary_of(function),

@@ -84,7 +84,7 @@ def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) ->
     if not result.ok:
         notes.insert(0, cut(clean(f"{result.error_code or 'error'}: {result.error}"), limits.note_chars))
     hidden = len(result.documents) - limits.previews
-    if hidden > 0:
+    if hidden > 0 and run.spec.revision == 1:
         notes.append(f"{hidden} more documents without preview")
     observation = Observation(
         result.ok,
@@ -95,29 +95,46 @@ def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) ->
         result.web[: max(1, limits.previews)] or UNSET,
     )
     chars_max = min(limits.observation_chars, run.spec.context_tokens * BYTES_PER_TOKEN // 4)
-    fitted = _shorten_to_fit(observation, chars_max)
-    return fitted if run.spec.revision == 1 else _cut_noted(fitted, result, texts, limits, chars_max)
+    if run.spec.revision == 1:
+        return _shorten_to_fit(observation, chars_max)
+    return _noted(observation, result, texts, limits, chars_max)
 
 
-def _cut_noted(
+def _noted(
     observation: Observation,
     result: ToolResult,
     texts: Sequence[str | None],
     limits: Limits,
     chars_max: int,
 ) -> Observation:
-    """Return *observation* with a note for every document of which it shows only the beginning, within *chars_max* characters."""
+    """Return *observation* within *chars_max* characters, with notes on what it does not show, true of what is left of it."""
+    own = observation.notes
+    observation = _shorten_to_fit(observation, chars_max)
+    while True:
+        told = _hidden_notes(observation, result, texts, limits)
+        kept = own[: max(0, NOTES_MAX - len(told))]
+        fitted = _shorten_to_fit(replace(observation, notes=(*kept, *told)[:NOTES_MAX]), chars_max)
+        if fitted.previews == observation.previews:
+            return fitted
+        observation = replace(fitted, notes=own)  # shows less by now, so that the notes have changed
+
+
+def _hidden_notes(
+    observation: Observation, result: ToolResult, texts: Sequence[str | None], limits: Limits
+) -> tuple[str, ...]:
+    """Return a note for every document of which only the beginning is shown, and one on how many are not shown at all."""
+    notes = []
     for place, (preview, text) in enumerate(zip(observation.previews, texts, strict=False)):
         shown = len(preview.snippet.removesuffix(CUT))
         if text is None or shown >= len(text):
             continue
         rest = "" if result.echo is not None else f"; the whole is {result.documents[place].reference}"
         told = f"{preview.name}: only the first {shown} of {len(text)} characters are here{rest}"
-        noted = replace(observation, notes=(*observation.notes, cut(told, limits.note_chars)))
-        if len(noted.notes) > NOTES_MAX:
-            break
-        observation = _shorten_to_fit(noted, chars_max)
-    return observation
+        notes.append(cut(told, limits.note_chars))
+    hidden = len(result.documents) - len(observation.previews)
+    if result.echo is None and hidden > 0:
+        notes.append(f"{hidden} more documents without preview")
+    return tuple(notes)
 
 
 def shown_text(observation: Observation) -> str:
