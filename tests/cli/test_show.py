@@ -149,7 +149,7 @@ def test_steps_is_one_line_for_each_action(shell: Shell) -> None:
     head, line = shell("show", "--steps").out.splitlines()
     assert head.split() == ["#", "tool", "outcome", "docs", "label", "summary"]
     assert line.split()[:5] == ["1", "ai.process", "ok", "1", "round1_task1_action1_text"]
-    assert line.endswith(TEXT)
+    assert line.endswith(f"{TEXT} → stop: enough")
     [action] = shell("show", "--steps", "--json").json
     assert action["documents"] == ["docItem:round1_task1_action1_text#0 text.md"]
     assert action["summary"] == f"1 document: {TEXT}"

@@ -81,7 +81,8 @@ def test_every_request_begins_with_all_of_the_one_before(turns: list[Any]) -> No
         else turn
         for at, turn in enumerate(turns)
     ]
-    model, limits = Heard([*script, "Read.", "Read.", "Read."]), Limits(max_steps=50, selection_retries=9)
+    review = '{"status": "success", "answer": "Read."}'  # asked for where the last call was refused
+    model, limits = Heard([*script, "Read.", review, "Read."]), Limits(max_steps=50, selection_retries=9)
     page = scripted_tool("notes.page", ["x" * 90] * 99, effect="read")
     with Engine(model, [page], ":memory:", limits=limits, builtins=False) as engine:
         result = engine.run("Read")
@@ -95,7 +96,8 @@ def test_every_request_begins_with_all_of_the_one_before(turns: list[Any]) -> No
                 continue
             assert not wanted
             wanted = [made.id for made in item.calls]
-        assert not wanted and call.stable == len(call.messages)
+        asked_last = call.kind == "review"  # what is asked of a judge is no part of the conversation
+        assert not wanted and call.stable == len(call.messages) - asked_last
 
 
 def frozen(call: ModelCall) -> Any:

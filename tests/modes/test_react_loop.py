@@ -717,8 +717,8 @@ def test_A082_events_tell_step_and_reason(tmp_path: Path) -> None:
         assert [event.trigger for event in taken] == world.triggers
         assert {(event.step, event.max_steps) for event in taken} == {(1, 5), (2, 5)}
         details = {event.trigger: event.detail for event in taken}
-        assert details["proceed"] == "the script says continue"
-        assert details["conclude"] == "the script says stop"
+        assert details["proceed"] == "continue: the script says continue"
+        assert details["conclude"] == "stop: the script says stop"
         assert "use notes.read" in details["select"]
         assert all(event.detail for event in taken)
         assert taken[-1].tokens == world.rows[-1].tokens_in + world.rows[-1].tokens_out

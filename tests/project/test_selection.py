@@ -171,7 +171,7 @@ def test_a_run_fails(files: dict[str, str], tmp_path: Path) -> None:
 
 def test_a_slow_test_of_the_default_set_fails_the_run(tmp_path: Path) -> None:
     """Timed again alone before; one for ``--whole`` may take its time."""
-    project = Project(tmp_path, FILES, "reruns.DEFAULT_S = 0.0")
+    project = Project(tmp_path, FILES, "reruns.DEFAULT_S = -1.0")
     code, output = project.pytest("--whole")
     assert code == 1 and "SLOW tests/journal/test_rows.py::test_small" in output, output
     assert "SLOW tests/journal/test_rows.py::test_large" not in output

@@ -1,4 +1,4 @@
-"""Who judges a run that would end: the model, or code by what the model has said last; and when its ``failed`` is overruled."""
+"""Who judges a run that would end: the model, or code by what the model has said last; and that the judgement is what counts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from paor import Limits, tool, why
+from paor import Limits, why
 from paor.machine import Refinement, StepCheck
+from paor.testing import call_tools, step
 
 from ..support.cases import REASONS, REVIEWING, Run, Spec, draft_of, review_by_rules, run_in, spec
 from ..support.planning import END, PLAN, STEP, World, check
@@ -110,7 +111,7 @@ ENDS: dict[str, tuple[str, list[Any], dict[str, Any], tuple[str, ...]]] = {
     "react, a direct answer": ("react", [ANSWER("The 3rd.")], {}, ("Done", "model", "Done")),
     "react, a stop without an answer": ("react", [*READ(1), STOP], {}, ("model", "model", "Done")),
     "react, a stop after a failure": ("react", [*FAILS, STOP], {}, ("model", "model", "review_failed")),
-    "react, an answer after a failure": ("react", [*FAILS, ANSWERED], {}, ("Done", "model", "Done")),
+    "react, an answer after a failure": ("react", [*FAILS, ANSWERED], {}, ("model", "model", "model")),
     "react, an answer and a criterion": (
         "react",
         [*READ(1), ANSWERED],
@@ -185,50 +186,105 @@ def test_an_answer_in_planning_is_newer_than_any_refinements(tmp_path: Path) -> 
         check(world)
 
 
-# -- a completion review that is overruled ----------------------------------------------------------------------------
+# -- Done is true -----------------------------------------------------------------------------------------------------
 
 
-@tool("notes.look", effect="read")
-def look(page: int) -> str:
-    """Look at a page."""
-    return f"page {page}"
-
-
-OVERRULED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
-    "nothing is missing": ([*READ(1), ANSWERED, REVIEW("failed", answer="Bad.")], {}, "Done"),
-    "the tools were withheld": (
-        [*LOOK, CONTINUE, *LOOK, {"answer": "The 3rd."}, REVIEW("failed")],
-        {},
-        "Done",
-    ),
-    "no action was taken": ([ANSWER("The 3rd."), REVIEW("failed")], {}, "Failed"),
-    "every criterion is met": (
-        [*READ(1), ANSWERED, REVIEW("failed", criteria=[MET("c")])],
+FAILED = [REVIEW("failed", answer="O-2 was never looked up.")]
+JUDGED: dict[str, tuple[str, list[Any], dict[str, Any], str]] = {
+    "after an answer": ("react", [*READ(1), ANSWERED], {}, "model_stop"),
+    "after an answer without a call": ("react", [ANSWER("The 3rd.")], {}, "model_stop"),
+    "every criterion met by the model's word": (
+        "react",
+        [*READ(1), REFINE("stop", answer="The 3rd.", criteria=[MET("c")])],
         {"success_criteria": ["c"]},
-        "Done",
+        "criteria_met",
     ),
-    "a criterion is open": ([*READ(1), ANSWERED, REVIEW("failed")], {"success_criteria": ["c"]}, "Failed"),
-    "the last action failed": ([*FAILS, ANSWERED, REVIEW("failed")], {}, "Failed"),
-    "there is no answer": ([*READ(1), STOP, REVIEW("failed")], {}, "Failed"),
-    "it was said in an attempt that was sent back": (
-        [*READ(1), ANSWERED, REVIEW("retry", "more"), *READ(2), STOP, REVIEW("failed")],
-        {},
-        "Failed",
-    ),
+    "a criterion open": ("react", [*READ(1), ANSWERED], {"success_criteria": ["c"]}, "model_stop"),
+    "the last call failed": ("react", [*FAILS, ANSWERED], {}, "model_stop"),
+    "no answer": ("react", [*READ(1), STOP], {}, "model_stop"),
+    "planner": ("planner", [PLAN(STEP(page=1)), END("The 3rd.")], {}, "model_stop"),
+    "batch": ("batch", [PLAN(STEP(page=1))], {}, "model_stop"),
+    "native": ("native", [call_tools(step("notes.read", page=1)), "The 3rd."], {}, "model_stop"),
 }
 
 
-@pytest.mark.parametrize("case", OVERRULED)
-def test_a_failed_review_does_not_throw_a_right_answer_away(tmp_path: Path, case: str) -> None:
-    """It is the run's answer then, the row says why, and the replay agrees; where something is missing the run fails."""
-    script, options, state = OVERRULED[case]
+@pytest.mark.filterwarnings("ignore:mode='batch':DeprecationWarning")
+@pytest.mark.parametrize("case", JUDGED)
+@pytest.mark.parametrize("words", ["answer", "improvements", "none"])
+def test_a_review_that_says_failed_ends_failed_with_its_words(tmp_path: Path, case: str, words: str) -> None:
+    """In every mode, with and without criteria, whatever the model has drafted; the draft is not handed out as an answer."""
+    mode, script, options, stop = JUDGED[case]
+    criteria, numbers = apart(options)
+    given: dict[str, dict[str, Any]] = {
+        "answer": {"answer": "O-2 is open."},
+        "improvements": {"improvements": ["look O-2 up"]},
+        "none": {},
+    }
+    review = {"status": "failed", **given[words]}
+    limits = Limits(completion_review="model", **numbers)
+    profile = {"profile": "native"} if mode == "native" else {"mode": mode}
+    with World(tmp_path, [*script, review], TOOLS, limits=limits) as world:
+        result = world.run("Read", criteria, **profile)
+        check(world)
+    assert (result.state, result.reason) == ("Failed", "review_failed")
+    assert [row.outcome.get("stop") for row in world.rows if row.trigger == "conclude"] in ([stop], [])
+    assert "The 3rd." not in result.answer
+    assert {
+        "answer": "O-2 is open.",
+        "improvements": "Still missing:\n- look O-2 up",
+        "none": "Not finished",
+    }[words] in result.answer
+
+
+@pytest.mark.filterwarnings("ignore:mode='batch':DeprecationWarning")
+@pytest.mark.parametrize("case", [case for case in JUDGED if case != "batch"])
+def test_a_review_that_says_retry_goes_back_to_planning(tmp_path: Path, case: str) -> None:
+    """In every mode; the next attempt reads what is asked for, and its own review ends the run."""
+    mode, script, options, _ = JUDGED[case]
     criteria, numbers = apart(options)
     limits = Limits(completion_review="model", **numbers)
-    with World(tmp_path, script, [*TOOLS, look], limits=limits) as world:
-        result = world.run("Read", criteria)
+    profile = {"profile": "native"} if mode == "native" else {"mode": mode}
+    others: dict[str, list[Any]] = {"planner": [END("The 4th.")], "native": ["The 4th."]}
+    again = others.get(mode, [ANSWER("The 4th.")])
+    retried = [*script, REVIEW("retry", "look O-2 up"), *again, REVIEW("success")]
+    with World(tmp_path, retried, TOOLS, limits=limits) as world:
+        result = world.run("Read", criteria, **profile)
         check(world)
-        told = why(world.journal, world.run_id, world.rows[-1].seq)
-    assert (result.state, result.reason) == (state, "model_stop" if state == "Done" else "review_failed")
-    assert ("so the draft answer stands" in str(told.wire())) is (state == "Done")
-    if state == "Done":
-        assert result.answer == "The 3rd."
+    assert (result.state, result.answer) == ("Done", "The 4th.")
+    assert [row.dest for row in world.rows if row.trigger == "retry"] == ["Planning"]
+    asked = world.model.calls[len(script) + 1].messages
+    assert any("look O-2 up" in message.text for message in asked)
+
+
+@pytest.mark.parametrize("choice", ["auto", "rules"])
+@pytest.mark.parametrize("case", ["failed", "refused"])
+def test_code_ends_no_run_whose_last_call_failed(tmp_path: Path, choice: Any, case: str) -> None:
+    """The review is asked, and reads what failed; whoever answers after a later call that succeeded is not asked."""
+    bad = {
+        "failed": [SELECT("notes.fail"), PARAMETERS(page=1)],
+        "refused": [SELECT("notes.read"), PARAMETERS(page="no"), PARAMETERS(page="no")],
+    }[case]
+    limits = Limits(completion_review=choice)
+    with World(tmp_path / "bad", [*bad, ANSWERED, REVIEW("success")], limits=limits) as world:
+        assert world.run().state == "Done"
+        told = sections(world.model.of("review")[0])["What limited the run"]
+        check(world)
+    assert "The last call" in told and ("notes.fail" if case == "failed" else "notes.read") in told
+    with World(tmp_path / "good", [*bad, CONTINUE, *READ(1), ANSWERED], limits=limits) as world:
+        assert world.run().state == "Done"
+        assert "review" not in world.model.kinds
+
+
+def test_why_says_who_has_judged(tmp_path: Path) -> None:
+    """A model or code: no row says that a review was made which was not."""
+    told = {}
+    for name, script, choice in (
+        ("code", [*READ(1), ANSWERED], "auto"),
+        ("model", [*READ(1), ANSWERED, REVIEW("success")], "model"),
+    ):
+        with World(tmp_path / name, script, limits=Limits(completion_review=choice)) as world:  # type: ignore[arg-type]
+            assert world.run().state == "Done"
+            told[name] = str(why(world.journal, world.run_id, world.rows[-1].seq).wire())
+    assert "judged success by code, no model was asked" in told["code"]
+    assert "completion review says" not in told["code"]
+    assert "the completion review says success" in told["model"] and "by code" not in told["model"]

@@ -139,19 +139,24 @@ def test_a_direct_answer_needs_a_null_action_and_a_text() -> None:
         assert code_of(selection(reply)) == "no_action"
 
 
-def test_a_refinement_names_the_next_action_or_answers() -> None:
-    """An action goes on and is a hint, an answer stops; document 002's decision, where there is one, is what counts."""
+def test_a_refinement_may_name_the_next_action_or_answer_instead_of_a_decision() -> None:
+    """An action goes on and is a hint, an answer stops, and no reason is made up; a decision is what counts, with its reason."""
 
     def refined(**reply: Any) -> Any:
         return read_refinement(as_text(reply), chars_max=LIMIT)
 
     on = refined(action="notes.read", hint="page 2")
-    assert (on.decision, on.hint) == ("continue", "Take the action notes.read now. page 2")
-    assert refined(action="notes.read", hint="...").hint == "Take the action notes.read now."
+    assert (on.decision, on.hint) == ("continue", "Take the action notes.read. page 2")
+    assert refined(action="notes.read", hint="...").hint == "Take the action notes.read."
     assert (refined(answer="the 3rd").decision, refined(answer="the 3rd").answer) == ("stop", "the 3rd")
     for none in (None, "null", "none", ""):
         assert refined(action=none, answer="the 3rd").decision == "stop"
-    assert refined(action="null").decision == "continue"
+    assert isinstance(refined(action="null"), Invalid)
+    assert (on.reason, refined(answer="the 3rd").reason) == ("", "")
+    for bare in ({"action": "notes.read"}, {"answer": "the 3rd"}):  # the protocol to the letter
+        assert isinstance(read_refinement(as_text(bare), chars_max=LIMIT, strict=True), Invalid)
+    long = refined(decision="stop", reason="known\n" * 60)
+    assert len(long.reason) == 300 and "\n" not in long.reason
     said = refined(decision="stop", reason="known", action="notes.read", answer="the 3rd")
     assert (said.decision, said.reason, said.hint) == ("stop", "known", None)
     assert refined(action="notes.read", answer="page 1 says the 3rd").decision == "continue"

@@ -154,7 +154,7 @@ def test_a_hosts_own_prompt_that_tells_the_run_itself_stands_alone(tmp_path: Pat
         alone = [message.text for call in world.model.of("selection") for message in call.messages]
         assert [text.split("\n\n")[0] for text in alone] == ["Plan: Read both"] * 2
         (_, asked) = world.model.of("refinement")
-        assert asked.messages[-1].text.startswith("What now?\n\nTo take an action: {")
+        assert asked.messages[-1].text.startswith("What now?\n\nWhen an action is still needed: {")
         assert sections(asked)["Objective"].startswith("Read both\n") and len(asked.messages) == 7
 
 

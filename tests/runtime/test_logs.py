@@ -103,20 +103,21 @@ def test_a_model_that_cannot_answer_is_a_warning(tmp_path: Path, caplog: pytest.
 
 
 @pytest.mark.parametrize("journey", JOURNEYS, ids=lambda journey: journey.name)
-def test_no_level_tells_what_anybody_said(
+def test_nothing_that_anybody_said_is_logged_but_a_models_reason_for_a_decision(
     journey: Journey, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Every journey at DEBUG: a line holds names of triggers, phases, guards and codes, ids and numbers, nothing else."""
+    """Every journey at DEBUG: a line holds names of triggers, phases, guards and codes, ids and numbers; the reason at DEBUG alone."""
     caplog.set_level(logging.DEBUG, "paor")
     with journey.engine(tmp_path) as host:
         play(journey, host)
     form = re.compile(
         r"run [0-9a-f-]{36} (?:(?:started|resumed) in [A-Z][a-z]+, mode [a-z]+"
-        r"|row \d+ step \d+ of \d+: [a-z_]+, [A-Z][a-z]+ to [A-Z][a-z]+(?: \([a-z_]+\))?(?: [a-z_]+=(?:True|False))*)"
+        r"|row \d+ step \d+ of \d+: [a-z_]+, [A-Z][a-z]+ to [A-Z][a-z]+(?: \([a-z_]+\))?(?:: the model says: [^\n]+?)?(?: [a-z_]+=(?:True|False))*)"
     )
     assert caplog.records
     for line in lines(caplog, 0):
         assert form.fullmatch(line), line
+    assert not any("the model says" in line for line in lines(caplog, logging.INFO))
 
 
 def test_secrets_are_in_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -174,7 +175,7 @@ def test_what_a_model_client_does_is_told_with_its_run_and_without_the_servers_w
 def test_A082_a_line_says_the_step_of_how_many_and_what_was_decided(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of a judgement its decision and the reason to stop, as names; the model's own words are in the events."""
+    """Of a judgement its decision and the reason to stop, as names, and the reason that the model gave."""
     caplog.set_level(logging.DEBUG, "paor")
     script = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
     with World(tmp_path, script, [read], limits=Limits(max_steps=4)) as world:
@@ -185,6 +186,8 @@ def test_A082_a_line_says_the_step_of_how_many_and_what_was_decided(
     reasons = [(item["trigger"], item["step"], item["reason"]) for item in rows if item["reason"]]
     assert ("proceed", 1, "decided_continue") in reasons and reasons[-1][2] == "model_stop"
     assert any("step 2 of 4: conclude" in line and "(model_stop)" in line for line in lines(caplog, 0))
+    said = [STOP["reason"] in line for line in lines(caplog, 0) if "the model says: " in line]
+    assert said == [False, True] and [item.get("said") for item in rows].count(STOP["reason"]) == 1
 
 
 def test_A082_the_line_of_a_conclusion_says_which_limit_was_reached(

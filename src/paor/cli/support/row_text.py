@@ -181,6 +181,10 @@ def detail_of(journal: Journal, row: Transition) -> str:
         parts.append(f"answer {said}{by}{why}")
     if row.trigger == "execute" and outcome.get("ok"):
         parts.append(count(int(outcome.get("documents", 0)), "document"))
+    if row.source == REVIEWING and (refinement := change_of(journal, row).refinement):
+        parts.append(refinement.words)
+    if row.guards.get("review_success") and kind == "none" and not row.counters.get("formatted"):
+        parts.append("judged by code")
     parts += [cut_words(outcome)]
     parts += [visit_words(journal, row)] if row.dest not in PHASES or row.source not in PHASES else []
     machine = machine_of_rows(journal.reader, row.run)

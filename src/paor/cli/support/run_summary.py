@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -33,6 +33,7 @@ from .text import (
     STATE_STYLES,
     Cell,
     Column,
+    arrow,
     cached_text,
     count,
     duration,
@@ -306,7 +307,7 @@ class RunHead:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One action of a run, from the row that observed it; of an erased one only what the rows say."""
+    """One action of a run, from the row that observed it; of an erased one only what the rows say. Its decision is the model's after it."""
 
     seq: int
     step: int
@@ -317,6 +318,7 @@ class Action:
     documents_count: int
     documents: tuple[str, ...]
     summary: str
+    decision: str = ""
 
 
 def actions_of(journal: Journal, row: RunRow, rows: list[Transition]) -> list[Action]:
@@ -328,6 +330,8 @@ def actions_of(journal: Journal, row: RunRow, rows: list[Transition]) -> list[Ac
             ended = item
         elif item.trigger == "observe" and ended is not None:
             actions.append(_action_of(journal, item, ended))
+        elif actions and (refinement := change_of(journal, item).refinement):
+            actions[-1] = replace(actions[-1], decision=refinement.words)
     if row.state == EXECUTING:
         intent = last_intent(journal, rows)
         if intent is not None:
@@ -373,7 +377,7 @@ def action_cells(action: Action) -> list[Cell]:
         Cell(action.outcome, OUTCOME_STYLES.get(action.outcome, "")),
         Cell(f"{action.documents_count:,}" if action.documents_count else ""),
         Cell(action.label if action.documents_count or action.outcome in ("running", "in doubt") else ""),
-        Cell(summary, "dim"),
+        Cell(f"{summary} {arrow()} {action.decision}" if action.decision else summary, "dim"),
     ]
 
 

@@ -234,13 +234,13 @@ def _completion(run: Run) -> Hashable:
         check = run.memory.check if run.spec.limits.completion_review == "rules" else None
         return _has_succeeded(run), check.status if check is not None else None
     if not decided_by_rules(run):
-        return bool(draft_of(run)), _has_succeeded(run)
+        return "asked"
     review = review_by_rules(run)
     return "rules", review.status if review is not None else run.counters.stop
 
 
 def _has_succeeded(run: Run) -> bool:
-    """Return whether the last action succeeded: then an answer is drawn from it, which a review cannot simply call failed."""
+    """Return whether the last action succeeded: without an answer, code's review of the run is what that was."""
     observed = run.memory.observation
     return observed is not None and observed.success
 

@@ -89,7 +89,6 @@ class GuardContext(Struct):
         result: How the tool ended.
         recalled: Bodies that the observation shows.
         refinement, review: The model's judgements.
-        overruled: Whether the model's completion review said ``failed``, and its answer stands all the same.
         criteria: Progress after this outcome.
         plan: A planner's accepted plan.
         calls: Of a turn the ids of all its calls, those that wait included.
@@ -128,7 +127,6 @@ class GuardContext(Struct):
     recalled: tuple[str | None, ...] = ()
     refinement: Refinement | None = None
     review: Review | None = None
-    overruled: bool = False
     criteria: str = ""
     plan: Plan | None = None
     calls: tuple[str, ...] = ()

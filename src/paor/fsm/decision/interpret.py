@@ -31,7 +31,7 @@ from ...states.records.outcomes import Asked, Ended, Recalled, Replied
 from ...states.records.plans import Step
 from ...states.records.reviews import Review
 from ...states.run.budgets import questions_left, tools_withheld
-from ...states.run.completion import decided_by_rules, draft_of, draft_stands, output_asked, review_by_rules
+from ...states.run.completion import decided_by_rules, output_asked, review_by_rules
 from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import label_of
 from ...tools.approvals import approval_id, approval_needed
@@ -369,11 +369,13 @@ def _read_reviewing(case: GuardContext, kit: RunResources) -> None:
             case.problem = review
             return
         case.criteria = progress(run, review.criteria)
-        case.overruled = draft_stands(run, review, case.criteria)
-        changes = {"status": "success", "answer": draft_of(run)} if case.overruled else {}
-        case.review = review.model_copy(update=changes)
+        case.review = review
         return
-    refinement = after(outcome.finish, read_refinement(outcome.text, chars_max=limits.reply_chars))
+    spec = run.spec
+    judged = read_refinement(
+        outcome.text, chars_max=limits.reply_chars, strict=spec.profile.strict, first=spec.revision == 1
+    )
+    refinement = after(outcome.finish, judged)
     if isinstance(refinement, Invalid):
         case.problem = refinement
         return

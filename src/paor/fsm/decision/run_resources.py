@@ -233,7 +233,7 @@ class RunResources:
             self._choices[key] = (
                 selection_form(offer, stage=profile.stage, strict=profile.strict)
                 if kind == "selection"
-                else refinement_form(offer.names, self.spec.success_criteria)
+                else refinement_form(offer.names, self.spec.success_criteria, first=self.spec.revision == 1)
             )
         return self._choices[key]
 

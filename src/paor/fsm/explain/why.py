@@ -15,12 +15,14 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
-from ...states.records.outcomes import Answered, InDoubt, NoOutcome
+from ...states.records.outcomes import Answered, InDoubt, NoOutcome, Replied
 from ...states.records.questions import Answer, Question
 from ...states.records.requests import ModelRequest
 from ...states.run.phase_names import FINAL, PHASES
+from ...states.run.reasons import REASONS
 from ...states.run.state import Run
 from ..decision.guard_context import GuardContext
+from ..decision.observation import TURN_CHARS, cut, line
 from ..decision.run_resources import RunResources
 from ..journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..journal.rows import RunRow, Transition
@@ -302,7 +304,13 @@ def _candidates(
             here = fits and not reached and not any(guard.stops for guard in guards)
             fate = "later" if reached else "taken" if here else "kept"
             reached = reached or here
-        found.append(Candidate(row.trigger, row.dest, row.meaning, fate, guards))
+        meaning = row.meaning
+        if (
+            taken is not None and fate == "taken" and row.dest in FINAL
+        ):  # of this run, not of any that ends here
+            stop = str(taken.counters.get("stop", ""))
+            meaning = f"{stop}: {REASONS.get(stop, 'the end')}"
+        found.append(Candidate(row.trigger, row.dest, meaning, fate, guards))
     return tuple(found)
 
 
@@ -324,9 +332,21 @@ def row_words(taken: Transition | None, case: GuardContext | None) -> tuple[str,
         came = _answer_words(case.outcome.answer)
     elif case is not None and isinstance(case.outcome, InDoubt) and case.outcome.told:
         came += f": {case.outcome.told}"
+    elif case is not None and isinstance(case.outcome, Replied):
+        came += _judgement(case)
     if taken.dest in FINAL and taken.counters.get("stop"):
         came += f"; the run ends: {taken.counters['stop']}"
     return request_words(taken.request), came
+
+
+def _judgement(case: GuardContext) -> str:
+    """Return what a judge's reply says, with its reason; nothing of any other reply."""
+    if case.refinement is not None:
+        return f"; the model says {case.refinement.words}"
+    if case.review is None:
+        return ""
+    said = "; ".join((case.review.answer or "", *case.review.improvements)).strip("; ")
+    return f"; the review says {case.review.status}" + (f": {cut(line(said), TURN_CHARS)}" if said else "")
 
 
 def request_words(request: Mapping[str, Any]) -> str:

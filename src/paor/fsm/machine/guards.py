@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...states.records.outcomes import DOUBTS, Answered, Asked, InDoubt, ModelFault, Unaffordable
+from ...states.records.outcomes import DOUBTS, Answered, Asked, InDoubt, ModelFault, Replied, Unaffordable
+from ...states.records.reviews import Review
 from ...states.run import budgets
+from ...states.run.completion import draft_of, last_call_failed
 from ...states.run.state import Run
 from ..decision.guard_context import GuardContext
 from ..decision.plan_mode import step_of, steps_left_in_plan
@@ -387,7 +389,7 @@ def _(case: GuardContext, holds: bool) -> str:
     if case.problem is not None:
         return f"{case.problem.code}: {case.problem.message}"
     if case.review is not None:
-        return f"the completion review says {case.review.status}"
+        return _judged(case, case.review)
     if case.refinement is not None:
         return f"the refinement says {case.refinement.decision}"
     return "no reply was needed"
@@ -430,7 +432,7 @@ def _(case: GuardContext, holds: bool) -> str:
 
 
 def review_success(case: GuardContext) -> bool:
-    """The completion review says that the task is done."""
+    """The task is judged to be done, by the completion review or by code."""
     return case.review is not None and case.review.status == "success"
 
 
@@ -438,11 +440,23 @@ def review_success(case: GuardContext) -> bool:
 def _(case: GuardContext, holds: bool) -> str:
     if case.review is None:
         return "there is no completion review yet"
-    if case.overruled:
-        return (
-            "the completion review names neither an open criterion nor an error, so the draft answer stands"
-        )
-    return f"the completion review says {case.review.status}"
+    return _judged(case, case.review)
+
+
+def _judged(case: GuardContext, review: Review) -> str:
+    """Return who has judged the run: a model, or code, and from what."""
+    counters = case.run.counters
+    if isinstance(case.outcome, Replied):
+        return f"the completion review says {review.status}"
+    if counters.formatted:
+        return f"judged {review.status} before the final formatting"
+    if counters.stop == "criteria_met":
+        why = "every criterion is met"
+    elif draft_of(case.run):
+        why = "the model has answered, and the last call did not fail"
+    else:
+        why = "the last action succeeded" if review.status == "success" else "the last action failed"
+    return f"judged {review.status} by code, no model was asked: {why}"
 
 
 def final_action_pending(case: GuardContext) -> bool:
@@ -474,15 +488,17 @@ def _(case: GuardContext, holds: bool) -> str:
 
 
 def criteria_met(case: GuardContext) -> bool:
-    """There is at least one success criterion, and all are met."""
-    return budgets.all_met(case.criteria)
+    """There is at least one success criterion, all are met, and the last call did not fail."""
+    failed = last_call_failed(case.run)
+    return budgets.all_met(case.criteria) and not failed
 
 
 @words(criteria_met)
 def _(case: GuardContext, holds: bool) -> str:
     if not case.criteria:
         return "there are no success criteria"
-    return f"{case.criteria.count('1'):,} of {len(case.criteria):,} criteria met"
+    told = f"{case.criteria.count('1'):,} of {len(case.criteria):,} criteria met"
+    return told if holds or not budgets.all_met(case.criteria) else f"{told}, but the last call failed"
 
 
 def review_retry(case: GuardContext) -> bool:

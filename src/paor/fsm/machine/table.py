@@ -165,7 +165,7 @@ TABLE: tuple[Row, ...] = (
         ("review_success", "final_action_pending"),
         "the one last formatting action",
     ),
-    Row(REVIEWING, "finish", DONE, ("review_success",), "the completion review succeeded"),
+    Row(REVIEWING, "finish", DONE, ("review_success",), "the task is judged to be done"),
     Row(
         REVIEWING,
         "finish",

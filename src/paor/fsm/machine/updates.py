@@ -549,24 +549,28 @@ def final_answer(case: GuardContext, reason: str, *, done: bool) -> str:
     Return the review's answer, else the draft, else the refinement's, else one composed from the results.
 
     A draft is what the model answered instead of another action: it is newer than any refinement. A workflow whose review
-    has no words of its own has those of its tasks.
+    has no words of its own has those of its tasks. Of a run that fails by its review the answer is what that says, never the draft.
     """
     memory = case.run.memory
     review = case.review or memory.review
     refinement = case.refinement or memory.refinement
-    given = (
+    given = [
         review.answer if review is not None else None,
         memory.answer,
         refinement.answer if refinement is not None else None,
-    )
+    ]
+    asked = ""
+    if review is not None and not done:
+        asked = "".join(f"\n- {line(text)}" for text in review.improvements)
+        given = given[:1] if review.status == "failed" else given  # a draft that it calls wrong is no answer
     for answer in given:
         if answer is not None and answer.strip():
-            return answer.strip()
+            return answer.strip() + (f"\n\nStill missing:{asked}" if asked else "")
     if case.run.spec.task == 0 and done:
         said = [message.output for message in memory.history if message.success and message.output]
         if said:
             return "\n\n".join(said)
-    return _composed_message(case.run, reason, done=done)
+    return _composed_message(case.run, reason, done=done) + (f"\nStill missing:{asked}" if asked else "")
 
 
 def _composed_message(run: Run, reason: str, *, done: bool) -> str:

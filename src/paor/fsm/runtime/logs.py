@@ -14,6 +14,7 @@ from typing import Any
 
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
+from ..decision.observation import clean
 from ..machine.updates import Decision
 
 LOGGER = logging.getLogger("paor")
@@ -40,6 +41,9 @@ def log_transition(run: Run, decision: Decision, after: Run) -> None:
         "reason": why,
     }
     told = f" ({why})" if why else ""
+    if level == logging.DEBUG and (refinement := decision.change.refinement) and refinement.reason:
+        facts["said"] = clean(refinement.reason)
+        told += f": the model says: {facts['said']}"
     if level == logging.DEBUG:
         told += "".join(f" {name}={value}" for name, value in decision.guards.items())
     LOGGER.log(

@@ -429,9 +429,10 @@ def detail_of(decision: Decision, run: Run) -> str:
         count = len(change.result.documents)
         return change.result.error or f"{count} document{'' if count == 1 else 's'}"
     if change.refinement:
-        return change.refinement.reason
+        return change.refinement.words
     if change.review:
-        return change.review.status
+        by = "" if decision.facts["kind"] == "reply" else " by code" if not run.counters.formatted else ""
+        return f"judged {change.review.status}{by}"
     if change.question:
         return change.question.message
     return run.counters.stop

@@ -158,7 +158,7 @@ def replies_are_read_rightly(seen: Seen) -> bool:
 
 
 def said_is_what_counts(seen: Seen) -> bool:
-    """A review that says retry does not end well, one that says failed only if a draft stands; a stop does not go on."""
+    """A review that says retry or failed does not end well; a stop does not go on."""
     reply = seen.reply
     if reply is None or not reply.good or seen.on_own_row:
         return True
@@ -168,18 +168,8 @@ def said_is_what_counts(seen: Seen) -> bool:
     if status == "retry":
         return seen.row.trigger in ("retry", "fail")
     if status is not None:
-        stands = draft_stands(seen)
-        return stands is None or (seen.row.trigger in ("finish", "format")) is stands
+        return seen.row.trigger == "fail"
     return decision != "stop" or seen.row.trigger != "proceed"
-
-
-def draft_stands(seen: Seen) -> bool | None:
-    """Whether a review that says failed does not count: there is an answer from an action that succeeded, and no open criterion."""
-    if seen.spec.output_schema is not None:
-        return False
-    if "0" in str(seen.row.counters.get("criteria", "")) or seen.succeeded is False or seen.draft is False:
-        return False
-    return True if seen.draft and seen.succeeded else None
 
 
 def reviewed_by_code(seen: Seen) -> bool | None:
@@ -187,9 +177,16 @@ def reviewed_by_code(seen: Seen) -> bool | None:
     if seen.spec.output_schema is not None:
         return None
     choice = seen.spec.limits.completion_review
-    if choice != "auto":
-        return choice == "rules"
-    return False if seen.spec.success_criteria or seen.decided != "model_stop" else seen.draft
+    if choice == "model":
+        return False
+    failed = seen.errors > 0 or seen.refused > 0
+    if choice == "auto":
+        if seen.spec.success_criteria or seen.decided != "model_stop" or failed:
+            return False
+        return seen.draft
+    if not failed or seen.decided not in ("criteria_met", "model_stop"):
+        return True
+    return seen.decided == "model_stop" and (None if seen.draft is None else not seen.draft)
 
 
 def reviews_are_asked_when_due(seen: Seen) -> bool:
@@ -209,9 +206,8 @@ def done_only_after_success(seen: Seen) -> bool:
         return True
     if reviewed_by_code(seen) is not False and seen.decided in ("model_stop", "criteria_met"):
         return True
-    return draft_stands(seen) is not False or (
-        bool(seen.spec.success_criteria) and set(seen.spec.success_criteria) <= seen.met
-    )
+    met = bool(seen.spec.success_criteria) and set(seen.spec.success_criteria) <= seen.met
+    return met and not (seen.errors or seen.refused)
 
 
 def only_declared_retries(seen: Seen) -> bool:

@@ -74,7 +74,6 @@ class Seen:
         approved: Whether a person has said yes to the call that comes next.
         success: Whether a completion review has said success, or did not have to be asked for.
         draft: Whether the model has given an answer when it stopped; None when that is not known.
-        succeeded: Whether the last action succeeded, once one was observed since it was selected; None when that is not known.
         met: Criteria that were said to be met.
         call: Of the newest row, the call that the run is about: tool and arguments.
         last: Trigger of the row before, and how often it came in a row.
@@ -87,7 +86,6 @@ class Seen:
         sure: Criteria that were said to be met, for sure; *unsure* once a judgement may have been read either way.
         plan: Steps of the plan in force, each a tool or another type, with its arguments; None when they are not known.
         place: Of the plan's step that is being taken.
-        withheld: Whether the tools are withheld in this attempt.
         own: What was seen of the host's own machine, None for a run of the standard one.
     """
 
@@ -102,7 +100,6 @@ class Seen:
     approved: bool = False
     success: bool = False
     draft: bool | None = False
-    succeeded: bool | None = False
     met: set[str] = field(default_factory=set)
     call: tuple[str, Mapping[str, Any]] | None = None
     last: tuple[str, int] = ("", 0)
@@ -118,7 +115,6 @@ class Seen:
     unsure: bool = False
     plan: list[Mapping[str, Any]] | None = None
     place: int = 0
-    withheld: bool = False
     own: OwnRun | None = None
 
     @property
@@ -199,8 +195,6 @@ class Seen:
                 self.decided, self.draft = "model_stop", self._draft_of(reply)
             case "retry":
                 self.decided, self.draft = "", False
-                self.succeeded = self.succeeded and not self.withheld
-                self.withheld = False
             case "format":
                 self.success = True  # it was held to what may lead there
             case _ if self.on_own_row:
@@ -209,7 +203,6 @@ class Seen:
                 pass
             case "execute":
                 self.errors = 0 if row.outcome.get("ok") else self.errors + 1
-                self.succeeded = bool(row.outcome.get("ok"))
             case "specify":
                 self.refused = 0
             case "refuse":
@@ -217,21 +210,16 @@ class Seen:
                 blocked = not denied and bool(row.guards.get("duplicate"))
                 self.blocked += blocked
                 self.refused = 0 if denied or blocked else self.refused + 1
-                self.succeeded = None if self.spec.plans else False
-            case "withhold":
-                self.succeeded = self.withheld = True  # the call that is not made again did
             case "next_step":
                 self.place += 1
             case "select":
                 steps = reply.means.get("steps") if reply is not None and reply.good else None
                 self.plan, self.place = (list(steps) if steps is not None else None), 0
-                self.succeeded = False
 
     def _take_own_row(self) -> None:
         """Go on with a row of the host's own machine: one that leads to Planning begins a new attempt."""
         if self.row.dest == "Planning":
             self.decided, self.draft, self.plan = "", False, None
-            self.succeeded, self.withheld = self.succeeded and not self.withheld, False
         elif self.row.dest == "Reviewing":
             self.decided = str(self.row.counters.get("stop", ""))
 

@@ -19,7 +19,7 @@ from ...states.records.actions import SET_BY_CODE, DocumentRef, Selection
 from ...states.records.observations import Message
 from ...states.records.requests import RequestKind
 from ...states.run.budgets import BYTES_PER_TOKEN
-from ...states.run.completion import output_asked
+from ...states.run.completion import last_call_failed, output_asked
 from ...states.run.reasons import LIMIT_REASONS, REASONS
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
@@ -562,7 +562,12 @@ def _learnt(run: Run) -> str:
 
 
 def _stop_reason(run: Run) -> str:
-    return REASONS[run.counters.stop] if run.counters.stop in LIMIT_REASONS else ""
+    """Return what the completion review has to know of how the run came to its end."""
+    told = [REASONS[run.counters.stop]] if run.counters.stop in LIMIT_REASONS else []
+    if run.spec.revision > 1 and last_call_failed(run) and run.memory.history:
+        last = run.memory.history[-1]
+        told.append(f"The last call, {last.tool}, failed: {_line(last.summary)}")
+    return "\n".join(told)
 
 
 def _draft(run: Run) -> str:

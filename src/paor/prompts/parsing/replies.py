@@ -23,7 +23,7 @@ from ...states.records.actions import (
     SchemaField,
     Selection,
 )
-from ...states.records.reviews import Refinement, Review, says_something
+from ...states.records.reviews import REASON_CHARS, Refinement, Review, says_something
 from ...states.settings.profile import Profile
 from .json_reading import Unreadable, after_thinking, read_object
 from .plan_data import short
@@ -340,16 +340,43 @@ def read_answer(text: str, *, chars_max: int) -> DirectAnswer | Invalid:
     return Invalid("no_answer", "`answer` must be a non-empty text")
 
 
-def read_refinement(text: str, *, chars_max: int) -> Refinement | Invalid:
+def read_refinement(
+    text: str, *, chars_max: int, strict: bool = False, first: bool = False
+) -> Refinement | Invalid:
     """
-    Read ``{"action": str, "hint"?: str, ...}`` or ``{"answer": str, ...}``, or document 002's ``{"decision": "continue"|"stop", "reason": str, ...}``.
+    Read ``{"decision": "continue"|"stop", "reason": str, "hint"?: str, ...}``, as document 002 has it.
 
-    An action that is named means to go on, and is a hint for the next selection; an answer means to stop.
+    Unless *strict*, decision and reason may both be missing: an action that is named means to go on, and is a hint for the next
+    selection; an answer means to stop.
+
+    Args:
+        text: The reply.
+        chars_max: Most characters that are read.
+        strict: Whether both have to be given.
+        first: Whether it is read as the first journals were: a reason was made up where none was given.
     """
     data = _object(text, chars_max)
     if isinstance(data, Invalid):
         return data
     data = {name: value for name, value in data.items() if value is not None}
+    if first:
+        return _first_refinement(data)
+    if isinstance(reason := data.get("reason"), str):
+        data["reason"] = _cut(" ".join(reason.split()), REASON_CHARS)
+    given = strict or "decision" in data
+    if not given:
+        action = data.pop("action", None)
+        if isinstance(action, str) and action not in _NO_ACTION:
+            data["decision"] = "continue"
+            if isinstance(hint := data.get("hint", ""), str):
+                said = hint if says_something(hint) else ""
+                data["hint"] = f"Take the action {action}. {said}".rstrip()
+        elif "answer" in data:
+            data["decision"] = "stop"
+    return _with_reason(data) if given else validated(Refinement, data)
+
+
+def _first_refinement(data: dict[str, Any]) -> Refinement | Invalid:
     action, hint = data.pop("action", None), data.get("hint", "")
     if action in _NO_ACTION and data.get("answer"):
         action = None
@@ -359,7 +386,15 @@ def read_refinement(text: str, *, chars_max: int) -> Refinement | Invalid:
         data |= {"decision": "continue", "reason": f"{action} is to follow"}
     elif "decision" not in data and "answer" in data:
         data |= {"decision": "stop", "reason": "no action is needed any more"}
-    return validated(Refinement, data)
+    return _with_reason(data)
+
+
+def _with_reason(data: dict[str, Any]) -> Refinement | Invalid:
+    read = validated(Refinement, data)
+    if isinstance(read, Invalid) or read.reason:
+        return read
+    wrong = "String should have at least 1 character" if "reason" in data else "Field required"
+    return Invalid("wrong_type", f"`reason`: {wrong}")
 
 
 def read_review(text: str, *, chars_max: int) -> Review | Invalid:

@@ -304,16 +304,26 @@ def _criteria(criteria: Sequence[str]) -> tuple[Part, ...]:
     return (Part("criteria", words, items(check, most=len(criteria)), required=False),)
 
 
-def refinement_form(actions: Sequence[str], criteria: Sequence[str] = ()) -> Form:
+def refinement_form(actions: Sequence[str], criteria: Sequence[str] = (), *, first: bool = False) -> Form:
     """
-    Return the form of a refinement: the next action, or the answer.
+    Return the form of a refinement: whether to go on, why, and a hint for the next selection or the answer.
 
-    The two differ in their first key. A model that names the action that is missing judges better than one that is asked whether
-    one is missing: see docs/models.md.
+    Args:
+        actions: That may be taken; none: there is nothing to go on with.
+        criteria: The run's criteria.
+        first: Whether it is the form of the first journals: the next action in place of a decision.
     """
     head = _criteria(criteria)
     score = Part("score", "0.0 to 1.0", {"type": "number", "minimum": 0, "maximum": 1}, required=False)
     tail = (score,) if criteria else ()
+    if not first:
+        reason = Part("reason", '"why, in one sentence"', text(LINE))
+        advice = Part("hint", '"which action is next, and with what"', text(LINE))
+        go_on = Part("decision", '"continue"', {"const": "continue"})
+        end = Part("decision", '"stop"', {"const": "stop"})
+        stop = "When no action is needed any more: ", (*head, end, reason, _ANSWER, *tail)
+        go = "When an action is still needed: ", (*head, go_on, reason, advice, *tail)
+        return Form((go, stop) if actions else (stop,))
     action = Part("action", '"name"', {"enum": list(actions)})
     hint = Part("hint", '"..."', {"type": "string", "maxLength": LINE}, required=False)
     stop = "When no action is needed any more: ", (*head, _ANSWER, *tail)

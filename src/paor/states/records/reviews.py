@@ -39,6 +39,10 @@ Learnings = Annotated[tuple[str, ...], BeforeValidator(_learnt)]
 """What a reply says was learnt: the first few texts; anything else is none."""
 
 
+REASON_CHARS = 300
+"""Most characters of the reason for a decision."""
+
+
 class CriterionCheck(Wire):
     """The model's judgement of one success criterion."""
 
@@ -56,7 +60,7 @@ class Refinement(Wire):
 
     Attributes:
         decision: Whether to go on.
-        reason: Why.
+        reason: Why, as the model said; empty where it gave none.
         hint: Advice for the next selection.
         answer: The answer so far.
         criteria: Each success criterion that was judged.
@@ -65,12 +69,17 @@ class Refinement(Wire):
     """
 
     decision: Literal["continue", "stop"]
-    reason: str = Field(min_length=1)
+    reason: str = ""
     hint: str | None = None
     answer: AnswerText = None
     criteria: tuple[CriterionCheck, ...] = Field(default=(), strict=False)
     score: float | None = Field(default=None, allow_inf_nan=False, ge=-1e9, le=1e9)
     learnings: Learnings = ()
+
+    @property
+    def words(self) -> str:
+        """The decision with the reason that was given for it, in one line."""
+        return f"{self.decision}: {self.reason}" if self.reason else f"{self.decision}, no reason given"
 
     @property
     def score_micro(self) -> int | None:

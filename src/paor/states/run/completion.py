@@ -2,13 +2,12 @@
 The completion review without a model: what code can say of a run that would end, from what the model has said last. Pure.
 
 Source: `Limits.completion_review`. A run without success criteria whose model has stopped with an answer has been judged by it;
-a second judgement costs a request and, with small models, throws right answers away.
+a second judgement costs a request. Code never calls a run done whose last call failed: whether its answer is true, only the results tell.
 """
 
 from __future__ import annotations
 
 from ..records.reviews import Review
-from .budgets import tools_withheld
 from .state import Run
 
 
@@ -19,13 +18,25 @@ def draft_of(run: Run) -> str:
     return (run.memory.answer or said or "").strip()
 
 
+def last_call_failed(run: Run) -> bool:
+    """Return whether the last call has failed, or was refused for its parameters."""
+    return run.counters.errors > 0 or run.counters.refused > 0
+
+
 def decided_by_rules(run: Run) -> bool:
     """Return whether the completion review of a run that has concluded is code's, so that no model is asked."""
     choice = run.spec.limits.completion_review
-    if choice != "auto":
-        return choice == "rules"
     stopped = ("model_stop", "max_steps") if run.spec.native else ("model_stop",)
-    return not run.spec.success_criteria and run.counters.stop in stopped and bool(draft_of(run))
+    if choice == "model":
+        return False
+    if choice == "auto" and (
+        run.spec.success_criteria or run.counters.stop not in stopped or not draft_of(run)
+    ):
+        return False
+    if run.spec.revision == 1 or not last_call_failed(run):
+        return True
+    review = review_by_rules(run)
+    return review is None or review.status != "success"
 
 
 def output_asked(run: Run) -> bool:
@@ -54,21 +65,3 @@ def review_by_rules(run: Run) -> Review | None:
     if stop == "criteria_met" or draft_of(run) or (check is not None and check.status == "success"):
         return Review(status="success")
     return Review(status="failed", improvements=check.improvements if check is not None else ())
-
-
-def draft_stands(run: Run, review: Review, criteria: str) -> bool:
-    """
-    Return whether a completion review that says ``failed`` is overruled: the model gave an answer from an action that succeeded,
-    and the review can point to nothing that is missing. A run with an `output_schema` has no answer without its review. Where the tools are withheld that action is the repeated one, whose
-    result the run has.
-
-    Args:
-        run: It has concluded.
-        review: As the model gave it.
-        criteria: Progress after it, one character per criterion.
-    """
-    if run.spec.output_schema is not None:
-        return False
-    observed = run.memory.observation
-    succeeded = observed.success if observed is not None else tools_withheld(run)
-    return review.status == "failed" and succeeded and bool(draft_of(run)) and "0" not in criteria

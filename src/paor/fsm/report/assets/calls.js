@@ -102,8 +102,8 @@ class Lists {
 
   count() {
     const calls = this.run.data.calls,
-      ran = calls.filter(call => call.outcome === "ok" || call.outcome === "failed").length;
-    this.foot.textContent = this.rows.box.hidden ? `${num(ran)} of ${num(calls.length)} ran` : plural(this.run.n, "row");
+      good = calls.filter(call => call.outcome === "ok").length;
+    this.foot.textContent = this.rows.box.hidden ? `${num(good)} of ${num(calls.length)} succeeded` : plural(this.run.n, "row");
   }
 
   open(k) {
