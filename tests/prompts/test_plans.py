@@ -202,6 +202,15 @@ def test_A138_an_object_that_is_neither_plan_nor_answer_is_asked_again(reply: ob
     assert isinstance(found, Invalid) and found.code == "no_steps" and "steps" in found.message
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [{"steps": [FETCH]}, {"steps": []}, {"steps": [], "answer": "It is 42."}, {"note": 1}, {"reply": "x"}],
+)
+def test_A138_a_reply_under_the_key_that_some_servers_need_is_read_as_it_is(reply: dict[str, Any]) -> None:
+    """They refuse alternatives at the top of a schema, so that the whole reply comes under one key."""
+    assert read({"reply": reply}) == read(reply)
+
+
 KEYS = st.sampled_from(["note", "refusal", "text", "name", "args", "result", "answer", "intention", "calls"])
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from ...states.records.plans import TASKS_MAX, Plan, PlannedTask, TaskPlan
 from .json_reading import Unreadable, after_thinking, read_object
 from .plan_data import TYPES, PlanProblem, kind_of, plan_of, short
-from .replies import DirectAnswer, Invalid, validated
+from .replies import DirectAnswer, Invalid, unwrapped, validated
 from .tool_calls import native_reply
 
 REASON_CHARS = 1_000
@@ -167,7 +167,9 @@ def _lead(text: str) -> str:
 def _object_in(text: str, chars_max: int) -> dict[str, Any] | Unreadable:
     """Return the JSON object of a reply; a list, wherever it stands, is the list of steps."""
     data = read_object(text, chars_max=chars_max)
-    if not isinstance(data, Unreadable) or data.code != "not_an_object":
+    if not isinstance(data, Unreadable):
+        return unwrapped(data)
+    if data.code != "not_an_object":
         return data
     start, end = text.find("["), text.rfind("]")
     if start < 0 or end < start:

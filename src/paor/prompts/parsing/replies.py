@@ -132,10 +132,15 @@ _WITH_PARAMETERS = re.compile(r"\(.*\)\s*\Z", re.DOTALL)
 
 
 def _object(text: str, chars_max: int) -> dict[str, Any] | Invalid:
-    """Return the object of a reply, without the one key that some servers need around alternatives."""
+    """Return the object of a reply."""
     data = read_object(text, chars_max=chars_max)
     if isinstance(data, Unreadable):
         return Invalid(data.code, data.message)
+    return unwrapped(data)
+
+
+def unwrapped(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a reply's object without the one key that some servers need around alternatives."""
     inner = data.get(WRAPPER)
     return inner if len(data) == 1 and isinstance(inner, dict) else data
 
