@@ -172,7 +172,7 @@ def _result(case: GuardContext, result: ToolResult, change: Change, kit: RunReso
     step, native = step_of(case.run), case.run.spec.native
     call = step.id if step is not None and native else ""
     lead = "" if call else _lead(case, result, step)
-    pieces = tuple(_pieces(case, result, lead, kit))
+    pieces = tuple(_pieces(case, result, change, lead, kit))
     if call and _is_known(case, result, pieces, kit):
         pieces += (Piece(f"\n\n{AGAIN if result.ok else FAILED_AGAIN}"),)
     summary = f"{lead}{summary_of(change.observation)}" if result.ok and change.observation else ""
@@ -212,7 +212,9 @@ def _size(pieces: tuple[Piece, ...]) -> int:
     return size
 
 
-def _pieces(case: GuardContext, result: ToolResult, lead: str, kit: RunResources) -> Iterator[Piece]:
+def _pieces(
+    case: GuardContext, result: ToolResult, change: Change, lead: str, kit: RunResources
+) -> Iterator[Piece]:
     if not result.ok:
         code = result.error_code or "error"
         told = result.error or code
@@ -248,14 +250,16 @@ def _pieces(case: GuardContext, result: ToolResult, lead: str, kit: RunResources
         share = 0
         yield Piece(before + words, place, chars)
         yield Piece(_rest(result, number, place, chars, kit))
-    yield from _after(case, result, kit, said=bool(places), lead=lead)
+    yield from _after(case, result, change, kit, said=bool(places), lead=lead)
 
 
 def _after(
-    case: GuardContext, result: ToolResult, kit: RunResources, *, said: bool, lead: str
+    case: GuardContext, result: ToolResult, change: Change, kit: RunResources, *, said: bool, lead: str
 ) -> Iterator[Piece]:
-    """Yield what follows a result's texts: the user's answer, notes, and where documents are."""
+    """Yield what follows a result's texts: the user's answer, what is known of its pages, notes, and where documents are."""
     told = [clean(result.answer)] if result.answer else []
+    if case.run.spec.revision > 1 and (pages := _pages(change)):
+        told.append(pages)
     told += [note for note in result.notes if not note.endswith("not text")]
     if result.ok and result.documents and kit.takes_documents:
         label = result.documents[0].label
@@ -264,6 +268,13 @@ def _after(
         told.append("(no result)")
     for number, text in enumerate(told):
         yield Piece(f"{lead if not said and number == 0 else chr(10) * 2}{text}")
+
+
+def _pages(change: Change) -> str:
+    """Return what enrichment found of a result's pages; scores alone, in whose order they come anyway, are left out."""
+    found = change.observation.web if change.observation else ()
+    known = [fact.wire() for fact in found or () if fact.key_points or fact.entities]
+    return f"Pages: {json_text(known)}" if known else ""
 
 
 def _rest(result: ToolResult, number: int, place: StoredText, chars: int, kit: RunResources) -> str:
