@@ -32,7 +32,7 @@ from .inside import Watch
 def test_a_waiting_run_asks_and_tells_the_exact_command(shell: Shell, shop: str) -> None:
     said = shell("run", "Buy tea", "--app", f"{shop}:engine")
     assert said.code == 5
-    assert said.out == "May shop.buy be called?\n\n  shop.buy (once)\n  item: tea␛[2J\n"
+    assert said.out == "May shop.buy be called?\n\n  shop.buy (once)\n  item: tea␛[2J\n  count: 1\n"
     lines = said.err.splitlines()
     assert lines[:2] == [f"model: scripted (from --app {shop}:engine)", "looking"]
     assert "Specifying (waits: approval)" in lines[2]

@@ -289,6 +289,8 @@ def test_A161_recipe_5_3_runs_once_with_the_last_result(tmp_path: Path, size: in
         assert (result.state, result.steps) == ("Done", 3)
         assert calls.summarised == ["page 2 " + "x" * size]
         assert result.answer == "In short: about page 2"
+        assert result.variables["summary"] == result.wire()["variables"]["summary"] == "about page 2"
+        assert own.engine.result(result.run_id).variables == result.variables
         check_journal(own)
 
 

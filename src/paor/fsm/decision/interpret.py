@@ -33,7 +33,7 @@ from ...states.records.reviews import Review
 from ...states.run.budgets import questions_left, tools_withheld
 from ...states.run.completion import decided_by_rules, output_asked, review_by_rules
 from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
-from ...states.run.state import label_of
+from ...states.run.state import label_of, with_defaults
 from ...tools.approvals import approval_id, approval_needed
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from ...tools.defaults import fill_defaults
@@ -303,7 +303,7 @@ def _propose(case: GuardContext, kit: RunResources) -> None:
     )
     policy = kit.spec.policy
     made = case.duplicate is None and case.denied is None and (not case.repeated or tools_withheld(run))
-    if made and approval_needed(policy, tool.name, arguments):
+    if made and approval_needed(policy, tool.name, with_defaults(arguments, tool.parameters)):
         case.approval_id = approval_id(policy, tool.name, key)
         case.approval = _awaits_approval(case, policy.approval_valid_s)
         if case.approval and not questions_left(run):
