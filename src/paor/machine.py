@@ -10,7 +10,8 @@ from __future__ import annotations
 from .fsm.decision.guard_context import GuardContext
 from .fsm.machine import guards
 from .fsm.machine.machine import Machine
-from .fsm.machine.soundness import MachineDefect, defects_of
+from .fsm.machine.safety import MachineDefect
+from .fsm.machine.soundness import defects_of
 from .fsm.machine.stop_rules import should_continue
 from .states.phase import Phase
 from .states.records.actions import Intent, Selection, ToolResult

@@ -130,6 +130,15 @@ def test_every_defect_is_found_by_its_code_with_a_walk_that_is_real(defect: Defe
         assert walks
 
 
+def test_a_row_of_paors_own_that_is_missing_is_told_without_a_run() -> None:
+    """Beside what a run of such a machine comes to; of the shipped machine nothing is."""
+    lax = next(item for item in DEFECTS if item.name == "no approval is asked for").rules
+    world = worlds_of({"react": Limits()})[:1]
+    (told,) = [item for item in prove(lax, world, states_max=FEW).findings if item.code == "unsafe_row"]
+    assert told.place == "Specifying.wait" and "approval_needed" in told.message
+    assert "unsafe_row" not in {item.code for item in prove(Machine(), world, states_max=FEW).findings}
+
+
 def test_a_walk_survives_json() -> None:
     """So it can be kept in a file and taken again by somebody else."""
     defect = next(item for item in DEFECTS if item.name == "steps are not counted")

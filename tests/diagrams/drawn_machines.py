@@ -147,10 +147,12 @@ def machines(draw: st.DrawFn) -> Machine:
         machine = machine.require(draw(st.sampled_from(["specify", "select", "finish"])), office_hours)
     ends = ["Planning", "Specifying", "Reviewing", *names]
     for number in range(draw(st.integers(0, 8))):
+        source = draw(st.sampled_from(ends))
+        done = [] if source in ("Planning", "Specifying") else ["Done"]
         machine = machine.row(
-            draw(st.sampled_from(ends)),
+            source,
             f"way{number}",
-            draw(st.sampled_from([*ends, "Done", "Failed"])),
+            draw(st.sampled_from([*ends, *done, "Failed"])),
             when=draw(st.lists(_WHEN, max_size=3)),
             at_most=draw(st.none() | st.integers(1, 9)),
             meaning=draw(st.sampled_from(["", "a way of its own"])),

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
-from transitions import EventData, MachineError, Transition
+from transitions import EventData, core
 
 from paor import Machine, Usage
 from paor.errors import IllegalEvent, InternalError
@@ -23,7 +23,7 @@ from paor.fsm.journal.record import canonical
 from paor.fsm.machine import guards as guards_module
 from paor.fsm.machine.decide import Moment, decide, request_of
 from paor.fsm.machine.guards import GUARDS
-from paor.fsm.machine.machine import DECIDE, MACHINE, Walker
+from paor.fsm.machine.machine import DECIDE, MACHINE, SETTLE, Walker
 from paor.fsm.machine.table import ROWS, TABLE, Row, rows_of
 from paor.fsm.machine.updates import CHANGES, Decision
 from paor.fuzz import texts
@@ -259,31 +259,75 @@ def test_transitions_takes_the_first_row_whose_guards_hold(row: Row) -> None:
             )
             values[name] = name in other.unless
     walker = walker_of(row, values)
-    assert MACHINE.events[DECIDE].trigger(walker)
+    event = MACHINE.events[SETTLE if row.answers else DECIDE]
+    assert event.trigger(walker)
     assert walker.row is row
     assert walker.state == row.dest
     for name in (*row.conditions, *row.unless):
         walker = walker_of(row, values | {name: not values[name]})
-        moved = MACHINE.events[DECIDE].trigger(walker)
+        moved = event.trigger(walker)
         assert not moved or walker.row is not row
         assert moved or walker.state == row.source
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.source}-{row.trigger}-{row.dest}")
-def test_a_transition_goes_by_what_the_library_itself_says_of_its_conditions(row: Row) -> None:
-    """For all values of a row's guards: `transitions`' own check of each condition, and its own `execute`, come to the same."""
+def test_a_transition_is_taken_exactly_where_its_guards_hold(row: Row) -> None:
+    """For all values of a row's guards: what `transitions` checks of each condition, and what the row says, come to the same."""
     names = (*row.conditions, *row.unless)
-    event: Any = MACHINE.events[DECIDE]
+    event: Any = MACHINE.events[SETTLE if row.answers else DECIDE]
     (transition,) = (item for item in event.transitions[row.source] if item.row is row)
     for values in product((True, False), repeat=len(names)):
-        walker, other = (walker_of(row, dict(zip(names, values, strict=True))) for _ in range(2))
+        told = dict(zip(names, values, strict=True))
+        walker = walker_of(row, told)
         data = EventData(MACHINE.states[row.source], event, MACHINE, walker, (), {})
-        allowed = all(condition.check(data) for condition in transition.conditions)
+        allowed = all(told[name] for name in row.conditions) and not any(told[name] for name in row.unless)
+        assert all(condition.check(data) for condition in transition.conditions) is allowed
         assert transition.execute(data) is allowed
         assert walker.state == (row.dest if allowed else row.source)
-        data = EventData(MACHINE.states[row.source], event, MACHINE, other, (), {})
-        assert Transition.execute(transition, data) is allowed
-        assert other.state == walker.state
+        assert not allowed or walker.row is row
+
+
+LIBRARY = {
+    "Event": ("trigger", "_trigger", "_process", "_is_valid_source"),
+    "Transition": ("execute", "_change_state"),
+    "Condition": ("check",),
+    "Machine": ("_process", "callbacks", "get_state", "set_state", "get_model_state"),
+}
+"""What `transitions` does to take a transition: nothing of it is made again here."""
+
+
+@pytest.mark.parametrize(
+    ("part", "name"), [(part, name) for part, names in LIBRARY.items() for name in names]
+)
+def test_no_decision_is_made_without_the_library(
+    part: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`transitions` triggers the event, tries the transitions, checks the conditions and takes the first that fits; without it a run fails."""
+
+    def broken(*given: object, **named: object) -> None:
+        raise ZeroDivisionError("the library was used")
+
+    monkeypatch.setattr(getattr(core, part), name, broken)
+    for situation, kinds in LEGAL.items():
+        run = RUNS[situation]
+        if name == "check" and run.state == OBSERVING:  # its one row has no condition
+            continue
+        for kind in kinds:
+            with pytest.raises(ZeroDivisionError, match="the library was used"):
+                decided(run, OUTCOMES[kind])
+
+
+def test_a_subclass_has_a_standard_machine_of_its_own() -> None:
+    """And what a host adds to it gives another one of that class."""
+
+    class Desk(Machine):
+        """A host's own."""
+
+    machine = Desk.standard()
+    assert type(machine) is Desk and machine.rows == Machine.standard().rows
+    assert type(machine.row("Reviewing", "drop", "Failed", "review_retry")) is Desk
+    assert type(Desk.from_dict(machine.to_dict())) is Desk
+    assert type(Machine.standard()) is Machine
 
 
 def test_a_guard_that_is_not_there_is_an_error_not_a_default() -> None:
@@ -304,8 +348,10 @@ def test_what_the_library_takes_is_what_is_decided(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("paor.fsm.machine.machine.MACHINE", other)
     assert (decided(run, outcome).row.trigger, decided(run, outcome).row.guards) == ("fail", ())
     list.clear(event.transitions[PLANNING])
-    monkeypatch.setattr("paor.fsm.machine.machine.MACHINE", Machine(()))
-    with pytest.raises((IllegalEvent, MachineError)):
+    monkeypatch.setattr(
+        "paor.fsm.machine.machine.MACHINE", Machine(tuple(row for row in TABLE if row.source != PLANNING))
+    )
+    with pytest.raises(IllegalEvent):
         decided(run, outcome)
 
 

@@ -22,8 +22,8 @@ from paor.testing import call, refine
 from ..diagrams.drawn_machines import verifying
 from ..lifecycle.test_resume import in_child
 
-(DECIDE,) = Machine.standard().events
-"""The one event of the machine: a decision."""
+DECIDE, SETTLE = Machine.standard().events
+"""The events of the machine: an outcome, and an outcome while the run waits."""
 SCRIPT = [*call("tests.run"), refine("stop", answer="ok")]
 
 
@@ -256,19 +256,19 @@ CALLED: dict[str, Attempt] = {
         " on_enter_Nowhere on_exit_Nowhere after_nothing",
         lambda m, name: getattr(m, name)(notify),
     ),
-    "callbacks": lambda m: m.callbacks([notify], None),
+    "callbacks": lambda m: m.callbacks([notify], None),  # type: ignore[arg-type]
     "callback": lambda m: m.callback(notify, None),
     **each(
         "before_state_change prepare_event on_exception",
         lambda m, name: Machine(**dict[str, Any]({name: notify})),
         "Machine({})",
     ),
-    "row(before=function)": lambda m: m.row("Planning", "a", "Done", before=notify),  # type: ignore[arg-type]
-    "row(prepare)": lambda m: m.row("Planning", "a", "Done", prepare=notify),
-    "row(conditions)": lambda m: m.row("Planning", "a", "Done", conditions=[notify]),
-    "row(unless)": lambda m: m.row("Planning", "a", "Done", unless="x"),
-    "row(after=5)": lambda m: m.row("Planning", "a", "Done", after=5),  # type: ignore[arg-type]
-    "row(after=[...])": lambda m: m.row("Planning", "a", "Done", after=[notify]),  # type: ignore[arg-type]
+    "row(before=function)": lambda m: m.row("Planning", "a", "Failed", before=notify),  # type: ignore[arg-type]
+    "row(prepare)": lambda m: m.row("Planning", "a", "Failed", prepare=notify),
+    "row(conditions)": lambda m: m.row("Planning", "a", "Failed", conditions=[notify]),
+    "row(unless)": lambda m: m.row("Planning", "a", "Failed", unless="x"),
+    "row(after=5)": lambda m: m.row("Planning", "a", "Failed", after=5),  # type: ignore[arg-type]
+    "row(after=[...])": lambda m: m.row("Planning", "a", "Failed", after=[notify]),  # type: ignore[arg-type]
     "on_enter(name)": lambda m: m.on_enter("Done", "notify"),  # type: ignore[arg-type]
     "on_enter([...])": lambda m: m.on_enter("Done", [notify]),  # type: ignore[arg-type]
     "Phase(on_enter=[...])": lambda m: Phase("A", on_enter=[notify]),  # type: ignore[arg-type]
@@ -325,6 +325,7 @@ CHANGED: dict[str, Attempt] = {
     "event.add_transition": lambda m: m.events[DECIDE].add_transition(Transition("Planning", "Done")),
     "event.transitions[]": lambda m: m.events[DECIDE].transitions["Planning"].append(transition_of(m)),
     "event.transitions[] =": lambda m: m.events[DECIDE].transitions.__setitem__("X", []),
+    "settle.transitions[]": lambda m: m.events[SETTLE].transitions["Planning"].append(transition_of(m)),
     "event.transitions.pop": lambda m: m.events[DECIDE].transitions.pop("Planning"),
     "event.transitions.clear": lambda m: m.events[DECIDE].transitions.clear(),
     **each("states events", lambda m, name: getattr(m, name).update({"X": None}), "{}.update"),

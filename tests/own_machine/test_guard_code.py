@@ -10,9 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from paor.fsm.machine.guard_code import impurities
-from paor.fsm.machine.guards import GUARDS
 from paor.machine import GuardContext
+
+from .inside import GUARDS, impurities
 
 
 class Source(importlib.abc.InspectLoader):

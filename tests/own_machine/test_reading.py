@@ -14,7 +14,6 @@ import pytest
 
 from paor import Engine, Journal, Machine, Phase, Policy, diff, replay, why, why_not
 from paor.errors import RunChanged
-from paor.fsm.journal.payloads import salted_digest
 from paor.machine import GuardContext
 from paor.testing import call, refine
 
@@ -33,6 +32,7 @@ from ..support.own_machines import (
     what_failed,
 )
 from ..verify.test_verify import altered, by_package, by_script, rehash
+from .inside import salted_digest
 
 EACH = pytest.mark.parametrize("kind", sorted(KINDS))
 CODE = "the host's code is not here"

@@ -7,6 +7,7 @@ import json
 import socket
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -154,7 +155,8 @@ class Events:
 
     def __next__(self) -> tuple[str, str, Any]:
         found: dict[str, str] = {}
-        while True:
+        until = time.monotonic() + 60  # a fuse: a stream that says nothing goes on for ever
+        while time.monotonic() < until:
             line = self.answer.readline().decode()
             if not line:
                 raise StopIteration
@@ -163,6 +165,7 @@ class Events:
                 return found.get("event", ""), found.get("id", ""), json.loads(found["data"])
             if name:
                 found[name] = value
+        raise AssertionError("nothing was told for a minute")
 
 
 @contextmanager

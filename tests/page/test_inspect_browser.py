@@ -13,11 +13,14 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
+from paor import Engine, ScriptedModel
 from paor.inspect import app
+from paor.testing import call_tools, step
 
-from .inspect_kit import Browser, bank, rows_of, running
+from .inspect_kit import Browser, bank, paying, rows_of, running
 from .report_browser import chromium  # noqa: F401 - the fixture
 from .test_inspect_answers import ended
+from .test_inspect_events import go, writer
 
 pytestmark = pytest.mark.whole
 
@@ -97,6 +100,31 @@ def test_the_page_misses_nothing_between_its_index_and_its_events(tmp_path: Path
             held[0].continue_()
             until(page, "document.body.innerText.includes('cancelled')")
         assert errors == []
+
+
+def test_two_browsers_see_another_process_write(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+    """Forty runs; one browser has opened the oldest, the other one stays at the list; neither is loaded again."""
+    path = tmp_path / "runs.db"
+    replies: list[Any] = [call_tools(step("bank.pay", amount=5)), "It is paid."] * 40
+    with (
+        Engine(ScriptedModel(replies), [paying([])], path, profile="native") as engine,
+        writer(path, 3) as process,
+        running(app(engine.journal)) as address,
+        window(chromium) as (first, errors),
+        window(chromium) as (second, others),
+    ):
+        oldest, *_ = [engine.run(f"Is {number} paid?").run_id for number in range(40)]
+        for page in (first, second):
+            page.goto(f"{address}#runs")
+            until(page, "document.body.innerText.includes('Is 39 paid?')")
+        first.goto(f"{address.partition('?')[0]}#run/{oldest}")
+        until(first, "document.querySelector('.status')?.textContent", "ended")
+        go(process)
+        process.communicate(timeout=60)
+        until(second, "document.body.innerText.includes('Read all pages')")
+        first.get_by_role("link", name="Runs").first.click()
+        until(first, "document.body.innerText.includes('Read all pages')")
+        assert errors == others == []
 
 
 HIDE = """hidden => {

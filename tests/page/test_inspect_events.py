@@ -18,7 +18,7 @@ pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
 from paor import Engine, Journal, ModelCall, Reply, ScriptedModel
 from paor.inspect import app
-from paor.testing import SeededIds
+from paor.testing import SeededIds, call_tools, step
 
 from ..support.pages import ROOT
 from .inside import Changes, JournalView, Views
@@ -168,6 +168,64 @@ def test_a_run_that_has_no_row_yet_has_no_problem(tmp_path: Path, monkeypatch: p
         finally:
             answer.set()
         assert seen == list(range(engine.journal.run(running.result(30).run_id).head_seq + 1))
+
+
+@pytest.mark.parametrize("count", [3, 6, 12, 40, pytest.param(300, marks=pytest.mark.whole)])
+def test_a_run_that_was_opened_keeps_nobody_in_the_past(count: int, tmp_path: Path) -> None:
+    """The oldest and the newest of many runs are opened, as pages do; a run that another process drives then is in every list."""
+    path = tmp_path / "runs.db"
+    replies: list[Any] = [call_tools(step("bank.pay", amount=5)), "It is paid."] * count
+    with (
+        Engine(ScriptedModel(replies), [paying([])], path, ids=SeededIds("many"), profile="native") as engine,
+        writer(path, 2) as process,
+        served(app(engine.journal)) as browser,
+        browser.events("events") as events,
+    ):
+        next(events)
+        journal = engine.journal
+        runs = [engine.run(f"Pay {number}").run_id for number in range(count)]
+        for run_id in (runs[0], runs[-1]):
+            head = journal.run(run_id).head_seq
+            with browser.events(f"events/{run_id}") as opened:
+                assert rows_seen(opened) == list(range(head + 1))
+        go(process)
+        process.communicate(timeout=60)
+        for name, _, data in events:
+            assert name == "runs"
+            if any(line["status"] == "done" and line["id"] not in runs for line in data["runs"]):
+                break
+        assert len(browser.get("data/index").json["runs"]) == count + 1
+
+
+def test_who_is_shown_less_than_the_journal_holds_is_told_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A statement that is not read to its end keeps what reads for all pages at the journal as it was then."""
+    path = tmp_path / "runs.db"
+    with (
+        bank(path, [], 5) as engine,  # which keeps the file as one that is written, not one that is at rest
+        writer(path, 2) as process,
+        served(shown := app(engine.journal)) as browser,
+        browser.events("events") as events,
+    ):
+        next(events)
+        before = engine.run("Pay").run_id
+        while not next(events)[2]["waits"]:
+            pass
+        held = shown._views.reader.source.scan(
+            "SELECT id FROM transitions WHERE id >= ? ORDER BY id", 0, size=1
+        )
+        next(held)
+        go(process)
+        process.communicate(timeout=60)
+        assert next(events)[0] == "behind"
+        assert "older than the journal" in caplog.text
+        assert [line["id"] for line in browser.get("data/index").json["runs"]] == [before]
+        held.close()
+        assert next(
+            line["status"] for _, _, data in events for line in data.get("runs", ()) if line["id"] != before
+        )
+        assert len(browser.get("data/index").json["runs"]) == 2
 
 
 def test_the_index_tells_what_changed(tmp_path: Path) -> None:

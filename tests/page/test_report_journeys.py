@@ -318,6 +318,15 @@ def test_a_row_has_its_counters_beside_their_limits(chromium: Any, file: Path) -
         assert "same_key" in seen.text(".part:has-text('Counters and budget')")
 
 
+def test_a_model_without_a_price_has_no_cost_of_0(chromium: Any, file: Path) -> None:
+    """Neither at the head nor by kind, tool or model; what a budget allows is shown with what was counted."""
+    with opened(chromium, file) as seen:
+        assert re.search(r"cost\s*–", seen.text(".facts"))
+        for name in ("kind", "tool", "model"):
+            seen.page.get_by_role("button", name=name, exact=True).click()
+            assert "–" in seen.text(".cost table") and "0.0000" not in seen.text(".cost")
+
+
 # -- runs of the engine ------------------------------------------------------------------------------------------------
 
 WALK = """async () => {

@@ -232,7 +232,7 @@ def test_axe_finds_no_violation_in_what_only_a_live_page_has(chromium: Any, axe:
 
 
 def test_a_run_is_cancelled_only_when_asked_twice(chromium: Any) -> None:
-    """One press asks; a fork from a row names the row."""
+    """One press asks; so it is with a fork, which names its row."""
     live = LiveRun(20)
     with served(live) as (address, _), looked_at(chromium, address) as seen:
         seen.row()
@@ -242,6 +242,8 @@ def test_a_run_is_cancelled_only_when_asked_twice(chromium: Any) -> None:
         seen.page.get_by_text("Cancelling is asked for").wait_for()
         live.answers = [(200, {"ok": True, "run": "01a2-fork"})]
         seen.page.get_by_role("button", name="fork from this row").click()
+        assert len(live.posted) == 1
+        seen.page.get_by_role("button", name="Really start a new run from row 19?").click()
         seen.page.get_by_role("link", name="the fork").wait_for()
         assert [(path, body) for path, _, body in live.posted] == [
             (f"/cancel/{live.run.id}", "{}"),

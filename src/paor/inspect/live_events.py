@@ -5,6 +5,8 @@ One thread looks at the file for everybody, and only while somebody listens. Wha
 client has nothing but a place in it. One that is slow falls behind and reads the rows from the journal again, one that takes nothing for
 `SEND_S` is let go: neither costs memory, and none waits for another.
 
+After each look the newest row that readers see is compared with the one in the file: where they see less, who listens is sent ``behind``.
+
 An event of a run has the number of its row as id, one of the index a number that grows, so a client that comes again gets what it has missed.
 """
 
@@ -22,6 +24,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ..fsm.journal.backend import NEWEST_ROW
 from ..fsm.journal.rows import RunRow
 from ..fsm.runtime.logs import LOGGER
 from ..states.base.errors import JournalBusy, PaorError
@@ -158,6 +161,7 @@ class Hub:
         self._clients = 0
         self._erasures = 0
         self._problems: dict[str, tuple[int, str]] = {}
+        self.is_behind = False
 
     def enter(self) -> bool:
         """Count one client more and return True, if one more may listen; who was counted has to `leave`."""
@@ -253,11 +257,12 @@ class Hub:
             while not self._stop.wait(LOOK_S):
                 if self._is_unheard():
                     return
-                if not watch.changed() and not self._again.is_set():
+                if not (watch.changed() or self._again.is_set() or self.is_behind):
                     continue
                 self._again.clear()
                 try:
                     self._tell()
+                    self._compare(watch.newest())
                     trouble = ""
                 except Exception as error:  # noqa: BLE001 - nobody would be told anything any more
                     if str(error) != trouble:
@@ -266,6 +271,16 @@ class Hub:
                     watch.close()
         finally:
             watch.close()
+
+    def _compare(self, newest: int) -> None:
+        """Note whether readers see less than the file holds, and wake all who listen once they do."""
+        was = self.is_behind
+        self.is_behind = int(self.views.reader.query(NEWEST_ROW)[0][0]) < newest
+        if self.is_behind and not was:
+            LOGGER.warning("paor inspect: what is shown is older than the journal; restart it")
+            with self._lock:
+                for feed in (*self._feeds.values(), self._index):
+                    feed.wake()
 
     def _is_unheard(self) -> bool:
         """Return whether nobody listens any more, so that the thread ends; decided under the lock in which one is begun."""
@@ -407,7 +422,9 @@ async def index_events(hub: Hub, last: str) -> AsyncIterator[bytes]:
 
 
 async def _beats(hub: Hub, listener: Listener) -> AsyncIterator[bytes]:
-    """Yield a comment now and then until there may be something new."""
+    """Yield a comment now and then until there may be something new; first of all whether what was told is older than the journal."""
+    if hub.is_behind:
+        yield event("behind", {})
     while not hub.is_closing() and not await listener.wait(HEARTBEAT_S):
         yield b":\n\n"
 

@@ -97,7 +97,7 @@ def _own_lines(machine: Machine) -> Iterator[str]:
 def _proven(found: Check) -> Iterator[str]:
     """Yield the lines on the machine: what was explored, and what was cut."""
     explored = f"{found.states:,} states, {found.edges:,} edges"
-    yield f"ok  machine: {explored}; every run ends, no loop without a bound"
+    yield f"ok  machine: {explored}; every run ends, no loop without a bound, no call past policy and approval"
     for world in found.worlds:
         yield f"    {world.world}: {world.states:,} states, {world.edges:,} edges"
     beyond = {name: value for world in found.worlds for name, value in world.beyond.items()}

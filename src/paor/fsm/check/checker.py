@@ -20,7 +20,8 @@ from ...states.run.phase_names import DONE, FINAL, PHASES, PLANNING, REVIEWING
 from ...states.run.spec import ToolSpec
 from ...states.settings.limits import Limits
 from ..machine.host_rows import NO_HOST
-from ..machine.machine import Machine, guards_in_force
+from ..machine.machine import MACHINE, Machine, guards_in_force
+from ..machine.safety import unsafe_parts
 from ..machine.soundness import defects_of, find_shadowed, wanted_of
 from ..machine.table import Row, rows_of
 from ..machine.updates import CHANGES
@@ -153,7 +154,7 @@ def check(engine: Engine, machine: Machine | None = None, *, modes: Iterable[For
     worlds = worlds_of({mode: engine.limits_of("react" if mode == "native" else mode) for mode in modes})
     tools = [tool.spec() for tool in engine.tools]
     policy = policy_findings(engine.policy, tools)
-    if machine is None and engine.machine.host is not NO_HOST:
+    if machine is None and engine.machine is not MACHINE:
         machine = engine.machine
     if machine is None:
         proof = _proven(worlds, _in_force())
@@ -262,6 +263,8 @@ def _figures(graph: StateGraph, machine: Machine) -> Explored:
 
 def _table_findings(machine: Machine) -> Iterator[Finding]:
     rows, places = machine.rows, _places(machine)
+    for defect in unsafe_parts(rows, machine.host):
+        yield Finding(defect.code, defect.place, defect.message)
     for row in rows:
         yield from _row_findings(row, places[id(row)], machine)
     for source, trigger in machine.changes:

@@ -8,7 +8,7 @@ transactions, appending, the bodies of payloads, bulk reading, noticing changes,
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
@@ -83,11 +83,18 @@ class SqlConnection(Protocol):
         """Carry it out for each of *rows*."""
 
 
+NEWEST_ROW = "SELECT coalesce(max(id), 0) FROM transitions"
+"""Statement that returns the number of a journal's newest row."""
+
+
 class ChangeWatch(Protocol):
     """Whether a journal was written since it was last asked; for one thread."""
 
     def changed(self) -> bool:
         """Return whether it was, by whatever process; the first time always."""
+
+    def newest(self) -> int:
+        """Return the number of the newest row, read with nothing that others read with; 0 for none, and where that cannot be read now."""
 
     def close(self) -> None:
         """Release what it holds; the next question takes it again."""
@@ -161,7 +168,7 @@ class JournalSource(Protocol):
             values: Of its places.
         """
 
-    def scan(self, sql: str, first: int, size: int) -> Iterator[list[Values]]:
+    def scan(self, sql: str, first: int, size: int) -> Generator[list[Values], None, None]:
         """
         Yield the rows of a statement in bulk, within a snapshot.
 

@@ -66,6 +66,10 @@ class Scan:
         self._rows = rows[place:]
         return rows[:place]
 
+    def close(self) -> None:
+        """Fetch no more: a statement that stays open keeps all that is read with its connection at the file as it was then."""
+        self._batches.close()
+
 
 def shown_run(reader: JournalReader, run: int) -> list[tuple[Any, ...]]:
     """Return what a scan of the view `runs` gives of one run, without the key."""

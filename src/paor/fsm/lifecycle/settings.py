@@ -11,7 +11,7 @@ from ...prompts.building.templates import reported
 from ...prompts.model import Model
 from ...states.base.errors import UsageError
 from ...states.phase import Phase
-from ...states.run.spec import Mode, Spec, ToolSpec, machine_data
+from ...states.run.spec import Mode, Spec, ToolSpec
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...states.settings.profile import Profile
@@ -20,6 +20,7 @@ from ...tools.documents.tools import generate_report
 from ...tools.policy import find_typos, matches
 from ...tools.schema.parameters import ParameterSchema
 from ...tools.tool import Tool
+from ..machine.decide import machine_told
 from ..machine.machine import MACHINE, Machine
 from ..machine.soundness import defects_of
 from ..runtime.ports import ValuesPort
@@ -92,7 +93,7 @@ class EngineSettings:
             return None
         if spec.host_machine == self.host_machine:
             return self.machine
-        return Machine.from_dict(machine_data(spec.host_machine), self.machine)
+        return machine_told(spec.host_machine, self.machine)
 
     def limits_of(self, mode: Mode) -> Limits:
         """Return the limits of a run that is started without its own: the defaults of its mode with the engine's."""

@@ -13,8 +13,9 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
+from transitions import MachineError
 
-from ...states.base.errors import IllegalEvent
+from ...states.base.errors import IllegalEvent, UsageError
 from ...states.records.conversation import Spoken
 from ...states.records.outcomes import (
     NO_USAGE,
@@ -40,7 +41,7 @@ from ..decision.plan_mode import step_of, steps_left_in_plan
 from ..decision.run_resources import RunResources
 from . import machine as in_force
 from .ahead import calls_ahead, starts_together
-from .machine import DECIDE, PHASE_STATES, Machine, Walker
+from .machine import DECIDE, PHASE_STATES, SETTLE, Machine, Walker
 from .stop_rules import read_case
 from .table import Row
 from .updates import Decision, workflow_update
@@ -251,7 +252,11 @@ def _decided(
     case = read_case(run, outcome, kit, moment.at_us)
     case.given, case.fresh = given, fresh
     walker = Walker(case)
-    if not machine.events[DECIDE].trigger(walker):
+    try:
+        taken = machine.events[DECIDE if run.memory.question is None else SETTLE].trigger(walker)
+    except MachineError:  # no row leads on from the phase
+        taken = False
+    if not taken:
         raise _illegal(run, outcome)
     row = walker.row
     if machine.required:
@@ -287,14 +292,26 @@ def machine_of(run: Run, kit: RunResources) -> Machine:
     return machine_told(run.spec.host_machine)
 
 
-def machine_told(text: str) -> Machine:
-    """Return the machine that a spec's `host_machine` tells, without the host's functions; the standard one for an empty text."""
-    return _recorded(text) if text else in_force.MACHINE
+def machine_told(text: str, functions: Machine | None = None) -> Machine:
+    """
+    Return the machine that a spec's `host_machine` tells; the standard one for an empty text.
+
+    Args:
+        text: As the spec has it.
+        functions: A machine with the host's functions; None: without them.
+
+    Raises:
+        UsageError: It is none that a run may walk.
+    """
+    return _recorded(text, functions) if text else in_force.MACHINE
 
 
 @lru_cache(maxsize=32)
-def _recorded(text: str) -> Machine:
-    return Machine.from_dict(machine_data(text))
+def _recorded(text: str, functions: Machine | None) -> Machine:
+    try:
+        return Machine.from_dict(machine_data(text), functions)
+    except UsageError as error:
+        raise UsageError(f"the recorded machine cannot be used: {error}") from None
 
 
 def _vetoes(walker: Walker, machine: Machine) -> tuple[str, ...]:

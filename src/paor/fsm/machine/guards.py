@@ -1,8 +1,8 @@
 """
 The guards: named pure functions of a case, one fact each; and beside each what it looked at, in words.
 
-`transitions` evaluates them: `fsm.machine.decide.decide` triggers the machine's one event, and its walk over the rows of the phase asks
-the guards of each row that is tried, every guard once for a decision; the values are recorded with the row. A guard never raises and
+`transitions` checks them: `fsm.machine.decide.decide` triggers the machine's event, which asks the guards of each row of the phase that it
+tries, every guard once for a decision; the values are recorded with the row. A guard never raises and
 never looks beyond the case.
 
 The words are for `fsm.explain.why`. They are given the guard's own value, ``holds``, so they compare nothing a second time: they say

@@ -1,7 +1,7 @@
 """
 What a host may add to a machine: each check is made where it is added, and its message shows the right way.
 
-What only the whole machine shows (loops without a bound, dead ends, cases that no row takes) is found by `fsm.machine.soundness`.
+What only the whole machine shows is found by `fsm.machine.safety`, when it is made, and by `fsm.machine.soundness`, when an engine is to walk it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ...prompts.building.builder import PLACEHOLDERS
 from ...prompts.building.templates import parse_template
 from ...states.base.errors import UsageError
 from ...states.phase import Phase
-from ...states.run.phase_names import EXECUTING, FINAL, OBSERVING, PHASES, PLANNING, SPECIFYING
+from ...states.run.phase_names import DONE, EXECUTING, FINAL, OBSERVING, PHASES, PLANNING, SPECIFYING
 from ...tools.schema.parameters import ParameterSchema, SchemaError
-from .guards import GUARDS, Guard
-from .host_rows import DESTS, HOST_GUARDS, SOURCES, HostGuard
+from .guards import Guard
+from .host_rows import DESTS, SOURCES, HostGuard
 from .table import Row
 
 _PHASE_NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,39}")
@@ -59,8 +59,6 @@ def host_guard(guard: Guard, tool: str | Sequence[str] | None) -> HostGuard:
     tools = None if given is None else tuple(given)
     check_function(guard, "a guard")
     name = guard.__name__
-    if name in GUARDS or name in HOST_GUARDS:
-        raise UsageError(f"{name} is a guard of paor's own; give the host's another name")
     return HostGuard(name, guard, tools)
 
 
@@ -187,25 +185,33 @@ def _check_prompt(phase: Phase) -> None:
         raise UsageError(f"{name}: reply: {error}") from None
 
 
+def way_problem(row: Row) -> str | None:
+    """Return why a row of the host's own cannot lead where it leads, None where it can."""
+    for end, name, allowed in (("source", row.source, SOURCES), ("dest", row.dest, DESTS)):
+        if name in PHASES and name not in allowed:
+            told = _NOTHING_AFTER if end == "source" and name in FINAL else _NOT_THERE[end]
+            return told.format(name)
+    if row.trigger in KEPT and row.trigger != "fail":
+        return f"the trigger must be one word of its own, such as verify; {row.trigger} is paor's, and means one thing everywhere"
+    if row.dest == DONE and row.source in (PLANNING, SPECIFYING):
+        return f"no row of the host's own leads from {row.source} to Done: nothing was reviewed; lead to Reviewing, or to a phase of your own"
+    return None
+
+
 def check_row(
     row: Row, table: Iterable[Row], phases: Container[str], *, at_most: int | None, tell: object
 ) -> None:
     """Raise `UsageError` where a row cannot be added."""
     place = f"{row.source}.{row.trigger}"
-    for end, name, allowed in (("source", row.source, SOURCES), ("dest", row.dest, DESTS)):
+    for end, name in (("source", row.source), ("dest", row.dest)):
         if not isinstance(name, str) or name not in phases:
             raise UsageError(
                 f"{place}: {end}: there is no phase {name!a:.60}; add it first, with machine.phase(...)"
             )
-        if name in PHASES and name not in allowed:
-            told = _NOTHING_AFTER if end == "source" and name in FINAL else _NOT_THERE[end]
-            raise UsageError(f"{place}: {told.format(name)}")
     if not isinstance(row.trigger, str) or not _TRIGGER.fullmatch(row.trigger):
         raise UsageError(f"{place}: the trigger must be one word of its own in small letters, such as verify")
-    if row.trigger in KEPT and row.trigger != "fail":
-        raise UsageError(
-            f"{place}: the trigger must be one word of its own, such as verify; {row.trigger} is paor's, and means one thing everywhere"
-        )
+    if told := way_problem(row):
+        raise UsageError(f"{place}: {told}")
     same = [other for other in table if (other.source, other.trigger) == (row.source, row.trigger)]
     if any(not other.host for other in same) or any(
         other.dest != row.dest for other in same if other.guards != ("hard_stop",)
@@ -255,11 +261,6 @@ def place_of(row: Row, table: Sequence[Row], before: str | None) -> int:
         named = ", ".join(dict.fromkeys(table[place].trigger for place in others))
         raise UsageError(
             f"{row.source}.{row.trigger}: before: there is no row {before!a:.40}; there are: {named}"
-        )
-    if row.source == SPECIFYING and found > waits[0]:
-        raise UsageError(
-            f"{row.source}.{row.trigger}: in Specifying a row of the host's own stands before wait, since an approval is for a call"
-            " that then goes on at once"
         )
     return found
 

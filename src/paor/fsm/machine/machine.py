@@ -1,12 +1,12 @@
 """
 The machine: a `transitions.Machine` derived from the table, which decides what an outcome leads to.
 
-All rows of a phase are transitions of one event, `DECIDE`, in the table's order. `OrderedEvent.trigger` tries them from top to
-bottom; each transition evaluates its conditions, the named guards, once a decision, and the first whose conditions all hold is
-taken. The journal records the values and the row: `Walker.guards` and `Walker.row`. There is no other chooser.
+All rows of a phase are transitions of the event `DECIDE`, in the table's order; those that a waiting run tries are transitions of `SETTLE`,
+too. The library triggers the event, tries its transitions from top to bottom, checks their conditions, the named guards, and takes the first
+whose conditions all hold. The journal records the values and the row: `Walker.guards` and `Walker.row`. There is no other chooser.
 
-The classes here subclass the library's states, transitions and events, and replace its loops: this machine has no callbacks
-within a decision, no queue, and no logging of each try.
+Two things differ from the library's defaults, each by a method that it has for that: a condition that does not hold does not end the
+evaluation of its transition, so that a journal tells of each row that was tried why it was not taken; and the row that was taken is noted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from transitions import EventData, MachineError, Transition
+from transitions import EventData, Transition
 from transitions import Machine as LibraryMachine
 from transitions.core import Event
 
@@ -43,6 +43,7 @@ from .host_checks import (
 )
 from .host_rows import NO_HOST, Host, HostGuard, Tell, host_changes, host_guards, phase_rows
 from .markup import bound, graph_data, machine_markup, read_markup
+from .safety import check_safe
 from .table import TABLE, WAITING, Row
 from .updates import CHANGES, Update
 
@@ -57,7 +58,10 @@ PHASE_STATES: tuple[Phase, ...] = (
 )
 
 DECIDE = "decide"
-"""The one event: an outcome came in. Which transition that is, its row's trigger tells."""
+"""The event of an outcome. Which transition it is, the row's trigger tells."""
+
+SETTLE = "settle"
+"""The event of an outcome while the run waits: its transitions are the hard stops and the rows that take an answer."""
 
 
 class Walker:
@@ -67,17 +71,15 @@ class Walker:
     Attributes:
         state: Name of the phase; `transitions` sets it.
         case: What the guards look at.
-        waits: Whether the run waits for an answer, so that only a hard stop and the answer's rows are tried.
         guards: Every guard that was evaluated, with its value.
         row: The row that was taken; unset before.
     """
 
-    __slots__ = ("case", "guards", "row", "state", "waits")
+    __slots__ = ("case", "guards", "row", "state")
 
     def __init__(self, case: GuardContext) -> None:
         self.state = case.run.state
         self.case = case
-        self.waits = case.run.memory.question is not None
         self.guards: dict[str, bool] = {}
         self.row: Row
 
@@ -99,14 +101,11 @@ class Evaluation:
 
     def __call__(self, event: EventData) -> bool:
         """Return the guard's value for the event's model, a `Walker`."""
-        walker = event.model
-        assert isinstance(walker, Walker), "the machine walks Walkers"
-        if self.__name__ not in walker.guards:
-            walker.guards[self.__name__] = self.guard(walker.case)
-        return walker.guards[self.__name__]
-
-
-Needed = tuple[tuple[str, bool, Guard], ...]
+        walker: Walker = event.model  # type: ignore[assignment]  # the library's type is `object`
+        value = walker.guards.get(self.__name__)
+        if value is None:
+            value = walker.guards[self.__name__] = self.guard(walker.case)
+        return value
 
 
 class GuardedTransition(Sealed, Transition):
@@ -116,8 +115,8 @@ class GuardedTransition(Sealed, Transition):
     Attributes:
         row: The row.
         label: Its trigger; diagrams of `transitions` show it in place of the event's name.
-        needed: Name of each guard, what it must be, and the function.
-        required: Likewise the guards of the host's own, which are asked only where all others hold.
+        needed: Its conditions, but for the host's own guards.
+        required: Those guards, which are asked only where all others hold.
     """
 
     def __init__(
@@ -126,56 +125,35 @@ class GuardedTransition(Sealed, Transition):
         super().__init__(source, dest, *args, **kwargs)
         self.before = self.after = self.prepare = WITHIN_NOTHING
         self.row, self.label = row, row.trigger
-        needed = [
-            (condition.func.__name__, condition.target, condition.func.guard)
-            for condition in self.conditions
-            if isinstance(condition.func, Evaluation)
-        ]
-        self.needed: Needed = tuple(item for item in needed if item[0] not in own)
-        self.required: Needed = tuple(item for item in needed if item[0] in own)
+        named = tuple(zip((*row.conditions, *row.unless), self.conditions, strict=True))
+        self.needed = tuple(condition for name, condition in named if name not in own)
+        self.required = tuple(condition for name, condition in named if name in own)
         self.conditions = SealedList(self.conditions, _CONDITIONS)
         self._seal()
 
     def _told(self, name: str) -> str:
         return _CONDITIONS if name == "conditions" else super()._told(name)
 
-    def execute(self, event_data: EventData) -> bool:
-        """
-        Return whether the guards hold; if so the walker has taken the row.
-
-        The same as the library's own `execute` with these conditions and no callbacks, but for one thing: a guard that does not
-        hold does not end the evaluation, so that a journal tells of each row that was tried why it was not taken.
-        """
-        walker: Walker = event_data.model  # type: ignore[assignment]  # the library's type is `object`; checked when it is triggered
-        guards, case, fits = walker.guards, walker.case, True
-        for name, wanted, guard in self.needed:
-            value = guards.get(name)
-            if value is None:
-                value = guards[name] = guard(case)
-            if value is not wanted:
+    def _eval_conditions(self, event_data: EventData) -> bool:
+        """Return whether all conditions hold: of paor's own each is checked, of the host's own up to the first that does not hold."""
+        fits = True
+        for condition in self.needed:
+            if not condition.check(event_data):
                 fits = False
-        if fits and self.required:
-            fits = self._holds(walker)
         if fits:
-            walker.state, walker.row = self.row.dest, self.row
+            for condition in self.required:
+                if not condition.check(event_data):
+                    return False
         return fits
 
-    def _holds(self, walker: Walker) -> bool:
-        """Return whether the guards of the host's own hold; the first that does not is the last that is asked."""
-        for name, wanted, guard in self.required:
-            if name not in walker.guards:
-                walker.guards[name] = guard(walker.case)
-            if walker.guards[name] is not wanted:
-                return False
-        return True
+    def _change_state(self, event_data: EventData) -> None:
+        """Bring the walker into the destination, and note the row that has led it there."""
+        super()._change_state(event_data)
+        event_data.model.row = self.row  # type: ignore[attr-defined]  # a Walker
 
 
-class OrderedEvent(Sealed, Event):
-    """The event of a machine without callbacks and without a queue: a phase's transitions are tried in order."""
-
-    def __init__(self, name: str, machine: LibraryMachine) -> None:
-        super().__init__(name, machine)
-        self._tried: dict[tuple[str, bool], tuple[GuardedTransition, ...]] = {}
+class SealedEvent(Sealed, Event):
+    """An event to which no transition is added once its machine is made."""
 
     def add_transition(self, transition: Transition) -> None:
         """Take a transition in, as the last one of its phase; refuse once the machine is made."""
@@ -190,33 +168,6 @@ class OrderedEvent(Sealed, Event):
         }
         self.transitions = SealedDict(kept, f"{UNCHANGED}: {_ROW}")  # type: ignore[assignment]  # the library's is a defaultdict, which makes lists when it is read
         self._seal()
-
-    def tried(self, state: str, *, waits: bool) -> tuple[GuardedTransition, ...]:
-        """Return the transitions that are tried in a phase, in order; while it waits a hard stop and the answer."""
-        if (state, waits) not in self._tried:
-            self._tried[state, waits] = tuple(
-                transition
-                for transition in self.transitions.get(state, ())
-                if isinstance(transition, GuardedTransition) and transition.row.is_tried(waits=waits)
-            )
-        return self._tried[state, waits]
-
-    def trigger(self, model: Any, *args: Any, **kwargs: Any) -> bool:
-        """
-        Return whether a transition was taken by *model*, a `Walker`.
-
-        Raises:
-            MachineError: No transition leads on from the model's state.
-        """
-        if model.state not in self.transitions:
-            raise MachineError(f"Can't trigger event {self.name} from state {model.state}!")
-        data = EventData(self.machine.states[model.state], self, self.machine, model, args, kwargs)
-        for transition in self.tried(model.state, waits=model.waits):
-            data.transition = transition
-            if transition.execute(data):
-                data.result = True
-                return True
-        return False
 
 
 class Machine(Sealed, LibraryMachine):
@@ -237,7 +188,7 @@ class Machine(Sealed, LibraryMachine):
     """
 
     transition_cls = GuardedTransition
-    event_cls = OrderedEvent
+    event_cls = SealedEvent
 
     def __init__(
         self,
@@ -272,27 +223,32 @@ class Machine(Sealed, LibraryMachine):
         self.required = frozenset(
             name for row in rows if not row.host for name in row.conditions if name in own
         )
-        for row in rows:
-            super().add_transition(
-                DECIDE,
-                row.source,
-                row.dest,
-                conditions=[Evaluation(name, self.guards.get(name, _absent)) for name in row.conditions],
-                unless=[Evaluation(name, self.guards.get(name, _absent)) for name in row.unless],
-                row=row,
-                own=own,
-            )
+        for row, name in ((row, name) for row in rows for name in (DECIDE, SETTLE)):
+            if row.is_tried(waits=name == SETTLE):
+                super().add_transition(
+                    name,
+                    row.source,
+                    row.dest,
+                    conditions=self._evaluations(row.conditions),
+                    unless=self._evaluations(row.unless),
+                    row=row,
+                    own=own,
+                )
         for name in _CALLED_WITHIN:
             setattr(self, f"_{name}", WITHIN_NOTHING)
-        self.events[DECIDE].seal()  # type: ignore[attr-defined]  # an OrderedEvent
+        for event in self.events.values():
+            event.seal()  # type: ignore[attr-defined]  # a SealedEvent
         self.events, self.states = SealedDict(self.events, UNCHANGED), SealedDict(self.states, UNCHANGED)  # type: ignore[assignment]
         self.models = SealedList((), _NO_MODEL)
         self._seal()
 
     @classmethod
     def standard(cls) -> Machine:
-        """Return paor's own machine, for a host to begin with."""
-        return MACHINE
+        """Return paor's own machine, for a host to begin with; a subclass's is one of that class."""
+        return MACHINE if cls is Machine else cls()
+
+    def _evaluations(self, names: Iterable[str]) -> list[Any]:
+        return [Evaluation(name, self.guards.get(name, _absent)) for name in names]
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -522,8 +478,8 @@ class Machine(Sealed, LibraryMachine):
         - ``MarkupMachine(model=None, **machine.graph_data()).markup`` gives the same transitions;
         - ``transitions.Machine(model, **machine.graph_data())`` walks *model*, whose methods are the guards.
 
-        The machine itself has one event, `DECIDE`, since one outcome may lead to any row of a phase: ``get_transitions()`` gives
-        the rows in the order in which they are tried, each with its trigger as ``label``.
+        The machine itself has an event for an outcome and one for an outcome while the run waits, since one outcome may lead to any row of a
+        phase: ``get_transitions("decide")`` gives the rows in the order in which they are tried, each with its trigger as ``label``.
         """
         return graph_data(self.to_dict())
 
@@ -538,17 +494,15 @@ class Machine(Sealed, LibraryMachine):
                 and a replay goes by what was recorded.
 
         Raises:
-            UsageError: It is no machine's data.
+            UsageError: It is no machine's data, or that of one in which a call could be made unasked; see `fsm.machine.safety`.
         """
         rows, host = read_markup(data)
         host = host if functions is None else bound(host, functions.host)
         if host == NO_HOST and not any(row.host for row in rows):
             host = NO_HOST
-        return cls(
-            tuple(row for row in rows if not row.answers),
-            tuple(row for row in rows if row.answers),
-            host=host,
-        )
+        table, waiting = (tuple(row for row in rows if row.answers is answers) for answers in (False, True))
+        check_safe((*table, *waiting), host)
+        return cls(table, waiting, host=host)
 
     def _with(
         self,
@@ -557,11 +511,12 @@ class Machine(Sealed, LibraryMachine):
         waiting: tuple[Row, ...] | None = None,
         **host: Any,
     ) -> Machine:
-        return Machine(
-            self.table if table is None else table,
-            self.waiting if waiting is None else waiting,
-            host=replace(self.host, **host),
+        table, waiting = (
+            was if new is None else new for was, new in ((self.table, table), (self.waiting, waiting))
         )
+        changed = replace(self.host, **host)
+        check_safe((*table, *waiting), changed)
+        return type(self)(table, waiting, host=changed)
 
     def _check_same(self, guard: HostGuard) -> None:
         known = self.host.guards.get(guard.name)
@@ -617,22 +572,16 @@ class Machine(Sealed, LibraryMachine):
 
     def set_state(self, state: Any, model: Any = None) -> None:
         """Refuse, but for the library's own step of a decision: the phase of a run is what its rows have led to."""
-        if isinstance(model, Walker):
-            super().set_state(state, model)
-            return
-        raise UsageError(f"set_state: a run is led by its rows alone, {_ROW}")
+        if not isinstance(model, Walker):
+            raise UsageError(f"set_state: a run is led by its rows alone, {_ROW}")
+        super().set_state(state, model)
 
     def dispatch(self, trigger: str, *args: Any, **kwargs: Any) -> bool:
         """Refuse: what is tried is decided by an outcome."""
         raise UsageError(f"dispatch: {_NO_MODEL}")
 
-    def callbacks(self, funcs: Any, event_data: Any) -> None:
-        """Refuse what is not nothing: none is called within a decision."""
-        if any(True for _ in funcs):
-            raise UsageError(f"callbacks: {WITHIN}")
-
     def callback(self, func: Any, event_data: Any) -> None:
-        """Refuse, likewise."""
+        """Refuse: none is called within a decision."""
         raise UsageError(f"callback: {WITHIN}")
 
 
@@ -668,12 +617,10 @@ MACHINE = Machine()
 
 def guards_in_force() -> dict[str, Guard]:
     """Return the guards that the standard machine evaluates in this process, by name."""
-    return {
-        name: guard
-        for transition in MACHINE.get_transitions(DECIDE)
-        if isinstance(transition, GuardedTransition)
-        for name, _, guard in transition.needed
-    }
+    conditions = (
+        item.func for transition in MACHINE.get_transitions(DECIDE) for item in transition.conditions
+    )
+    return {item.__name__: item.guard for item in conditions if isinstance(item, Evaluation)}
 
 
-__all__ = ["DECIDE", "MACHINE", "PHASE_STATES", "Machine", "Walker", "guards_in_force"]
+__all__ = ["DECIDE", "MACHINE", "PHASE_STATES", "SETTLE", "Machine", "Walker", "guards_in_force"]

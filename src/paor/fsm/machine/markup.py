@@ -16,9 +16,8 @@ from ...states.base.errors import UsageError
 from ...states.phase import Phase
 from ...states.run.phase_names import FINAL, PHASES, PLANNING
 from ..decision.host_machine import ASKS, Unbound, phase_data, phase_of
-from .guards import GUARDS
 from .host_checks import check_phase
-from .host_rows import HOST_GUARDS, Host, HostGuard
+from .host_rows import Host, HostGuard
 from .table import Row
 
 EXTRAS = frozenset({"meaning", "answers", "host", "at_most", "asks", "tell", "guards"})
@@ -138,9 +137,6 @@ def _check_names(names: list[str], rows: Iterable[Row], host: Host) -> None:
     lost = [phase for phase in names if phase not in FINAL and not any(row.source == phase for row in rows)]
     if lost:
         raise UsageError(f"no row leads on from {lost[0]!a:.60}")
-    for name in host.guards:
-        if name in GUARDS or name in HOST_GUARDS:
-            raise UsageError(f"{name} is a guard of paor's own")
 
 
 def bound(recorded: Host, own: Host) -> Host:

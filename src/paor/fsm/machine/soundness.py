@@ -17,12 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...states.run.phase_names import EXECUTING, FINAL, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
 from .guard_code import impurities
+from .guards import GUARDS
 from .machine import MACHINE, Machine
+from .safety import MachineDefect, place_of_row, unsafe_parts
 from .table import Row
+from .updates import CHANGES
 
 Wanted = Mapping[str, bool]
 """Values of guards; those that are not named may be any."""
@@ -75,24 +78,6 @@ def left_open(rows: Sequence[Row]) -> dict[str, bool] | None:
     return find_uncovered({}, [wanted for row in rows if (wanted := wanted_of(row)) is not None])
 
 
-class MachineDefect(NamedTuple):
-    """
-    One thing that is wrong with a machine.
-
-    Attributes:
-        code: Of the findings of `paor check`, such as ``endless_loop``.
-        place: Where, such as ``Verifying.rework``.
-        message: One line, with what to do.
-    """
-
-    code: str
-    place: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.message}"
-
-
 COUNTED = {
     ("select", "steps_left"),
     ("reselect", "selection_retries_left"),
@@ -117,7 +102,7 @@ def defects_of(machine: Machine) -> tuple[MachineDefect, ...]:
     """
     if machine is MACHINE:
         return ()
-    named = tuple(_unknown_names(machine))
+    named = (*_unknown_names(machine), *unsafe_parts(machine.rows, machine.host), *_foreign_code(machine))
     if named:
         return named
     return (
@@ -130,9 +115,16 @@ def defects_of(machine: Machine) -> tuple[MachineDefect, ...]:
     )
 
 
-def place_of_row(row: Row) -> str:
-    """Return how a finding names a row."""
-    return f"{row.source}.{row.trigger}"
+def _foreign_code(machine: Machine) -> Iterator[MachineDefect]:
+    """Guards and effects of paor's own that are other functions: a machine that was not made by the methods of `Machine.standard()`."""
+    for name, guard in GUARDS.items():
+        if machine.guards.get(name) is not guard:
+            yield MachineDefect("foreign_code", f"guard {name}", "it is paor's own, and another function")
+    for (source, trigger), change in CHANGES.items():
+        if machine.changes.get((source, trigger)) is not change:
+            yield MachineDefect(
+                "foreign_code", f"{source}.{trigger}", "what it sets is paor's own, and another function"
+            )
 
 
 def _unknown_names(machine: Machine) -> Iterator[MachineDefect]:

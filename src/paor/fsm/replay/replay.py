@@ -17,7 +17,7 @@ from ..journal.erasure_log import numbers_of
 from ..journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..journal.record import root_hash
 from ..journal.rows import RunRow, Transition
-from ..machine.machine import DECIDE, MACHINE, GuardedTransition, Machine
+from ..machine.machine import MACHINE, Machine
 from ..machine.table import Row
 from ..versioning.changes import ChangedPart, changes_of
 from .comparison import Difference, Divergence, Unchecked, compare_documents, compare_head
@@ -139,18 +139,18 @@ def _recorded_choice(machine: Machine, row: Transition, *, waiting: bool) -> Row
 
     A guard of the host's own is missing rightly where another guard of the row did not hold.
     """
-    for transition in machine.get_transitions(DECIDE, row.source):
-        if not isinstance(transition, GuardedTransition) or not transition.row.is_tried(waits=waiting):
-            continue
-        values = [(row.guards.get(name), wanted) for name, wanted, _ in transition.needed]
+    own = machine.host.guards
+    for fitting in machine.rows_of(row.source, waiting=waiting):
+        wanted = [*((name, True) for name in fitting.conditions), *((name, False) for name in fitting.unless)]
+        values = [(row.guards.get(name), value) for name, value in wanted if name not in own]
         if any(type(value) is not bool for value, _ in values):
             return None
-        if any(value is not wanted for value, wanted in values):
+        if any(value is not needed for value, needed in values):
             continue
-        asked = ((row.guards.get(name), wanted) for name, wanted, _ in transition.required)
-        refused = [value for value, wanted in asked if value is not wanted]
+        asked = [(row.guards.get(name), value) for name, value in wanted if name in own]
+        refused = [value for value, needed in asked if value is not needed]
         if not refused:
-            return transition.row
+            return fitting
         if type(refused[0]) is not bool:
             return None
     return None

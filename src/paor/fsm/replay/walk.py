@@ -18,7 +18,7 @@ import orjson
 from msgspec.structs import asdict, replace
 from pydantic import ValidationError
 
-from ...states.base.errors import Erased, JournalDamaged, PaorError, ReplayDiverged
+from ...states.base.errors import Erased, JournalDamaged, PaorError, ReplayDiverged, UsageError
 from ...states.records.outcomes import Ended
 from ...states.records.requests import NOTHING, Request
 from ...states.run.counters import COLUMN_COUNTERS as COLUMNS
@@ -30,7 +30,7 @@ from ..decision.run_resources import RunResources
 from ..journal.lineage import SharedPart
 from ..journal.reader import JournalReader
 from ..journal.rows import Transition
-from ..machine.decide import Moment, decide, machine_of, request_of
+from ..machine.decide import Moment, decide, machine_of, machine_told, request_of
 from ..machine.fold import apply
 from ..machine.updates import Decision
 from ..versioning.amendments import amend_spec
@@ -167,8 +167,7 @@ class ReplayWalk:
         if spec is None:
             self._tell(Unchecked(seq, "spec, and with it every request and decision"))
             return None
-        self._take_spec(spec, seq)
-        return continue_with(run, part, self.spec)
+        return continue_with(run, part, self.spec) if self._take_spec(spec, seq) else None
 
     def _amend(self, run: Run, row: Transition) -> Run | None:
         """Return *run* with the spec that is in force from *row* on, None when that was erased."""
@@ -180,17 +179,29 @@ class ReplayWalk:
         after = spec.fingerprints
         parts = sorted(part for part in {**before, **after} if before.get(part) != after.get(part))
         self.amended.append((row.seq, tuple(parts)))
-        self._take_spec(spec, row.seq)
-        return run.under(self.spec)
+        return run.under(self.spec) if self._take_spec(spec, row.seq) else None
 
-    def _take_spec(self, spec: Spec, seq: int) -> None:
-        """Go on with *spec* after row *seq*; before the last amendment no engine of now has a say in what was decided."""
+    def _take_spec(self, spec: Spec, seq: int) -> bool:
+        """
+        Go on with *spec* after row *seq*; before the last amendment no engine of now has a say in what was decided.
+
+        Returns:
+            Whether a run may walk the machine that it tells.
+        """
         self.recorded = self.spec = spec
+        try:
+            machine_told(spec.host_machine)
+        except (UsageError, ValueError, TypeError) as error:
+            self._tell(
+                Divergence(seq, "spec.host_machine", short(str(error)), "a machine that a run may walk")
+            )
+            return False
         self.found.extend(compare_fingerprints(seq, spec))
         amended = self.amended[-1][0] if self.amended else -1
         if self.engine and not any("spec" in row.request for row in self.transitions if row.seq > amended):
             self.spec = _with_machine(self.engine.current_spec(spec), spec)
         self.kit = self._resources(self.spec)
+        return True
 
     def _resources(self, spec: Spec) -> RunResources:
         return RunResources(spec, None, self.engine.machine_for(spec) if self.engine is not None else None)

@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 
 from msgspec import DecodeError
 
+from ...states.base.errors import UsageError
 from ...states.run.phase_names import FAILED, OBSERVING, PHASES, PLANNING, SPECIFYING
-from ...states.run.spec import machine_data
 from ..journal.record import canonical_sorted
-from ..machine.host_checks import KEPT
-from ..machine.host_rows import DESTS, SOURCES, STANDARD
-from ..machine.table import ROWS
+from ..machine.decide import machine_told
+from ..machine.host_checks import way_problem
+from ..machine.host_rows import STANDARD
+from ..machine.table import ROWS, Row
 from .references import (
     ERASED,
     Claim,
@@ -49,11 +50,13 @@ class Walked(NamedTuple):
         initial: The phase in which a run begins.
         edges: Every row that it can take.
         known: Whether that is all; False where the spec that says so cannot be read.
+        problem: Why no run may walk it; empty where one may.
     """
 
     initial: str
     edges: frozenset[Edge]
     known: bool = True
+    problem: str = ""
 
 
 STANDARD_WALK = Walked(PLANNING, frozenset((row.source, row.trigger, row.dest) for row in ROWS))
@@ -71,11 +74,11 @@ def walked_by(spec: dict[str, Any] | None) -> Walked:
 @lru_cache(maxsize=64)
 def _recorded(text: str) -> Walked:
     try:
-        data = machine_data(text)
-        edges = frozenset((item["source"], item["trigger"], item["dest"]) for item in data["transitions"])
-        return Walked(data["initial"], edges)
-    except (ValueError, TypeError, LookupError, AttributeError):
-        return UNKNOWN
+        machine = machine_told(text)
+    except (UsageError, ValueError, TypeError) as error:
+        return UNKNOWN._replace(problem=" ".join(str(error).split()))
+    edges = frozenset((row.source, row.trigger, row.dest) for row in machine.rows)
+    return Walked(machine.host.initial, edges)
 
 
 def may_be_own(source: str, trigger: str, dest: str) -> bool:
@@ -87,7 +90,7 @@ def may_be_own(source: str, trigger: str, dest: str) -> bool:
         return own and dest == source
     if trigger in ("call", "fail"):
         return own and dest == (SPECIFYING if trigger == "call" else FAILED)
-    return trigger not in KEPT and (own or source in SOURCES) and (dest in DESTS or dest not in STANDARD)
+    return way_problem(Row(source, trigger, dest, (), "")) is None
 
 
 _KNOWN = ("guards", "counters", "request", "outcome")
@@ -162,9 +165,14 @@ class ChainWalk:
 
     def take_spec(self, spec: dict[str, Any] | None) -> None:
         """Take note of the machine that the rows walk; *spec* is None where it cannot be read."""
-        self.machine = walked_by(spec)
+        self._walk(spec, self.seq)
         if self.seq == 0:
             self.state = self.machine.initial
+
+    def _walk(self, spec: dict[str, Any] | None, seq: int) -> None:
+        self.machine = walked_by(spec)
+        if self.machine.problem:
+            self._say(seq, self.machine.problem)
 
     def rows(self, rows: list[tuple[Any, ...]]) -> None:
         """Check the next rows, given as key, hashed columns by name, the two hashes, and the run."""
@@ -257,20 +265,20 @@ class ChainWalk:
             if number >= self.count or claim != (None, None):
                 self.claim(seq, number, claim)
         if name == "request" and "spec" in data:
-            self._amend(data["spec"])
+            self._amend(data["spec"], seq)
         recalled = data.get("payloads")
         for number in recalled if isinstance(recalled, list) else ():
             if is_number(number):
                 self.claim(seq, number, (None, None))
         return data
 
-    def _amend(self, reference: Any) -> None:
+    def _amend(self, reference: Any, seq: int) -> None:
         """Go on with the machine that a resume has accepted; nothing changes where the amendment says nothing of it."""
         number: Any = reference.get("n") if isinstance(reference, dict) else None
         body = self.text_of(number) if is_number(number) else None
         told = json_object(body) if body is not None else None
         if told is None or "host_machine" in told:
-            self.machine = walked_by(told)
+            self._walk(told, seq)
 
     def claim(self, seq: int, number: int, claim: Claim) -> None:
         """Take note of what a row says of a payload, and say what contradicts an earlier row."""

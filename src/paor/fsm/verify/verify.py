@@ -199,7 +199,11 @@ def verify_journal(
 
 def run_defects(journal: Journal, run: int) -> Iterator[Defect]:
     """Yield what is wrong with run number *run* by itself, in a journal whose schema and types are known to hold."""
-    yield from _Verifier(journal, known_view=True, first=run).defects(run)
+    verifier = _Verifier(journal, known_view=True, first=run)
+    try:
+        yield from verifier.defects(run)
+    finally:
+        verifier.close()
 
 
 class _Verifier:
@@ -214,6 +218,12 @@ class _Verifier:
         self._documents = Scan(journal, "documents", _ROWS, first << 32)
         self._erasures = Scan(journal, "erasures", _ROWS, first << 32)
         self._view = Scan(journal, "runs", _RUNS, first) if known_view else None
+
+    def close(self) -> None:
+        """Read no more of the runs that follow."""
+        for scan in (self._specs, self._rows, self._payloads, self._documents, self._erasures, self._view):
+            if scan is not None:
+                scan.close()
 
     def defects(self, last: int = 2**63 - 1) -> Iterator[Defect]:
         """Yield what is wrong with any run up to number *last*."""

@@ -72,9 +72,7 @@ CORE: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         ("states", "reservation refusal allowance"),
     ),
-    "decide": (
-        ("fsm", "decide Moment Decision apply restore Machine Walker GuardedTransition OrderedEvent"),
-    ),
+    "decide": (("fsm", "decide Moment Decision apply restore Machine Walker GuardedTransition"),),
     "prompts": (
         ("fsm", "RunResources"),
         ("prompts", "PromptBuilder TextTask PlanInput tool_text parse_template default_templates"),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ....states.base.errors import JournalBusy
+from ..backend import NEWEST_ROW
 from .address import Address
 from .connecting import (
     ConnectionPool,
@@ -133,7 +134,7 @@ class PostgresSource:
             for *row, body, is_text in self.query(f"{_PAYLOADS} {rest}", values)
         ]
 
-    def scan(self, sql: str, first: int, size: int) -> Iterator[list[tuple[Any, ...]]]:
+    def scan(self, sql: str, first: int, size: int) -> Generator[list[tuple[Any, ...]], None, None]:
         """See `fsm.journal.backend.JournalSource.scan`."""
         with translate_errors(self.path), self.connection.raw.cursor(name="scan" + str(id(sql))) as cursor:
             cursor.execute(told(sql), (first,))
@@ -257,6 +258,15 @@ class PostgresWatch:
             return False
         self._seen = seen
         return True
+
+    def newest(self) -> int:
+        """Return the number of the newest row; 0 for none, and where the server cannot be asked now."""
+        try:
+            with self._pool.connection() as connection:
+                row = connection.execute(NEWEST_ROW).fetchone()
+        except (psycopg.Error, JournalBusy):
+            return 0
+        return int(row[0]) if row is not None else 0
 
     def close(self) -> None:
         """Begin anew with the next question."""

@@ -11,8 +11,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ....states.base.errors import JournalBusy, JournalError
@@ -216,32 +216,42 @@ class SqliteSource:
             INSERT_PAYLOAD, [(run << 32 | payload[0], run, *payload) for payload in payloads]
         )
 
-    def scan(self, sql: str, first: int, size: int) -> Iterator[list[tuple[Any, ...]]]:
+    def scan(self, sql: str, first: int, size: int) -> Generator[list[tuple[Any, ...]], None, None]:
         """
         Yield the rows of a statement in bulk; see `fsm.journal.backend.JournalSource.scan`.
 
         Whoever has read to the end asks any `query` whether the file is still the one that was opened.
         """
         cursor = self._cursor(sql, first)
-        while True:
-            with translate_errors(self.path):
-                try:
-                    rows = cursor.fetchmany(size)
-                except sqlite3.OperationalError as error:
-                    if not self._read_leniently(error):
-                        raise
-                    cursor = self._cursor(sql, first)
-                    rows = cursor.fetchmany(size)
-            if not rows:
-                return
-            first = rows[-1][0] + 1
-            yield rows
+        try:
+            while True:
+                with translate_errors(self.path):
+                    try:
+                        rows = cursor.fetchmany(size)
+                    except sqlite3.OperationalError as error:
+                        if not self._read_leniently(error):
+                            raise
+                        self._close(cursor)
+                        cursor = self._cursor(sql, first)
+                        rows = cursor.fetchmany(size)
+                if not rows:
+                    return
+                first = rows[-1][0] + 1
+                yield rows
+        finally:
+            self._close(cursor)
 
     def _cursor(self, sql: str, first: int) -> sqlite3.Cursor:
         with translate_errors(self.path):
             cursor = self.connection.execute(sql, (first,))
         self._cursors.append(cursor)
         return cursor
+
+    def _close(self, cursor: sqlite3.Cursor) -> None:
+        if cursor in self._cursors:
+            self._cursors.remove(cursor)
+        with suppress(sqlite3.ProgrammingError):  # its connection was closed before
+            cursor.close()
 
     @contextmanager
     def _bulk(self) -> Iterator[None]:

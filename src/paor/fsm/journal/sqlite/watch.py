@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from ....states.base.errors import PaorError
+from ..backend import NEWEST_ROW
 from .file import Identity, has_log, identity, open_reader
 
 
@@ -38,6 +39,15 @@ class JournalWatch:
             return False
         self._seen = seen
         return True
+
+    def newest(self) -> int:
+        """Return the number of the newest row as the file has it now; 0 for none, for a journal in memory, and where it cannot be read."""
+        if self._connection is None:
+            return 0
+        try:
+            return int(self._connection.execute(NEWEST_ROW).fetchone()[0])
+        except sqlite3.Error:
+            return 0
 
     def close(self) -> None:
         """Close the connection; the next question opens it again."""

@@ -98,7 +98,8 @@ const own = (object, name) => (object && Object.hasOwn(object, name) ? object[na
 
 const num = value => Number(value).toLocaleString("en-GB");
 const plural = (n, word) => num(n) + " " + word + (n === 1 ? "" : "s");
-const money = micro => (micro / 1e6).toFixed(micro && Math.abs(micro) < 1000 ? 6 : 4);
+// a cost of 0 is no fact: models without a price cost that as well
+const money = (micro, none = "–") => (micro ? (micro / 1e6).toFixed(Math.abs(micro) < 1000 ? 6 : 4) : none);
 function dur(us) {
   if (us < 1000) return Math.round(us) + " µs";
   if (us < 1e6) return Math.round(us / 1e3) + " ms";
@@ -151,7 +152,7 @@ function meter(name, used, allowed, told) {
     el("span.v", told(used), allowed != null && " of " + told(allowed)),
   ];
 }
-const UNITS = {s: value => num(+Number(value).toFixed(1)) + " s", money: value => money(value * 1e6), tokens: num, count: num};
+const UNITS = {s: value => num(+Number(value).toFixed(1)) + " s", money: value => money(value * 1e6, "0.0000"), tokens: num, count: num};
 // a part that opens, with its jump mark
 function part(name, note, ...rest) {
   return el("details.part", {open: true}, el("summary", el("span.name", name), note && el("span.sub", note)), ...rest);

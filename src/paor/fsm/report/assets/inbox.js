@@ -111,7 +111,7 @@ class WaitCard {
         ["why it asks", wait.why.join("; ")],
         ["counts for", wait.counts_for],
         ["safe to retry?", wait.safe_to_retry],
-        ["so far", `${plural(wait.rows, "row")}, ${num(wait.tokens)} tokens, cost ${money(wait.cost_micro)}`],
+        ["so far", `${plural(wait.rows, "row")}, ${num(wait.tokens)} tokens${wait.cost_micro ? `, cost ${money(wait.cost_micro)}` : ""}`],
         ["call key", wait.call_key && hashes(wait.call_key)],
       ]),
       (this.form = may ? this.fields() : null),

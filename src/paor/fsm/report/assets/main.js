@@ -158,12 +158,16 @@ class RunView {
 
   rowActions(i) {
     if (!live || state.index.actions === false) return null;
-    const told = el("span.sub", {role: "status"});
-    return el(
-      "div.line",
-      button(
+    const told = el("span.sub", {role: "status"}),
+      ask = button(
         ".more",
-        () =>
+        () => {
+          if (!ask.dataset.sure) {
+            ask.dataset.sure = "1";
+            ask.textContent = `Really start a new run from row ${i}?`;
+            return;
+          }
+          ask.disabled = true;
           send("fork/" + encode(this.run.id), `{"seq":${i}}`).then(
             answer =>
               told.replaceChildren(
@@ -175,12 +179,13 @@ class RunView {
               ),
             error => {
               told.textContent = spell(error.message);
+              ask.disabled = false;
             },
-          ),
+          );
+        },
         "fork from this row",
-      ),
-      told,
-    );
+      );
+    return el("div.line", ask, told);
   }
 
   // a row has come: nothing that is being read moves
@@ -269,10 +274,12 @@ function stream(path, last, handlers) {
     source = new EventSource(`${live}${path}?after=${encode(last)}`);
     say("connecting");
     source.onopen = () => say("live");
+    source.addEventListener("behind", () => say("behind"));
     source.onerror = () => say(source?.readyState === 2 ? "disconnected" : "reconnecting");
     for (const [name, handle] of Object.entries(handlers))
       source.addEventListener(name, event => {
         last = event.lastEventId || last;
+        say("live");
         if (name === "end") {
           over = true;
           pause();
