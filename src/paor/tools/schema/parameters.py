@@ -16,8 +16,9 @@ from typing import Any
 
 from .canonical import NotJson, canonical_arguments, dump, plain
 from .compiler import compile_schema, validator
-from .problems import Problem, foreign, locate, misfit, missing, problems_of, unknown
+from .problems import Problem, foreign, locate, misfit, missing, no_secret, problems_of, unknown
 from .references import COMBINED, IN_PLACE, Node, SchemaError, SchemaGraph
+from .secret_values import marks_in, takes_secret
 
 __all__ = ["ParameterSchema", "Problem", "SchemaError", "canonical_arguments"]
 
@@ -94,10 +95,24 @@ class ParameterSchema:
 
         Missing parameters come first, in order of declaration, then unknown ones, then wrong types and values.
         A missing required parameter is a problem even if it has a default. ``True`` is no integer, ``1.0`` is one.
-        Anything is answered, also what is not JSON; nothing is raised.
+        Anything is answered, also what is not JSON; nothing is raised. The mark of a secret fits a parameter that is one, and no other.
         """
+        if isinstance(arguments, Mapping) and (
+            marked := [name for name in arguments if any(marks_in(arguments[name]))]
+        ):
+            return self._check_marked(arguments, marked)
         fits = self._is_valid(arguments) and all(map(self.is_known, arguments))
         return () if fits else tuple(self._problems(arguments))
+
+    def _check_marked(self, arguments: Mapping[str, Any], marked: list[str]) -> tuple[Problem, ...]:
+        """Return what is wrong with *arguments* of which some are marks of secrets, whose values nobody knows here."""
+        found = [
+            problem
+            for problem in self._problems(arguments)
+            if problem.code == "unknown" or not any(_is_of(problem.path, name) for name in marked)
+        ]
+        wrong = [name for name in marked if self.is_known(name) and not takes_secret(self.schema, name)]
+        return (*found, *(no_secret([name]) for name in wrong))
 
     def without_nulls(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return *arguments* without the nulls of optional parameters that take none; some servers want every name given."""
@@ -225,3 +240,8 @@ def _check_types(root: Node, declared: list[Node]) -> None:
             raise SchemaError(
                 f"schema: a top-level $ref or allOf asks for {dump(kind)[:80].decode()}, not an object"
             )
+
+
+def _is_of(path: str, name: str) -> bool:
+    """Return whether a problem's *path* is that of the parameter *name* or of something within it."""
+    return path == name or path.startswith((f"{name}.", f"{name}["))

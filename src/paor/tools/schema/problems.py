@@ -49,6 +49,11 @@ def unknown(path: Sequence[str | int]) -> Problem:
     return _problem("unknown", path, "is not a known parameter")
 
 
+def no_secret(path: Sequence[str | int]) -> Problem:
+    """Return the problem of a secret that is meant for a parameter whose schema does not call it one."""
+    return _problem("value", path, "takes no secret: it is neither writeOnly nor of the format password")
+
+
 def foreign(code: str, path: Sequence[str | int], reason: str) -> Problem:
     """Return the problem of a value that JSON has no form for."""
     return _problem(code, path, f"is no JSON: {reason}")
