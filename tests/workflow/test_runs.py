@@ -237,6 +237,7 @@ VELOCITY = "You plan. Query: ${query}\n#foreach($tool in $tools)\n- $tool.name\n
         ("Answer $query.", "KEY:OBJECTIVE"),
         ("Be brief.", "KEY:OBJECTIVE"),
     ],
+    ids=["velocity", "a dollar", "neither"],
 )
 def test_A158_a_template_that_is_not_rendered_is_refused_with_what_to_write_instead(
     tmp_path: Path, template: str, told: str
