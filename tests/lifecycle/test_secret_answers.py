@@ -20,7 +20,8 @@ from paor.events import TransitionTaken
 from paor.models import ModelCall
 
 from ..support.inside import ParameterSchema
-from ..support.planning import ASK, END, PLAN, STEP, SUCCESS
+from ..support.planning import ASK, END, PLAN, STEP
+from ..support.worlds import SUCCESS
 
 SECRET = "S3CRET-9f8e7d6c5b4a"
 PASSWORD = {"type": "string", "format": "password", "minLength": 12, "maxLength": 40}

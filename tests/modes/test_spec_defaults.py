@@ -212,7 +212,7 @@ def test_A033_A034_A035_a_value_that_the_tool_would_refuse_is_not_filled(tmp_pat
 @pytest.mark.parametrize("name", ["language", "timeRange", "searchDepth", "extractDepth"])
 def test_A034_a_tool_is_filled_only_where_it_asks_for_it(tmp_path: Path, name: str) -> None:
     """A parameter of the same name that is about something else keeps what its function has for it."""
-    asked = {"objective": "Analyse the latest news", "language": "de"}
+    asked: dict[str, Any] = {"objective": "Analyse the latest news", "language": "de"}
     assert searched(tmp_path / "no", filled=(), **asked) == {"query": "x"}
     assert searched(tmp_path / "yes", filled=(name,), **asked).keys() == {"query", name}
 

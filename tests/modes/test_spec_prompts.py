@@ -14,8 +14,8 @@ from paor.errors import ToolError
 from paor.events import StepCompleted
 from paor.tools.schema.parameters import ParameterSchema
 
-from ..support.planning import check
-from ..support.recording import World, observation
+from ..support.planning import World, check
+from ..support.recording import observation
 from ..support.stored import parts, prompts, query, triggers
 from ..support.worlds import CONTINUE, PARAMETERS, READ, REFINE, SELECT, STOP, SUCCESS, read
 
@@ -139,7 +139,7 @@ def test_A110_A112_A113_A121_strict_is_document_003_to_the_letter(tmp_path: Path
         return f"{order_id} is in Leeds"
 
     fields = [{"name": "order_id", "type": "string", "required": True, "description": "which one"}]
-    chosen = FULL | {
+    chosen: dict[str, Any] = FULL | {
         "action": "orders.find",
         "requiredInputDocuments": [],
         "requiredConnection": None,
@@ -181,7 +181,8 @@ def test_A106_A113_strict_asks_again_for_a_key_of_stage_1_that_is_missing(tmp_pa
 @pytest.mark.parametrize("key", ["name", "type", "required", "description"])
 def test_A110_strict_asks_again_for_a_key_of_a_field_that_is_missing(tmp_path: Path, key: str) -> None:
     """As document 003 prints them."""
-    (field,) = FULL["parametersSchema"]["fields"]
+    schema: Any = FULL["parametersSchema"]
+    (field,) = schema["fields"]
     lacking = FULL | {"parametersSchema": {"fields": [{k: v for k, v in field.items() if k != key}]}}
     world = taken(tmp_path, [], lacking, FULL, PARAMETERS(title="T"), profile="strict")
     assert triggers(world.path)[:2] == ["reselect", "select"]
@@ -203,9 +204,14 @@ def test_A110_every_name_that_a_tool_can_have_can_be_listed(tmp_path: Path, name
     """In the schema that a server holds Stage 1 to, and by the reader."""
     got: list[Any] = []
     parameters = {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
-    look = Tool("notes.look", "Look.", parameters, lambda **values: got.append(values) or "seen", "read")
+
+    def seen(**values: Any) -> str:
+        got.append(values)
+        return "seen"
+
+    look = Tool("notes.look", "Look.", parameters, seen, "read")
     fields = [{"name": name, "type": "string", "required": True, "description": "it"}]
-    chosen = FULL | {"action": "notes.look", "parametersSchema": {"fields": fields}}
+    chosen: dict[str, Any] = FULL | {"action": "notes.look", "parametersSchema": {"fields": fields}}
     chosen |= {"requiredInputDocuments": [], "requiredConnection": None}
     with World(tmp_path, [chosen, PARAMETERS(**{name: "x"}), STOP, SUCCESS], [look]) as world:
         world.run("Look", profile="strict")

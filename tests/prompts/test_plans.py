@@ -211,11 +211,15 @@ def test_A138_a_reply_under_the_key_that_some_servers_need_is_read_as_it_is(repl
     assert read({"reply": reply}) == read(reply)
 
 
-KEYS = st.sampled_from(["note", "refusal", "text", "name", "args", "result", "answer", "intention", "calls"])
+OWN_KEYS = st.sampled_from(
+    ["note", "refusal", "text", "name", "args", "result", "answer", "intention", "calls"]
+)
 
 
 @given(
-    st.dictionaries(KEYS | st.text(max_size=5), st.none() | st.booleans() | st.text(max_size=5), max_size=3)
+    st.dictionaries(
+        OWN_KEYS | st.text(max_size=5), st.none() | st.booleans() | st.text(max_size=5), max_size=3
+    )
 )
 def test_A138_an_object_is_an_answer_by_its_key_alone(data: dict[str, object]) -> None:
     """Whatever else it has."""

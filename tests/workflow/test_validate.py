@@ -112,7 +112,7 @@ WRONG: dict[str, list[tuple[str, Any]]] = {
 @given(st.data())
 def test_A167_no_defect_hides_another(data: st.DataObject) -> None:
     """Each of a step's defects is listed, whichever others it has, and whatever is wrong with the steps beside it."""
-    steps, expected = [], set()
+    steps, expected = list[dict[str, Any]](), set[tuple[int, str]]()
     for index in range(data.draw(st.integers(1, 3))):
         step: dict[str, Any] = {"type": "tool", "name": "web.fetch", "args": {"url": "https://a"}}
         for kind, defects in WRONG.items():

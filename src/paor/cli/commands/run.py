@@ -155,7 +155,7 @@ def run(
             if model is None and options.app is None:
                 model, source = model_of_run(opened, row), "the run's own"
     with options.tools() as tools, options.driving(tools, durability=given.durability, model=model) as engine:
-        drive = partial(_follow, engine, given, watch)
+        drive: Callable[[], Result | None] = partial(_follow, engine, given, watch)
         if given.follow_up or given.tasks:
             engine.hooks = (*engine.hooks, watch)
             watch.model = (engine.model.name, source)

@@ -198,7 +198,7 @@ def _with(arguments: Any, place: Sequence[str | int], read: Callable[[str], Any]
     changed = _with(arguments[place[0]], place[1:], read)
     if changed is None:
         return None
-    copy = dict(arguments) if isinstance(arguments, dict) else list(arguments)
+    copy: Any = dict(arguments) if isinstance(arguments, dict) else list(arguments)
     copy[place[0]] = changed
     return copy
 
