@@ -88,7 +88,7 @@ def test_json_prints_the_result_as_one_object(shell: Shell) -> None:
     said = shell.run("--json", "--criterion", "is done")
     assert list(said.json) == [
         *words("""
-        run_id state status reason answer output documents steps usage criteria waiting_for key metadata
+        run_id state status reason answer output documents steps usage criteria waiting_for key metadata variables
     """)
     ]
     assert said.json["criteria"] == [{"criterion": "is done", "met": False}]
