@@ -82,6 +82,6 @@ def test_a_journal_whose_making_was_cut_short_is_told_to_be_empty(shell: Shell, 
     connection.close()
     assert (tmp_path / "paor.db").stat().st_size > 0
     for command in ("runs", "verify", "show"):
-        shell(command).refused("is empty: a journal that nothing was written to yet")
+        shell(command).refused("is empty: a run begins a journal")
     assert shell.run().code == 0
     assert shell("verify").code == 0

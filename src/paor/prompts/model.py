@@ -107,10 +107,10 @@ class PromptMessage(Struct, frozen=True):
         return len(text.encode("utf-8", "surrogatepass"))
 
 
-NoticeKind = Literal["retry", "fallback", "prices", "profile"]
+NoticeKind = Literal["retry", "fallback", "prices", "profile", "context"]
 """
 An attempt failed and is made again; a server lacks something and is asked without; a model has no price; which profile
-``auto`` has chosen after a server was asked.
+``auto`` has chosen after a server was asked; the model's context is too small for what every request of the run begins with.
 """
 
 
@@ -191,7 +191,7 @@ class Reply(Struct, frozen=True):
         attempts: How often the model was asked, including failed attempts before this reply.
         parts: The turn as the provider gave it, JSON objects: reasoning, signatures, calls with their own ids. Journaled beside
             *text*, and sent back unchanged in later requests to the same model.
-        api: Which interface *parts* are of, a short label such as ``messages``; a model of one's own may leave it empty.
+        api: Which interface *parts* are of, a short label such as ``messages``, and of which server; a model of one's own may leave it empty.
     """
 
     text: str

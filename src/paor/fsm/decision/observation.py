@@ -94,10 +94,11 @@ def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) ->
         tuple(notes[:NOTES_MAX]),
         result.web[: max(1, limits.previews)] or UNSET,
     )
-    chars_max = min(limits.observation_chars, run.spec.context_tokens * BYTES_PER_TOKEN // 4)
+    quarter = run.spec.context_tokens * BYTES_PER_TOKEN // 4
     if run.spec.revision == 1:
-        return _shorten_to_fit(observation, chars_max)
-    return _noted(observation, result, texts, limits, chars_max)
+        return _shorten_to_fit(observation, min(limits.observation_chars, quarter))
+    room = limits.observation_chars, quarter
+    return _noted(observation, result, texts, limits, room)
 
 
 def _noted(
@@ -105,15 +106,15 @@ def _noted(
     result: ToolResult,
     texts: Sequence[str | None],
     limits: Limits,
-    chars_max: int,
+    room: tuple[int, int],
 ) -> Observation:
-    """Return *observation* within *chars_max* characters, with notes on what it does not show, true of what is left of it."""
+    """Return *observation* within *room*, characters and bytes, with notes on what it does not show, true of what is left of it."""
     own = observation.notes
-    observation = _shorten_to_fit(observation, chars_max)
+    observation = _shorten_to_fit(observation, *room)
     while True:
         told = _hidden_notes(observation, result, texts, limits)
         kept = own[: max(0, NOTES_MAX - len(told))]
-        fitted = _shorten_to_fit(replace(observation, notes=(*kept, *told)[:NOTES_MAX]), chars_max)
+        fitted = _shorten_to_fit(replace(observation, notes=(*kept, *told)[:NOTES_MAX]), *room)
         if fitted.previews == observation.previews:
             return fitted
         observation = replace(fitted, notes=own)  # shows less by now, so that the notes have changed
@@ -158,9 +159,11 @@ def result_label(run: Run) -> str:
     return f"round{run.spec.round}_task{run.spec.task}_action{run.counters.action}_refused"
 
 
-def _shorten_to_fit(observation: Observation, chars_max: int) -> Observation:
+def _shorten_to_fit(observation: Observation, chars_max: int, bytes_max: int | None = None) -> Observation:
     """Shorten snippets, drop previews and web facts, shorten notes and drop them, until the JSON fits."""
-    while len(observation.wire_json()) > chars_max:
+    while len(told := observation.wire_json()) > chars_max or len(told.encode()) > (
+        4 * chars_max if bytes_max is None else bytes_max
+    ):
         longest = max((len(preview.snippet) for preview in observation.previews), default=0)
         if longest > 40:
             previews = tuple(
@@ -243,12 +246,12 @@ def _message_of(run: Run, result: ToolResult, observation: Observation) -> Messa
     )
 
 
-def shown_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *arguments* with all long values cut alike, until they are shown whole within `ARGUMENTS_CHARS` or are tiny."""
+def shown_arguments(arguments: Mapping[str, Any], chars_max: int = ARGUMENTS_CHARS) -> dict[str, Any]:
+    """Return *arguments* with all long values cut alike, until they are shown whole within *chars_max* or are tiny."""
     shown = dict(arguments)
-    for chars_max in range(ARGUMENTS_CHARS, 0, -20):
-        shown = {name: _shortened(value, chars_max) for name, value in arguments.items()}
-        if len(json.dumps(shown, ensure_ascii=False)) <= ARGUMENTS_CHARS:
+    for chars in range(chars_max, 0, -max(1, chars_max // 20)):
+        shown = {name: _shortened(value, chars) for name, value in arguments.items()}
+        if len(json.dumps(shown, ensure_ascii=False)) <= chars_max:
             break
     return shown
 

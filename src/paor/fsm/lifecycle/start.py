@@ -26,7 +26,7 @@ from ...tools.documents.reports import check_report_format
 from ...tools.documents.tools import check_documents, generate_report
 from ...tools.tool import Document, Tool
 from ..decision.observation import cut, line
-from ..journal.payloads import Stager
+from ..journal.payloads import Stager, is_text
 from ..machine.decide import machine_told
 from ..machine.table import fingerprint
 from .arguments import (
@@ -205,7 +205,7 @@ def new_run(
         context = known.context_tokens or CONTEXT_TOKENS
         spec = spec.model_copy(update={"limits": spec.limits.model_copy(update={"context_tokens": context})})
     if spec.native and inputs and not getattr(chosen, "quotes_only", False):
-        sizes = [(document.mime, document.size_bytes) for document in inputs]
+        sizes = [(is_text(document.data), document.size_bytes) for document in inputs]
         if len(shown_whole(spec, sizes)) == len(sizes):  # the model reads them in its first prompt
             usual = settings.offered(names, options.get("task_type"), documents=False)
             spec = spec.model_copy(update={"tools": tuple(tool.spec() for tool in usual)})
@@ -452,6 +452,7 @@ def input_references(spec: Spec, inputs: Sequence[Document], stager: Stager) -> 
             name=cut(line(document.name), 200) or "document",
             mime=cut(line(document.mime), 100),
             payload=stager.stage(document.data, cut(line(document.mime), 100)),
+            text=is_text(document.data),
         )
         for number, (label, position, document) in enumerate(
             _label_documents(kept, label_of(spec, 0, "input"))

@@ -49,7 +49,7 @@ from ..decision.guard_context import NO_VALUES
 from ..decision.run_resources import RunResources
 from ..journal.backend import Entry
 from ..journal.cancel_requests import Interrupted
-from ..journal.payloads import JSON
+from ..journal.payloads import JSON, recalled_text
 from ..journal.prompts import last_prompt
 from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row
@@ -97,7 +97,7 @@ def _known_outcome(drive: RunContext, run: Run, request: Nothing | Recall) -> tu
     """Return the recorded request and outcome of a step that performs no I/O."""
     if isinstance(request, Recall):
         bodies = [recall(drive, place) for place in request.payloads]
-        texts = tuple(body if isinstance(body, str) else None for body in bodies)
+        texts = tuple(recalled_text(body, run.spec.revision) for body in bodies)
         return {"kind": "recall", "payloads": [place.n for place in request.payloads]}, Recalled(texts)
     reply = run.memory.reply
     if run.state == EXECUTING and reply is not None:

@@ -18,7 +18,7 @@ from ...states.records.questions import Asking
 from ...states.settings.limits import Limits
 from ...tools.tool import Document, ToolOutput
 from ..decision.observation import clean, cut, line
-from ..journal.payloads import JSON, Stager
+from ..journal.payloads import JSON, Stager, is_text
 
 ERROR_CHARS = 500
 QUESTION_CHARS = 4000
@@ -116,6 +116,7 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
             document.name,
             document.mime,
             stager.stage(document.data, document.mime),
+            text=is_text(document.data),
         )
         for position, document in enumerate(documents)
     )
@@ -127,7 +128,7 @@ def _binary_notes(documents: Sequence[Document], limits: Limits) -> tuple[str, .
     return tuple(
         cut(f"{document.name}: {document.mime}, {document.size_bytes} bytes, not text", limits.note_chars)
         for document in documents
-        if isinstance(document.data, bytes)
+        if not is_text(document.data)
     )
 
 

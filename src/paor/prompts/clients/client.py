@@ -11,6 +11,7 @@ import json
 import logging
 import os
 from collections.abc import Generator, Mapping, Sequence
+from hashlib import sha256
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
@@ -248,6 +249,14 @@ class RemoteModel(Connection):
         return self._seen or (KNOWN.get(self._place_key) if self._is_own else None)
 
     @property
+    def _turns_of(self) -> str:
+        """What `Reply.api` says: the interface, with a digest of the address of a server that is not the provider's own."""
+        if self.official:
+            return self._interface.api
+        digest = sha256(shown_url(str(self.base_url)).rstrip("/").encode()).hexdigest()[:8]
+        return f"{self._interface.api}:{digest}"
+
+    @property
     def _place_key(self) -> tuple[str, ...]:
         return (self.provider, self._interface.api, str(self.base_url), self._model)
 
@@ -414,6 +423,7 @@ class RemoteModel(Connection):
             self.without | progress.without,
             self.official,
             call.on_text is not None or not self.official if self._stream is None else self._stream,
+            self._turns_of,
         )
 
     def _learnt(
@@ -495,7 +505,7 @@ class RemoteModel(Connection):
         ):  # who tells nothing reads and writes all the same
             self._add_usage(call, progress, estimated_usage(call, text))
         parts = kept_parts(progress.parts + parsed.parts, self._scrub)
-        api = self._interface.api if parts else ""
+        api = self._turns_of if parts else ""
         reply = Reply(text, progress.usage, parsed.finish, progress.request_id, progress.attempts, parts, api)
         if LOGGER.isEnabledFor(logging.DEBUG):
             used = progress.usage or Usage()

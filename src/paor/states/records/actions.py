@@ -127,7 +127,12 @@ class StoredText(Stored, frozen=True, gc=False):
 
 
 class DocumentRef(Stored, frozen=True, gc=False):
-    """One document a run holds: its number within the run, where it stands and where its bytes are."""
+    """
+    One document a run holds: its number within the run, where it stands and where its bytes are.
+
+    Attributes:
+        text: Whether its bytes are text, found when it was stored; not known of documents of the first revision.
+    """
 
     number: int
     label: str
@@ -135,6 +140,7 @@ class DocumentRef(Stored, frozen=True, gc=False):
     name: str
     mime: str
     payload: StoredText
+    text: bool = False
 
     @property
     def reference(self) -> str:

@@ -7,6 +7,7 @@ the file anew after an erasure.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sqlite3
 import threading
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from ....states.base.errors import JournalBusy, JournalError, LeaseLost, UsageError
 from ..backend import Durability, Entry, SqlConnection, Values
@@ -114,6 +116,8 @@ class SqliteBackend(SqliteSource):
         self._flags: sqlite3.Connection | None = None
         self._reading_flags = threading.Lock()
         self._closed = False
+        if self._written:
+            _OPEN[self] = os.getpid()
 
     def now_us(self) -> None:
         """Return None: processes of one machine share its clocks."""
@@ -283,6 +287,24 @@ class SqliteBackend(SqliteSource):
         self._database.close()
         with self.lock:
             self.connection.close()
+        _OPEN.pop(self, None)
+
+
+_OPEN: WeakKeyDictionary[SqliteBackend, int] = WeakKeyDictionary()
+"""The journals that are open to be written, with the process that opened each."""
+
+
+@atexit.register
+def _close_at_exit() -> None:
+    """Close what this process has left open: a journal is one file then, and can be copied."""
+    for backend, process in list(_OPEN.items()):
+        # a child holds connections of its parent, which it must not use; a thread in a statement is not waited for
+        if process == os.getpid() and backend.lock.acquire(timeout=1):
+            try:
+                with suppress(sqlite3.Error):
+                    backend.close()
+            finally:
+                backend.lock.release()
 
 
 def _nothing() -> None:

@@ -164,7 +164,10 @@ def _check_header(connection: sqlite3.Connection, path: str, *, may_be_empty: bo
     if (tables, application, version) == (0, 0, 0):
         if may_be_empty:
             return
-        raise NotAJournal(f"{path}: is empty: a journal that nothing was written to yet; a run begins it")
+        raise NotAJournal(
+            f"{path}: is empty: a run begins a journal. If it is a copy: until the process that writes a journal ends, what it wrote"
+            " last is in the -wal file beside it, which must be copied, too"
+        )
     if application != APPLICATION_ID:
         raise NotAJournal(f"{path}: is not a paor journal (application id {application:#x})")
     if version < oldest():
