@@ -28,7 +28,7 @@ _SEPARATORS = {0x2028: "\n", 0x2029: "\n"}
 _HARMLESS = _PICTURES | dict.fromkeys(_HIDDEN, "\ufffd") | _SEPARATORS
 """C0 controls as their pictures; C1 controls, direction overrides and lone surrogates as the replacement mark."""
 
-_WORD = re.compile(r"\s*\S+\s*")
+_WORD = re.compile(r"\A\s*\S+\s*|\S+\s*")
 _BULLET = re.compile(r"\s*(?:[-*+>] |\d{1,3}[.)] )?")
 
 
