@@ -474,6 +474,16 @@ def test_an_engine_walks_no_machine_that_was_made_past_its_methods() -> None:
             Engine("offline", journal=Journal(":memory:"), machine=machine)
 
 
+@pytest.mark.parametrize("source", ["Planning", "Reviewing"])
+def test_an_engine_walks_no_machine_that_begins_a_call_without_one(source: str) -> None:
+    """Specifying is entered with the call that `select`, `next_step` or a phase with a tool has set: any other row has none to go on with."""
+    machine = Machine.standard().row(source, "again", "Specifying", often, at_most=2)
+    found = [(item.code, item.place) for item in defects_of(machine)]
+    assert ("unready_phase", f"{source}.again") in found
+    with pytest.raises(UsageError, match=f"{source}.again"):
+        Engine("offline", journal=Journal(":memory:"), machine=machine)
+
+
 # -- journals ------------------------------------------------------------------------------------------------------
 
 

@@ -224,22 +224,22 @@ def _reachable(rows: Iterable[Row], start: str) -> set[str]:
 
 
 def _unready_phases(machine: Machine) -> Iterator[MachineDefect]:
-    """Rows back to Specifying from where no call may be at hand."""
+    """Rows to Specifying from where no call may be at hand."""
     phases = machine.host.phases
-    without = {
+    without = {PLANNING, REVIEWING} | {
         name for name, phase in phases.items() if phase.tool is not None or name == machine.host.initial
     }
     rows = [row for row in machine.rows if row.host and row.dest in phases and row.source != row.dest]
-    while more := {
-        row.dest
-        for row in rows
-        if row.dest not in without
-        and (row.source in without or (row.source in PHASES and row.source != SPECIFYING))
-    }:
+    while more := {row.dest for row in rows if row.dest not in without and row.source in without}:
         without |= more
     for row in machine.rows:
         if row.host and row.dest == SPECIFYING and row.trigger != "call" and row.source in without:
-            told = f"{row.source} may be entered without a call that could go on in Specifying; lead to Planning instead"
+            told = (
+                f"a row from {row.source} has no call that could go on in Specifying; select and next_step set one. "
+                "Lead to Planning instead"
+                if row.source in PHASES
+                else f"{row.source} may be entered without a call that could go on in Specifying; lead to Planning instead"
+            )
             yield MachineDefect("unready_phase", place_of_row(row), told)
 
 
