@@ -67,7 +67,7 @@ def test_show_tells_every_call_and_what_a_run_may_do(bank: Shell) -> None:
         'approvals bank.pay where {"amount": {"gt": 100}}; mail.*',
         "limits max_steps 3, token_budget 90000",
         "1 bank.look (read) failed",
-        "to: [redacted] result: tool_error: the line broke",
+        "to: [secret redacted] result: tool_error: the line broke",
         "2 bank.pay (once) ok",
         "to: ann amount: 500 approved by bob, ",
         ": is owed result: 1 document: paid ␛[2J",

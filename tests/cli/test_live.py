@@ -201,7 +201,7 @@ def test_text_is_shown_while_it_is_written_and_every_row_stays(
         assert any('specify shop.look(word="tea' in row for row in rows), rows
         assert any("observe ✓ shop.look: 1 document:" in row for row in rows), rows
         assert any("Done finish success" in row for row in rows) and "Tea is there." in rows
-        assert "␛[31m" in shown.text and "[redacted]" in shown.text
+        assert "␛[31m" in shown.text and "[secret redacted]" in shown.text
         assert KEY not in shown.text and b"\x07" not in shown.raw
         settled = [line for line in shown.text.splitlines() if "select " in line or "specify " in line]
         assert settled and max(map(len, settled)) <= columns
@@ -376,4 +376,4 @@ def test_keys_of_the_environment_are_left_out_whoever_says_them(monkeypatch: pyt
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     kept, region = drawn(LiveView(), [f'{{"word": "{KEY}'], row_of("look", KEY), f"refused {KEY}")
     assert KEY not in region + kept
-    assert (region + kept).count("[redacted]") == 3
+    assert (region + kept).count("[secret redacted]") == 3

@@ -740,8 +740,10 @@ def test_no_key_stands_in_parts(server: ModelServer) -> None:
     message["choices"][0]["message"] |= {"reasoning_content": f"The key is {KEY}.", KEY: [{"a": KEY}]}
     server.script(plain(message))
     reply = CHAT.model(server.url).ask(ModelCall("turn", HEAD))
-    assert reply.parts[0]["reasoning_content"] == "The key is [redacted]." and KEY not in str(reply.parts)
+    assert reply.parts[0]["reasoning_content"] == "The key is [secret redacted]." and KEY not in str(
+        reply.parts
+    )
     blocks = [{"type": "text", "text": piece} for piece in (KEY[:8], KEY[8:])]
     server.script(plain(MESSAGES.body("") | {"content": blocks}))
     reply = MESSAGES.model(server.url).ask(ModelCall("turn", HEAD))
-    assert (reply.text, reply.parts) == ("[redacted]", ())
+    assert (reply.text, reply.parts) == ("[secret redacted]", ())

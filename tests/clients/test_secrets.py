@@ -30,6 +30,7 @@ from paor import (
     Document,
     Engine,
     Event,
+    Journal,
     OpenAIModel,
     ScriptedModel,
     ToolContext,
@@ -38,10 +39,11 @@ from paor import (
 )
 from paor.errors import AnswerNeeded, ModelUnavailable, UsageError
 from paor.events import ModelText, RunEnded
+from paor.testing import parameters, select
 
 from ..support.model_server import KEY, WIRES, Behaviour, QuickPort, Wire, model_server, plain, streamed
 from ..support.worlds import PARAMETERS, SELECT, STOP, SUCCESS, TOOLS
-from .inside import REDACTED, Scrubber, StreamScrubber, WebFact, said_scrubber
+from .inside import PLACEHOLDERS, REDACTED, Scrubber, StreamScrubber, WebFact, said_scrubber
 
 FORMS = (KEY, base64.b64encode(KEY.encode()).decode().rstrip("="))
 
@@ -123,7 +125,7 @@ def test_no_key_in_any_byte_written(
     assert [item.result.state for item in seen if isinstance(item, RunEnded)] == ["Done", "Failed"]
     assert "httpcore2" in logged.getvalue() and REDACTED in logged.getvalue()
     shown = "".join(item.text for item in seen if isinstance(item, ModelText))
-    assert "use [redacted]" in shown
+    assert "use [secret redacted]" in shown
     told = capfd.readouterr()
     wal = sum(1 for path in tmp_path.iterdir() if path.name.endswith("-wal"))
     searched(
@@ -144,7 +146,7 @@ def test_no_key_in_an_error_that_is_raised(capfd: pytest.CaptureFixture[str]) ->
         with pytest.raises(ModelUnavailable) as caught:
             model.ask(_call())
     shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + repr(caught.value.args)
-    assert "bad key [redacted]" in shown and KEY not in shown and caught.value.request_id is None
+    assert "bad key [secret redacted]" in shown and KEY not in shown and caught.value.request_id is None
 
 
 @pytest.mark.whole
@@ -344,14 +346,40 @@ def test_a_text_without_a_key_stays_as_it_is(text: str) -> None:
         ("application/json", "send application/pdf, or Application/JSON"),
         ("https://example.com/app", "see https://example.com/other"),
         ("Research Assistant", "a research assistant"),
-        ("not-needed", "Not-needed, or not-need ed"),
-        ("notneeded", "it is not needed"),
+        ("our-own-word", "Our-own-word, or our-own-wor d"),
+        ("ourownword", "it is our own word"),
     ],
 )
 def test_what_is_no_key_is_taken_out_only_as_it_stands(value: str, text: str) -> None:
     """Headers have titles, types and addresses, local servers a word as their key; replies say such things in other ways."""
     scrub = Scrubber([value])
     assert scrub(text) == text and scrub(f"a {value}.") == f"a {REDACTED}."
+
+
+@pytest.mark.parametrize("key", [KEY, "my-local-key", *sorted(PLACEHOLDERS)])
+def test_a_call_that_changes_something_is_made_with_what_was_said_or_not_at_all(key: str) -> None:
+    """A key is taken out of a reply before it is read: the call is asked for again, and no words that many servers are given are keys."""
+    made: list[str] = []
+
+    @tool("letters.send", effect="once")
+    def send(words: str) -> str:
+        """Send a letter."""
+        made.append(words)
+        return "sent"
+
+    said = f"receipt {key} for this payment"
+    replies = [select("letters.send"), parameters(words=said), parameters(words="receipt"), STOP, SUCCESS]
+    with model_server() as server:
+        wire = WIRES[0]
+        model = wire.model(server.url, api_key=key, port=QuickPort(), stream=False)
+        if key in PLACEHOLDERS:  # taken at once
+            del replies[2]
+        server.script(*(plain(wire.body(json.dumps(item))) for item in replies))
+        engine = Engine(model, tools=[send], journal=Journal(":memory:", "off"), builtins=False)
+        engine.run("Send it", profile="two_stage")
+        asked = [json.dumps(item.body) for item in server.requests]
+    assert made == [said if key in PLACEHOLDERS else "receipt"]
+    assert any("holds a key" in text for text in asked) is (key not in PLACEHOLDERS)
 
 
 @pytest.mark.parametrize("scheme", ["Bearer ", "Token token="])

@@ -206,7 +206,9 @@ def test_a_long_call_is_bounded_and_says_so_and_a_key_is_taken_out(
         said = shell(*command)
         assert key not in said.out + said.err, command
         if command != ["runs"]:
-            assert "key: [redacted]" in said.out and "line 10" in said.out and "line 39" not in said.out
+            assert (
+                "key: [secret redacted]" in said.out and "line 10" in said.out and "line 39" not in said.out
+            )
             assert "more characters of body; whole with --json)" in said.out, said.out
     assert "line 39" in shell("show", "--json").json["waiting_for"]["arguments"]["body"]
 

@@ -156,7 +156,7 @@ def test_a_secret_reaches_the_tool_alone(way: str, fails: bool, tmp_path: Path, 
         last = own.engine.resume(first.run_id, answer={"key": SECRET}, question=asked.id)
         assert shop.got == [SECRET] and last.state == "Done", last
         [call] = [call for call in own.engine.journal.calls(last.run_id) if call.tool == "shop.login"]
-        assert "[redacted]" in call.result
+        assert "[secret redacted]" in call.result
         assert SECRET not in own.told(first, last, own.engine.result(last.run_id)) + logged()
         assert own.engine.journal.verify() == [] and replay(own.engine.journal, last.run_id).identical
 

@@ -186,9 +186,13 @@ def test_secrets_come_back_from_no_server(tmp_path: Path) -> None:
     with faulty(tmp_path, env={"TOKEN": SECRET, "QUOTED": 'pass"word\\1'}) as server:
         called(server, tmp_path, "f.environment")
         found = json.loads(str(texts(tmp_path)["result.json"]))
-        assert found["TOKEN"] == "[redacted]" and found["QUOTED"] == "[redacted]" and "PAOR_TEST" not in found
+        assert (
+            found["TOKEN"] == "[secret redacted]"
+            and found["QUOTED"] == "[secret redacted]"
+            and "PAOR_TEST" not in found
+        )
     written = bytes_written(tmp_path)
-    assert SECRET.encode() not in written and b"word\\\\1" not in written and b"[redacted]" in written
+    assert SECRET.encode() not in written and b"word\\\\1" not in written and b"[secret redacted]" in written
 
 
 def test_policy_and_approvals_hold_for_tools_of_servers(tmp_path: Path) -> None:
@@ -342,8 +346,8 @@ def test_headers_reach_the_server_and_nothing_else(tmp_path: Path) -> None:
             assert "hunter2" not in server.settings.shown and "secret" not in server.settings.shown
             server.tools()
             called(server, tmp_path / "b", f"{server.prefix}.http_headers")
-    assert texts(tmp_path) == {"result.txt": "[redacted]"}
-    assert texts(tmp_path / "b") == {"result.txt": "Basic [redacted]"}
+    assert texts(tmp_path) == {"result.txt": "[secret redacted]"}
+    assert texts(tmp_path / "b") == {"result.txt": "Basic [secret redacted]"}
     assert SECRET.encode() not in bytes_written(tmp_path)
 
 

@@ -80,7 +80,7 @@ def test_secrets_come_from_the_environment(shell: Shell, monkeypatch: pytest.Mon
     said = shell("run", "Show it", "--model", model, "--mcp", server, "--mcp-env", "MY_TOKEN")
     assert said.code == 0
     data = b"".join(path.read_bytes() for path in shell.folder.glob("paor.db*"))
-    assert SECRET.encode() not in data and b"[redacted]" in data and SECRET not in said.out + said.err
+    assert SECRET.encode() not in data and b"[secret redacted]" in data and SECRET not in said.out + said.err
 
 
 @pytest.mark.parametrize(

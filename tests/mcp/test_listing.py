@@ -188,7 +188,7 @@ def test_what_a_failing_server_says_holds_no_secret() -> None:
     code = "import os, sys; sys.exit('bad token ' + os.environ['TOKEN'])"
     with pytest.raises(ToolError) as error:
         mcp_tools([sys.executable, "-c", code], env={"TOKEN": SECRET})
-    assert SECRET not in str(error.value) and "bad token [redacted]" in str(error.value)
+    assert SECRET not in str(error.value) and "bad token [secret redacted]" in str(error.value)
 
 
 def test_without_the_package_there_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:

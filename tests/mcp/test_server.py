@@ -525,8 +525,8 @@ def test_keys_are_taken_out_of_shown_texts_and_errors(
     told = json.dumps([found(item) for item in answers])
     for secret in (own, foreign, foreign[:12], "hunter2", own[::-1]):
         assert secret not in told
-    assert told.count("[redacted]") > 5
-    assert own not in ask("show", run=own).error and "[redacted]" in ask("show", run=own).error
+    assert told.count("[secret redacted]") > 5
+    assert own not in ask("show", run=own).error and "[secret redacted]" in ask("show", run=own).error
 
 
 def test_shown_texts_are_bounded_and_say_what_is_left_out(tmp_path: Path) -> None:

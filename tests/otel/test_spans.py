@@ -483,7 +483,7 @@ def test_keys_never_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         shown = b"".join(json_lines(trace_of(scripted.journal, run_id, content=True))).decode()
     for secret in (own, other, header, login, "hunter2hunter2"):
         assert secret not in shown
-    assert shown.count("[redacted]") > 4
+    assert shown.count("[secret redacted]") > 4
 
 
 def test_a_key_is_not_cut_into_something_that_looks_like_none(tmp_path: Path) -> None:
@@ -522,7 +522,7 @@ def test_a_name_is_searched_for_keys_before_it_is_cut(
     clean = Cleaner()
     for before in range(1, 25):
         shown = clean.name("n" * (most - before) + "sk-own-0123456789abcdefgh")
-        assert shown == "n" * (most - before) + "[redacted]"
+        assert shown == "n" * (most - before) + "[secret redacted]"
 
 
 def test_erased_texts_are_not_exported_and_all_else_is_as_it_was(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def escaped(text: str, times: int) -> str:
 def test_a_secret_is_found_behind_any_escapes(secret: str, times: int) -> None:
     """In front of a token on a new line stands the ``n`` of the escape, so as it stands no rule fits it."""
     shown = OutgoingText([KNOWN])(escaped(f"before {secret} after", times))
-    assert "[redacted]" in shown
+    assert "[secret redacted]" in shown
     for part in (TOKEN, "ghp_a1", "abcdefgh", "hunter2", "own ", KNOWN, json.dumps(KNOWN)[1:-1]):
         assert part not in shown
     assert "before" in shown
@@ -50,7 +50,7 @@ def test_a_secret_that_a_rule_has_found_is_replaced_wherever_else_it_stands() ->
     """Said once with its name, a password needs none the second time; so does each of many."""
     names = [f"hunter{number}hunter{number}" for number in range(80)]
     text = " ".join(f"password={name}" for name in names) + " and then " + " ".join(reversed(names))
-    assert "hunter" not in NONE(text) and NONE(text).count("[redacted]") == 160
+    assert "hunter" not in NONE(text) and NONE(text).count("[secret redacted]") == 160
 
 
 @pytest.mark.parametrize("before", range(len(TOKEN) + 2))
@@ -59,14 +59,14 @@ def test_no_part_of_a_token_is_left_at_a_cut(before: int) -> None:
     text = "x" * 99 + " " + TOKEN + " tail"
     shown = NONE.beginning(text, 100 + before)
     assert "ghp" not in shown and shown.startswith("x" * 99) and "tail" not in shown
-    assert (shown[100:] == "[redacted]") is (0 < before <= len(TOKEN))
+    assert (shown[100:] == "[secret redacted]") is (0 < before <= len(TOKEN))
 
 
 def test_many_replacements_before_a_cut_bring_nothing_nearer_that_was_not_searched() -> None:
     """What is shown is of the first characters as they stood, though keys are longer than what replaces them."""
     text = f"{TOKEN} " * 2_000
     shown = NONE.beginning(text, 45 * 1_000)
-    assert shown == "[redacted] " * 1_000
+    assert shown == "[secret redacted] " * 1_000
     assert len(text) > 45 * 1_000 + LOOKED_AT
 
 
@@ -82,8 +82,8 @@ def test_a_field_s_name_makes_its_value_a_secret() -> None:
         }
     )
     assert found == {
-        "password": "[redacted]",
-        "api_key": ["[redacted]"],
+        "password": "[secret redacted]",
+        "api_key": ["[secret redacted]"],
         "page": 123456789012,
         "on": True,
         "no": None,
@@ -109,7 +109,7 @@ def test_the_words_of_a_login_are_secrets_of_their_own(
         monkeypatch.setenv(variable, "\n".join((*lines, *more)))
     scrub = OutgoingText(outgoing_secrets())
     for secret in ("tokenwithoutdigits", login, "swordfish-of-ann", "cookieofsession"):
-        assert scrub(f"you sent {secret} to us") == "you sent [redacted] to us"
+        assert scrub(f"you sent {secret} to us") == "you sent [secret redacted] to us"
     assert scrub("our Production is another service") == "our Production is another service"
     assert "Production service" not in scrub("the Production service said so")
 

@@ -26,6 +26,7 @@ from ...prompts.parsing.replies import (
     read_review,
     read_selection,
 )
+from ...states.base.secrets import REDACTED
 from ...states.records.actions import SET_BY_CODE, Intent, Selection, ToolResult
 from ...states.records.outcomes import Asked, Ended, Recalled, Replied
 from ...states.records.plans import Step
@@ -173,6 +174,9 @@ def _read_specifying(case: GuardContext, kit: RunResources) -> None:
     if selection.connection is not None and CONNECTION in schema.names:
         values[CONNECTION] = selection.connection
     arguments = fill_defaults(run.spec, tool, schema, values)
+    if tool.effect != "read" and REDACTED in json.dumps(arguments, default=str):
+        case.invalid = f"an argument holds a key, which {REDACTED} stands for: no call is made with another text than was said"
+        return
     _check_arguments(case, arguments, kit)
     if case.invalid is not None:
         return

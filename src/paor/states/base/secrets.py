@@ -17,9 +17,30 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-REDACTED = "[redacted]"
+REDACTED = "[secret redacted]"
+"""What stands in the place of a secret: words that no document says, so that an argument which holds them is known to have lost one."""
+
 LENGTH_MIN = 8
 """Shorter values are no keys but words such as ``none``, which local servers are given."""
+
+PLACEHOLDERS = frozenset(
+    [
+        "anything",
+        "lm-studio",
+        "localhost",
+        "no-api-key",
+        "no-key-required",
+        "no-key-needed",
+        "not-needed",
+        "not-required",
+        "not-used",
+        "notneeded",
+        "placeholder",
+        "sk-no-key-required",
+        "sk-not-needed",
+    ]
+)
+"""Longer values that local servers are given for a key: no secrets either."""
 
 CUT_MIN = 16
 """Shortest key of which the first three quarters count, too; of a shorter one that is a word."""
@@ -39,13 +60,14 @@ class Scrubber:
     Takes secrets out of texts.
 
     Args:
-        secrets: The values; those shorter than `LENGTH_MIN` are left alone.
+        secrets: The values; those shorter than `LENGTH_MIN` are left alone, and `PLACEHOLDERS`.
     """
 
     __slots__ = ("_exact", "_exact_forms", "_hidden", "_hidden_forms", "_known")
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = self._known = tuple(sorted({secret for secret in secrets if len(secret) >= LENGTH_MIN}))
+        long = {secret for secret in secrets if len(secret) >= LENGTH_MIN}
+        known = self._known = tuple(sorted(key for key in long if key.lower() not in PLACEHOLDERS))
         self._exact, self._exact_forms = _exact_pattern(known)
         self._hidden, self._hidden_forms = _hidden_pattern(known)
 
