@@ -14,8 +14,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from paor import Engine, Event, Journal, Question, Reply, Result, Tool, ToolContext, Usage, replay, tool
-from paor.errors import AnswerNeeded, InvalidAnswer, ToolError
+from paor import (
+    Document,
+    Engine,
+    Event,
+    Journal,
+    Question,
+    Reply,
+    Result,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    Usage,
+    replay,
+    tool,
+)
+from paor.errors import AnswerNeeded, EffectUnknown, InvalidAnswer, ToolError
 from paor.events import TransitionTaken
 from paor.models import ModelCall
 
@@ -159,6 +173,71 @@ def test_a_secret_reaches_the_tool_alone(way: str, fails: bool, tmp_path: Path, 
         assert "[secret redacted]" in call.result
         assert SECRET not in own.told(first, last, own.engine.result(last.run_id)) + logged()
         assert own.engine.journal.verify() == [] and replay(own.engine.journal, last.run_id).identical
+
+
+PIN = 991234567
+PASSED = {
+    "type": "object",
+    "properties": {
+        "key": {"type": "string", "format": "password"},
+        "pin": {"type": "integer", "writeOnly": True},
+    },
+    "required": ["key", "pin"],
+}
+
+
+class Quoting(ToolError):
+    """An error that says the secret in its own way."""
+
+    def __str__(self) -> str:
+        return f"not {self.args[0]}"
+
+
+def raised(error: BaseException) -> Any:
+    raise error
+
+
+ECHOES: dict[str, Any] = {
+    "beside what has no JSON form": lambda key, pin: {"p": key, "n": pin, "o": object()},
+    "a number": lambda key, pin: {"pin": pin, "list": [pin, key]},
+    "a name": lambda key, pin: {key: 1, str(pin): 2},
+    "bytes": lambda key, pin: f"{key} {pin}".encode(),
+    "a document of bytes": lambda key, pin: Document("a.bin", f"{key} {pin}".encode(), "application/x"),
+    "a document's name": lambda key, pin: Document(f"{key}-{pin}.txt", "words"),
+    "a note": lambda key, pin: ToolOutput(notes=(key, str(pin))),
+    "a web page": lambda key, pin: ToolOutput(
+        web=({"url": f"https://example.com/?k={key}", "title": f"{pin}"},)
+    ),
+    "an error": lambda key, pin: raised(ValueError(f"{key} {pin}")),
+    "an error in its own words": lambda key, pin: raised(Quoting(f"{key} {pin}")),
+    "an unknown end": lambda key, pin: raised(EffectUnknown(f"{key} {pin}")),
+    "another question": lambda key, pin: raised(AnswerNeeded(f"{key} {pin}?", PASSED, state=[key, pin])),
+}
+
+
+@pytest.mark.parametrize("effect", ["once", "read"])
+@pytest.mark.parametrize("echo", ECHOES)
+def test_a_secret_is_taken_out_of_whatever_a_tool_comes_to(
+    echo: str, effect: Any, tmp_path: Path, logged: Any
+) -> None:
+    """A text or a number, whatever form the result has, and whether or not it has one."""
+    asked = []
+
+    def login(context: ToolContext) -> Any:
+        asked.append(context.resumption)
+        if context.resumption is None:
+            raise AnswerNeeded("Which?", PASSED)
+        return ECHOES[echo](context.resumption.content["key"], context.resumption.content["pin"])
+
+    own_tool = Tool("shop.login", "Log in.", {"type": "object", "properties": {}}, login, effect=effect)
+    with Told(tmp_path / "runs.db", [own_tool], [PLAN(STEP("shop.login")), *ENDING, *ENDING, *ENDING]) as own:
+        first = own.engine.run("Log in", mode="planner")
+        last = own.engine.resume(first.run_id, answer={"key": SECRET, "pin": PIN})
+        assert asked[1].content == {"key": SECRET, "pin": PIN}
+        stored = own.engine.result(last.run_id)
+        told = own.told(first, last, stored, *own.engine.journal.calls(last.run_id)) + logged()
+        assert SECRET not in told and str(PIN) not in told
+        assert own.engine.journal.verify() == []
 
 
 @pytest.mark.parametrize("way", WAYS)

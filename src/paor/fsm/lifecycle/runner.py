@@ -471,7 +471,7 @@ class Runner:
 def _provided(drive: RunContext, answer: Answer) -> Steps:
     """Walk the one row in which a run takes the answer to its question, without keys."""
     data = answer.wire()
-    clean = said_scrubber(drive.model).of_data(data)
+    clean = said_scrubber(drive.model, drive.given).of_data(data)
     answer = answer if clean == data else Answer.model_validate(clean)
     payload = drive.stager.stage(answer.wire_json(), JSON)
     yield from transition(drive, {"kind": "none"}, Answered(answer, payload))

@@ -9,6 +9,7 @@ from typing import Any
 from ...prompts.model import Model, Notice
 from ...states.records.actions import StoredText
 from ...states.run.state import Run
+from ...tools.schema.secret_values import texts_in
 from ...tools.tool import Tool
 from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager, as_text
@@ -77,6 +78,11 @@ class RunContext:
     prompt: tuple[int, Sequence[str]] | None = None
     texts: dict[int, str | None] = field(default_factory=dict)
     load: Loader = field(default=lambda first, count: [])
+
+    @property
+    def given(self) -> list[str]:
+        """Texts and numbers of the secrets, which nothing that a tool says may repeat."""
+        return list(texts_in(list(self.secrets.values())))
 
 
 def recall(drive: RunContext, place: StoredText) -> str | bytes | None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
 from ...states.base.sealed import unsealed
-from ...states.base.secrets import Scrubber
 from ...states.records.actions import Intent, ToolResult
 from ...states.records.outcomes import Cancelled, Ended, InDoubt, Outcome
 from ...states.records.questions import Answer, Asking
@@ -80,11 +78,9 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     if kept:
         leases.calling(run.number, drive.fence, run.seq - 1)
     came_to = yield effect if group is None else Await(group, effect)
-    if drive.secrets:
-        came_to = _without_secrets(came_to, drive.secrets.values())
     if kept and not getattr(came_to, "left", False):
         leases.called(run.number, drive.fence)
-    context.stage_texts(drive.stager)
+    context.stage_texts(drive.stager, drive.given)
     if isinstance(came_to, Returned) and _is_not_run(came_to.value):
         name = type(came_to.value).__name__
         came_to = EffectUnknown(f"the tool returned a {name}, of which nobody knows how far it was run")
@@ -112,14 +108,20 @@ def _of_end(drive: RunContext, intent: Intent, context: CallContext, came_to: An
         return Cancelled(intent.effect == "once", *used, left=came_to.left)
     if isinstance(came_to, AnswerNeeded):
         try:
-            return question_from(came_to, run.spec.limits, drive.stager, drive.model)
+            return question_from(came_to, run.spec.limits, drive.stager, drive.model, drive.given)
         except Exception as error:  # a tool may ask in any form
             came_to = error
     if not isinstance(came_to, Returned):
-        return _ended(context, error_of(intent, came_to, model=drive.model))
+        return _ended(context, error_of(intent, came_to, model=drive.model, given=drive.given))
     first, limits = run.counters.documents, run.spec.limits
     result = result_of(
-        intent, came_to.value, first=first, limits=limits, stager=drive.stager, model=drive.model
+        intent,
+        came_to.value,
+        first=first,
+        limits=limits,
+        stager=drive.stager,
+        model=drive.model,
+        given=drive.given,
     )
     if run.memory.plan is not None and intent.effect != "once" and result.ok and is_empty(came_to.value):
         result = replace(result, retryable=True)
@@ -135,7 +137,7 @@ def _of_unknown_end(
 ) -> Generator[Effect, Any, Outcome]:
     """Return the outcome of a call that took too long, or cannot say what it did: an error, or of a once effect a doubt."""
     late, left = isinstance(came_to, TimedOut), isinstance(came_to, TimedOut) and came_to.left
-    told = cut(line(message_of(came_to, drive.model)), ERROR_CHARS) or (
+    told = cut(line(message_of(came_to, drive.model, drive.given)), ERROR_CHARS) or (
         _time_words(context.timeout_s, drive.run) if late else ""
     )
     error: ToolError = TimedOut(told) if late else came_to
@@ -154,7 +156,9 @@ def _of_unknown_end(
         error = NotStarted(told)
     return _ended(
         context,
-        error_of(intent, error, code="timeout" if late else "tool_error", model=drive.model),
+        error_of(
+            intent, error, code="timeout" if late else "tool_error", model=drive.model, given=drive.given
+        ),
         left=left,
     )
 
@@ -278,30 +282,6 @@ def _asked(drive: RunContext, needed: AnswerNeeded) -> Outcome:
     return question_from(needed, drive.run.spec.limits, drive.stager)
 
 
-def _without_secrets(came_to: Any, secrets: Iterable[Any]) -> Any:
-    """Return what a call came to without the secrets that it was given, where its texts repeat them."""
-    scrub = Scrubber(value for value in secrets if isinstance(value, str))
-    if isinstance(came_to, Returned):
-        try:
-            output = output_of(came_to.value)
-        except Exception:
-            return came_to
-        notes = [scrub(str(note)) for note in output.notes]
-        texts = [scrub(item.data) if isinstance(item.data, str) else item.data for item in output.documents]
-        if notes == [*output.notes] and texts == [item.data for item in output.documents]:
-            return came_to
-        documents = [
-            dataclasses.replace(item, data=text) for item, text in zip(output.documents, texts, strict=True)
-        ]
-        return Returned(dataclasses.replace(output, documents=documents, notes=notes))
-    if isinstance(came_to, ToolError) and not isinstance(came_to, AnswerNeeded):
-        came_to.args = tuple(scrub(item) if isinstance(item, str) else item for item in came_to.args)
-        return came_to
-    if isinstance(came_to, Exception) and scrub(str(came_to)) != str(came_to):
-        return RuntimeError(f"{type(came_to).__name__}: {scrub(str(came_to))}")
-    return came_to
-
-
 def _call_of(
     drive: RunContext, run: Run, tool: Tool, intent: Intent, arguments: dict[str, Any], account: Account
 ) -> UseTool | Ended:
@@ -404,11 +384,16 @@ def _settle_doubt(drive: RunContext, tool: Tool, intent: Intent) -> Generator[Ef
     if isinstance(came_to, Interrupted):
         return Cancelled(in_doubt=True, left=came_to.left)
     if isinstance(came_to, TimedOut):
-        told = message_of(came_to, drive.model) or f"it was asked and did not answer within {bound:g} s"
+        told = (
+            message_of(came_to, drive.model, drive.given)
+            or f"it was asked and did not answer within {bound:g} s"
+        )
         told = cut(line(told), ERROR_CHARS)
         return InDoubt("reconcile_failed", told, drive.stager.stage(told), came_to.left)
     if not isinstance(came_to, Returned):
-        told = cut(line(f"{type(came_to).__name__}: {message_of(came_to, drive.model)}"), ERROR_CHARS)
+        told = cut(
+            line(f"{type(came_to).__name__}: {message_of(came_to, drive.model, drive.given)}"), ERROR_CHARS
+        )
         return InDoubt("reconcile_failed", told, drive.stager.stage(told))
     try:
         output_of(came_to.value)
@@ -429,6 +414,12 @@ def reconcile_outcome(drive: RunContext, action: str, content: Any, asked: Liter
         return Ended(replace(error_of(intent, RuntimeError(text), code="reconciled"), retryable=False))
     first = run.counters.documents
     result = result_of(
-        intent, content, first=first, limits=run.spec.limits, stager=drive.stager, model=drive.model
+        intent,
+        content,
+        first=first,
+        limits=run.spec.limits,
+        stager=drive.stager,
+        model=drive.model,
+        given=drive.given,
     )
     return Ended(result, reconciled=asked)

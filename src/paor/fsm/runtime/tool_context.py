@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -225,10 +225,14 @@ class CallContext:
         with self._recording:
             self._is_closed = True
 
-    def stage_texts(self, stager: Stager) -> None:
-        """Stage the requests that the call has made and their replies, for the row that tells what it came to."""
+    def stage_texts(self, stager: Stager, given: Iterable[str]) -> None:
+        """Stage the requests that the call has made and their replies, without keys and *given* secrets, for the row that tells what it came to."""
+        scrub = said_scrubber(self._model, given).of_said
         with self._recording:
-            pairs = [(stager.stage(prompt, JSON), stager.stage(reply)) for prompt, reply in self._texts]
+            pairs = [
+                (stager.stage(scrub(prompt), JSON), stager.stage(scrub(reply)))
+                for prompt, reply in self._texts
+            ]
             self.staged = tuple(pairs)
 
     def stopped(self) -> str | None:
@@ -350,8 +354,7 @@ class CallContext:
                 raise _given_up()
             if (request_id := request_label(reply.request_id)) is not None:
                 self.request_ids.append(request_id)
-            scrub = said_scrubber(self._model).of_said
-            self._texts.append((scrub(messages_text(call.messages)), scrub(reply.text)))
+            self._texts.append((messages_text(call.messages), reply.text))
         if not reply.text.strip():
             raise ToolError("the model wrote nothing")
         if reply.finish in ("refusal", "content_filter"):

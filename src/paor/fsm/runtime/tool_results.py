@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -61,7 +61,14 @@ def is_empty(value: Any) -> bool:
 
 
 def result_of(
-    intent: Intent, value: Any, *, first: int, limits: Limits, stager: Stager, model: object = None
+    intent: Intent,
+    value: Any,
+    *,
+    first: int,
+    limits: Limits,
+    stager: Stager,
+    model: object = None,
+    given: Iterable[str] = (),
 ) -> ToolResult:
     """
     Return the result of a call that returned *value*, its documents staged.
@@ -75,13 +82,14 @@ def result_of(
         limits: Sizes.
         stager: Takes the bodies.
         model: The run's, whose keys are taken out.
+        given: Secrets that somebody has answered with, which are taken out too.
     """
-    scrub = said_scrubber(model)
+    scrub = said_scrubber(model, given)
     try:
         documents, notes, web = _kept(output_of(value), limits, scrub)
     except Exception as error:  # a tool may put anything into a `ToolOutput` or a `Document`
         if intent.effect != "once":
-            return error_of(intent, error)
+            return error_of(intent, error, model=model, given=given)
         documents, notes, web = _kept(rescued(value, limits), limits, scrub)
     references = tuple(
         DocumentRef(
@@ -165,14 +173,32 @@ def _kept(
 def without_keys(document: Document, scrub: Scrubber) -> Document:
     """Return a document without keys, in its name and in what it says; itself where there are none."""
     data = document.data
-    clean_data = scrub.of_bytes(data) if isinstance(data, bytes) else scrub.of_said(data)
+    clean_data = scrub.of_bytes(data) if isinstance(data, bytes) else _said(data, document.mime, scrub)
     name, mime = scrub(document.name), scrub(document.mime)
     if (name, mime, clean_data) == (document.name, document.mime, data):
         return document
     return dataclasses.replace(document, name=name, mime=mime, data=clean_data)
 
 
-def question_from(error: AnswerNeeded, limits: Limits, stager: Stager, model: object = None) -> Asked:
+def _said(text: str, mime: str, scrub: Scrubber) -> str:
+    """Return a text without keys; JSON stays JSON where a number was one."""
+    said = scrub.of_said(text)
+    if said == text or mime != JSON or _is_json(said) or not _is_json(text):
+        return said
+    return scrub.of_said(orjson.dumps(scrub.of_data(orjson.loads(text))).decode())
+
+
+def _is_json(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def question_from(
+    error: AnswerNeeded, limits: Limits, stager: Stager, model: object = None, given: Iterable[str] = ()
+) -> Asked:
     """
     Return what a tool asks in the form of the journal, staged, without keys.
 
@@ -185,7 +211,7 @@ def question_from(error: AnswerNeeded, limits: Limits, stager: Stager, model: ob
     asking = {"message": message, "answerSchema": error.schema, "state": error.state}
     try:
         asked = orjson.loads(orjson.dumps(asking))
-        text = orjson.dumps(said_scrubber(model).of_data(asked)).decode()
+        text = orjson.dumps(said_scrubber(model, given).of_data(asked)).decode()
         read = Asking.model_validate_json(text)
     except (ValueError, TypeError):
         raise ToolError("the tool's question has a schema or a state that is not valid JSON") from None
@@ -196,13 +222,14 @@ def question_from(error: AnswerNeeded, limits: Limits, stager: Stager, model: ob
     return Asked(read, stager.stage(text, JSON))
 
 
-def message_of(error: object, model: object = None) -> str:
+def message_of(error: object, model: object = None, given: Iterable[str] = ()) -> str:
     """
     Return an exception's words without keys; none when its class, a host's own, cannot say them.
 
     Args:
         error: What a tool or a host's model raised.
         model: The run's; its own keys are taken out beside those of the environment.
+        given: Secrets that somebody has answered with.
     """
     try:
         text = str(error)
@@ -210,14 +237,19 @@ def message_of(error: object, model: object = None) -> str:
         return ""
     own = getattr(model, "secrets", None)  # a host's own model may mean something else by it
     keys = {key for key in own if isinstance(key, str)} if isinstance(own, set | frozenset) else set()
-    return Scrubber(environment_secrets() | keys)(text)
+    return Scrubber(environment_secrets().union(keys, given))(text)
 
 
 def error_of(
-    intent: Intent, error: BaseException, *, code: str = "tool_error", model: object = None
+    intent: Intent,
+    error: BaseException,
+    *,
+    code: str = "tool_error",
+    model: object = None,
+    given: Iterable[str] = (),
 ) -> ToolResult:
     """Return the result of a call that raised *error*: one line, no traceback, no key of the environment or of *model*."""
-    name, text = type(error).__name__, message_of(error, model)
+    name, text = type(error).__name__, message_of(error, model, given)
     text = cut(line(text if isinstance(error, ToolError) else f"{name}: {text}"), ERROR_CHARS) or name
     retryable = isinstance(error, NotStarted) or intent.effect != "once"
     return ToolResult(tool=intent.tool, ok=False, error=text, error_code=code, retryable=retryable)

@@ -11,7 +11,7 @@ import os
 import random
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -212,9 +212,9 @@ def client_secrets(client: Any, *, keys: bool = False) -> set[str]:
     return secrets | {value.removeprefix("Bearer ") for value in secrets}
 
 
-def said_scrubber(model: object) -> Scrubber:
+def said_scrubber(model: object, given: Iterable[str] = ()) -> Scrubber:
     """
-    Return what takes the keys of a run's model, and those of the environment, out of what tools, people and hosts say.
+    Return what takes the keys of a run's model, those of the environment and *given* secrets out of what tools, people and hosts say.
 
     Values of headers and addresses that are no keys by their names stay, and short words, such as those that servers of
     one's own are given: a title, a version or ``lm-studio`` stands in many texts.
@@ -223,7 +223,8 @@ def said_scrubber(model: object) -> Scrubber:
         model, "secrets", None
     )  # a host's own model may mean something else by them
     found = {key for key in own if isinstance(key, str)} if isinstance(own, set | frozenset) else set()
-    return Scrubber(key for key in environment_secrets(keys=True) | found if _LONG_OR_DIGITS.search(key))
+    keys = {key for key in environment_secrets(keys=True) | found if _LONG_OR_DIGITS.search(key)}
+    return Scrubber(keys.union(given))
 
 
 _LONG_OR_DIGITS = re.compile(r"[0-9]|.{16}")

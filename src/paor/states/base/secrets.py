@@ -105,6 +105,8 @@ class Scrubber:
             elif isinstance(value, list | tuple):
                 made[place] = inner = list(value)
                 left += [(inner, number, item) for number, item in enumerate(value)]
+            elif isinstance(value, int | float) and not isinstance(value, bool) and str(value) in self._known:
+                made[place] = REDACTED
             else:
                 made[place] = value
         return found[0]

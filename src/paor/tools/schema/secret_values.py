@@ -120,6 +120,15 @@ def marks_in(value: object) -> Iterator[str]:
             yield from marks_in(item)
 
 
+def texts_in(secret: object) -> Iterator[str]:
+    """Yield each text and each number of a secret, as a text."""
+    if isinstance(secret, Mapping | list | tuple):
+        for item in secret.values() if isinstance(secret, Mapping) else secret:
+            yield from texts_in(item)
+    elif isinstance(secret, str | int | float):
+        yield str(secret)
+
+
 def revealed(value: Any, secrets: Mapping[str, Any]) -> Any:
     """Return *value* with the secrets in the place of their marks; a mark of none stays."""
     if isinstance(value, str):
