@@ -347,3 +347,34 @@ def test_a_hook_may_take_values_out_of_its_event(tmp_path: Path) -> None:
         result = engine.resume(waiting.run_id, answer={"approve": True})
         assert result.state == "Done" and replay(engine.journal, result.run_id, engine).identical
     assert sent == ["secret ['a']"] and logged == [{"text": "***", "tags": []}] * 2
+
+
+@pytest.mark.parametrize("journey", JOURNEYS[:3], ids=lambda journey: journey.name)
+def test_each_hook_and_the_caller_have_their_own_copy_of_an_event(journey: Journey, tmp_path: Path) -> None:
+    """A hook that changes its event changes neither what the next hook hears nor what `run` and `stream` give."""
+    told: list[list[str]] = []
+    for first in (repr, meddle):
+        heard: list[str] = []
+        folder = tmp_path / first.__name__
+        folder.mkdir()
+        with journey.engine(folder) as engine:
+            engine.hooks = (first, lambda event, heard=heard: heard.append(repr(event)))
+            result = play(dataclasses.replace(journey, run={**journey.run, "metadata": METADATA}), engine)
+            heard.append(repr(result))
+        told.append(heard)
+    assert told[0] == told[1] and any("'tenant': 'acme'" in text for text in told[1])
+
+
+def test_the_caller_of_a_stream_may_take_values_out_of_an_event_that_a_hook_has_changed(
+    tmp_path: Path,
+) -> None:
+    """The stream's own copy holds all, and can be changed."""
+    script = [*call("notes.read", page=1), refine("stop", answer="read"), SUCCESS]
+    with worlds.engine(tmp_path, script, hooks=[meddle]) as engine:
+        arguments = [
+            event.arguments
+            for event in engine.stream("Read", metadata=METADATA)
+            if getattr(event, "arguments", None)
+        ]
+    assert arguments == [{"page": 1}]
+    arguments[0].clear()

@@ -9,6 +9,7 @@ never read leaves no lease behind.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from ...prompts.clients.settings import said_scrubber
@@ -29,7 +30,7 @@ from ..journal.run_queue import RunQueue
 from ..journal.store import JournalStore
 from ..replay.restore import restore_run, stager_of
 from ..runtime.drivers import aperform, perform
-from ..runtime.events import Event, ModelNotice, RunEnded, RunStarted, TransitionTaken
+from ..runtime.events import Event, ModelNotice, RunEnded, RunStarted, RunWaiting, TransitionTaken
 from ..runtime.logs import LOGGER, log_start
 from ..runtime.loop import Steps, cancel_steps, steps, transition
 from ..runtime.ports import Clock, Ids
@@ -442,10 +443,10 @@ class Runner:
         return result_of_run(drive.run, self.journal.reader)
 
     def _notify(self, event: Event) -> Event:
-        """Hand *event* to the hooks; a hook that raises is logged and changes nothing."""
+        """Hand a copy of *event* to each hook; one that raises, or changes its copy, changes nothing."""
         for hook in self.hooks:
             try:
-                hook(event)
+                hook(deepcopy(event) if isinstance(event, _HOLDING_DATA) else event)
             except Exception:  # a hook is the host's own
                 LOGGER.exception("run %s: a hook raised on %s", event.run_id, event.kind)
         return event
@@ -466,6 +467,10 @@ class Runner:
         """Return what starts the run that was to replace an ended one, and that a crash right after its end has prevented."""
         owed = not self.journal.read_only and is_owed(self.journal.reader, drive.run)
         return self._fallback(drive) if owed else None
+
+
+_HOLDING_DATA = (TransitionTaken, RunWaiting, RunEnded)
+"""Events with containers, which a hook could change; all others are texts and numbers."""
 
 
 def _provided(drive: RunContext, answer: Answer) -> Steps:
