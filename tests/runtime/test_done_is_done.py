@@ -49,6 +49,36 @@ class Rude:
         return "Rude()"
 
 
+def refusing(self: Any, *given: Any, **more: Any) -> Any:
+    """Raise, whatever is asked."""
+    raise RuntimeError("no")
+
+
+HOSTILE = {
+    name: refusing
+    for name in (
+        "__str__",
+        "__len__",
+        "__bool__",
+        "__iter__",
+        "__getitem__",
+        "__format__",
+        "encode",
+        "decode",
+    )
+} | {name: refusing for name in ("split", "strip", "replace", "isascii", "translate", "join", "__bytes__")}
+RudeText: Any = type("RudeText", (str,), HOSTILE)
+RudeBytes: Any = type("RudeBytes", (bytes,), HOSTILE)
+"""They are texts and bytes, and nothing that is asked of them can be had."""
+
+
+class RudeWords(Exception):
+    """Its words are a text that cannot be read."""
+
+    def __str__(self) -> str:
+        return RudeText("R-7")  # type: ignore[no-any-return]
+
+
 def endless() -> list[Any]:
     """A list that holds itself twice."""
     found: list[Any] = [1]
@@ -81,6 +111,21 @@ FORMS: dict[str, tuple[Callable[[], Any], str]] = {
     "exception": (lambda: ValueError("R-7"), "<ValueError>"),
     "class": (lambda: {"id": "R-7", "of": Rude}, '"id":"R-7"'),
     "rude": (lambda: [Rude(), "R-7"], "R-7"),
+    "a rude text": (lambda: RudeText("R-7"), "R-7"),
+    "rude bytes": (lambda: RudeBytes(b"R-7"), "R-7"),
+    "a rude document": (lambda: Document(RudeText("a"), RudeText("R-7"), RudeText("text/plain")), "R-7"),
+    "a document of rude bytes": (lambda: Document(RudeText("a"), RudeBytes(b"R-7")), "R-7"),
+    "a rude note": (lambda: ToolOutput([Document("a", "R-7")], notes=[RudeText("a")]), "R-7"),
+    "a rude fact": (
+        lambda: ToolOutput([Document("a", "R-7")], web=[{"url": RudeText("https://a.b")}]),
+        "R-7",
+    ),
+    "a rude value": (lambda: {"id": RudeText("R-7"), RudeText("x"): [RudeText("y")]}, "R-7"),
+    "one name twice": (
+        lambda: {1: "a", "1": "b", None: 1, "null": 2},
+        '{"1":"a","1 (2)":"b","null":1,"null (4)":2}',
+    ),
+    "one name twice in a dataclass": (lambda: Receipt(1, {1: "a", "1": "b"}), '{"1":"a","1 (2)":"b"}'),
     "cycle": (endless, "[1,"),
     "nested": (nested, "["),
     "large": (lambda: "R-7" + "x" * 50_000, "R-7xxx"),
@@ -160,6 +205,41 @@ def test_data_that_json_has_is_kept_as_it_is(value: Any) -> None:
     """Whole numbers of any size among it, of tools of each kind."""
     text, notes = json_of(value)
     assert json.loads(text) == value and notes == []
+
+
+@pytest.mark.parametrize("effect", ["once", "read"])
+def test_an_error_is_recorded_whatever_its_words_are(effect: Any) -> None:
+    """Of a class of the host's own."""
+
+    @tool("bank.pay", effect=effect)
+    def pay(to: str) -> Any:
+        """Pay somebody."""
+        raise RudeWords
+
+    with Engine(ScriptedModel(SCRIPT), tools=[pay], journal=Journal(":memory:")) as engine:
+        [made] = engine.journal.calls(engine.run("Pay Dee").run_id)
+    assert "RudeWords: R-7" in made.result
+
+
+NAMES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.sampled_from(["1", "-2", "null", "true", "\ud800", "?"])
+)
+
+
+@given(value=st.dictionaries(NAMES, st.integers() | st.dictionaries(NAMES, st.integers())))
+def test_no_value_is_lost_for_a_name_that_json_has_once(value: dict[Any, Any]) -> None:
+    """An object of JSON with a name twice loses one of its values with most who read it."""
+
+    def once_each(pairs: list[tuple[str, Any]]) -> list[Any]:
+        assert len(dict(pairs)) == len(pairs)
+        return [item for _, item in pairs]
+
+    text, _ = json_of(value)
+    wanted = [list(item.values()) if isinstance(item, dict) else item for item in value.values()]
+    assert json.loads(text, object_pairs_hook=once_each) == wanted
 
 
 def test_what_code_is_to_do_later_is_no_result() -> None:

@@ -26,7 +26,13 @@ _BITS_MAX = 10_000
 
 _NO_JSON = "JSON has no such number: it is kept as null"
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
-_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY  # compact: every blank is a token
+_SAME_NAMES = "two names were the same in JSON: a number tells them apart"
+_OPTIONS = orjson.OPT_SERIALIZE_NUMPY  # compact: every blank is a token
+
+
+def exact(text: str) -> str:
+    """Return a text as `str` has it: a class of a host's own may do anything when it is asked for its characters."""
+    return str.__str__(text)
 
 
 def json_of(value: Any, *, lossy: bool = False) -> tuple[str, list[str]]:
@@ -41,7 +47,7 @@ def json_of(value: Any, *, lossy: bool = False) -> tuple[str, list[str]]:
         ToolError: Without *lossy*: something within it has no JSON form.
     """
     try:
-        text = orjson.dumps(value, option=_OPTIONS, default=plain).decode()
+        text = _dumped(value)
         if "null" not in text or _has_no_nan(value):
             return text, []
     except Exception:  # noqa: BLE001 - also of a model's own serializers
@@ -52,6 +58,26 @@ def json_of(value: Any, *, lossy: bool = False) -> tuple[str, list[str]]:
         raise ToolError(f"the tool ran and returned a {walk.foreign[0]}, which has no JSON form")
     kept = text or json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     return kept, list(walk.notes)
+
+
+def _dumped(value: Any) -> str:
+    """
+    Return a value as JSON.
+
+    Raises:
+        ValueError, TypeError: It has no JSON form, or one in which an object has a name twice.
+    """
+    try:
+        return orjson.dumps(value, option=_OPTIONS, default=plain).decode()
+    except TypeError:  # names that are no texts, among others
+        text = orjson.dumps(value, option=_OPTIONS | orjson.OPT_NON_STR_KEYS, default=plain).decode()
+    json.loads(text, object_pairs_hook=_with_own_names)
+    return text
+
+
+def _with_own_names(pairs: list[tuple[str, Any]]) -> None:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError("a name twice")
 
 
 def _has_no_nan(value: Any) -> bool:
@@ -120,13 +146,21 @@ class _Walk:
 
     def _within(self, value: Any, depth: int) -> Any:
         if isinstance(value, Mapping):
-            return {self._name(name): self.of(item, depth) for name, item in value.items()}
+            made: dict[str, Any] = {}
+            for name, item in value.items():
+                own = said = self._name(name)
+                number = len(made) + 1
+                while own in made:
+                    own, number = f"{said} ({number})", number + 1
+                    self.notes[_SAME_NAMES] = None
+                made[own] = self.of(item, depth)
+            return made
         if isinstance(value, AbstractSet):
             return [self.of(item, depth) for item in sorted(value, key=str)]
         if isinstance(value, list | tuple):
             return [self.of(item, depth) for item in value]
         try:
-            return orjson.loads(orjson.dumps(value, option=_OPTIONS, default=plain))
+            return orjson.loads(_dumped(value))
         except (ValueError, TypeError):
             pass
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -134,8 +168,8 @@ class _Walk:
             return {name: self.of(getattr(value, name, None), depth) for name in names}
         if isinstance(value, BaseModel):
             return {name: self.of(item, depth) for name, item in value}
-        made = plain(value)
-        return self._lost(value) if type(made) is type(value) else self.of(made, depth)
+        other = plain(value)
+        return self._lost(value) if type(other) is type(value) else self.of(other, depth)
 
     def _name(self, name: Any) -> str:
         found = self.of(name)
@@ -174,14 +208,14 @@ def _items(given: Any, notes: list[str], name: str) -> list[Any]:
 def _sound(value: Any, notes: list[str]) -> Document | None:
     if isinstance(value, Document) and isinstance(value.data, str | bytes):
         name, mime = _text(value.name), _text(value.mime)
-        return dataclasses.replace(value, name=name, mime=mime, label="", position=0)
+        return dataclasses.replace(value, name=name, mime=mime, data=_body(value.data), label="", position=0)
     if isinstance(value, Document):
         notes.append(f"what {_text(value.name)} says is a {type(value.data).__name__}")
         value = value.data
     if isinstance(value, str):
-        return Document("result.txt", value)
+        return Document("result.txt", exact(value))
     if isinstance(value, bytes | bytearray):
-        return Document("result.bin", bytes(value), "application/octet-stream")
+        return Document("result.bin", _body(value), "application/octet-stream")
     text, lost = json_of(value, lossy=True)
     notes += lost
     return Document("result.json", text, "application/json")
@@ -197,9 +231,21 @@ def _fact(item: Any, notes: list[str]) -> list[WebFact]:
 
 def _text(value: Any) -> str:
     try:
-        return str(value)
-    except Exception:  # noqa: BLE001 - of a host's own class
+        return exact(value if isinstance(value, str) else str(value))
+    except (Exception, SystemExit):  # noqa: BLE001 - of a host's own class
         return f"<{type(value).__name__}>"
+
+
+def _body(data: str | bytes | bytearray) -> Any:
+    return exact(data) if isinstance(data, str) else b"".join((data,))
+
+
+def exact_document(document: Document) -> Document:
+    """Return *document* with its name, its type and what it says as `exact` texts or bytes."""
+    if not isinstance(document.data, str | bytes):
+        raise ToolError(f"a document holds a {type(document.data).__name__}, which is neither text nor bytes")
+    found = exact(document.name), exact(document.mime), _body(document.data)
+    return dataclasses.replace(document, name=found[0], mime=found[1], data=found[2])
 
 
 def _fitting(documents: Sequence[Document], limits: Limits, notes: list[str]) -> list[Document]:

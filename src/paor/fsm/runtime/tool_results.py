@@ -15,7 +15,7 @@ from ...states.records.actions import DocumentRef, Intent, ToolResult, WebFact
 from ...states.records.outcomes import Asked
 from ...states.records.questions import Asking
 from ...states.settings.limits import Limits
-from ...tools.kept_values import json_of, rescued
+from ...tools.kept_values import exact, exact_document, json_of, rescued
 from ...tools.tool import Document, ToolOutput
 from ..decision.observation import clean, cut, line
 from ..journal.payloads import JSON, Stager, is_text
@@ -53,11 +53,16 @@ def output_of(value: Any) -> ToolOutput:
 
 def is_empty(value: Any) -> bool:
     """Return whether a tool returned nothing at all: what a plan's step with retries tries again."""
-    if isinstance(value, ToolOutput):
-        return not value.web and not any(document.data for document in value.documents)
-    if isinstance(value, Document):
-        return not value.data
-    return value is None or (isinstance(value, str | bytes | bytearray | Sequence | Mapping) and not value)
+    try:
+        if isinstance(value, ToolOutput):
+            return not value.web and not any(document.data for document in value.documents)
+        if isinstance(value, Document):
+            return not value.data
+        return value is None or (
+            isinstance(value, str | bytes | bytearray | Sequence | Mapping) and not value
+        )
+    except Exception:  # of a host's own class
+        return False
 
 
 def result_of(
@@ -163,10 +168,12 @@ def _kept(
     output: ToolOutput, limits: Limits, scrub: Scrubber
 ) -> tuple[list[Document], tuple[str, ...], tuple[WebFact, ...]]:
     """Return documents, notes and web facts as they are kept, without keys."""
-    documents = [without_keys(document, scrub) for document in _size_words(output.documents, limits)]
-    notes = tuple(cut(line(scrub(str(note))), limits.note_chars) for note in list(output.notes)[:20])
+    exactly = [exact_document(document) for document in output.documents]
+    documents = [without_keys(document, scrub) for document in _size_words(exactly, limits)]
+    notes = tuple(cut(line(scrub(exact(str(note)))), limits.note_chars) for note in list(output.notes)[:20])
     notes += _binary_notes(documents[: limits.previews], limits)
-    web = tuple(WebFact.of(scrub.of_data(fact.wire())) for fact in _best_first(output.web))
+    facts = [orjson.loads(json_of(fact.wire())[0]) for fact in _best_first(output.web)]
+    web = tuple(WebFact.of(scrub.of_data(fact)) for fact in facts)
     return documents, notes, web
 
 
@@ -232,8 +239,8 @@ def message_of(error: object, model: object = None, given: Iterable[str] = ()) -
         given: Secrets that somebody has answered with.
     """
     try:
-        text = str(error)
-    except Exception:
+        text = exact(str(error))
+    except (Exception, SystemExit):
         return ""
     own = getattr(model, "secrets", None)  # a host's own model may mean something else by it
     keys = {key for key in own if isinstance(key, str)} if isinstance(own, set | frozenset) else set()
