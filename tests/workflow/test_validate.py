@@ -247,3 +247,31 @@ def test_A167_a_step_that_cannot_be_read_hides_nothing_of_the_others() -> None:
         ("no_tool", "steps[3].name"),
     ]
     assert report.plan is None
+
+
+@pytest.mark.parametrize("kind", [None, "plan", "workflow"])
+@pytest.mark.parametrize("text", ["", "\n", "# nothing yet\n", "---\n", "null", "~", "\ufeff"])
+def test_A167_a_file_that_holds_nothing_is_not_valid(text: str, kind: Any) -> None:
+    """It is neither a plan nor a change of the shipped workflow."""
+    report = validate(text, kind=kind)
+    assert not report.ok and [item.code for item in report.defects] == ["empty"]
+
+
+@pytest.mark.parametrize("name", ["plan", "flow"])
+def test_A167_a_key_that_stands_twice_hides_no_other_defect(name: str) -> None:
+    """Each of them is told, and all that is wrong in the rest, below the second of them too."""
+    texts = {
+        "plan": PLAN.replace("    name: web_fetch\n", "    name: web_fetch\n    name: web_fetch\n"),
+        "flow": "stage:\n  a: {action: x.y}\n  b: {acton: x.y}\n  b: {acton: x.z}\n  c: 5\n  c: 6\n",
+    }
+    once = {"plan": PLAN, "flow": "stage:\n  a: {action: x.y}\n  b: {acton: x.z}\n  c: 6\n"}
+    found = validate(texts[name], tools=TOOLS)
+    other = validate(once[name], tools=TOOLS)
+    assert not found.ok and other.defects
+    rest = [item for item in found.defects if item.code != "duplicate_key"]
+    assert [(item.code, item.path, item.message) for item in rest] == [
+        (item.code, item.path, item.message) for item in other.defects
+    ]
+    twice = [item.line for item in found.defects if item.code == "duplicate_key"]
+    assert twice == ([5] if name == "plan" else [4, 6])
+    assert [item.line for item in found.defects] == sorted(item.line for item in found.defects)

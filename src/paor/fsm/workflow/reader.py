@@ -82,7 +82,13 @@ def workflow_of_text(text: str) -> tuple[Workflow | None, tuple[FileDefect, ...]
     try:
         return workflow_of(read_source(text))
     except SourceError as error:
-        return None, (defect(error.code, error.problem, (), error.place),)
+        more = () if error.source is None else workflow_of(error.source)[1]
+        return None, in_order((*source_defects(error), *more))
+
+
+def source_defects(error: SourceError) -> tuple[FileDefect, ...]:
+    """Return why a text cannot be read, as defects."""
+    return tuple(defect(one.code, one.problem, (), one.place) for one in error.alike)
 
 
 def workflow_of(source: SourceText) -> tuple[Workflow | None, tuple[FileDefect, ...]]:

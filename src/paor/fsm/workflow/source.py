@@ -46,10 +46,14 @@ class SourceError(UsageError):
         code: ``syntax``, ``limit``, ``duplicate_key`` or ``unsupported``.
         problem: What is wrong, one ASCII line.
         place: Where.
+        alike: All errors after which the rest could be read, such as each key that stands twice; itself where there are none.
+        source: What was read all the same, None for nothing.
     """
 
     def __init__(self, code: str, problem: str, place: Place) -> None:
         super().__init__(code, problem, place)
+        self.alike: tuple[SourceError, ...] = (self,)
+        self.source: SourceText | None = None
         self.code = code
         self.problem = problem
         self.place = place
@@ -123,6 +127,7 @@ def _build(marks: Iterator[_Mark]) -> SourceText:
     root: list[Any] = []
     stack: list[tuple[Any, Path]] = [(root, ())]
     key: str | None = None
+    twice: list[SourceError] = []
     for count, (kind, place, value) in enumerate(marks):
         if count > VALUES_MAX:
             raise SourceError("limit", f"more than {VALUES_MAX} keys and values", place)
@@ -133,11 +138,14 @@ def _build(marks: Iterator[_Mark]) -> SourceText:
             stack.pop()
             continue
         if key is None and isinstance(around, dict):
-            key = _fresh_key(kind, value, around, place)
+            key = _checked_key(kind, value, place)
+            if key in around:  # the last one counts, so that what is wrong below it is found too
+                twice.append(SourceError("duplicate_key", f"duplicate key {key[:60]!a}", place))
             places[(*path, key)] = place
             continue
         here: Path = () if around is root else (*path, key) if key is not None else (*path, len(around))
-        places.setdefault(here, place)
+        if key is None:
+            places[here] = place
         made: Any = {} if kind == "{" else [] if kind == "[" else value
         if key is not None:
             around[key] = made
@@ -148,10 +156,14 @@ def _build(marks: Iterator[_Mark]) -> SourceText:
             if len(stack) > DEPTH_MAX:
                 raise SourceError("limit", f"nested deeper than {DEPTH_MAX} levels", place)
             stack.append((made, here))
-    return SourceText(root[0] if root else None, places)
+    source = SourceText(root[0] if root else None, places)
+    if twice:
+        twice[0].alike, twice[0].source = tuple(twice), source
+        raise twice[0]
+    return source
 
 
-def _fresh_key(kind: str, key: object, around: dict[str, Any], place: Place) -> str:
+def _checked_key(kind: str, key: object, place: Place) -> str:
     if kind == "<<":
         raise SourceError("unsupported", "merge keys are not read; write the values out", place)
     if kind != "value":
@@ -159,8 +171,6 @@ def _fresh_key(kind: str, key: object, around: dict[str, Any], place: Place) -> 
     if not isinstance(key, str):
         message = f"a key is a text; write {json.dumps(str(key)[:40])} in quotes"
         raise SourceError("unsupported", message, place)
-    if key in around:
-        raise SourceError("duplicate_key", f"duplicate key {key[:60]!a}", place)
     return key
 
 

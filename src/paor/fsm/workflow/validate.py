@@ -20,7 +20,7 @@ from ...states.records.plans import STEPS_MAX, Plan, Step
 from ...states.records.workflow import EXEC_ACTION, PLAN_ACTION, Workflow
 from ...tools.catalog import Catalog, fold_name
 from .defects import DefectList, FileDefect, defect, in_order, is_usable, near
-from .reader import workflow_of
+from .reader import source_defects, workflow_of
 from .source import Path, SourceError, SourceText, read_source
 from .step_references import has_placeholders, placeholder_defects
 
@@ -75,7 +75,20 @@ def validate(text: str, *, kind: Kind | None = None, tools: Catalog | None = Non
     try:
         source = read_source(text)
     except SourceError as error:
-        return Report(kind or "workflow", (defect(error.code, error.problem, (), error.place),))
+        found = source_defects(error)
+        if error.source is None:
+            return Report(kind or "workflow", found)
+        rest = _report(error.source, kind, tools)
+        return Report(rest.kind, in_order((*found, *rest.defects)))
+    return _report(source, kind, tools)
+
+
+def _report(source: SourceText, kind: Kind | None, tools: Catalog | None) -> Report:
+    if source.data is None:
+        told = (
+            "the file holds nothing; a plan has steps, a workflow has a stage or changes to the shipped one"
+        )
+        return Report(kind or "workflow", (defect("empty", told, (), source.place(())),))
     kind = kind or _kind_of(source.data)
     return _plan_report(source, tools) if kind == "plan" else _workflow_report(source, tools)
 
