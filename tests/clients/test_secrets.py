@@ -535,3 +535,45 @@ def test_a_key_in_the_path_of_an_address_is_one(path: str, secret: str) -> None:
             model.ask(_call())
     shown = caught.value.message + repr(model)
     assert secret not in shown if secret else path in shown
+
+
+CODED = {
+    "as it stands": lambda key: key,
+    "upper case": lambda key: key.upper(),
+    "lower case": lambda key: key.lower(),
+    "backwards": lambda key: key[::-1],
+    "hex": lambda key: key.encode().hex(),
+    **{
+        f"base64 behind {offset}": lambda key, offset=offset: base64.b64encode(
+            b"x" * offset + key.encode() + b"y"
+        ).decode()
+        for offset in range(3)
+    },
+    "base64 of a URL": lambda key: base64.urlsafe_b64encode(b"xx" + key.encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("size", [0, 60_000], ids=["short", "long"])
+@pytest.mark.parametrize("form", CODED)
+def test_a_key_is_taken_out_of_texts_and_bytes_of_any_length(form: str, size: int) -> None:
+    """In each form, between other words, letters with two in lower case among them, and in binary data."""
+    scrub, coded = Scrubber([LONG]), CODED[form](LONG)
+    middle = coded[4:-4]  # base64 shares its ends with what is around
+    for around in ("words \u00e4 ", "words \u0130 "):
+        said = around * (size // len(around) + 1) + coded + " and more"
+        kept = scrub.of_said(said)
+        assert middle not in kept and kept.startswith(around) and kept.endswith(" and more")
+    data = bytes(range(128, 256)) * (size // 128 + 1) + coded.encode() + b"\xff\x00"
+    clean = scrub.of_bytes(data)
+    assert middle.encode() not in clean and clean[:128] == data[:128] and clean.endswith(b"\xff\x00")
+
+
+@pytest.mark.parametrize("size", [0, 60_000], ids=["short", "long"])
+@pytest.mark.parametrize("code", ["utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_a_key_is_taken_out_of_bytes_in_each_encoding(code: str, size: int) -> None:
+    """Of Unicode; what is around it stays, and other bytes stay as they are."""
+    scrub, around = Scrubber([LONG]), "words \u00e4 " * (size // 8 + 1)
+    clean = scrub.of_bytes((around + LONG + " end").encode(code))
+    assert LONG not in clean.decode(code, "replace") and clean.decode(code) == f"{around}{REDACTED} end"
+    plain = bytes(range(256)) * (size // 256 + 1)
+    assert scrub.of_bytes(plain) == plain
