@@ -77,7 +77,7 @@ class ReplyReader(ABC):
     `whole` and `end` raise any of `MALFORMED`, which whoever calls them takes for a body that cannot be read.
 
     Attributes:
-        done: Whether its last event has come.
+        done: Whether its last event has come, or what a server ends any stream with.
         usage: What the server has counted so far.
     """
 
