@@ -365,7 +365,7 @@ AGAIN = part('{"page": 1}', id="a", index=0, **CALL)
         ([{"tool_calls": [part('{"page": 1}', index=0, **CALL)]}] * 2, [{"page": 1}]),
         ([{"tool_calls": [AGAIN], "function_call": AGAIN["function"]}], [{"page": 1}]),
         ([{"tool_calls": AGAIN}], [{"page": 1}]),
-        ([{"tool_calls": [part([1], index=0, **CALL)]}], ["[1]"]),
+        ([{"tool_calls": [part([1], index=0, **CALL)]}], [[1]]),
         ([{"tool_calls": [part('{"page"', index=0, **CALL)]}, {"tool_calls": [part(": 1}")]}], [{"page": 1}]),
         ([{"tool_calls": [{"index": 0, "id": "a"}]}, {"tool_calls": [part("{}", index=0, **CALL)]}], [{}]),
     ],
