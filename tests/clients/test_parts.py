@@ -26,7 +26,6 @@ from .inside import (
     ParsedReply,
     ResponsesWire,
     example_forms,
-    lacking,
     prices_of,
     read_refinement,
     read_review,
@@ -162,21 +161,6 @@ def test_any_retry_after_is_read_or_passed_over(text: str, now: float) -> None:
     """Never negative, never endless."""
     wait = retry_after_s({"retry-after": text}, now)
     assert wait is None or 0 <= wait <= 1e9
-
-
-def test_what_is_lacking_must_have_been_sent_and_be_named() -> None:
-    """An error of another kind leaves requests as they are."""
-    refused = AttemptFault("bad_request", "HTTP 400: temperature is not supported", status=400)
-    assert lacking(refused, {"temperature"}) == ("temperature", True) and lacking(refused, {"effort"}) is None
-    for status, words in (
-        (400, "max_tokens is too large: 5000"),
-        (401, "unknown key"),
-        (429, "schema not supported"),
-    ):
-        assert lacking(AttemptFault("x", words, status=status), {"max_tokens", "structure"}) is None
-    wrong = AttemptFault("bad_request", "HTTP 400: failed to parse grammar", status=400)
-    assert lacking(wrong, {"structure"}) == ("structure", False)
-    assert lacking(AttemptFault("bad_request", "no", status=500), {"structure"}) is None
 
 
 # -- schemas -----------------------------------------------------------------------------------------------------

@@ -139,13 +139,14 @@ def chat_streams(draw: st.DrawFn) -> tuple[Said, list[bytes], bool]:
     runs = [thoughts, texts, calls]
     deltas = merged(draw, runs) if draw(st.booleans()) else [one for run in runs for one in run]
     chunks: list[Any] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    for extra in (
+    extras: tuple[dict[str, Any], ...] = (
         {"choices": []},
         {"choices": None},
         {"choices": [{"index": 1, "delta": {"content": "Another choice."}, "finish_reason": "stop"}]},
         {"choices": [{"index": 0, "delta": None}]},
         {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2}},
-    ):
+    )
+    for extra in extras:
         if draw(st.booleans()):
             chunks.insert(draw(st.integers(bool(chunks), len(chunks))), extra)
     chunks.insert(0, {"choices": [{"index": 0, "delta": {"role": "assistant"}}]})
@@ -205,7 +206,8 @@ def responses_streams(draw: st.DrawFn) -> tuple[Said, list[bytes], bool]:
     runs: list[list[dict[str, Any]]] = []
     for number, item in enumerate(items):
         place = {"output_index": number} if numbered else {}
-        begun = item | {"message": {"content": []}, "function_call": {"arguments": ""}}.get(item["type"], {})
+        empty: dict[str, dict[str, Any]] = {"message": {"content": []}, "function_call": {"arguments": ""}}
+        begun = item | empty.get(item["type"], {})
         run = [{"type": "response.output_item.added", "item": begun} | place]
         if item["type"] == "message":
             kind, text = "response.output_text.delta", said.text
@@ -245,6 +247,8 @@ def messages_streams(draw: st.DrawFn) -> tuple[Said, list[bytes], bool]:
     for number, block in enumerate(blocks_of(said)):
         place = {} if numbers == "none" else {"index": number if numbers == "all" else 0}
         kind = block["type"]
+        begun: dict[str, Any]
+        deltas: list[dict[str, Any]]
         if kind == "thinking":
             begun, deltas = (
                 {"thinking": "", "signature": ""},
@@ -388,12 +392,12 @@ def test_a_call_that_comes_oddly_is_made_once(deltas: list[Any], calls: list[Any
 
 def test_a_block_that_begins_again_is_one_call() -> None:
     """Proxies repeat what they are not sure to have sent."""
-    block = {
+    block: dict[str, Any] = {
         "type": "content_block_start",
         "index": 0,
         "content_block": {"type": "tool_use", "id": "a", "input": {}} | CALL,
     }
-    delta = {
+    delta: dict[str, Any] = {
         "type": "content_block_delta",
         "index": 0,
         "delta": {"type": "input_json_delta", "partial_json": '{"page": 1}'},

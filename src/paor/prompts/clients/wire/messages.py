@@ -272,7 +272,8 @@ class MessagesWire(Interface):
             body |= {} if call.may_call else {"tool_choice": {"type": "none"}}
             if is_head_cached and not system:
                 body["tools"][-1]["cache_control"] = _CACHED
-        features = optional(
+        features = {"structure"} if body.get("tool_choice", {}).get("name") == REPLY_TOOL else set()
+        features |= optional(
             body,
             options,
             ("temperature", "temperature", options.temperature),
