@@ -39,6 +39,7 @@ from paor.prompts.parsing.replies import (
 )
 from paor.prompts.parsing.reply_forms import review_form
 from paor.prompts.parsing.turns import CALLS_MAX, Calls, read_turn
+from paor.prompts.parsing.unparsed import BEHIND_WORDS, ODD, calls_in, with_thoughts_marked
 from paor.states.base.secrets import REDACTED, Scrubber, StreamScrubber
 from paor.states.records.requests import RequestKind
 from paor.states.run.budgets import REPLY_TOKENS_MIN, Reservation, allowance, refusal, reservation

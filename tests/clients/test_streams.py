@@ -208,7 +208,7 @@ def responses_streams(draw: st.DrawFn) -> tuple[Said, list[bytes], bool]:
         place = {"output_index": number} if numbered else {}
         empty: dict[str, dict[str, Any]] = {"message": {"content": []}, "function_call": {"arguments": ""}}
         begun = item | empty.get(item["type"], {})
-        run = [{"type": "response.output_item.added", "item": begun} | place]
+        run: list[dict[str, Any]] = [{"type": "response.output_item.added", "item": begun} | place]
         if item["type"] == "message":
             kind, text = "response.output_text.delta", said.text
         else:

@@ -23,6 +23,7 @@ from ...states.records.outcomes import Usage
 from ...states.run.budgets import prompt_tokens
 from ..model import (
     CallStopped,
+    Finish,
     ModelCall,
     ModelUnavailable,
     Notice,
@@ -30,8 +31,10 @@ from ..model import (
     estimated_usage,
     prompt_bytes,
 )
+from ..parsing.json_reading import after_thinking
 from ..parsing.provider_schema import plain_schema, without_patterns
 from ..parsing.turns import turn_text
+from ..parsing.unparsed import calls_in, with_thoughts_marked
 from .background_loop import BACKGROUND
 from .connection import Attempt, AttemptResult, Connection
 from .facts import KNOWN, ServerFacts, ServerQuestion, facts_plan, listed_context, remember
@@ -508,8 +511,11 @@ class RemoteModel(Connection):
     def _make_reply(self, call: ModelCall, progress: CallProgress, parsed: ParsedReply) -> Reply:
         self._reasons = self._reasons or parsed.reasoned
         text = progress.said + parsed.text  # joined first: a key may be split over two turns
-        if call.kind == "turn" and parsed.finish == "tool_calls":
+        finish = parsed.finish
+        if call.kind == "turn" and finish == "tool_calls":
             text = turn_text(parsed.text, progress.said)
+        elif finish in ("stop", "length"):
+            text, finish = _taken_apart(call, text, finish)
         text = self._scrub(text)
         usage = parsed.usage
         if usage is None or not (
@@ -518,11 +524,11 @@ class RemoteModel(Connection):
             self._add_usage(call, progress, estimated_usage(call, text))
         parts = kept_parts(progress.parts + parsed.parts, self._scrub)
         api = self._interface.api if parts else ""
-        reply = Reply(text, progress.usage, parsed.finish, progress.request_id, progress.attempts, parts, api)
+        reply = Reply(text, progress.usage, finish, progress.request_id, progress.attempts, parts, api)
         if LOGGER.isEnabledFor(logging.DEBUG):
             used = progress.usage or Usage()
-            told = f"answered ({parsed.finish}), {used.tokens_in} tokens in, {used.tokens_out} out"
-            self._log(logging.DEBUG, call, "reply", parsed.finish, told, progress.attempts)
+            told = f"answered ({finish}), {used.tokens_in} tokens in, {used.tokens_out} out"
+            self._log(logging.DEBUG, call, "reply", finish, told, progress.attempts)
         return reply
 
     def _unavailable(
@@ -587,6 +593,15 @@ def _reply_or_raise(answer: Answer) -> Reply:
     if isinstance(answer, ModelUnavailable):
         raise answer  # outside of any handler: no exception of an SDK hangs on it
     return answer
+
+
+def _taken_apart(call: ModelCall, text: str, finish: Finish) -> tuple[str, Finish]:
+    """Return a reply with the thoughts and calls in their one form that its server has left in the text."""
+    text = with_thoughts_marked(text)
+    if call.kind == "text":
+        return after_thinking(text), finish
+    called = calls_in(text, call.tools, call.reads) if call.kind == "turn" and finish == "stop" else None
+    return (text, finish) if called is None else (called, "tool_calls")
 
 
 def _schema_key(schema: object) -> str:

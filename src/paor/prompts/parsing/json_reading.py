@@ -145,6 +145,15 @@ def read_object(text: str, *, chars_max: int = 1_000_000, depth_max: int = 64) -
         return _too_deep(depth_max)
 
 
+def decode_first(text: str, at: int = 0) -> tuple[Any, int] | None:
+    """Return the JSON value that begins at *at* and where it ends, as strictly as any other; None where there is none."""
+    try:
+        value, end = _parse(text, at)
+    except (ValueError, _Refused, RecursionError):
+        return None
+    return (value, end) if _text_is_clean(text[at:end], value) else None
+
+
 def after_thinking(text: str) -> str:
     """Return what a reply says after the closed ``<think>`` block that it begins with, if it does."""
     body = text.lstrip(_EDGES)
