@@ -136,6 +136,7 @@ def test_no_part_of_a_call_is_made(family: str) -> None:
         ("<tool_call>{'name': 'orders_find'}</tool_call>", ODD),
         ('<tool_call>{"name": "orders_find", "arguments": {"order": "O-1"}</tool_call>', ODD),
         ("[TOOL_CALLS]orders_find[ARGS]{order: 1}", "the arguments cannot be read"),
+        ("<tool_call>orders_find\n<arg_key>order</arg_key>O-1<arg_value></arg_value></tool_call>", ODD),
         ('<tool_call>{"name": "orders_find", "name": "orders_ship", "arguments": {}}</tool_call>', ODD),
         ("<tool_call>orders_find(O-1)</tool_call>", ODD),
     ],
@@ -329,10 +330,8 @@ def test_a_run_makes_the_calls_that_its_server_left_in_the_text(server: ModelSer
         result = engine.run("Ship O-1", profile="native")
         assert (result.state, result.answer, made) == ("Done", "It is shipped.", ["O-1"])
         assert replay(engine.journal, result.run_id, engine).identical and engine.journal.verify() == []
-        assert (
-            walk(engine.journal, result.run_id)
-            .asked[2]
-            .reply.startswith('{"text": "", "calls": [{"name": "orders_ship"')
+        assert str(walk(engine.journal, result.run_id).asked[2].reply).startswith(
+            '{"text": "", "calls": [{"name": "orders_ship"'
         )
     last = server.requests[-1].body["messages"]
     assert (

@@ -255,17 +255,15 @@ def _piece(piece: str, tools: Mapping[str, OfferedTool], *, is_closed: bool) -> 
     for form, whole in ((_FUNCTION, plain), (_INVOKE, plain)):
         if found := _all(form, whole):
             return [(name, _tagged(inner, tools.get(str(_offered(name, tools))))) for name, inner in found]
-    if (
-        is_closed
-        and (keyed := _KEYED_CALL.fullmatch(piece))
-        and (tool := tools.get(str(_offered(keyed[1], tools))))
-    ):
-        given = {key.strip(): _typed(value, key.strip(), tool) for key, value in _all(_KEYED, keyed[2])}
-        return [(keyed[1], given)]
+    keyed = _KEYED_CALL.fullmatch(piece) if is_closed else None
+    if keyed and (tool := tools.get(str(_offered(keyed[1], tools)))):
+        pairs = _all(_KEYED, keyed[2])
+        whole = {key.strip(): _typed(value, key.strip(), tool) for key, value in pairs}
+        return [(keyed[1], whole)] if pairs or not keyed[2] else None
     if named := _NAMED_JSON.fullmatch(piece):
         return [(named[1], named[2])]
-    if piece[:1] in ("{", "[") and (found := _json_calls(piece)):
-        return found
+    if piece[:1] in ("{", "[") and (calls := _json_calls(piece)):
+        return calls
     return _python_calls(piece)
 
 

@@ -88,7 +88,7 @@ class MessagesReader(ReplyReader):
             before = self._blocks.at(index)
             if before is not None and before.whole.get("id") and before.whole["id"] == block.whole.get("id"):
                 return ""  # the same block, begun once more
-            self._blocks.open(index, block)
+            self._blocks.begin(index, block)
             return text_in(block.whole.get("text"))
         elif event.type == "content_block_delta":
             return self._add_piece(event)
@@ -106,7 +106,7 @@ class MessagesReader(ReplyReader):
         is_text = delta.pop("type", "") == "text_delta"
         block = self._blocks.at(index) or (None if is_text else self._blocks.at(None))
         if block is None:
-            block = self._blocks.open(index, _Block({"type": "text", "text": ""} if is_text else {}))
+            block = self._blocks.begin(index, _Block({"type": "text", "text": ""} if is_text else {}))
         for name, piece in delta.items():
             if isinstance(piece, str):
                 block.pieces.setdefault(name, []).append(piece)

@@ -42,7 +42,7 @@ class Parts(Generic[Part]):
     def __iter__(self) -> Iterator[Part]:
         return iter([part for _, part in sorted(self._parts, key=lambda numbered: numbered[0])])
 
-    def open(self, number: int | None, part: Part) -> Part:
+    def begin(self, number: int | None, part: Part) -> Part:
         """Add *part* and return it; without a number it stands behind the newest."""
         place = number if number is not None else self._parts[-1][0] if self._parts else 0
         self._parts.append((place, part))
@@ -114,7 +114,7 @@ class CallPieces:
         # some servers give every piece another id, but a number, too, and a name only where a call begins
         is_other = found is not None and id and found.id not in ("", id) and (is_named or number is None)
         if found is None or (is_other and (number, id) not in self._by_id):
-            return self._calls.open(number, _Call())
+            return self._calls.begin(number, _Call())
         return found
 
     def made(self) -> list[dict[str, Any]]:

@@ -97,7 +97,7 @@ class ResponsesReader(ReplyReader):
         if before is not None and before.id == item.id and (item.id or not before.is_whole):
             before.whole, before.is_whole = item.whole, item.is_whole
         else:
-            self._items.open(number, item)
+            self._items.begin(number, item)
 
     def _add_piece(self, event: Any) -> None:
         """Take a piece of an item that has begun."""
