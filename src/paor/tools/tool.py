@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 from typing_extensions import TypeVar
 
 from ..states.base.errors import UsageError
+from ..states.base.sealed import sealed
 from ..states.records.actions import Effect, WebFact
 from ..states.run.spec import ToolSpec
 from ..states.settings.base import shown
@@ -254,6 +255,8 @@ class Tool:
             raise UsageError(f"tool {self.name}: parameters must be a JSON Schema as a mapping")
         if self.run is not None and not callable(self.run):
             raise UsageError(f"tool {self.name}: run must be a function")
+        if inspect.isgeneratorfunction(self.run) or inspect.isasyncgenfunction(self.run):
+            raise UsageError(f"tool {self.name}: run is a generator, whose body no call runs; return a list")
         if not isinstance(self.description, str):
             raise UsageError(f"tool {self.name}: description must be a text")
         if self.reconcile is not None and not callable(self.reconcile):
@@ -267,6 +270,8 @@ class Tool:
         most = self.parallel
         if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
             raise UsageError(f"tool {self.name}: parallel must be a whole number from 1, not {shown(most)}")
+        object.__setattr__(self, "parameters", sealed(self.parameters))
+        object.__setattr__(self, "duplicate_limits", sealed(self.duplicate_limits))
         self._check_limits()
         self._check_bound()
         self._check_function()

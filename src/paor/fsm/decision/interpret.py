@@ -34,6 +34,7 @@ from ...tools.approvals import approval_id, approval_needed
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from ...tools.defaults import fill_defaults
 from ...tools.policy import denial, matches, unsafe
+from .conversation import pending
 from .duplicate_calls import duplicate_key, limits_for, rule_broken
 from .guard_context import GuardContext
 from .host_phases import read_host_phase
@@ -46,7 +47,6 @@ from .plan_mode import (
     read_planned,
     step_arguments,
     step_of,
-    steps_left_in_plan,
     unknown_documents,
 )
 from .progress import progress
@@ -285,7 +285,7 @@ def _propose(case: GuardContext, kit: RunResources) -> None:
             if known and tool.effect == "once":
                 case.duplicate = "made"
             reads = selection.origin == "model" and tool.effect == "read"
-            ends_turn = run.spec.native and not steps_left_in_plan(run)
+            ends_turn = run.spec.native and len(pending(run.memory.conversation)) <= 1
             case.repeated = known and case.duplicate is not None and (reads or ends_turn)
     name = "final_format" if selection.origin == "format" else tool.label
     case.intent = Intent(

@@ -93,9 +93,11 @@ def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) ->
         tuple(notes[:NOTES_MAX]),
         result.web[: max(1, limits.previews)] or UNSET,
     )
-    chars_max = min(limits.observation_chars, run.spec.context_tokens * BYTES_PER_TOKEN // 4)
-    fitted = _shorten_to_fit(observation, chars_max)
-    return fitted if run.spec.revision == 1 else _cut_noted(fitted, result, texts, limits, chars_max)
+    quarter = run.spec.context_tokens * BYTES_PER_TOKEN // 4
+    if run.spec.revision == 1:
+        return _shorten_to_fit(observation, min(limits.observation_chars, quarter))
+    room = limits.observation_chars, quarter
+    return _cut_noted(_shorten_to_fit(observation, *room), result, texts, limits, room)
 
 
 def _cut_noted(
@@ -103,9 +105,9 @@ def _cut_noted(
     result: ToolResult,
     texts: Sequence[str | None],
     limits: Limits,
-    chars_max: int,
+    room: tuple[int, int],
 ) -> Observation:
-    """Return *observation* with a note for every document of which it shows only the beginning, within *chars_max* characters."""
+    """Return *observation* with a note for every document of which it shows only the beginning, within *room*: characters and bytes."""
     for place, (preview, text) in enumerate(zip(observation.previews, texts, strict=False)):
         shown = len(preview.snippet.removesuffix(CUT))
         if text is None or shown >= len(text):
@@ -115,7 +117,7 @@ def _cut_noted(
         noted = replace(observation, notes=(*observation.notes, cut(told, limits.note_chars)))
         if len(noted.notes) > NOTES_MAX:
             break
-        observation = _shorten_to_fit(noted, chars_max)
+        observation = _shorten_to_fit(noted, *room)
     return observation
 
 
@@ -140,9 +142,11 @@ def result_label(run: Run) -> str:
     return f"round{run.spec.round}_task{run.spec.task}_action{run.counters.action}_refused"
 
 
-def _shorten_to_fit(observation: Observation, chars_max: int) -> Observation:
+def _shorten_to_fit(observation: Observation, chars_max: int, bytes_max: int | None = None) -> Observation:
     """Shorten snippets, drop previews and web facts, shorten notes and drop them, until the JSON fits."""
-    while len(observation.wire_json()) > chars_max:
+    while len(told := observation.wire_json()) > chars_max or len(told.encode()) > (
+        4 * chars_max if bytes_max is None else bytes_max
+    ):
         longest = max((len(preview.snippet) for preview in observation.previews), default=0)
         if longest > 40:
             previews = tuple(
@@ -225,12 +229,12 @@ def _message_of(run: Run, result: ToolResult, observation: Observation) -> Messa
     )
 
 
-def shown_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *arguments* with all long values cut alike, until they are shown whole within `ARGUMENTS_CHARS` or are tiny."""
+def shown_arguments(arguments: Mapping[str, Any], chars_max: int = ARGUMENTS_CHARS) -> dict[str, Any]:
+    """Return *arguments* with all long values cut alike, until they are shown whole within *chars_max* or are tiny."""
     shown = dict(arguments)
-    for chars_max in range(ARGUMENTS_CHARS, 0, -20):
-        shown = {name: _shortened(value, chars_max) for name, value in arguments.items()}
-        if len(json.dumps(shown, ensure_ascii=False)) <= ARGUMENTS_CHARS:
+    for chars in range(chars_max, 0, -max(1, chars_max // 20)):
+        shown = {name: _shortened(value, chars) for name, value in arguments.items()}
+        if len(json.dumps(shown, ensure_ascii=False)) <= chars_max:
             break
     return shown
 

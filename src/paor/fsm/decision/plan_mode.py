@@ -47,6 +47,9 @@ from .run_resources import RunResources, connection_lacks, connection_meant
 _PLAN_IDS = uuid.UUID("6c6d4c1e-2f0b-5c9f-9d43-0a5a8f6f7a11")
 """Name space of the ids of plans that came without one (RFC 9562, version 5): the same on replay, no randomness."""
 
+NO_CALLS = "no_calls"
+"""Code of a reply that calls tools where none can be called: its calls get their results, and words are asked for once more."""
+
 _SHARED = ("$defs", "definitions")
 
 
@@ -309,14 +312,13 @@ def read_native(case: GuardContext, kit: RunResources) -> None:
         case.problem = read
     elif isinstance(read, DirectAnswer):
         case.answer = clean(read.text)
-    elif not may_call(run) and read.text.strip():
-        case.answer = clean(read.text.strip())
     elif not may_call(run):
-        case.problem = Invalid("no_calls", "no tool can be called any more; answer with what is known")
+        case.calls = tuple(step.id for step in _with_own_ids(read.steps, run, kit))
+        case.problem = Invalid(NO_CALLS, "it calls tools where the answer was asked for")
     else:
-        steps = [_named(step, run, kit) for step in _with_own_ids(read.steps, run)]
+        steps = [_named(step, run, kit) for step in _with_own_ids(read.steps, run, kit)]
         case.calls = tuple(step.id for step in steps)
-        steps = steps[: run.spec.limits.calls_per_reply]
+        steps = steps[: run.spec.limits.calls_per_reply][: len(fitting(case.calls, kit.room))]
         steps = _before_effects(steps, run, kit)
         case.dropped = tuple(step.name for step in read.steps[len(steps) :])
         if read.text.strip():
@@ -325,13 +327,31 @@ def read_native(case: GuardContext, kit: RunResources) -> None:
         case.selection = selection_of(steps[0], run)
 
 
-def _with_own_ids(steps: Sequence[Step], run: Run) -> list[Step]:
-    """Return the calls of a turn, each with an id of its own: a result refers to one call."""
+CALL_ROOM = 300
+"""Bytes of a conversation's room that a call and its result need at least, beside its id in both of them."""
+
+
+def fitting(ids: Sequence[str], room: int) -> Sequence[str]:
+    """
+    Return the calls of one turn for which a conversation has room, the first one always.
+
+    They and what is least told of their results have half of it, so that the other half is left for the turn itself.
+    """
+    left = room // 2
+    for number, id in enumerate(ids):
+        left -= CALL_ROOM + 2 * len(id.encode())
+        if left < 0:
+            return ids[: max(1, number)]
+    return ids
+
+
+def _with_own_ids(steps: Sequence[Step], run: Run, kit: RunResources) -> list[Step]:
+    """Return the calls of a turn, each with an id of its own, for which there is room: a result refers to one call."""
     used: set[str] = set()
     found = []
     for number, step in enumerate(steps):
         id = step.id
-        if id in used:
+        if id in used or CALL_ROOM + 2 * len(id.encode()) > kit.room // 2:
             id = derived_id(f"{run.run_id}-{run.counters.calls}", number, step.name)
         used.add(id)
         found.append(step if id == step.id else step.model_copy(update={"id": id}))
@@ -344,7 +364,7 @@ def _before_effects(steps: list[Step], run: Run, kit: RunResources) -> list[Step
 
     A ``once`` call behind one that is not was written before its model could see what that has brought; small models fill
     it with a guess, and it cannot be taken back. It waits until they have seen it. ``once`` calls behind each other do not,
-    nor do those behind calls that are only written again: what they brought is known.
+    nor do those behind calls that are only written again: what they brought is known, also that they failed.
     """
     unseen = False
     for number, step in enumerate(steps):
@@ -357,9 +377,11 @@ def _before_effects(steps: list[Step], run: Run, kit: RunResources) -> list[Step
 
 
 def _is_known(step: Step, run: Run) -> bool:
-    """Return whether a call repeats one that has succeeded, argument by argument."""
-    return step.fault is None and any(
-        message.success and message.tool == step.name and (message.arguments or {}) == step.args
+    """Return whether a call repeats one whose result or error has been seen, argument by argument."""
+    return any(
+        message.tool == step.name
+        and (message.arguments or {}) == step.args
+        and not (message.success and step.fault is not None)
         for message in run.memory.history
     )
 

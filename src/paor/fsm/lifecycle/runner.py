@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import Model, Notice
 from ...states.base.errors import JournalError, LeaseHeld
 from ...states.records.outcomes import Answered
@@ -292,7 +293,7 @@ class Runner:
         try:
             log_start(drive.run, resumed=resumed)
             yield self._notify(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
-            for notice in drive.notices:
+            for notice in _first_notices(drive):
                 yield self._notify(_noticed(drive.run, notice))
             for event in perform(walk, self.journal):
                 yield self._notify(event)
@@ -329,7 +330,7 @@ class Runner:
         try:
             log_start(drive.run, resumed=resumed)
             yield self._notify(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
-            for notice in drive.notices:
+            for notice in _first_notices(drive):
                 yield self._notify(_noticed(drive.run, notice))
             async for event in aperform(walk, self.journal):
                 yield self._notify(event)
@@ -456,9 +457,18 @@ class Runner:
 
 
 def _provided(drive: RunContext, answer: Answer) -> Steps:
-    """Walk the one row in which a run takes the answer to its question."""
+    """Walk the one row in which a run takes the answer to its question, without keys."""
+    data = answer.wire()
+    clean = said_scrubber(drive.model).of_data(data)
+    answer = answer if clean == data else Answer.model_validate(clean)
     payload = drive.stager.stage(answer.wire_json(), JSON)
     yield from transition(drive, {"kind": "none"}, Answered(answer, payload))
+
+
+def _first_notices(drive: RunContext) -> tuple[Notice, ...]:
+    """Return what was found about the model, and that its context is too small for what every request begins with."""
+    told = drive.kit.crowded
+    return (*drive.notices, Notice("context", "crowded", told)) if told else drive.notices
 
 
 def _noticed(run: Run, notice: Notice) -> ModelNotice:

@@ -11,6 +11,7 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
+from ...states.base.sealed import unsealed
 from ...states.records.outcomes import Usage
 from ...states.records.questions import Question
 from ...states.run.phase_names import DONE
@@ -182,7 +183,7 @@ def result_of_run(run: Run, journal: JournalReader) -> Result:
         waiting_for=run.waiting_for,
         output=_output_of(run),
         key=journal.run(spec.fallback_for).key if spec.fallback_for else spec.key,
-        metadata=spec.metadata,
+        metadata=unsealed(spec.metadata),
     )
 
 

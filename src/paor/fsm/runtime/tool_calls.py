@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Generator
 from typing import Any, Literal
 
 from msgspec.structs import replace
 
 from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
+from ...states.base.sealed import unsealed
 from ...states.records.actions import Intent, ToolResult
 from ...states.records.outcomes import Cancelled, Ended, InDoubt, Outcome
 from ...states.records.questions import Answer, Asking
@@ -73,6 +75,9 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     if kept and not getattr(came_to, "left", False):
         leases.called(run.number, drive.fence)
     context.stage_texts(drive.stager)
+    if isinstance(came_to, Returned) and _is_not_run(came_to.value):
+        name = type(came_to.value).__name__
+        came_to = EffectUnknown(f"the tool returned a {name}, of which nobody knows how far it was run")
     if isinstance(came_to, TimedOut | EffectUnknown):
         outcome = yield from _of_unknown_end(drive, tool, intent, context, came_to)
     else:
@@ -80,6 +85,11 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     if sure and isinstance(outcome, Ended) and not outcome.reconciled:
         outcome = replace(outcome, reconciled="not_done")
     return asked, outcome
+
+
+def _is_not_run(value: object) -> bool:
+    """Return whether a value is code that runs only when somebody asks for its results: what it was to do is perhaps not done."""
+    return inspect.isgenerator(value) or inspect.isawaitable(value) or inspect.isasyncgen(value)
 
 
 def _of_end(drive: RunContext, intent: Intent, context: CallContext, came_to: Any) -> Outcome:
@@ -92,13 +102,15 @@ def _of_end(drive: RunContext, intent: Intent, context: CallContext, came_to: An
         return Cancelled(intent.effect == "once", *used, left=came_to.left)
     if isinstance(came_to, AnswerNeeded):
         try:
-            return question_from(came_to, run.spec.limits, drive.stager)
+            return question_from(came_to, run.spec.limits, drive.stager, drive.model)
         except Exception as error:  # a tool may ask in any form
             came_to = error
     if not isinstance(came_to, Returned):
         return _ended(context, error_of(intent, came_to, model=drive.model))
     first, limits = run.counters.documents, run.spec.limits
-    result = result_of(intent, came_to.value, first=first, limits=limits, stager=drive.stager)
+    result = result_of(
+        intent, came_to.value, first=first, limits=limits, stager=drive.stager, model=drive.model
+    )
     if run.memory.plan is not None and intent.effect != "once" and result.ok and is_empty(came_to.value):
         result = replace(result, retryable=True)
     return _ended(context, result)
@@ -188,9 +200,9 @@ def _resumption(drive: RunContext) -> Resumption | None:
     answer = Answer.model_validate_json(answered)
     again = memory.reply is not None and memory.reply.action == "retry"
     return Resumption(
-        state=Asking.model_validate_json(asked).state,
+        state=unsealed(Asking.model_validate_json(asked).state),
         accepted=answer.action == "accept",
-        content=answer.content,
+        content=unsealed(answer.content),
         again=again,
     )
 
@@ -316,5 +328,7 @@ def reconcile_outcome(drive: RunContext, action: str, content: Any, asked: Liter
         text = content if isinstance(content, str) and content else "the effect did not happen"
         return Ended(replace(error_of(intent, RuntimeError(text), code="reconciled"), retryable=False))
     first = run.counters.documents
-    result = result_of(intent, content, first=first, limits=run.spec.limits, stager=drive.stager)
+    result = result_of(
+        intent, content, first=first, limits=run.spec.limits, stager=drive.stager, model=drive.model
+    )
     return Ended(result, reconciled=asked)

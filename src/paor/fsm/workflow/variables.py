@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from ...prompts.building.builder import PLACEHOLDERS, PlanInput, tool_text
 from ...prompts.building.templates import parse_template
 from ...states.base.errors import UsageError
+from ...states.base.sealed import unsealed
 from ...states.records.observations import Message
 from ...states.records.plans import Plan, PlanResult
 from ...states.records.workflow import EXEC_ACTION, PLAN_ACTION, FlowTask, Workflow
@@ -77,7 +78,7 @@ def cursor_of(run: Run, last: str | None = None) -> Cursor:
         "answer": memory.answer,
         "elicitation": question.wire() if question is not None else None,
     }
-    return Cursor(state.at, variables)
+    return Cursor(state.at, unsealed(variables))
 
 
 def results_of(

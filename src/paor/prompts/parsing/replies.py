@@ -111,7 +111,8 @@ def read_selection(
     if action is None or (action in _NO_ACTION and not profile.strict and data.get("answer")):
         return _direct_answer(data, strict=profile.strict)
     if isinstance(action, str) and not profile.strict:
-        action = _WITH_PARAMETERS.sub("", action)
+        named = _WITH_PARAMETERS.match(action)
+        action = named[1] if named is not None else action
     compact = isinstance(action, dict)
     problem = _off_profile(action, data.get("parametersSchema"), profile.stage) if profile.strict else None
     if problem is not None:
@@ -125,7 +126,7 @@ def read_selection(
 _NO_ACTION = ("null", "none", "None", "")
 """What models write for null beside an answer."""
 
-_WITH_PARAMETERS = re.compile(r"\(.*\)\s*\Z", re.DOTALL)
+_WITH_PARAMETERS = re.compile(r"([^(]*+)\(.*\)\s*+\Z", re.DOTALL)
 """A name as the catalog shows it, followed by its parameters: ``orders.lookup(order_id)``."""
 
 

@@ -11,11 +11,22 @@ import threading  # pure: only for the lock below
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import msgspec
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
+
+from .sealed import sealed, unsealed
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
+
+SEALED = AfterValidator(sealed)
+"""Of a record's field: nobody can change what is in it."""
+
+Data = Annotated[dict[str, Any], SEALED]
+"""An object of JSON within a record."""
+
+AnyData = Annotated[Any, SEALED]
+"""Any JSON within a record."""
 
 
 class Wire(BaseModel):
@@ -51,6 +62,10 @@ class Stored(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc
 
     What is at its default is left out of the journal and filled in again on reading. Not checked when it is made.
     """
+
+    def _seal(self, name: str) -> None:
+        """Let nobody change the JSON data of a field; for ``__post_init__``."""
+        msgspec.structs.force_setattr(self, name, sealed(getattr(self, name)))
 
     @classmethod
     def read(cls, text: str | bytes) -> Self:
@@ -106,7 +121,7 @@ def _plain(value: Any) -> Any:
         return value.wire()
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    return value
+    return unsealed(value)
 
 
 def _encode_embedded(value: object) -> msgspec.Raw:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import field
 from pydantic import Field
 
-from ..base.wire import Stored, Wire
+from ..base.wire import Data, Stored, Wire
 
 Effect = Literal["read", "idempotent", "once"]
 """How often an effect may happen; ``once`` is the default for a host's tools."""
@@ -37,7 +37,7 @@ class ActionSelection(Wire):
 class ActionParameters(Wire):
     """Stage 2's reply: the chosen action's business parameters."""
 
-    parameters: dict[str, Any]
+    parameters: Data
     schema_name: str | None = Field(default=None, alias="schema")
 
 
@@ -78,7 +78,7 @@ class Selection(Wire):
     connection: str | None = None
     context: str = ""
     fields: tuple[SchemaField, ...] | None = Field(default=None, strict=False)
-    arguments: dict[str, Any] | None = None
+    arguments: Data | None = None
     origin: Literal["model", "plan", "format", "workflow", "hook", "phase"] = "model"
     needs: tuple[int, ...] = Field(default=(), strict=False)
     caller: str = ""
@@ -109,6 +109,9 @@ class Intent(Stored, frozen=True, gc=False):
     idempotency_key: str
     effect: Effect
 
+    def __post_init__(self) -> None:
+        self._seal("arguments")
+
 
 class StoredText(Stored, frozen=True, gc=False):
     """A reference to a payload: its number within the run, salted digest (hex) and size in bytes."""
@@ -123,7 +126,12 @@ class StoredText(Stored, frozen=True, gc=False):
 
 
 class DocumentRef(Stored, frozen=True, gc=False):
-    """One document a run holds: its number within the run, where it stands and where its bytes are."""
+    """
+    One document a run holds: its number within the run, where it stands and where its bytes are.
+
+    Attributes:
+        text: Whether its bytes are text, found when it was stored; not known of documents of the first revision.
+    """
 
     number: int
     label: str
@@ -131,6 +139,7 @@ class DocumentRef(Stored, frozen=True, gc=False):
     name: str
     mime: str
     payload: StoredText
+    text: bool = False
 
     @property
     def reference(self) -> str:

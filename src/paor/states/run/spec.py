@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
 from msgspec import field
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from ..base.wire import Stored
+from ..base.sealed import SealedDict, sealed
+from ..base.wire import SEALED, Data, Stored
 from ..records.actions import DocumentRef, Effect, StoredText
 from ..records.observations import Message
 from ..records.plans import PlannedTask, TranscriptMessage
@@ -21,8 +22,8 @@ from ..settings.profile import Profile, recorded_profile
 
 @lru_cache(maxsize=64)
 def machine_data(text: str) -> Mapping[str, Any]:
-    """Return the machine that a spec's `host_machine` tells, an empty mapping for the standard one; not to be changed."""
-    data: Mapping[str, Any] = orjson.loads(text) if text else {}
+    """Return the machine that a spec's `host_machine` tells, an empty mapping for the standard one."""
+    data: Mapping[str, Any] = sealed(orjson.loads(text) if text else {})
     return data
 
 
@@ -84,12 +85,12 @@ class ToolSpec(BaseModel):
 
     name: str
     description: str = ""
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: Data = Field(default_factory=SealedDict)
     effect: Effect = "once"
     label: str = "result"
     repeat_allowed: bool = False
     step_retries: int = 0
-    duplicate_limits: dict[str, int] = Field(default_factory=dict)
+    duplicate_limits: Annotated[dict[str, int], SEALED] = Field(default_factory=SealedDict)
 
 
 TASK_TOOL = ToolSpec(
@@ -183,7 +184,7 @@ class Spec(BaseModel):
     limits: Limits = Field(default_factory=Limits)
     policy: Policy = Field(default_factory=Policy)
     tools: tuple[ToolSpec, ...] = ()
-    templates: dict[str, str] = Field(default_factory=dict)
+    templates: Annotated[dict[str, str], SEALED] = Field(default_factory=SealedDict)
     own_templates: tuple[str, ...] = ()
     host_templates: tuple[str, ...] = ()
     model: str = "offline"
@@ -192,27 +193,27 @@ class Spec(BaseModel):
     context: str = ""
     final_format: str | None = None
     formatter: ToolSpec | None = None
-    output_schema: dict[str, Any] | None = None
+    output_schema: Data | None = None
     transcript: tuple[TranscriptMessage, ...] = ()
-    workflow: dict[str, Any] | None = None
+    workflow: Data | None = None
     flow: FlowState | None = None
     workflow_id: str = ""
     round: int = 1
     task: int = 1
     task_id: str = ""
     tasks: tuple[PlannedTask, ...] = ()
-    children: dict[str, Any] = Field(default_factory=dict)
+    children: Data = Field(default_factory=SealedDict)
     history: tuple[Message, ...] = ()
     key: str | None = None
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: Data = Field(default_factory=SealedDict)
     key_salt: str = ""
     engine: str = ""
     revision: int = 1
     machine: str = ""
     host_machine: str = ""
     phase_tools: tuple[ToolSpec, ...] = ()
-    values: dict[str, Any] = Field(default_factory=dict)
-    fingerprints: dict[str, str] = Field(default_factory=dict)
+    values: Data = Field(default_factory=SealedDict)
+    fingerprints: Annotated[dict[str, str], SEALED] = Field(default_factory=SealedDict)
 
     @field_validator("limits", mode="before")
     @classmethod

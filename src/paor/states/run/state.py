@@ -7,13 +7,14 @@ what the rows' changes have set, slot by slot, and stays bounded however long th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import astuple, replace
 from rpds import HashTrieMap
 
+from ..base.sealed import SealedDict
 from ..base.wire import Stored
 from ..records.actions import Intent, Selection, StoredText, ToolResult
 from ..records.conversation import Item, Spoken
@@ -90,7 +91,7 @@ class Counters(Struct, frozen=True, gc=False):
     elicitations: int = 0
     errors: int = 0
     formatted: int = 0
-    own: dict[str, int] = {}
+    own: Mapping[str, int] = SealedDict()
     parameter_retries: int = 0
     plan_step: int = 0
     plans: int = 0

@@ -199,7 +199,7 @@ class ParameterSchema:
         changes: dict[str, Any] = {}
         for name, node in plan.nested:
             value = given.get(name)
-            if type(value) is dict and depth > 0:
+            if isinstance(value, dict) and depth > 0:
                 filled = self._fill(self._plan(node), value, depth - 1)
                 if filled is not value:
                     changes[name] = filled

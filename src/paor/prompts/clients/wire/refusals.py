@@ -45,9 +45,7 @@ _UNSUPPORTED = re.compile(
 _WRONG_SCHEMA = re.compile(
     r"invalid (?:json )?schema|schema (?:error|conversion)|(?:parse|compile) grammar|complex"
 )
-_NOT_THEIRS = re.compile(
-    r"(?:signature|encrypted).*(?:invalid|verif|decrypt)|(?:invalid|verif|decrypt).*(?:signature|encrypted)"
-)
+_NOT_THEIRS = re.compile(r"\A(?=.*?(?:signature|encrypted))(?=.*?(?:invalid|verif|decrypt))", re.DOTALL)
 """How providers say that a turn which is sent back is of another account, or of a key that is no more."""
 _NAMES = {
     "stream_options": r"stream.options|include.usage",

@@ -117,7 +117,7 @@ class _Writer:
         elif name in _TEXTS and self._notes:
             self._words.append(" ")
         elif name in _TEXTS:
-            self._paragraph(re.sub(" *\n *", "\n", re.sub(" +", " ", "".join(self._words))).strip())
+            self._paragraph(re.sub(" ?\n ?", "\n", re.sub(" +", " ", "".join(self._words))).strip())
             self._words, self._level = self._outer.pop()
         elif name == "text:note-body":
             self._notes -= 1
