@@ -168,14 +168,14 @@ def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """
     Return the schema of a tool in what all providers take: an object at its top, basic keys, neither references nor combinations there.
 
-    It takes whatever *schema* takes, and more; arguments are checked against *schema* all the same. What alternatives at the top need is
-    said in its description.
+    It takes whatever *schema* takes, and more, of an alternative at the top what that describes; arguments are checked against *schema*
+    all the same. What such alternatives need is said in its description.
 
     Raises:
         ValueError: A property that is required has a name that providers refuse.
     """
     found = _Plain(schema)
-    properties, required = found.members(schema, 0)
+    properties, required = found.object_of(schema, 0)
     said = [text for text in (schema.get("description"), *found.notes) if isinstance(text, str) and text]
     return {
         "type": "object",
@@ -233,7 +233,12 @@ class _Plain:
             if not within and len({tuple(needed) for _, needed in ways}) > 1:
                 told = [", ".join(needed) or "nothing more" for _, needed in ways]
                 self.notes.append(f"Give one of: {'; '.join(told)}.")
-        return properties, [name for name in dict.fromkeys(required) if name in properties]
+        return properties, list(dict.fromkeys(required))
+
+    def object_of(self, schema: Mapping[str, Any], within: int) -> tuple[dict[str, Any], list[str]]:
+        """Return the same without what is needed and described nowhere."""
+        properties, required = self.members(schema, within)
+        return properties, [name for name in required if name in properties]
 
     def node(self, value: object, within: int) -> dict[str, Any]:
         """Return a schema below the top."""
@@ -246,16 +251,20 @@ class _Plain:
         ways = [*_listed(schema.get("anyOf")), *_listed(schema.get("oneOf"))]
         if ways and "properties" not in schema:
             return node | {"anyOf": [self.node(way, within + 1) for way in ways]}
+        kind = schema.get("type", "object" if "properties" in schema else None)
         for part in filter(_is_mapping, _listed(schema.get("allOf"))):
-            if "properties" not in part and "$ref" not in part:
-                node |= self.node(part, within + 1)
-        kind = schema.get("type", "object" if {"properties", "allOf"} & schema.keys() else None)
+            whole = self._resolved(part, within + 1)
+            if whole.get("type") == "object" or "properties" in whole:
+                kind = kind or "object"
+            else:
+                node |= self.node(whole, within + 1)
+        kind = kind or node.get("type")
         if kind is not None:
             node["type"] = kind
         if kind == "array" or "items" in schema:
             node["items"] = self.node(schema.get("items"), within + 1)
         if kind == "object":
-            properties, required = self.members(schema, within)
+            properties, required = self.object_of(schema, within)
             node |= {"properties": properties} if properties else {}
             node |= {"required": required} if required else {}
             if isinstance(more := schema.get("additionalProperties"), Mapping):

@@ -252,8 +252,8 @@ def _piece(piece: str, tools: Mapping[str, OfferedTool], *, is_closed: bool) -> 
     if fenced := _FENCED.fullmatch(piece):
         piece = fenced[1].strip()
     plain = piece.replace("\uff5cDSML\uff5c", "")
-    for form, whole in ((_FUNCTION, plain), (_INVOKE, plain)):
-        if found := _all(form, whole):
+    for form in (_FUNCTION, _INVOKE):
+        if found := _all(form, plain):
             return [(name, _tagged(inner, tools.get(str(_offered(name, tools))))) for name, inner in found]
     keyed = _KEYED_CALL.fullmatch(piece) if is_closed else None
     if keyed and (tool := tools.get(str(_offered(keyed[1], tools)))):
