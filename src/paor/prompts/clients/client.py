@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections.abc import Generator, Mapping, Sequence
 from hashlib import sha256
 from importlib.util import find_spec
@@ -413,7 +414,7 @@ class RemoteModel(Connection):
             if not isinstance(wait, str) and not self._fits(call, options, progress):
                 wait = " (what is left of the token budget is too little for another attempt)"
             if isinstance(wait, str):
-                yield self._unavailable(call, progress, result, wait + self._hint(result))
+                yield self._unavailable(call, progress, result, wait + self._hint(call, result))
                 return
             progress.retries += 1
             progress.waited_s += wait
@@ -501,8 +502,16 @@ class RemoteModel(Connection):
         size = prompt_bytes(call.messages, call.tools) + len(said) + len(more)
         return tokens + prompt_tokens(size) + options.max_tokens <= call.tokens_left
 
-    def _hint(self, fault: AttemptFault) -> str:
-        """Return what else may be wrong when a server has no such place."""
+    def _hint(self, call: ModelCall, fault: AttemptFault) -> str:
+        """Return what to change where a server refuses a request, if that can be told."""
+        words = f"{fault.param} {fault.message}".lower()
+        if fault.code not in ("bad_request", "not_found"):
+            return ""
+        named = [name for name in self._extra if re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", words)]
+        if named:
+            return f" (extra sends {', '.join(named)})"
+        if call.tools and re.search(r"\btools?\b|tool use|function.?calling", words):
+            return " (a run in another profile, such as two_stage, calls no tools at the server)"
         below = self.base_url is not None and "/v1" in self.base_url
         if self.provider != "openai" or self.official or below or fault.status not in (404, 405):
             return ""
@@ -555,7 +564,10 @@ class RemoteModel(Connection):
         usage = replace(progress.usage or Usage(), calls=progress.attempts)
         told = f"no answer ({fault.code}), attempts: {progress.attempts}"
         self._log(logging.WARNING, call, "fault", fault.code, told, progress.attempts)
-        return ModelUnavailable(fault.code, self._clean(fault.message) + more, usage, progress.request_id)
+        message = self._clean(fault.message) + more
+        if fault.code == "bad_request" and fault.status:
+            message = f"{shown_url(self.base_url or self.home)} refused a request ({call.kind}): {message}"
+        return ModelUnavailable(fault.code, message, usage, progress.request_id)
 
     def _clean(self, text: str) -> str:
         return one_line(self._scrub(text))
