@@ -372,6 +372,14 @@ AGAIN = part('{"page": 1}', id="a", index=0, **CALL)
         ([{"tool_calls": [part([1], index=0, **CALL)]}], [[1]]),
         ([{"tool_calls": [part('{"page"', index=0, **CALL)]}, {"tool_calls": [part(": 1}")]}], [{"page": 1}]),
         ([{"tool_calls": [{"index": 0, "id": "a"}]}, {"tool_calls": [part("{}", index=0, **CALL)]}], [{}]),
+        (
+            [
+                {"tool_calls": [part(piece, id=id, index=0, **CALL)]}
+                for id, page in (("a", 1), ("b", 2))
+                for piece in ('{"page"', f": {page}}}")
+            ],
+            [{"page": 1}, {"page": 2}],
+        ),
     ],
     ids=[
         "sent again",
@@ -381,6 +389,7 @@ AGAIN = part('{"page": 1}', id="a", index=0, **CALL)
         "a list of arguments",
         "number once",
         "id first",
+        "all in every piece",
     ],
 )
 def test_a_call_that_comes_oddly_is_made_once(deltas: list[Any], calls: list[Any]) -> None:
