@@ -137,6 +137,13 @@ def test_no_part_of_a_call_is_made(family: str) -> None:
         ('<tool_call>{"name": "orders_find", "arguments": {"order": "O-1"}</tool_call>', ODD),
         ("[TOOL_CALLS]orders_find[ARGS]{order: 1}", "the arguments cannot be read"),
         ("<tool_call>orders_find\n<arg_key>order</arg_key>O-1<arg_value></arg_value></tool_call>", ODD),
+        (
+            '<tool_call>{"name": "orders_find", "arguments": {"lines": '
+            + "[" * 900
+            + "]" * 900
+            + "}}</tool_call>",
+            ODD,
+        ),
         ('<tool_call>{"name": "orders_find", "name": "orders_ship", "arguments": {}}</tool_call>', ODD),
         ("<tool_call>orders_find(O-1)</tool_call>", ODD),
     ],

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import orjson
-
 from ...prompts.building.conversation import RESULT
 from ...prompts.building.fencing import FENCE_BYTES
 from ...prompts.building.history import ARGUMENTS_CHARS, first_bytes
 from ...prompts.parsing.json_reading import after_thinking
 from ...prompts.parsing.turns import spoken
+from ...states.base.wire import json_text
 from ...states.records.actions import ToolResult
 from ...states.records.conversation import Cut, Item, Piece, Spoken, cut_of, size_of
 from ...states.records.outcomes import Answered, Replied
@@ -136,7 +135,7 @@ def _steps_not_taken(run: Run) -> str:
     assert plan is not None, "steps are left in a plan"
     told = []
     for step in plan.steps[run.counters.plan_step + 1 :]:
-        arguments = f" {cut(orjson.dumps(step.args).decode(), ARGUMENTS_CHARS)}" if step.args else ""
+        arguments = f" {cut(json_text(step.args), ARGUMENTS_CHARS)}" if step.args else ""
         told.append(f"- {line(step.name or step.type)}{arguments}")
     return "\n".join((NO_STEP, *told))
 
@@ -148,7 +147,7 @@ def _action(change: Change) -> str:
     told: dict[str, object] = {"action": message.tool, "parameters": message.arguments or {}}
     if message.learnings:
         told = {"learnings": message.learnings, **told}
-    return orjson.dumps(told).decode()
+    return json_text(told)
 
 
 def _next_turn(run: Run) -> Iterator[Item]:
@@ -229,7 +228,7 @@ def _shortened_turn(text: str, steps: tuple[Step, ...], count: int, room: int) -
             }
             for step in steps
         ]
-        told = orjson.dumps({"text": cut(clean(text), chars), "calls": calls}).decode()
+        told = json_text({"text": cut(clean(text), chars), "calls": calls})
         if len(told.encode()) <= room:
             break
     return told
@@ -277,7 +276,7 @@ def _result(case: GuardContext, result: ToolResult, change: Change, kit: RunReso
     run, step = case.run, step_of(case.run)
     call = step.id if step is not None and run.spec.native else ""
     lead = "" if call else _lead(case, result, step)
-    pieces, whole = _fitted(case, result, lead, _share(run, call, kit), kit)
+    pieces, whole = _fitted(case, result, change, lead, _share(run, call, kit), kit)
     if call and _is_known(case, result, pieces, kit):
         pieces += (Piece(f"\n\n{AGAIN if result.ok else FAILED_AGAIN}"),)
     intent = run.memory.intent
@@ -329,7 +328,7 @@ def _lead(case: GuardContext, result: ToolResult, step: Step | None) -> str:
     if step is not None and step.id:
         told += f" ({line(step.id)})"
     if arguments and step is not None:
-        told += f", called with {cut(orjson.dumps(arguments).decode(), ARGUMENTS_CHARS)}"
+        told += f", called with {cut(json_text(arguments), ARGUMENTS_CHARS)}"
     return f"{told}:\n"
 
 
@@ -338,10 +337,10 @@ def _size(pieces: tuple[Piece, ...]) -> int:
 
 
 def _fitted(
-    case: GuardContext, result: ToolResult, lead: str, share: int, kit: RunResources
+    case: GuardContext, result: ToolResult, change: Change, lead: str, share: int, kit: RunResources
 ) -> tuple[tuple[Piece, ...], int]:
     """Return what is told of a result within *share* bytes and, where it is cut, the bytes of the whole; else 0."""
-    after = _after(result, kit)
+    after = _after(case, result, change, kit)
     tail = "".join(f"\n\n{text}" for text in after)
     if len(tail.encode()) > share // 3:
         tail = first_bytes(tail, share // 3) + CUT
@@ -389,15 +388,24 @@ def _pieces(case: GuardContext, result: ToolResult, lead: str) -> Iterator[Piece
         before = "\n\n"
 
 
-def _after(result: ToolResult, kit: RunResources) -> list[str]:
-    """Return what follows a result's texts: the user's answer, notes, and where documents are."""
+def _after(case: GuardContext, result: ToolResult, change: Change, kit: RunResources) -> list[str]:
+    """Return what follows a result's texts: the user's answer, what is known of its pages, notes, and where documents are."""
     if not result.ok and result.echo is None:
-        return []
+        return [*result.notes]
     told = [clean(result.answer)] if result.answer else []
+    if case.run.spec.revision > 1 and (pages := _pages(change)):
+        told.append(pages)
     told += [note for note in result.notes if not note.endswith("not text")]
     if result.ok and result.documents and kit.takes_documents:
         told.append(f"Documents: docList:{result.documents[0].label}")
     return told
+
+
+def _pages(change: Change) -> str:
+    """Return what enrichment found of a result's pages; scores alone, in whose order they come anyway, are left out."""
+    found = change.observation.web if change.observation else ()
+    known = [fact.wire() for fact in found or () if fact.key_points or fact.entities]
+    return f"Pages: {json_text(known)}" if known else ""
 
 
 def _rest(result: ToolResult, shown: int, size: int, kit: RunResources) -> str:

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ...prompts.building.history import ARGUMENTS_CHARS
+from ...states.base.wire import json_text
 from ...states.records.actions import Preview, ToolResult
 from ...states.records.observations import Message, Observation, StepCheck
 from ...states.run.budgets import BYTES_PER_TOKEN
@@ -83,7 +84,7 @@ def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) ->
     if not result.ok:
         notes.insert(0, cut(clean(f"{result.error_code or 'error'}: {result.error}"), limits.note_chars))
     hidden = len(result.documents) - limits.previews
-    if hidden > 0:
+    if hidden > 0 and run.spec.revision == 1:
         notes.append(f"{hidden} more documents without preview")
     observation = Observation(
         result.ok,
@@ -97,28 +98,44 @@ def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) ->
     if run.spec.revision == 1:
         return _shorten_to_fit(observation, min(limits.observation_chars, quarter))
     room = limits.observation_chars, quarter
-    return _cut_noted(_shorten_to_fit(observation, *room), result, texts, limits, room)
+    return _noted(observation, result, texts, limits, room)
 
 
-def _cut_noted(
+def _noted(
     observation: Observation,
     result: ToolResult,
     texts: Sequence[str | None],
     limits: Limits,
     room: tuple[int, int],
 ) -> Observation:
-    """Return *observation* with a note for every document of which it shows only the beginning, within *room*: characters and bytes."""
+    """Return *observation* within *room*, characters and bytes, with notes on what it does not show, true of what is left of it."""
+    own = observation.notes
+    observation = _shorten_to_fit(observation, *room)
+    while True:
+        told = _hidden_notes(observation, result, texts, limits)
+        kept = own[: max(0, NOTES_MAX - len(told))]
+        fitted = _shorten_to_fit(replace(observation, notes=(*kept, *told)[:NOTES_MAX]), *room)
+        if fitted.previews == observation.previews:
+            return fitted
+        observation = replace(fitted, notes=own)  # shows less by now, so that the notes have changed
+
+
+def _hidden_notes(
+    observation: Observation, result: ToolResult, texts: Sequence[str | None], limits: Limits
+) -> tuple[str, ...]:
+    """Return a note for every document of which only the beginning is shown, and one on how many are not shown at all."""
+    notes = []
     for place, (preview, text) in enumerate(zip(observation.previews, texts, strict=False)):
         shown = len(preview.snippet.removesuffix(CUT))
         if text is None or shown >= len(text):
             continue
         rest = "" if result.echo is not None else f"; the whole is {result.documents[place].reference}"
         told = f"{preview.name}: only the first {shown} of {len(text)} characters are here{rest}"
-        noted = replace(observation, notes=(*observation.notes, cut(told, limits.note_chars)))
-        if len(noted.notes) > NOTES_MAX:
-            break
-        observation = _shorten_to_fit(noted, *room)
-    return observation
+        notes.append(cut(told, limits.note_chars))
+    hidden = len(result.documents) - len(observation.previews)
+    if result.echo is None and hidden > 0:
+        notes.append(f"{hidden} more documents without preview")
+    return tuple(notes)
 
 
 def shown_text(observation: Observation) -> str:
@@ -178,7 +195,7 @@ def answer_text(content: Any) -> str:
     """Return what a user answered as text: a text as it is, anything else as JSON."""
     if content is None:
         return ""
-    return content if isinstance(content, str) else orjson.dumps(content).decode()
+    return content if isinstance(content, str) else json_text(content)
 
 
 def message_of(

@@ -28,10 +28,10 @@ from ...states.records.actions import Selection, StoredText
 from ...states.records.outcomes import NoOutcome, Recalled, Replied
 from ...states.records.plans import Elicitation, Plan, Step
 from ...states.records.questions import QuestionRecord
-from ...states.run.budgets import may_call, questions_left
+from ...states.run.budgets import may_call, questions_left, selection_retries_left
 from ...states.run.spec import TASK_TOOL, ToolSpec
 from ...states.run.state import Run
-from ...tools.catalog import CONNECTION, DOCUMENT_LIST, Catalog, fold_name
+from ...tools.catalog import fold_name
 from ...tools.policy import denial
 from ..workflow.step_references import (
     StepOutput,
@@ -42,7 +42,7 @@ from ..workflow.step_references import (
 )
 from .guard_context import GuardContext
 from .observation import TURN_CHARS, clean, cut
-from .run_resources import RunResources, connection_lacks, connection_meant
+from .run_resources import RunResources
 
 _PLAN_IDS = uuid.UUID("6c6d4c1e-2f0b-5c9f-9d43-0a5a8f6f7a11")
 """Name space of the ids of plans that came without one (RFC 9562, version 5): the same on replay, no randomness."""
@@ -137,6 +137,11 @@ def _accept(case: GuardContext, plan: Plan, kit: RunResources) -> None:
             case.problem = Invalid("unknown_action", told)
             return
         case.denied = case.denied or denial(kit.spec.policy, run.spec.task_type, tool.name)
+        lacking = [name for name in kit.catalog.schema(tool).required if name not in step.args]
+        if lacking and run.spec.revision > 1 and selection_retries_left(run):  # only then a person is asked
+            told = f"steps[{number}].args: {tool.name} needs {', '.join(lacking)}"
+            case.problem = Invalid("missing_argument", told)
+            return
     defects = placeholder_defects(plan.steps)
     if defects:
         number, defect = defects[0]
@@ -278,15 +283,6 @@ def missing_question(tool: ToolSpec, missing: Sequence[str]) -> Elicitation:
     )
 
 
-def unknown_documents(arguments: Mapping[str, Any], run: Run, unresolved: Any) -> str | None:
-    """Return why a document that the arguments name does not exist in the run, or None."""
-    named = arguments.get(DOCUMENT_LIST)
-    for reference in named if isinstance(named, list) else ():
-        if isinstance(reference, str) and (reason := unresolved(run, reference)) is not None:
-            return str(reason)
-    return None
-
-
 def output_place(facts: Mapping[str, Any]) -> tuple[int, StoredText] | None:
     """Return number and payload of a plan's step's output, as its `execute` row tells them."""
     if not facts.get("ok") or "plan_step" not in facts or "output" not in facts:
@@ -394,37 +390,3 @@ def _named(step: Step, run: Run, kit: RunResources) -> Step:
     names = ", ".join(offered.name for offered in kit.offered("turn", run))
     told = f"there is no tool {ascii(step.name)[:80]}; choose from: {names}"
     return step.model_copy(update={"fault": step.fault or told})
-
-
-# -- Specifying --------------------------------------------------------------------------------------------------
-
-
-def call_arguments(
-    case: GuardContext, step: Step, tool: ToolSpec | None, catalog: Catalog
-) -> dict[str, Any] | None:
-    """
-    Return the arguments of a call, or None with the reason in *case*.
-
-    One reference may stand for a list of one. Where a tool needs documents, the call names none and the run was given just
-    one, that is meant; where it needs a connection, and the call names none that there is, the run's only one.
-    """
-    spec = case.run.spec
-    if step.fault is not None or tool is None:
-        case.invalid = step.fault or f"there is no tool {ascii(step.name)[:80]}"
-        return None
-    given, schema = dict(step.args), catalog.schema(tool)
-    if isinstance(given.get(DOCUMENT_LIST), str):
-        given[DOCUMENT_LIST] = [given[DOCUMENT_LIST]]
-    if not given.get(DOCUMENT_LIST) and DOCUMENT_LIST in schema.required and len(spec.documents) == 1:
-        given[DOCUMENT_LIST] = [spec.documents[0].reference]
-    if CONNECTION not in schema.names:
-        return given
-    named, needed = given.get(CONNECTION), CONNECTION in schema.required
-    connection = connection_meant(named, spec, needed=needed)
-    if connection is not None:
-        return given | {CONNECTION: connection}
-    if named is not None:
-        case.invalid = f"there is no connection {ascii(named)[:80]}"
-    elif needed:
-        case.invalid = connection_lacks(tool.name, CONNECTION, spec)
-    return None if case.invalid is not None else given

@@ -80,19 +80,6 @@ def _schema(parameters: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
     return schema | {"properties": properties}
 
 
-def connection_meant(named: Any, spec: Spec, *, needed: bool) -> str | None:
-    """Return the connection *named* if the run has it; where one is *needed* the run's only one, else None."""
-    if named in spec.connections:
-        return str(named)
-    return spec.connections[0] if needed and len(spec.connections) == 1 else None
-
-
-def connection_lacks(tool: str, key: str, spec: Spec) -> str:
-    """Return what a model is told that chose *tool* without the connection that it needs under *key*."""
-    labels = ", ".join(spec.connections)
-    return f"{tool} needs {key}{f': {labels}' if labels else ', and this run has no connection'}"
-
-
 class RunResources:
     """
     The pure parts that `decide` and the prompts need for one run.
@@ -289,7 +276,7 @@ class RunResources:
         if kind == "review" and output_asked(run):
             key = kind, "output"
         elif kind == "parameters" and run.memory.selection is not None:
-            key = run.memory.selection.tool
+            key = run.memory.selection.tool, self._listed(run.memory.selection)
         elif kind == "phase":
             key = kind, run.state
         return self._kept_form(key, kind, run)
@@ -317,7 +304,8 @@ class RunResources:
         spec = self.spec
         if kind == "parameters":
             assert run.memory.selection is not None, "Specifying is entered with a selection"
-            return parameters_form(self.tool(run.memory.selection).parameters)
+            selection = run.memory.selection
+            return parameters_form(self.tool(selection).parameters, self._listed(selection))
         if kind == "review" and output_asked(run):
             return output_form(spec.output_schema or {})
         if kind == "review":
@@ -327,6 +315,10 @@ class RunResources:
         if kind == "phase":
             return phase_form(self.phases[run.state].reply or {})
         return task_plan_form() if kind == "task_plan" else answer_form()
+
+    def _listed(self, selection: Selection) -> frozenset[str] | None:
+        """Return the only parameters that Stage 2 is asked for, None for all of the tool's."""
+        return frozenset(field.name for field in selection.fields or ()) if self.spec.to_the_letter else None
 
     def offer(self, run: Run) -> Offer:
         """Return what Stage 1 may choose from: actions, and what they can read."""

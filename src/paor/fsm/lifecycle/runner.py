@@ -21,6 +21,7 @@ from ...states.run.spec import TASK_TOOL, Spec
 from ...states.run.state import Run, initial_run
 from ...tools.catalog import Catalog
 from ...tools.documents.tools import generate_report
+from ...tools.schema.secret_values import hidden
 from ...tools.tool import Document, Tool
 from ..decision.run_resources import RunResources
 from ..journal.payloads import JSON, Stager
@@ -107,6 +108,7 @@ class Runner:
         self.queue = RunQueue(journal.backend)
         self._tasks, self._make_tasks = tasks(self), tasks
         self._catalogs = catalogs
+        self._secrets: dict[str, dict[str, Any]] = {}
 
     def with_ports(self, settings: EngineSettings, journal: JournalStore, clock: Clock, ids: Ids) -> Runner:
         """Return a runner as another process would have it, with the same hooks."""
@@ -262,6 +264,7 @@ class Runner:
             mark_us=self.clock.active_us(),
             first=run.seq,
             values=self.settings.values,
+            secrets=self._secrets.get(run.run_id, {}),
         )
         drive.load = lambda first, count: self._documents(run.number, first, count)
         if run.spec.task == 0:
@@ -376,6 +379,13 @@ class Runner:
 
     def answered(self, drive: RunContext, answer: Answer) -> Steps:
         """Walk on from the question of a run with its answer, which is a row of its own before anything follows from it."""
+        question = drive.run.waiting_for
+        if question is not None and answer.action == "accept":
+            told, found = hidden(answer.content, question.schema, question.id)
+            answer = answer.model_copy(update={"content": told})
+            drive.secrets |= found
+            if found:  # until the run has ended: it may wait for something else before the tool is called
+                self._secrets[drive.run.run_id] = drive.secrets
         yield from _provided(drive, answer)
         drive.resumed = False
         yield from steps(drive)
@@ -398,6 +408,8 @@ class Runner:
             self.journal.leases.release(drive.run.number, drive.fence, answered=answered)
         except JournalError as error:
             LOGGER.warning("run %s: the lease could not be released: %s", drive.run.run_id, error)
+        if drive.run.final:
+            self._secrets.pop(drive.run.run_id, None)
         if drive.run.memory.question is not None:
             self._signal(drive)
         tell(self.journal.reader, drive.run.number, drive.first)

@@ -108,6 +108,8 @@ class Result(Generic[T]):
         waiting_for: The question, for a waiting run.
         key: The host's own key of the run, None for none; of a run that stands in for a failed one the key of that.
         metadata: What the host gave with the run, to find it by.
+        variables: Of a run that follows a workflow file: its variables as they are now, as ``init``, ``post`` and the caller set them;
+            those that the result tells anyway, such as ``answer``, are left out.
     """
 
     run_id: str
@@ -123,6 +125,7 @@ class Result(Generic[T]):
     output: T | None = None
     key: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    variables: Mapping[str, Any] = field(default_factory=dict)
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, keys as the attributes."""
@@ -140,6 +143,7 @@ class Result(Generic[T]):
             "waiting_for": self.waiting_for.wire() if self.waiting_for is not None else None,
             "key": self.key,
             "metadata": self.metadata,
+            "variables": self.variables,
         }
 
 
@@ -184,6 +188,7 @@ def result_of_run(run: Run, journal: JournalReader) -> Result:
         output=_output_of(run),
         key=journal.run(spec.fallback_for).key if spec.fallback_for else spec.key,
         metadata=unsealed(spec.metadata),
+        variables=unsealed(dict(run.memory.flow.variables)) if run.memory.flow is not None else {},
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from ...states.base.wire import json_text
 from ...states.records.actions import SET_BY_CODE, DocumentRef, Selection
 from ...states.records.conversation import cut_of, size_of, with_cut
 from ...states.records.observations import Message
@@ -35,7 +36,7 @@ from .conversation import (
 )
 from .fencing import FENCE_BYTES, fence, fence_draft, inert
 from .history import arguments_text, first_bytes, history_text, message_text, newest_lines, result_text
-from .parameter_lines import parameter_lines
+from .parameter_lines import field_lines, parameter_lines
 from .templates import Template, parse_template
 
 RULES = (
@@ -453,10 +454,14 @@ class PromptBuilder:
 
     def _parameters_context(self, run: Run) -> str:
         selection = _selection_of(run)
+        if self._spec.to_the_letter:
+            return inert(selection.context)
         return inert(selection.context) + _results_read(run, selection, self._parameters_of(selection))
 
     def _parameters_schema(self, run: Run) -> str:
         selection = _selection_of(run)
+        if self._spec.to_the_letter:
+            return inert(field_lines(selection.fields or ()))
         hints = tuple((field.name, field.description) for field in selection.fields or ())
         place = selection.tool, hints
         if place not in self._lines:
@@ -475,7 +480,8 @@ class PromptBuilder:
         selection = _selection_of(run)
         asked = " ".join(self._spec.objective.split())
         asked = asked if len(asked) <= _ASKED_CHARS else f"{asked[:_ASKED_CHARS]}…"
-        if selection.is_bare or not selection.objective or selection.objective == asked:
+        alone = selection.is_bare or self._spec.to_the_letter
+        if alone or not selection.objective or selection.objective == asked:
             return inert(selection.objective)
         # the whole before the part: behind the action's own purpose, the user's words are what a small model copies
         return inert(f"The user asked: {asked}\n{selection.objective}")
@@ -691,7 +697,7 @@ def _last_action(run: Run) -> str:
 
 def _data(value: Any) -> str:
     """Return JSON data as one line of a prompt, nothing for nothing."""
-    return inert(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()) if value else ""
+    return inert(json_text(value, sort_keys=True)) if value else ""
 
 
 def _line(text: str) -> str:

@@ -37,6 +37,9 @@ from typing import Any
 DIGITS_MAX = 308
 """Longest whole number that is read. Source: the largest double is 1.8e308; a longer number is infinite for others."""
 
+_NESTED_MAX = 64
+"""Deepest nesting of a value within a text."""
+
 _EDGES = " \t\r\n\f\v\xa0\u2028\u2029\ufeff\u200b\u2060"
 """Stripped at both ends: white space, the byte order mark, zero-width space and word joiner."""
 
@@ -151,7 +154,19 @@ def decode_first(text: str, at: int = 0) -> tuple[Any, int] | None:
         value, end = _parse(text, at)
     except (ValueError, _Refused, RecursionError):
         return None
-    return (value, end) if _text_is_clean(text[at:end], value) else None
+    piece = text[at:end]
+    return (
+        (value, end) if _depth(piece, _NESTED_MAX) <= _NESTED_MAX and _text_is_clean(piece, value) else None
+    )
+
+
+def json_value(text: str) -> dict[str, Any] | list[Any] | None:
+    """Return the object or the list that *text* is, read as strictly as a reply; None for any other text."""
+    body = text.strip()
+    if body[:1] not in ("{", "[") or _depth(body, _NESTED_MAX) > _NESTED_MAX:
+        return None
+    found = decode_first(body)
+    return found[0] if found is not None and found[1] == len(body) else None
 
 
 def after_thinking(text: str) -> str:

@@ -7,10 +7,12 @@ writes and the journal gives back: a struct that costs a tenth of it to make and
 
 from __future__ import annotations
 
+import json
 import threading  # pure: only for the lock below
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import msgspec
+import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
@@ -27,6 +29,14 @@ Data = Annotated[dict[str, Any], SEALED]
 
 AnyData = Annotated[Any, SEALED]
 """Any JSON within a record."""
+
+
+def json_text(value: Any, *, sort_keys: bool = False) -> str:
+    """Return JSON data as compact text, whole numbers of any size included: a model may say any."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sort_keys else None).decode()
+    except TypeError:  # beyond 64 bits
+        return json.dumps(value, sort_keys=sort_keys, ensure_ascii=False, separators=(",", ":"))
 
 
 class Wire(BaseModel):

@@ -69,6 +69,7 @@ class Selection(Wire):
         needs: Numbers of the plan's steps whose outputs the arguments refer to; of a call that the workflow names not
             empty when its input reads the newest result.
         caller: The host's own phase that the call was made for and goes back to; empty for any other.
+        left_out: References and connections that Stage 1 has named and the run does not have.
     """
 
     tool: str
@@ -82,6 +83,7 @@ class Selection(Wire):
     origin: Literal["model", "plan", "format", "workflow", "hook", "phase"] = "model"
     needs: tuple[int, ...] = Field(default=(), strict=False)
     caller: str = ""
+    left_out: tuple[str, ...] = Field(default=(), strict=False)
 
     @property
     def is_bare(self) -> bool:
@@ -100,6 +102,7 @@ class Intent(Stored, frozen=True, gc=False):
         key: Duplicate key: a digest of tool and canonical arguments, salted per run.
         idempotency_key: Stable across retries and crashes: the same for every attempt of this action.
         effect: The tool's effect class at the time of the decision.
+        left_out: What the reply said of the call and it does not get, by name; only ever of a ``read`` tool.
     """
 
     tool: str
@@ -108,6 +111,7 @@ class Intent(Stored, frozen=True, gc=False):
     key: str
     idempotency_key: str
     effect: Effect
+    left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._seal("arguments")

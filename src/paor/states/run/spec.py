@@ -79,6 +79,7 @@ class ToolSpec(BaseModel):
         repeat_allowed: A polling tool: exempt from the duplicate guard.
         step_retries: How often a retryable error is tried again within the step.
         duplicate_limits: Bounds of the duplicate guard for this tool, by name; the run's for what is not there.
+        filled: Names of optional parameters that the run fills where a call leaves them out.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -91,6 +92,7 @@ class ToolSpec(BaseModel):
     repeat_allowed: bool = False
     step_retries: int = 0
     duplicate_limits: Annotated[dict[str, int], SEALED] = Field(default_factory=SealedDict)
+    filled: tuple[str, ...] = ()
 
 
 TASK_TOOL = ToolSpec(
@@ -246,6 +248,12 @@ class Spec(BaseModel):
             and profile.stage == "two_stage"
             and not profile.strict
         )
+
+    @property
+    def to_the_letter(self) -> bool:
+        """Whether the two stages are those of document 003 exactly: every key of Stage 1, and nothing but Stage 1 in Stage 2."""
+        profile = self.profile
+        return self.revision > 1 and self.mode == "react" and profile.strict and profile.stage == "two_stage"
 
     @property
     def is_outdated(self) -> bool:
