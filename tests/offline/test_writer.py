@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from paor.documents import read
+
 from ..support.effort import examples
 from .inside import (
     Source,
     Unit,
     Written,
-    convert,
     escape,
     find_evidence,
     fold,
@@ -82,7 +83,7 @@ def section(written: Written, heading: str) -> str:
 
 def example(name: str) -> Source:
     """Return an example document as the tools read it."""
-    return Source(name, convert(name, (EXAMPLES / name).read_bytes()).text)
+    return Source(name, read(EXAMPLES / name).text)
 
 
 # -- the README's job ---------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ class Lock:
         self._owner: Actor | None = None
         self._depth = 0
 
-    def acquire(self, *, timeout: float = -1) -> bool:  # noqa: ARG002 - as that of `threading` has it
+    def acquire(self, *, timeout: float = -1) -> bool:
         """Take it, when whoever has it is through."""
         schedule = self._threading.schedule
         actor = schedule.current if schedule is not None else None

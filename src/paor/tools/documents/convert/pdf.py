@@ -26,7 +26,7 @@ from math import hypot, isfinite
 from threading import Lock
 from typing import Any, NamedTuple
 
-from .conversion import ConversionError, Converted, clean, one_line
+from .conversion import RAISED, ConversionError, Converted, clean, one_line
 
 _FINISHED = re.compile(r"[.!?:;][\"'”’»)\]¹²³⁴⁵⁶⁷⁸⁹⁰]*$")
 _BULLET = re.compile(r"(?:[•‣▪●○◦■□➢✓·]|[-–—*](?=\s))\s*")
@@ -277,7 +277,6 @@ def _counted(wording: str, number: int) -> set[str]:
 PAGES_MAX = 5_000
 CHARS_MAX = 50_000_000
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
-_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BOLD = re.compile(r"bold|black|heavy|-medi$|-demi|cmbx", re.IGNORECASE)
 _FIXED = re.compile(r"mono|monl|courier|consol|typewriter|cmtt|menlo", re.IGNORECASE)
 _MARKER = re.compile(r"\W{1,2}|\(?(?:[a-zA-Z]|[ivxlc]{1,5})[.)]|\(?\d{1,3}(?:\.\d{1,3})*[.)]?")
@@ -526,7 +525,7 @@ def _line(pieces: list[_Piece]) -> Page:
     for place, (before, piece) in enumerate(pairwise(pieces)):
         text = piece.text
         if _is_raised(before, piece):
-            text = text.translate(_RAISED)
+            text = text.translate(RAISED)
         elif _is_cell(before, piece) and (place or _MARKER.fullmatch(before.text.strip()) is None):
             row = True
             text = f" | {text}"

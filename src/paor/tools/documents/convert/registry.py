@@ -116,7 +116,7 @@ _PLAIN = (read_plain, read_markdown, read_csv, read_json)
 _PAGES = ("bs4", "markdownify")
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "application/pdf": ("pypdfium2",),
-    DOCX: ("mammoth", *_PAGES),
+    DOCX: ("docx",),
     SHEETS: ("openpyxl",),
     SLIDES: ("pptx",),
     BOOK: _PAGES,
@@ -220,6 +220,8 @@ def _convert(name: str, data: bytes, *, mime: str | None = None, size_max: int, 
     except RecursionError as error:
         raise ConversionError("broken", f"{shown(name)} is nested too deeply to be read") from error
     except Exception as error:  # whatever a library makes of a damaged file
+        if "Excessive depth" in str(error):  # of lxml
+            raise ConversionError("broken", f"{shown(name)} is nested too deeply to be read") from error
         what = f"{shown(name)} is damaged and could not be read as {kind} ({type(error).__name__})"
         raise ConversionError("broken", f"{what}; open it in its own program and save it again") from error
     if not converted.text.strip():
