@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ..support.effort import examples
-from .inside import DOCX, Converted, convert, sniff_mime
+from .inside import DOCX, Converted, Place, convert, sniff_mime
 from .inside import plain_module as convert_text
 from .inside import registry_ConversionError as ConversionError
 
@@ -118,7 +118,12 @@ def test_a_stated_mime_decides_between_text_formats_only() -> None:
 def test_markdown_stays_and_gives_its_title() -> None:
     """Markdown needs no conversion."""
     converted = convert("a.md", b"intro\n\n# The *Plan* #\n\n- one\n")
-    assert converted == Converted("intro\n\n# The *Plan* #\n\n- one", "text/markdown", "The *Plan*")
+    assert converted == Converted(
+        "intro\n\n# The *Plan* #\n\n- one",
+        "text/markdown",
+        "The *Plan*",
+        places=(Place(7, "“The *Plan* #”"),),
+    )
     assert convert("a.md", b"no heading").title is None
 
 

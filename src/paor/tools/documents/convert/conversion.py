@@ -1,6 +1,8 @@
 """What a conversion gives back, how it fails, and the clean-up and the tables that formats share."""
 
 import re
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +26,7 @@ RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 """A raised number is no digit of the one before it: 10³, a footnote¹."""
 PICTURES = "pictures, which are not seen"
 CHARTS = "charts, left out"
-DRAWINGS = "drawings made of shapes (SmartArt), left out"
+DRAWINGS = "drawings made of text (SmartArt), whose layout is lost"
 FILES = "embedded files or objects, left out"
 MEDIA = "sounds and films, left out"
 NOISE = "parts of the page around the document (navigation, footers, buttons), left out"
@@ -34,6 +36,7 @@ TRACKED = "tracked changes, marked [inserted: …] and [deleted: …]"
 HIDDEN = "hidden parts, marked as such"
 CONCEALED = "hidden parts, left out"
 MERGED = "merged cells, whose text is repeated where it is short"
+MARKED = "passages that a reader has marked or struck out, not shown here"
 COMMENTS = "comments"
 HEADS = "page headers and footers, written once"
 """What is counted in notes, by every format that can hold it: left out, flattened, or not where a reader expects it."""
@@ -79,6 +82,11 @@ class Converted:
     notes: tuple[str, ...] = ()
     places: tuple[Place, ...] = ()
 
+    def place(self, at: int) -> str | None:
+        """Return the name of the place that holds the character *at* of the text, None before the first."""
+        before = bisect_right(self.places, at, key=lambda place: place.at)
+        return self.places[before - 1].name if before else None
+
 
 class ConversionError(ToolError):
     """
@@ -119,6 +127,34 @@ def tidy(text: str) -> str:
 def one_line(text: str) -> str | None:
     """Return at most 200 characters of *text* on one line, as a title; None when nothing is left of it."""
     return " ".join(clean(text).split())[:200] or None
+
+
+_MARKED = re.compile(
+    r"(?m)^(?:(#{1,6}) )?(?:[-*] )?(?:((?:§ ?)?\d{1,3}(?:\.\d{1,3})*[.)]?|\((?:[a-z]{1,4}|\d{1,2})\))(?= )|(?<=# ))(.{0,80})"
+)
+"""A heading, or a paragraph with a number of its own."""
+
+
+def places_of(text: str, pages: Sequence[Place]) -> tuple[Place, ...]:
+    """Return the places of a text: its pages, and in them headings and numbered clauses."""
+    places: list[Place] = []
+    clause, inner, head, page = "", "", "", 0
+    pending = deque(pages)
+    for found in _MARKED.finditer(text):
+        while pending and pending[0].at <= found.start():
+            places.append(pending.popleft())
+            page = len(pages) - len(pending)
+        number = (found[2] or "").strip(" .").removesuffix(")")
+        inner = f"{number})" if number.startswith("(") else ""
+        if not number:
+            clause = head = f"“{' '.join(found[3].split())}”"
+        elif number.isdigit() and head and not found[1]:
+            clause = f"{head}, item {number}"
+        elif not inner:
+            clause, head = f"clause {number}", head if not found[1] else ""
+        here = [*([pages[page - 1].name] if page else []), f"{clause} {inner}".strip()]
+        places.append(Place(found.start(), ", ".join(here)))
+    return (*places, *pending)
 
 
 def counted(seen: Mapping[str, int]) -> tuple[str, ...]:

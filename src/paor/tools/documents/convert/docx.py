@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from .archive import checked_parts, stated_title
+from .archive import checked_parts, drawing_words, stated_title
 from .conversion import (
     CHARTS,
     COMMENTS,
@@ -46,6 +46,7 @@ CHARS_MAX = 10_000_000
 """What is written of one file; labels and merged cells are written more than once."""
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _LABEL_MAX = 100
+_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _COLUMNS_MAX = 63
 _LEVELS = 9
 _MARKS = {"ins": "inserted", "moveTo": "inserted", "del": "deleted", "moveFrom": "deleted"}
@@ -148,6 +149,7 @@ class _Writer:
     """Writes the paragraphs and tables of one document, and counts what it does not write or only flattened."""
 
     def __init__(self, part: Any) -> None:
+        self._related = {key: found.target_part for key, found in part.rels.items() if not found.is_external}
         self._parts = {
             str(relation.reltype).rpartition("/")[2] + str(count): relation.target_part
             for count, relation in enumerate(part.rels.values())
@@ -373,17 +375,20 @@ class _Writer:
                 if not any(_kind(outer) in ("Fallback", "txbxContent") for outer in part.iterancestors()):
                     self._boxes.append(part)
             elif name in ("docPr", "shape") and (words := part.get("descr") or part.get("alt")):
-                told[one_line(words) or ""] = None
+                told[f"[picture: {one_line(words)}]"] = None
+            elif name == "relIds":
+                self.seen[DRAWINGS] += 1
+                key = part.get(f"{_R}dm")
+                told |= dict.fromkeys(drawing_words(self._related[key].blob)) if key in self._related else {}
             elif what := {
                 "pic": PICTURES,
                 "imagedata": PICTURES,
                 "chart": CHARTS,
-                "relIds": DRAWINGS,
                 "OLEObject": FILES,
             }.get(name):
                 self.seen[what] += kind != "object" or what == FILES
         for words in told:
-            yield mark, f" [picture: {words}] "
+            yield mark, f" {words} "
 
     def _raised(self, run: Any, texts: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         look = run.find(f"{_W}rPr")

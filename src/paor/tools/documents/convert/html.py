@@ -79,6 +79,7 @@ _EMPTY = frozenset(
 _ROLES = frozenset(("navigation", "contentinfo", "search"))
 DEPTH_MAX = 100
 """Deeper tags keep their text and lose their structure; pages written by people stay below 60."""
+_FLATTENED = f"elements nested more than {DEPTH_MAX} levels deep, whose structure is lost"
 _OPEN_MAX = 200
 """Open tags that are kept track of, so that a hostile page cannot make each step slower."""
 
@@ -165,13 +166,13 @@ class Balancer:
 
     Attributes:
         title: Text of the ``title`` element in pieces.
-        flattened: Whether structure was lost because it was too deep.
+        flattened: Number of elements whose structure is lost because they are too deep.
         seen: What was left out or flattened, and how often.
     """
 
     def __init__(self) -> None:
         self.title: list[str] = []
-        self.flattened = False
+        self.flattened = 0
         self.seen: Counter[str] = Counter()
         self._out: list[str] = []
         self._open: list[tuple[str, str, bool]] = []  # source tag, written tag or "", hides its text
@@ -240,13 +241,14 @@ class Balancer:
 
     def _push(self, tag: str, attributes: dict[str, str], hides: bool) -> None:
         if len(self._open) >= _OPEN_MAX and (self._hiding or not hides):
+            self.flattened += not self._hiding
             return
         written = "div" if tag in _SECTIONS else "" if tag in _INLINE else tag if tag in _KEPT else ""
         if tag in _TABLE and any(entry[1] in CELLS for entry in self._open):
             written = ""  # Markdown has no table inside a table
             self._write(" " if tag in CELLS else "")
         if len(self._open) >= DEPTH_MAX:
-            self.flattened = self.flattened or bool(written)
+            self.flattened += bool(written)
             written = ""
         if hides or self._hiding:
             written = ""
@@ -358,9 +360,9 @@ MARKS_MAX = 1_000_000
 """Tags of a page; three million of them took minutes of a book of 40 kB (2026-11-23)."""
 
 
-def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
+def markdown_of(html: str) -> tuple[str, str | None, Counter[str]]:
     """
-    Return Markdown, title (of the page, else of its first heading of level one) and notes of HTML, well formed or not.
+    Return Markdown, title (of the page, else of its first heading of level one) and what is counted of HTML, well formed or not.
 
     Emphasis and link targets are dropped, so that sentences can be quoted word for word. The text may be empty.
 
@@ -398,10 +400,8 @@ def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
     heading = soup.find("h1")
     title = one_line("".join(balancer.title)) or (one_line(heading.get_text(" ")) if heading else None)
     del balancer.seen[""]
-    notes = [*counted(balancer.seen)]
-    if balancer.flattened:
-        notes.append(f"nested more than {DEPTH_MAX} levels deep; the inner structure is lost")
-    return markdown, title, tuple(notes)
+    balancer.seen[_FLATTENED] += balancer.flattened
+    return markdown, title, balancer.seen
 
 
 def _without_blank_ends(text: str) -> str:
@@ -428,5 +428,5 @@ def page_text(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
 def read_html(data: bytes, charset: str = "") -> Converted:
     """Turn a web page into Markdown; scripts, styles, navigation, footers and hidden parts are left out."""
     text, notes = page_text(data, charset)
-    markdown, title, more = markdown_of(text)
-    return Converted(markdown, "text/html", title, notes=(*notes, *more))
+    markdown, title, seen = markdown_of(text)
+    return Converted(markdown, "text/html", title, notes=(*notes, *counted(seen)))

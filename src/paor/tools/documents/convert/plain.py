@@ -196,7 +196,17 @@ def valid_json(data: bytes) -> bool:
 
 
 def _parse(text: str) -> Any:
-    return json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
+    return json.loads(text, parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=_each)
+
+
+def _each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object with all its values: a key that is there again gets a number."""
+    times = Counter[str]()
+    named: dict[str, Any] = {}
+    for key, value in pairs:
+        times[key] += 1
+        named[key if times[key] == 1 else f"{key} ({times[key]})"] = value
+    return named
 
 
 def read_json(data: bytes, charset: str = "") -> Converted:

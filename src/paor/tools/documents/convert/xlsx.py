@@ -22,7 +22,7 @@ from itertools import islice, repeat
 from typing import Any
 from xml.etree import ElementTree
 
-from .archive import checked_parts, stated_title
+from .archive import checked_parts, drawing_words, stated_title
 from .conversion import (
     CHARTS,
     COMMENTS,
@@ -52,7 +52,7 @@ FILLED_COST = 4
 CHARS_MAX = 10_000_000
 _STRINGS = "xl/sharedStrings.xml"
 _STRINGS_MAX = 60_000_000
-_PARTS = r"xl/(sharedStrings\.xml|worksheets/[^/]+\.xml|(worksheets|drawings)/_rels/[^/]+|drawings/[^/]+\.xml|comments/?[^/]*\.xml|chartsheets/[^/]+\.xml)"
+_PARTS = r"xl/(sharedStrings\.xml|worksheets/[^/]+\.xml|(worksheets|drawings)/_rels/[^/]+|drawings/[^/]+\.xml|diagrams/data[^/]*\.xml|comments/?[^/]*\.xml|chartsheets/[^/]+\.xml)"
 _SHEETS_BYTES_MAX = 60_000_000
 """XML of all sheets: openpyxl reads one that does not say how large it is to its end before the first row is given."""
 _FORMULA = re.compile(rb"<(?:\w+:)?f[\s/>]")
@@ -62,7 +62,6 @@ _MERGE = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?\bref="([A-Z]{1,3})(\d{1,7}):(
 _MERGES_MAX = 20_000
 _HEAD = re.compile(rb"<(?:\w+:)?(?:odd|even|first)(Header|Footer)>([^<]{1,2000})<")
 _HEAD_CODE = re.compile(r'&(?:"[^"]*"|K[0-9A-F]{6}|[A-Z]|\d{1,3})', re.IGNORECASE)
-_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _FORMAT = re.compile(r"(?P<whole>[#0?,]*0|[#?,]*[#?])(?:\.(?P<part>[#0?]+))?(?P<scale>,*)(?P<percent>%?)")
 _LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|_.|\*.')
 FORMULA = (
@@ -192,10 +191,12 @@ class _Drawn:
             elif kind == "drawing":
                 seen[PICTURES] += len(root.findall(".//{*}pic"))
                 seen[CHARTS] += sum(kind == "chart" for kind, _ in self._beside(path, known=False))
-                seen[DRAWINGS] += sum(kind == "diagramData" for kind, _ in self._beside(path, known=False))
-                for shape in root.iterfind(".//{*}sp"):
-                    words = " ".join(" ".join(part.text or "" for part in shape.iter(f"{_A}t")).split())
-                    found |= {f"Text box: {words}": None} if words else {}
+                found |= dict.fromkeys(f"Text box: {words}" for words in drawing_words(self._parts[path]))
+                for diagram in (part for kind, part in self._beside(path) if kind == "diagramData"):
+                    seen[DRAWINGS] += 1
+                    found |= dict.fromkeys(
+                        f"Drawing: {words}" for words in drawing_words(self._parts[diagram])
+                    )
         return list(found)
 
     def _beside(self, path: str, *, known: bool = True) -> Iterator[tuple[str, str]]:
