@@ -84,7 +84,7 @@ def test_deep_pages_lose_structure_but_no_text() -> None:
     assert converted.text == "deep"
     assert converted.notes == (
         "hidden parts, left out: 1",
-        "elements nested more than 100 levels deep, whose structure is lost: 4901",
+        "elements nested more than 100 levels deep, whose structure is lost: 4,901",
     )
 
 

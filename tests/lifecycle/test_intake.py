@@ -379,4 +379,5 @@ def test_the_table_of_libraries_has_what_the_readers_import() -> None:
         for module, first in imported(path)
         if not first and module.partition(".")[0] not in sys.stdlib_module_names
     }
-    assert used == {name for names in registry.LIBRARIES.values() for name in names}
+    guesses = {"chardet"}  # of encodings; a text is read without it, with a poorer guess that is noted
+    assert used == guesses | {name for names in registry.LIBRARIES.values() for name in names}

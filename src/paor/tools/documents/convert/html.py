@@ -215,7 +215,8 @@ class Balancer:
             or "headerlink" in named.get("class", "")
         )
         if not self._hiding:
-            self.seen[_COUNTED.get(tag, NOISE if named.get("role") in _ROLES else "")] += not concealed
+            is_told = concealed or (tag == "img" and bool(named.get("alt", "").strip()))
+            self.seen[_COUNTED.get(tag, NOISE if named.get("role") in _ROLES else "")] += not is_told
             self.seen[CONCEALED] += concealed and tag not in _EMPTY
             self.seen[TRACKED] += tag in _INLINE and "[" in _INLINE[tag][0]
             self.seen[FIELDS] += tag in ("select", "textarea")
@@ -247,10 +248,10 @@ class Balancer:
         if tag in _TABLE and any(entry[1] in CELLS for entry in self._open):
             written = ""  # Markdown has no table inside a table
             self._write(" " if tag in CELLS else "")
+        if hides or self._hiding:
+            written = ""
         if len(self._open) >= DEPTH_MAX:
             self.flattened += bool(written)
-            written = ""
-        if hides or self._hiding:
             written = ""
         opening = _INLINE[tag][0] if tag in _INLINE else "\n"
         self._write(f"<{written}{_attributes(written, attributes)}>" if written else opening)

@@ -118,7 +118,7 @@ class _Reader:
                 yield from self._shapes(inner, depth - 1)
 
     def _blocks(self, shape: Any) -> Iterator[str]:
-        if getattr(shape, "has_table", False):
+        if getattr(shape, "has_table", False) and shape.table._tbl is not None:
             yield from _table(self._cells(shape.table))
         elif getattr(shape, "has_chart", False):
             yield from self._chart(shape.chart)

@@ -42,15 +42,15 @@ _SHOWN = {
     **dict.fromkeys(
         (name.replace("head", "foot") for name in _HEADS), ("\\par Page footer: ", "\\par ", HEADS)
     ),
-    "footnote": (" [note: ", "] ", ""),
-    "annotation": (" [comment: ", "] ", COMMENTS),
+    "footnote": (" [note: ", "]", ""),
+    "annotation": (" [comment: ", "]", COMMENTS),
     "atnauthor": (" [by ", "] ", ""),
     **dict.fromkeys(("shp", "shpinst", "do", "pntext"), ("", "", "")),
     **dict.fromkeys(("shptxt", "dptxbxtext"), ("\\par ", "\\par ", "")),
-    "deleted": (" [deleted: ", "] ", TRACKED),
-    "revised": (" [inserted: ", "] ", TRACKED),
-    "v": (" [hidden: ", "] ", HIDDEN),
-    "strike": (" [struck out: ", "] ", ""),
+    "deleted": ("[deleted: ", "]", TRACKED),
+    "revised": ("[inserted: ", "]", TRACKED),
+    "v": ("[hidden: ", "]", HIDDEN),
+    "strike": ("[struck out: ", "]", ""),
     "super": ("", "", "raised text, written on the line"),
 }
 """By the control word of a group, what is written before and after its text, and what it is counted as."""
