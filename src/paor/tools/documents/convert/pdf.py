@@ -31,6 +31,7 @@ from .conversion import (
     COMMENTS,
     FIELDS,
     FILES,
+    HIDDEN,
     MARKED,
     PICTURES,
     RAISED,
@@ -562,7 +563,7 @@ def _annotated(document: Any, page: Any, raw: Any, lines: Page, seen: Counter[st
         )
         if kind == raw.FPDF_ANNOT_WIDGET and form:
             if filled := _filled(found, form, raw):
-                seen[FIELDS] += 1
+                seen[HIDDEN if is_hidden else FIELDS] += 1
                 lines = _beside(found, raw, lines, f"[hidden: {filled}]" if is_hidden else filled)
         elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET):
             words = " ".join(_string(raw.FPDFAnnot_GetStringValue, found, b"Contents").split())
