@@ -219,7 +219,12 @@ def xlsx(features: Features) -> bytes:
     if "calculated" in features:
         sheet.write_formula("A10", "=NOW()", None, "")
     if "picture" in features or "drawing" in features:
-        sheet.insert_image("F20", "a.png", {"image_data": io.BytesIO(png())})
+        sheet.insert_image("F20", "a.png", {"image_data": io.BytesIO(png()), "decorative": True})
+    if "words" in features:
+        words = {"image_data": io.BytesIO(png()), "description": "a red pump"}
+        sheet.insert_image("F25", "b.png", words)
+    if "struck" in features:
+        sheet.write(11, 0, "struck words", book.add_format({"font_strikeout": True}))
     if "chart" in features:
         chart = book.add_chart({"type": "line"})
         chart.add_series({"values": "=Plan!$A$1:$A$2"})
@@ -241,12 +246,17 @@ def xlsx(features: Features) -> bytes:
         changed = part(data, relations).replace("</Relationships>", more)
         bare = part(data, drawing)
         if "picture" not in features:
-            bare = re.sub("<xdr:pic>.*?</xdr:pic>", "", bare, flags=re.DOTALL)
+            bare = re.sub("<xdr:pic>(?:(?!</xdr:pic>|a red pump).)*</xdr:pic>", "", bare, flags=re.DOTALL)
         data = packed({relations: changed, drawing: bare, "xl/diagrams/data1.xml": _SMART}, data)
     return data
 
 
 _SLIDE = {
+    "number": '<a:p><a:pPr><a:buAutoNum type="alphaLcParenBoth"/></a:pPr><a:r><a:t>one</a:t></a:r></a:p>'
+    '<a:p><a:pPr><a:buAutoNum type="alphaLcParenBoth"/></a:pPr><a:r><a:t>numbered words</a:t></a:r></a:p>',
+    "struck": '<a:p><a:r><a:rPr strike="sngStrike"/><a:t>struck words</a:t></a:r></a:p>',
+    "raised": '<a:p><a:r><a:t>10</a:t></a:r><a:r><a:rPr baseline="30000"/><a:t>3</a:t></a:r></a:p>',
+    "box": "<a:p><a:r><a:t>box words</a:t></a:r></a:p>",
     "field": '<a:p><a:r><a:t>dated </a:t></a:r><a:fld id="{00000000-0000-0000-0000-000000000000}" type="datetime"><a:t>1 May 2026</a:t></a:fld><a:r><a:t> field</a:t></a:r></a:p>',
     "formula": "<a:p><m:oMath><m:r><m:t>x=y</m:t></m:r></m:oMath></a:p>",
     "header": "<a:p><a:r><a:t>footer words</a:t></a:r></a:p>",
@@ -270,7 +280,8 @@ def pptx(features: Features) -> bytes:
     box.text = PLAIN
     for name, text in _SLIDE.items():
         if name in features:
-            box._txBody.append(etree.fromstring(f"<x {_NAMES}>{text}</x>")[0])
+            for item in etree.fromstring(f"<x {_NAMES}>{text}</x>"):
+                box._txBody.append(item)
     if "merged" in features:
         table = slide.shapes.add_table(1, 2, *at).table
         table.cell(0, 0).text = "wide"
@@ -415,6 +426,8 @@ def ods(features: Features) -> bytes:
         rows += _ODF_MERGED
     if "format" in features:
         rows += f"<table:table-row>{_odf_cell('01067')}{_odf_cell('18.450,50 €')}</table:table-row>"
+    if "words" in features:
+        rows += f"<table:table-row><table:table-cell>{_ODT['words']}</table:table-cell></table:table-row>"
     if "picture" in features:
         rows += "<table:table-row><table:table-cell><draw:frame><draw:image/></draw:frame></table:table-cell></table:table-row>"
     return _opendocument("ods", f'<table:table table:name="Plan">{rows}</table:table>', features)
@@ -425,7 +438,9 @@ def odp(features: Features) -> bytes:
     body = f"<draw:frame><draw:text-box><text:p>{PLAIN}</text:p></draw:text-box></draw:frame>"
     if "merged" in features:
         body += f"<draw:frame><table:table>{_ODF_MERGED}</table:table></draw:frame>"
-    body += "".join(_ODT[name] for name in ("picture", "words") if name in features)
+    names = ("picture", "words", "number", "box", "field", "raised", "struck")
+    body += "".join(_ODT[name] for name in names if name in features)
+    body += _REMARK if "comment" in features else ""
     if "speaker" in features:
         body += "<presentation:notes><text:p>speaker words</text:p></presentation:notes>"
     body = f"<draw:page>{body}</draw:page>"
@@ -435,6 +450,7 @@ def odp(features: Features) -> bytes:
 
 
 _HTML = {
+    "number": "<ol style='list-style-type: lower-alpha'><li>one<li>numbered words</ol>",
     "form": "<p>Name: <input name=n value=Jo> <input type=checkbox checked> <select><option>first<option selected>second</select> <textarea>free words</textarea>",
     "changed": "<p><ins>added words</ins> <del>removed words</del></p>",
     "hidden": "<p hidden>hidden words</p>",
@@ -474,6 +490,11 @@ def epub(features: Features) -> bytes:
 # -- PDF, RTF, mails and texts ---------------------------------------------------------------------------------------
 
 
+def _marked(found: re.Match[str]) -> str:
+    stream = f"/Figure<</MCID 0>>BDC EMC {found[1]}"
+    return f"<</Length {len(stream)}>>stream\n{stream}\n"
+
+
 def pdf(features: Features) -> bytes:
     """Return two pages, written by hand."""
     form = {"form": ("amount", "18450.00", 690, ""), "hidden": ("secret", "hidden words", 500, "/F 2")}
@@ -485,6 +506,8 @@ def pdf(features: Features) -> bytes:
             )
     if "comment" in features:
         marks.append("<</Type/Annot/Subtype/Text/T(Ann)/Contents(comment words)/Rect[9 9 20 20]>>")
+    if "media" in features:
+        marks.append("<</Type/Annot/Subtype/Movie/Rect[9 9 20 20]>>")
     if "struck" in features:
         marks.append(
             "<</Type/Annot/Subtype/StrikeOut/Rect[50 600 90 612]/QuadPoints[50 612 90 612 50 600 90 600]>>"
@@ -522,6 +545,13 @@ def pdf(features: Features) -> bytes:
         objects.append("<</Type/EmbeddedFile/Length 4>>stream\n<a/>\nendstream")
         file = f"<</Type/Filespec/F(terms.xml)/UF(terms.xml)/EF<</F {len(objects)} 0 R>>>>"
         attached = f"/Names<</EmbeddedFiles<</Names[(terms.xml) {file}]>>>>"
+    if "words" in features:
+        root = len(objects) + 1
+        objects.append(f"<</Type/StructTreeRoot/K {root + 1} 0 R/ParentTree<</Nums[0[{root + 1} 0 R]]>>>>")
+        objects.append(f"<</Type/StructElem/S/Figure/P {root} 0 R/Pg 4 0 R/K 0/Alt(a red pump)>>")
+        attached += f"/MarkInfo<</Marked true>>/StructTreeRoot {root} 0 R"
+        objects[3] = objects[3].replace("/Parent", "/StructParents 0/Parent")
+        objects[4] = re.sub("<</Length \\d+>>stream\n(.*)\n", _marked, objects[4], flags=re.DOTALL)
     forms = (
         f"/AcroForm<</Fields[{' '.join(refs[: len(fields)])}]/DR<</Font<</F 3 0 R>>>>/DA(/F 12 Tf)>>"
         if fields
@@ -542,6 +572,9 @@ _RTF = {
     "header": r"{\header header words\par}",
     "footnote": r"See{\footnote footnote words}\par ",
     "comment": r"{\*\annotation comment words}\par ",
+    "form": r"{\field{\*\fldinst FORMTEXT}{\fldrslt filled form words}}\par ",
+    "merged": r"\trowd\clmgf\cellx1\clmrg\cellx2 wide\cell \cell\row ",
+    "formula": r"{\moMath x}\par ",
     "field": r"dated {\field{\*\fldinst DATE}{\fldrslt 1 May 2026}} field\par ",
     "box": r"{\shp{\*\shpinst{\sp{\sn a}{\sv b}}{\shptxt box words}}}\par ",
     "changed": r"{\revised added words} {\deleted removed words}\par ",

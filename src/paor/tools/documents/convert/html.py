@@ -33,6 +33,7 @@ from .conversion import (
     ConversionError,
     Converted,
     counted,
+    numeral,
     one_line,
     repeated,
     tidy,
@@ -298,7 +299,18 @@ def _concealed(attributes: dict[str, str]) -> bool:
 
 
 def _attributes(tag: str, given: dict[str, str]) -> str:
-    names = {"ol": (("start", 6),), **dict.fromkeys(CELLS, (("colspan", 3), ("rowspan", 5)))}.get(tag, ())
+    if (
+        tag == "ol"
+        and (kind := given.get("type", _LIST_STYLES.get(_style(given, "list-style-type"), ""))) in _LIST_TYPES
+    ):
+        return (
+            f' type="{kind}"{_attributes("li", {"value": given.get("start", "")}).replace("value", "start")}'
+        )
+    names = {
+        "ol": (("start", 6),),
+        "li": (("value", 6),),
+        **dict.fromkeys(CELLS, (("colspan", 3), ("rowspan", 5))),
+    }.get(tag, ())
     values = ((name, given.get(name, ""), digits_max) for name, digits_max in names)
     fit = (
         (name, value)
@@ -306,6 +318,36 @@ def _attributes(tag: str, given: dict[str, str]) -> str:
         if value.isascii() and value.isdigit() and len(value) <= most
     )
     return "".join(f' {name}="{value}"' for name, value in fit)
+
+
+_LIST_TYPES = ("a", "A", "i", "I")
+_LIST_STYLES = {
+    "lower-alpha": "a",
+    "lower-latin": "a",
+    "upper-alpha": "A",
+    "upper-latin": "A",
+    "lower-roman": "i",
+    "upper-roman": "I",
+}
+
+
+def _style(given: dict[str, str], name: str) -> str:
+    found = re.search(rf"{name}:([\w-]+)", re.sub(r"\s", "", given.get("style", "")).lower())
+    return found[1] if found else ""
+
+
+def _label_items(soup: Any) -> None:
+    """Write the label of each item of a list that counts with letters or Roman numerals, or from item to item as it likes."""
+    for found in soup.find_all("ol"):
+        items = found.find_all("li", recursive=False)
+        form = found.attrs.pop("type", "")
+        if not form and not any("value" in item.attrs for item in items):
+            continue
+        found.name = "ul"
+        number = int(found.attrs.pop("start", "1")) - 1
+        for item in items:
+            number = int(item.attrs.pop("value", number + 1))
+            item.insert(0, f"{numeral(number, form or '1')}. ")
 
 
 _COLUMNS_MAX = 100
@@ -379,6 +421,7 @@ def markdown_of(html: str) -> tuple[str, str | None, Counter[str]]:
         raise ConversionError("too_large", f"is a page of more than {MARKS_MAX:,} tags; split it")
     balancer = Balancer()
     soup = BeautifulSoup(balancer.balance(html), "html.parser")
+    _label_items(soup)
     balancer.seen[MERGED] += _repeat_merged(soup)
     for cell in soup.find_all(list(CELLS)):
         for text in cell.find_all(string=re.compile(r"\|")):

@@ -33,6 +33,7 @@ from .conversion import (
     FILES,
     HIDDEN,
     MARKED,
+    MEDIA,
     PICTURES,
     RAISED,
     ConversionError,
@@ -551,7 +552,7 @@ def _lines(document: Any, index: int, raw: Any, seen: Counter[str]) -> tuple[Pag
 def _annotated(document: Any, page: Any, raw: Any, lines: Page, seen: Counter[str]) -> Page:
     """Return the lines of a page with what is filled in beside its labels, and behind them what readers have remarked."""
     form = document.formenv.raw if document.formenv else None
-    remarks: list[str] = []
+    remarks = list(_told_pictures(page, raw))
     for place in range(min(raw.FPDFPage_GetAnnotCount(page.raw), _ANNOTATIONS_MAX)):
         found = raw.FPDFPage_GetAnnot(page.raw, place)
         if not found:
@@ -568,7 +569,11 @@ def _annotated(document: Any, page: Any, raw: Any, lines: Page, seen: Counter[st
         elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET):
             words = " ".join(_string(raw.FPDFAnnot_GetStringValue, found, b"Contents").split())
             by = one_line(_string(raw.FPDFAnnot_GetStringValue, found, b"T"))
-            seen[COMMENTS if words else MARKED] += 1
+            what = {
+                raw.FPDF_ANNOT_FILEATTACHMENT: FILES,
+                **dict.fromkeys(range(raw.FPDF_ANNOT_SOUND, raw.FPDF_ANNOT_WIDGET), MEDIA),
+            }
+            seen[COMMENTS if words else what.get(kind, MARKED)] += 1
             remarks += [f"Comment{f' by {by}' if by else ''}: {words}"] if words else []
         raw.FPDFPage_CloseAnnot(found)
     low = min((line.y for line in lines), default=0.0)
@@ -577,6 +582,32 @@ def _annotated(document: Any, page: Any, raw: Any, lines: Page, seen: Counter[st
         PageLine(text, 0.0, low - 9 * size * (number + 1), size, beside=True)
         for number, text in enumerate(remarks)
     ]
+
+
+def _told_pictures(page: Any, raw: Any) -> Iterator[str]:
+    """Yield the words that a page's structure has for its pictures."""
+    tree = raw.FPDF_StructTree_GetForPage(page.raw)
+    if not tree:
+        return
+    count = max(0, raw.FPDF_StructTree_CountChildren(tree))
+    pending = [
+        raw.FPDF_StructTree_GetChildAtIndex(tree, place) for place in range(min(count, _ANNOTATIONS_MAX))
+    ]
+    for _ in range(_ANNOTATIONS_MAX):  # a tree that says of itself that it is a circle ends, too
+        if not pending:
+            break
+        found = pending.pop()
+        if found:
+            words = one_line(_string(raw.FPDF_StructElement_GetAltText, found))
+            if words:
+                yield f"[picture: {words}]"
+            count = max(0, raw.FPDF_StructElement_CountChildren(found))
+            inner = (
+                raw.FPDF_StructElement_GetChildAtIndex(found, place)
+                for place in range(min(count, _ANNOTATIONS_MAX))
+            )
+            pending += reversed(list(inner))
+    raw.FPDF_StructTree_Close(tree)
 
 
 def _filled(found: Any, form: Any, raw: Any) -> str:

@@ -21,10 +21,12 @@ from .conversion import (
     MEDIA,
     MERGED,
     PICTURES,
+    RAISED,
     ConversionError,
     Converted,
     cell_of,
     counted,
+    numeral,
     one_line,
     repeated,
     table_of,
@@ -42,6 +44,7 @@ _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_NUMBERINGS = {"alphaLc": "a", "alphaUc": "A", "romanLc": "i", "romanUc": "I"}
 _COUNTED = {
     "blip": PICTURES,
     "videoFile": MEDIA,
@@ -123,7 +126,7 @@ class _Reader:
         elif getattr(shape, "has_chart", False):
             yield from self._chart(shape.chart)
         elif shape.has_text_frame:
-            lines = [_item(paragraph) for paragraph in shape.text_frame.paragraphs]
+            lines = list(_items(shape.text_frame.paragraphs))
             text = "\n".join(line for line in lines if line.strip())
             if text:
                 yield text
@@ -194,17 +197,44 @@ class _Reader:
 
 
 def _words(paragraph: Any) -> str:
-    """Return the text of a paragraph, fields and formulas included."""
-    return "".join(
-        "\n" if part.tag == f"{_A}br" else part.text or ""
-        for part in paragraph.iter()
-        if part.tag in (f"{_A}t", f"{_A}br", f"{_M}t")
-    )
+    """Return the text of a paragraph: fields and formulas included, struck-out words marked."""
+    parts: list[str] = []
+    for part in paragraph.iter(f"{_A}t", f"{_A}br", f"{_M}t"):
+        look = part.getparent().find(f"{_A}rPr")
+        text = "\n" if part.tag == f"{_A}br" else part.text or ""
+        if look is not None and text.strip():
+            raised = text.isdigit() and look.get("baseline", "").startswith(("1", "2", "3", "4"))
+            text = text.translate(RAISED) if raised else text
+            struck = look.get("strike", "noStrike") != "noStrike"
+            text = f"[struck out: {text.strip()}] " if struck else text
+        parts.append(text)
+    return "".join(parts)
 
 
-def _item(paragraph: Any) -> str:
-    text = " ".join(tidy(_words(paragraph._p)).split())
-    return f"{'  ' * min(paragraph.level, 8)}- {text}" if text else ""
+def _items(paragraphs: Any) -> Iterator[str]:
+    """Yield paragraphs as items, with their numbers where the paragraph itself asks for them."""
+    counts = [0] * 9
+    for paragraph in paragraphs:
+        level = min(paragraph.level, 8)
+        text = " ".join(tidy(_words(paragraph._p)).split())
+        numbered = paragraph._p.find(f"{_A}pPr/{_A}buAutoNum")
+        counts[level + 1 :] = [0] * (8 - level)
+        if not text:
+            continue
+        if numbered is None:
+            counts[level] = 0
+            yield f"{'  ' * level}- {text}"
+            continue
+        start = numbered.get("startAt", "1")
+        first = int(start) if start.isdigit() and len(start) < 6 else 1
+        counts[level] = counts[level] + 1 if counts[level] else first
+        kind = numbered.get("type", "")
+        form = next((form for name, form in _NUMBERINGS.items() if kind.startswith(name)), "1")
+        before, after = (
+            "(" * kind.endswith("ParenBoth"),
+            ")" if "Paren" in kind else "." if "Period" in kind else "",
+        )
+        yield f"{'  ' * level}{before}{numeral(counts[level], form)}{after} {text}"
 
 
 def _table(rows: list[list[str]]) -> Iterator[str]:

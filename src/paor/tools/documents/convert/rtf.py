@@ -13,6 +13,7 @@ from typing import Any
 from .conversion import (
     COMMENTS,
     FILES,
+    FORMULAS,
     HEADS,
     HIDDEN,
     PICTURES,
@@ -34,8 +35,8 @@ _FONTS_STEPS_MAX = 50_000_000
 _FONTS_REST_MAX = 300
 """Characters after the last semicolon of the table; the search takes their cube."""
 
-_GROUP = re.compile(r"\\[\\{}]|\{((?:\\\*|\\[a-z]{1,32}-?\d{0,10} ?)*+)|\}")
-_WORD = re.compile(r"\\\*|\\([a-z]+)(-?\d*) ?")
+_GROUP = re.compile(r"\\[\\{}]|\{((?:\\\*|\\[a-zA-Z]{1,32}-?\d{0,10} ?)*+)|\}")
+_WORD = re.compile(r"\\\*|\\([a-zA-Z]+)(-?\d*) ?")
 _HEADS = ("header", "headerl", "headerr", "headerf")
 _SHOWN = {
     **dict.fromkeys(_HEADS, ("\\par Page header: ", "\\par ", HEADS)),
@@ -54,7 +55,7 @@ _SHOWN = {
     "super": ("", "", "raised text, written on the line"),
 }
 """By the control word of a group, what is written before and after its text, and what it is counted as."""
-_COUNTED = {"pict": PICTURES, "object": FILES}
+_COUNTED = {"pict": PICTURES, "object": FILES, "moMath": FORMULAS}
 
 
 def read_rtf(data: bytes, charset: str = "") -> Converted:
@@ -74,6 +75,7 @@ def read_rtf(data: bytes, charset: str = "") -> Converted:
             "broken", "has a table of fonts that does not end, or that no program would write"
         )
     source, seen = _opened(source)
+    seen["merged cells, whose text is in the first of them"] += len(re.findall(r"\\clv?mgf\b", source))
     read: Any = rtf_to_text  # it says that it is typed and is not
     lines = str(read(source, errors="replace")).split("\n")
     parts: list[str] = []

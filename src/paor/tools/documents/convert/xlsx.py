@@ -52,7 +52,7 @@ FILLED_COST = 4
 CHARS_MAX = 10_000_000
 _STRINGS = "xl/sharedStrings.xml"
 _STRINGS_MAX = 60_000_000
-_PARTS = r"xl/(sharedStrings\.xml|worksheets/[^/]+\.xml|(worksheets|drawings)/_rels/[^/]+|drawings/[^/]+\.xml|diagrams/data[^/]*\.xml|comments/?[^/]*\.xml|chartsheets/[^/]+\.xml)"
+_PARTS = r"xl/(sharedStrings\.xml|styles\.xml|worksheets/[^/]+\.xml|(worksheets|drawings)/_rels/[^/]+|drawings/[^/]+\.xml|diagrams/data[^/]*\.xml|comments/?[^/]*\.xml|chartsheets/[^/]+\.xml)"
 _SHEETS_BYTES_MAX = 60_000_000
 """XML of all sheets: openpyxl reads one that does not say how large it is to its end before the first row is given."""
 _FORMULA = re.compile(rb"<(?:\w+:)?f[\s/>]")
@@ -79,6 +79,7 @@ class _Budget:
     def __init__(self) -> None:
         self.cells, self.chars = CELLS_MAX, CHARS_MAX
         self.seen: Counter[str] = Counter()
+        self.strikes = False
         self.stopped = False
 
     @property
@@ -111,6 +112,7 @@ def _read(data: bytes, parts: dict[str, bytes], *, formulas: bool) -> Converted:
             return list(book.worksheets)
 
         budget = _Budget()
+        budget.strikes = b"<strike" in parts.get("xl/styles.xml", b"")
         notes: list[str] = []
         blocks: list[str] = []
         places: list[Place] = []
@@ -189,7 +191,10 @@ class _Drawn:
                     ] = None
                     seen[COMMENTS] += 1
             elif kind == "drawing":
-                seen[PICTURES] += len(root.findall(".//{*}pic"))
+                for picture in root.iterfind(".//{*}pic/{*}nvPicPr/{*}cNvPr"):
+                    words = one_line(picture.get("descr", ""))
+                    seen[PICTURES] += not words
+                    found |= {f"[picture: {words}]": None} if words else {}
                 seen[CHARTS] += sum(kind == "chart" for kind, _ in self._beside(path, known=False))
                 found |= dict.fromkeys(f"Text box: {words}" for words in drawing_words(self._parts[path]))
                 for diagram in (part for kind, part in self._beside(path) if kind == "diagramData"):
@@ -318,7 +323,10 @@ def _shown(cell: Any, source: Any, budget: _Budget) -> str:
             value = formula
     if value is None:
         return ""
-    return cell_of(_text(value, cell, budget))
+    text = cell_of(_text(value, cell, budget))
+    return (
+        f"[struck out: {text}]" if budget.strikes and text and cell.has_style and cell.font.strike else text
+    )
 
 
 def _text(value: Any, cell: Any, budget: _Budget) -> str:
