@@ -423,3 +423,11 @@ def test_any_text_shows_as_text(text: str) -> None:
         "hr",
         "code_block",
     }
+
+
+def test_a_quote_names_its_clause() -> None:
+    """Also from the second sentence of one, which does not begin with the number."""
+    text = "## Delivery\n\n4.1 The goods are pumps.\n\n4.2 Both parties agree to the plan. The Supplier shall deliver within 30 days.\n\n## Notes\n\nThe Client shall pay at once."
+    answer = write("List all obligations", [Source("contract.docx", text)]).text
+    assert "The Supplier shall deliver within 30 days. *(contract.docx, Delivery, clause 4.2)*" in answer
+    assert "The Client shall pay at once. *(contract.docx, Notes)*" in answer
