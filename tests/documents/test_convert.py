@@ -242,7 +242,7 @@ def test_refusals_say_what_to_do(name: str, data: bytes, code: str, words: str) 
 
 @pytest.mark.parametrize(
     ("name", "data", "library"),
-    [("a.pdf", b"%PDF-1.4", "pypdfium2"), ("a.html", b"<p>x", "bs4"), ("a.docx", word_file(), "docx")],
+    [("a.pdf", b"%PDF-1.4", "pypdfium2"), ("a.html", b"<p>x", "bs4"), ("a.docx", word_file(), "lxml")],
 )
 def test_missing_libraries_are_named_by_their_extra(
     monkeypatch: pytest.MonkeyPatch, name: str, data: bytes, library: str

@@ -303,7 +303,7 @@ LIBRARY_NEEDED: dict[str, tuple[str | bytes, str]] = {
     "a.pdf": (b"%PDF-1.4", "pypdfium2"),
     "renamed.txt": (b"%PDF-1.4", "pypdfium2"),
     "a.html": ("<p>A page.", "bs4, markdownify"),
-    "a.docx": (b"PK\x03\x04", "docx"),
+    "a.docx": (b"PK\x03\x04", "lxml"),
     "a.xlsx": (b"PK\x03\x04", "openpyxl"),
     "a.pptx": (b"PK\x03\x04", "pptx"),
     "a.epub": (b"PK\x03\x04", "bs4, markdownify"),

@@ -59,7 +59,10 @@ _ASIDE = {
     "svg-compatible:desc": " [picture: {}] ",
     "text:ruby-text": " ({})",
     "text:hidden-text": "[hidden: {}] ",
-    **dict.fromkeys(("text:page-number", "text:page-count", "text:sheet-name"), "{}"),
+    **dict.fromkeys(
+        ("text:page-number", "text:page-count", "text:sheet-name", "text:title", "text:date", "text:time"),
+        "{}",
+    ),
 }
 """Elements within a line, and how their text is written."""
 _TEXTS = frozenset(("text:p", "text:h"))
@@ -76,12 +79,13 @@ def read_opendocument(data: bytes, charset: str = "") -> Converted:
         raise ConversionError("encrypted", "is protected by a password; save a copy without one")
     if _CONTENT not in parts:
         raise ConversionError("broken", f"has no {_CONTENT}, so it holds no document; save it again")
-    writer = _Writer()
-    for name in (_STYLES, _CONTENT):  # the first holds styles of lists, and page headers
+    around, writer = _Writer(), _Writer()
+    for name, target in ((_STYLES, around), (_CONTENT, writer)):
         if name in parts:
-            parser = XMLParser(target=writer)
+            parser = XMLParser(target=target)
             parser.feed(parts[name])
             parser.close()
+            writer.learn(around)
     for name, part in parts.items():
         inner = CHARTS if b"chart:chart" in part else FORMULAS if b"/MathML" in part[:1000] else FILES
         writer.seen[inner] += name.endswith(f"/{_CONTENT}")
@@ -114,6 +118,7 @@ class _Writer:
         self.seen: Counter[str] = Counter()
         self._blocks: list[tuple[str, str]] = []
         self._ends: list[tuple[str, str]] = []
+        self._heads: dict[tuple[str, str], None] = {}
         self._words: list[str] = []
         self._outer: list[tuple[list[str], int, bool]] = []
         self._apart: list[tuple[str, list[str], list[str]]] = []
@@ -140,9 +145,14 @@ class _Writer:
         self._is_hidden_row = False
         self._cells, self._chars = CELLS_MAX, CHARS_MAX
 
+    def learn(self, around: "_Writer") -> None:
+        """Take over the styles, and the page headers and footers, that a file keeps in a part for them."""
+        self._styles, self._looks, self._heads = around._styles, around._looks, around._heads
+        self.seen[HEADS] = len(self._heads)
+
     def text(self) -> str:
         """Return what was written, without blank lines between the items of a list; nothing if there are only headings of slides."""
-        return blocks_of([*self._blocks, *dict.fromkeys(self._ends)]) if self._has_text else ""
+        return blocks_of([*self._blocks, *self._heads, *dict.fromkeys(self._ends)]) if self._has_text else ""
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         name, given = _short(tag), {_short(key): value for key, value in attributes.items()}
@@ -208,9 +218,7 @@ class _Writer:
             self.seen[HIDDEN] += name == "text:hidden-text"
             if name == "http:creator":
                 self._author = text
-            elif (
-                text and not (name == "text:sheet-name" or name.startswith("text:page"))
-            ) or not self._apart:
+            elif text and not (_ASIDE[name] == "{}" and self._apart and "style:" in self._apart[-1][0]):
                 self._words.append(_ASIDE[name].format(text) if text else "")
         elif name in _TEXTS and self._notes:
             self._words.append(" ")
@@ -349,9 +357,8 @@ class _Writer:
             by = f" by {self._author}" if self._author else ""
             self.seen[COMMENTS] += 1
             self._end(f"Comment{by}{self._place()}: {text}")
-        elif _APART[name] and len(text.split()) > 1:  # one word is that before the number of the page
-            self.seen[HEADS] += 1
-            self._end(f"{_APART[name]}: {text}")
+        elif _APART[name] and len(re.findall(r"\w{2,}", text)) > 1:  # one is the word for a page
+            self._heads["", f"{_APART[name]}: {text}"] = None
 
     def _end(self, text: str) -> None:
         """Write a text after all others."""

@@ -118,7 +118,7 @@ _PLAIN = (read_plain, read_markdown, read_csv, read_json)
 _PAGES = ("bs4", "markdownify")
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "application/pdf": ("pypdfium2",),
-    DOCX: ("docx",),
+    DOCX: ("lxml",),
     SHEETS: ("openpyxl",),
     SLIDES: ("pptx",),
     BOOK: _PAGES,
