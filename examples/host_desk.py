@@ -47,7 +47,9 @@ class Desk:
             raise ToolError(f"there is no order {order_id}")
         return dict(self.orders[order_id])
 
-    def search_orders(self, filter: dict[str, Any], sort: str, limit: int) -> list[dict[str, Any]]:
+    def search_orders(
+        self, filter: dict[str, Any], sort: str = "placed", limit: int = 10
+    ) -> list[dict[str, Any]]:
         """Return the orders that fit every condition of *filter*."""
         period = filter.get("placed", {})
         found = [
@@ -59,7 +61,7 @@ class Desk:
         return sorted(found, key=lambda order: order[sort])[:limit]
 
     def create_order(
-        self, customer_id: str, lines: list[dict[str, Any]], ship_to: dict[str, Any], priority: str
+        self, customer_id: str, lines: list[dict[str, Any]], ship_to: dict[str, Any], priority: str = "normal"
     ) -> dict[str, Any]:
         """Book a new order."""
         total = sum(PRICES[line["sku"]] * line["quantity"] for line in lines)
@@ -115,7 +117,7 @@ class Desk:
         self.reserved[context.idempotency_key] = lines
         return f"reserved {sum(line['quantity'] for line in lines)} pieces"
 
-    async def quote_shipping(self, parcel: dict[str, Any], service: str) -> dict[str, Any]:
+    async def quote_shipping(self, parcel: dict[str, Any], service: str = "standard") -> dict[str, Any]:
         """Ask the carrier for its price; a coroutine, as most network code is."""
         volume = parcel["size_cm"]["length"] * parcel["size_cm"]["width"] * parcel["size_cm"]["height"] / 1000
         price = 4 + parcel["weight_kg"] * 0.9 + volume * 0.01

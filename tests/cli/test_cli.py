@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from paor import Journal
+
 from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
     DONE,
     OUT_OF_STEPS,
@@ -86,7 +88,7 @@ def test_json_prints_the_result_as_one_object(shell: Shell) -> None:
     said = shell.run("--json", "--criterion", "is done")
     assert list(said.json) == [
         *words("""
-        run_id state status reason answer output documents steps usage criteria waiting_for key metadata
+        run_id state status reason answer output documents steps usage criteria waiting_for key metadata variables
     """)
     ]
     assert said.json["criteria"] == [{"criterion": "is done", "met": False}]
@@ -94,12 +96,67 @@ def test_json_prints_the_result_as_one_object(shell: Shell) -> None:
     assert shell("resume", said.json["run_id"], "--json").out == said.out
 
 
+LETTERS = {"deny": ["document.generateReport"], "task_types": {"letters": ["ai.*", "document.*"]}}
+
+
+def policies(shell: Shell) -> list[tuple[int, int, tuple[str, ...]]]:
+    """Return round, task and what is denied of each run of the journal that calls tools, the oldest first."""
+    with Journal(shell.folder / "paor.db") as journal:
+        runs = [(row, journal.spec(row.run_id)) for row in reversed(journal.runs()) if row.task]
+    return [(row.round, row.task, spec.policy.deny) for row, spec in runs]
+
+
+def test_a_policy_holds_for_the_tasks_and_every_round(shell: Shell) -> None:
+    """Also where the next round does not give it again: it may do no more than what was begun."""
+    shell.write("note.txt", "Tea is due on Monday.")
+    shell.write("policy.json", json.dumps(LETTERS))
+    denied = ("document.generateReport",)
+    first = shell(
+        *("run", "Summarise it", "--tasks", "--document", "note.txt", "--model", "offline"),
+        *("--policy", "policy.json", "--task-type", "letters"),
+    )
+    assert first.code == 0 and "Tea is due" in first.out, first
+    second = shell("run", "--follow-up", "last", "When is tea due?", "--max-steps", "3")
+    assert second.code == 0 and "model: offline (the run's own)" in second.err, second
+    assert policies(shell) == [(1, 1, denied), (2, 1, denied)]
+    assert shell("run", "Summarise it", "--document", "note.txt", "--model", "offline").code == 0
+    assert shell("run", "--input", '{"query": "And again", "followUp": "last"}').code == 0
+    assert policies(shell)[2:] == [(1, 1, ()), (2, 1, ())]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--enrich",), "--enrich goes with --web"),
+        (("--task-type", "letters"), "--policy FILE"),
+        (("--policy", "none.json"), "none.json"),
+        (("--policy", "list.json"), "list.json: expected an object"),
+        (("--policy", "typo.json"), "typo.json: Policy: unknown field 'denny'; did you mean deny?"),
+        (("--input", '{"policy": {"deny": "web.*"}}'), "policy: Policy: deny"),
+        (("--policy", "policy.json", "--app", "shop:engine"), "--policy goes without --app"),
+        (("--follow-up", "last", "--tasks"), "leave out --document"),
+        (("--follow-up", "last"), "no such journal"),
+    ],
+)
+def test_what_does_not_go_together_starts_nothing(
+    shell: Shell, arguments: tuple[str, ...], told: str
+) -> None:
+    shell.write("list.json", "[]")
+    shell.write("typo.json", '{"denny": ["web.*"]}')
+    shell.write("policy.json", json.dumps(LETTERS))
+    said = shell("run", "x", *arguments)
+    assert said.code == 2 and told in said.err, said
+    assert not (shell.folder / "paor.db").exists()
+
+
 def test_flags_reach_the_spec(shell: Shell) -> None:
     shell.write("note.txt", "Tea is due on Monday.")
     shell.write("plan.md", "My own template {{KEY:OBJECTIVE}}")
+    shell.write("policy.json", json.dumps(LETTERS))
     said = shell.run(
         *("--document", "note.txt", "--document", "-", "--criterion", "a", "--criterion", "b"),
         *("--mode", "react", "--tools", "ai.process, document.extract", "--task-type", "letters"),
+        *("--policy", "policy.json"),
         *("--max-steps", "7", "--token-budget", "99999", "--time-budget", "60.5", "--language", "de"),
         *("--prompt-template", "plan.md", "--context", "by post", "--durability", "off"),
         stdin=b"More.",
@@ -109,6 +166,7 @@ def test_flags_reach_the_spec(shell: Shell) -> None:
     assert spec["success_criteria"] == ["a", "b"]
     assert spec["tools"] == ["ai.process", "document.extract"]
     assert (spec["task_type"], spec["language"], spec["context"]) == ("letters", "de", "by post")
+    assert policies(shell) == [(1, 1, ("document.generateReport",))]
     assert (spec["limits"]["max_steps"], spec["limits"]["token_budget"]) == (7, 99999)
     assert spec["limits"]["time_budget_s"] == 60.5
 
@@ -130,6 +188,7 @@ def test_run_reads_its_fields_as_json(shell: Shell) -> None:
         "timeBudget": 9,
         "tools": "ai.process,document.extract",
         "taskType": "letters",
+        "policy": LETTERS,
         "userLanguage": "fr",
         "promptTemplate": "Own {{KEY:OBJECTIVE}}",
         "limits": {"previews": 2},

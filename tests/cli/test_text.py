@@ -152,6 +152,13 @@ def test_line_separators_reach_no_output(separator: str) -> None:
     assert json_text({"a": text}) == f'{{"a": "a\\u{ord(separator):04x}b"}}'
 
 
+@pytest.mark.parametrize("letter", ["\u202e", "\u2066", "\u200f", "\u061c", "\x9b"])
+def test_what_turns_around_or_controls_is_escaped_in_json(letter: str) -> None:
+    """It is the same data, and shows as it is."""
+    text = json_text({"a": f"x{letter}y"})
+    assert text == f'{{"a": "x\\u{ord(letter):04x}y"}}' and json.loads(text) == {"a": f"x{letter}y"}
+
+
 def test_the_width_and_the_arrow_are_what_the_stream_can_show(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     ours, theirs = pty.openpty()

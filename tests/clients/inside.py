@@ -10,7 +10,7 @@ from paor.prompts.clients import settings as settings_module
 from paor.prompts.clients.client import LOADING_S, CallProgress
 from paor.prompts.clients.facts import ANSWER_BYTES, KNOWN, listed_context
 from paor.prompts.clients.prices import prices_of
-from paor.prompts.clients.settings import is_local
+from paor.prompts.clients.settings import is_local, said_scrubber
 from paor.prompts.clients.wire.chat_completions import ChatWire
 from paor.prompts.clients.wire.exchange import REPEATED_CHARS, said_once
 from paor.prompts.clients.wire.faults import (
@@ -38,7 +38,8 @@ from paor.prompts.parsing.replies import (
     read_selection,
 )
 from paor.prompts.parsing.reply_forms import review_form
-from paor.prompts.parsing.turns import CALLS_MAX, Calls, read_turn
+from paor.prompts.parsing.turns import CALLS_MAX, ID_CHARS, Calls, read_turn
 from paor.states.base.secrets import REDACTED, Scrubber, StreamScrubber
+from paor.states.records.actions import WebFact
 from paor.states.records.requests import RequestKind
 from paor.states.run.budgets import REPLY_TOKENS_MIN, Reservation, allowance, refusal, reservation

@@ -93,7 +93,8 @@ def test_a_reply_with_its_usage_and_id(server: ModelServer, wire: Wire, driver: 
     pieces: list[str] = []
     model = wire.model(server.url, prices={}, stream=None if stream else False)
     reply = asked(model, call(on_text=pieces.append if stream else None), driver)
-    assert reply == Reply(TEXT, REPORTED, "stop", "req_011CSHoEeqs5C35K", 1, reply.parts, wire.name)
+    assert reply == Reply(TEXT, REPORTED, "stop", "req_011CSHoEeqs5C35K", 1, reply.parts, reply.api)
+    assert reply.api.partition(":")[0] == wire.name
     assert "".join(pieces) == (TEXT if stream else "") and (len(pieces) > 3) is stream
     (received,) = server.requests
     assert received.path == wire.path and received.headers["authorization"] == f"Bearer {KEY}"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from paor import Engine, Journal, Limits, ModelCall, Reply, replay, tool
 from paor.models import OfferedTool, PromptMessage, ToolCall
@@ -397,9 +401,23 @@ def test_these_providers_refuse_the_normal_form(server: ModelServer, kind: Calla
 def sent(server: ModelServer, wire: Wire, *messages: PromptMessage, **options: Any) -> Any:
     """Return what a server is sent of *messages*, without the question before them."""
     server.script(plain(wire.body("Read.")))
-    call = ModelCall("turn", (PromptMessage("user", "Go"), *messages), tools=TOOLS, **options)
-    wire.model(server.url).ask(call)
+    model = wire.model(server.url)
+    call = ModelCall(
+        "turn", (PromptMessage("user", "Go"), *made_by(model, *messages)), tools=TOOLS, **options
+    )
+    model.ask(call)
     return server.requests[0].body["input" if wire is RESPONSES else "messages"][1:]
+
+
+def label(model: Any) -> str:
+    """Return what a client calls the interface and the server of its turns."""
+    return str(model._turns_of)
+
+
+def made_by(model: Any, *messages: PromptMessage) -> list[PromptMessage]:
+    """Return messages with those that name an interface as turns that came from this model's server."""
+    own = label(model)
+    return [replace(item, api=own) if item.api and own.startswith(item.api) else item for item in messages]
 
 
 def called(wire: Wire, id: str, given: Any) -> tuple[dict[str, Any], ...]:
@@ -444,6 +462,25 @@ def test_a_turn_of_another_interface_or_with_other_calls_goes_in_the_normal_form
         assert sent(server, wire, turn) == plain_turn
 
 
+@pytest.mark.parametrize("wire", [CHAT, MESSAGES], ids=lambda wire: wire.name)
+def test_a_turn_goes_back_to_the_server_that_made_it_alone(server: ModelServer, wire: Wire) -> None:
+    """Another one under the same model's name gets the normal form; how the key is given does not matter, and is not in the label."""
+    parts: Any = ({"role": "assistant", "content": "Hm.", "reasoning_content": "Private."},)
+    if wire is MESSAGES:
+        parts = {"type": "thinking", "thinking": "Private."}, {"type": "text", "text": "Let me look."}
+    with model_server() as other:
+        model = wire.model(server.url)
+        turn = PromptMessage("assistant", "Let me look.", parts=parts, api=label(model))
+        for place, goes_back in ((server, True), (other, False)):
+            place.script(plain(wire.body("Read.")))
+            ask = ModelCall("turn", (PromptMessage("user", "Go"), turn, PromptMessage("user", "And?")))
+            wire.model(place.url).ask(ask)
+            assert ("Private." in json.dumps(place.requests[-1].body)) == goes_back
+    keyed = wire.model(server.url.replace("//", f"//u:{KEY}@"))
+    assert label(keyed) == label(model) != label(wire.model(server.url + "/b"))
+    assert re.fullmatch(rf"{wire.name}:[0-9a-f]{{8}}", label(model))
+
+
 def test_a_turn_does_not_end_with_thoughts_that_lead_to_nothing(server: ModelServer) -> None:
     """Both providers refuse that; what is then empty is left out."""
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
@@ -477,7 +514,7 @@ def test_a_server_that_does_not_take_its_turn_back_gets_the_normal_form(
     result = PromptMessage("tool", "Page 1.", call_id="c1")
     server.script(plain(wire.error(words), status=400), plain(wire.body("Read.")))
     model = wire.model(server.url, retries=0)
-    call = ModelCall("turn", (*HEAD, turn, result), tools=TOOLS)
+    call = ModelCall("turn", (*HEAD, *made_by(model, turn, result)), tools=TOOLS)
     assert (model.ask(call).text, model.ask(call).text) == ("Read.", "Read.")
     has = ["annotations" in json.dumps(one.body) for one in server.requests]
     assert has == ([True, False, False] if for_good else [True, False, True])
@@ -570,7 +607,8 @@ def test_a_cache_is_asked_for_up_to_what_later_requests_begin_with(
     """At its last block that may ask; the texts are the same as without."""
     server.script(plain(MESSAGES.body("Read.")))
     for number in (stable, 0):
-        MESSAGES.model(server.url).ask(ModelCall("turn", messages, tools=TOOLS, stable=number))
+        model = MESSAGES.model(server.url)
+        model.ask(ModelCall("turn", tuple(made_by(model, *messages)), tools=TOOLS, stable=number))
     cached, without = (one.body for one in server.requests)
     assert marks(cached) == wanted and marks(without) == []
 
@@ -636,6 +674,64 @@ def test_parts_that_no_journal_holds_are_not_kept(part: dict[str, Any]) -> None:
     assert kept_parts(({"a": [2**63, None, 0.5, "ä"]},), Scrubber()) == ({"a": [2**63, None, 0.5, "ä"]},)
     with pytest.raises(TypeError, match="parts of its turn"):
         checked_reply(Reply("x", parts=(part,)))
+
+
+PLAIN_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 99) | st.text("abc", max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("type", max_size=4), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@st.composite
+def parts_with_a_key(draw: st.DrawFn) -> tuple[dict[str, Any], ...]:
+    """Return parts of a turn with `KEY` somewhere in them: as a value or a name, whole or divided among neighbours."""
+    at = draw(st.integers(1, len(KEY)))
+    pieces = [piece for piece in (KEY[:at], KEY[at:]) if piece]
+    shape = draw(st.sampled_from(("type", "value", "name", "list", "nested", "parts")))
+    if shape in ("type", "value"):
+        name = "type" if shape == "type" else draw(st.sampled_from(("text", "note")))
+        told: Any = [{name: piece} for piece in pieces]
+    elif shape == "name":
+        told = [{piece: draw(PLAIN_JSON) for piece in pieces}]
+    elif shape == "list":
+        told = [{"type": pieces}]
+    elif shape == "nested":
+        told = [{"type": {"deep": [{"type": KEY}]}}]
+    else:
+        told = [{"type": "text", "text": piece} for piece in pieces]
+    around = draw(st.lists(st.dictionaries(st.just("n"), PLAIN_JSON, max_size=1), max_size=2))
+    return (*around, *told)
+
+
+@given(parts=parts_with_a_key())
+def test_no_key_stands_in_kept_parts_wherever_it_came(parts: tuple[dict[str, Any], ...]) -> None:
+    """In names, in types, in values; whole in one or divided among those of a kind: nobody can put it together again."""
+    kept = kept_parts(parts, Scrubber([KEY]))
+    names: list[str] = []
+    types: list[str] = []
+    values: list[str] = []
+
+    def read(value: Any, name: str = "") -> None:
+        if isinstance(value, str):
+            (types if name == "type" else values).append(value)
+        for inner in value if isinstance(value, list) else ():
+            read(inner)
+        for own, inner in value.items() if isinstance(value, dict) else ():
+            names.append(own)
+            read(inner, own)
+
+    read(list(kept))
+    assert KEY not in json.dumps(kept)
+    assert not any(KEY in "".join(texts) for texts in (names, types, values))
+
+
+def test_words_that_are_no_keys_come_back_as_they_were() -> None:
+    """A part's own words, such as its type, are never taken for a secret."""
+    parts = ({"type": "thinking", "signature": "abc="}, {"type": "tool_use", "input": {"type": "note"}})
+    assert kept_parts(parts, Scrubber([KEY])) == parts
 
 
 def test_no_key_stands_in_parts(server: ModelServer) -> None:

@@ -7,6 +7,8 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from paor import (
     Engine,
@@ -24,12 +26,14 @@ from paor import tool as as_tool
 from paor.errors import ToolError
 from paor.testing import call_tools, review, scripted_tool, step, walk
 
+from ..support.effort import examples
 from ..support.worlds import fail, read, send
 from .inside import (
     AGAIN,
     ANSWER_NOW,
     CALLS_MAX,
     FAILED_AGAIN,
+    ID_CHARS,
     LAST_WORDS,
     Calls,
     DirectAnswer,
@@ -123,7 +127,7 @@ def test_a_once_call_behind_a_read_waits_until_its_model_has_seen_what_was_read(
 
 
 def test_a_once_call_behind_a_known_result_is_made() -> None:
-    """A model that writes both calls once more has seen what the first one brought: the second does not wait again."""
+    """A model that writes both calls once more has seen what the first one came to: the second does not wait again."""
     both = call_tools(step("notes.read", page=1), step("notes.send", text="10 days"))
     result, _, seen = run(both, both, "Sent.")
     assert (result.state, result.answer) == ("Done", "Sent.")
@@ -132,9 +136,38 @@ def test_a_once_call_behind_a_known_result_is_made() -> None:
     _, _, seen = run(both, other, other, "Sent.")
     pages = [{"page": 1}, {"page": 2}, {"page": 2}]
     assert [call.arguments for call in seen.calls] == [*pages, {"text": "20 days"}]
-    failing = call_tools(step("notes.fail", page=1), step("notes.send", text="It is torn."))
-    _, _, seen = run(failing, failing, "Torn.")
-    assert "notes.send" not in [call.tool for call in seen.calls], "an error is no result"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        step("notes.fail", page=1),
+        step("notes.read", page="no"),
+        step("notes.read"),
+        step("notes.none", page=1),
+        {"name": "notes.read", "arguments": "no JSON"},
+    ],
+    ids=["fails", "wrong", "missing", "unknown", "unreadable"],
+)
+def test_a_once_call_behind_one_that_has_failed_is_made_when_it_is_written_again(first: Any) -> None:
+    """The failure is in sight then, whatever it was; without it the call would never be made."""
+    calls = [first if "arguments" in first else {"name": first["name"], "arguments": first["args"]}]
+    calls.append({"name": "notes.send", "arguments": {"text": "It is torn."}})
+    turn = json.dumps({"text": "", "calls": calls})
+    _, _, seen = run(turn, "Torn.", DONE)
+    assert "notes.send" not in [call.tool for call in seen.calls]
+    result, _, seen = run(turn, turn, "Sent.")
+    assert (result.state, result.answer) == ("Done", "Sent.")
+    assert [call.tool for call in seen.calls].count("notes.send") == 1
+
+
+def test_a_success_is_not_that_of_a_call_whose_arguments_cannot_be_read() -> None:
+    """It has none, as the other: nobody has seen what it came to."""
+    reads = [scripted_tool("notes.all", ["x", "x"]), send]
+    torn = {"name": "notes.all", "arguments": "no JSON"}, {"name": "notes.send", "arguments": {"text": "x"}}
+    turn = json.dumps({"text": "", "calls": torn})
+    _, _, seen = run(call_tools(step("notes.all")), turn, "Read.", DONE, tools=reads)
+    assert "notes.send" not in [call.tool for call in seen.calls]
 
 
 def test_a_model_is_told_what_the_policy_denies() -> None:
@@ -204,7 +237,90 @@ def test_calls_for_which_no_step_is_left_have_a_result_and_the_run_ends_at_its_l
     assert (result.state, result.reason) == ("Done", "max_steps")
     result, model, _ = run(calls, calls, calls, limits=limits)
     assert (result.state, result.reason, len(model.turns)) == ("Failed", "max_steps", 3)
-    assert "no tool can be called" in said(model.turns[2])[-1][1]
+    assert said(model.turns[2])[-3:] == [
+        *[("tool", "Not made: no step is left.")] * 2,
+        ("user", LAST_WORDS),
+    ]
+
+
+@pytest.mark.parametrize("words", ["", "Let me look at one more."])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_reply_with_calls_at_the_step_limit_is_no_answer(words: str, count: int) -> None:
+    """Its calls get their results and words are asked for once more; then they are the answer, else code says how it ended."""
+    first = call_tools(*(step("notes.read", page=page) for page in range(1, count + 1)))
+    more = call_tools(step("notes.read", page=9), text=words)
+    result, model, seen = run(first, more, "Page 1 says ten days.", limits=Limits(max_steps=1))
+    assert (result.reason, result.answer, len(seen.calls)) == ("max_steps", "Page 1 says ten days.", 1)
+    call, refused, asked = model.turns[2].messages[-3:]
+    assert (call.text, [made.name for made in call.calls]) == (words, ["notes_read"])
+    assert (refused.call_id, refused.text) == (call.calls[0].id, "Not made: no step is left.")
+    assert (asked.role, asked.text) == ("user", LAST_WORDS)
+    result, _, _ = run(first, more, more, limits=Limits(max_steps=1))
+    assert (result.state, result.reason) == ("Failed", "max_steps") and "step limit" in result.answer
+    assert "notes.read" in result.answer and "one more" not in result.answer
+
+
+@pytest.mark.parametrize("calls_per_reply", [None, 1, 2])
+def test_calls_beyond_the_last_step_end_a_run_alike_however_many_of_a_reply_are_made(
+    calls_per_reply: int | None,
+) -> None:
+    """Whether a limit of steps or of calls has left them out, the model has asked for more than there was."""
+    calls = call_tools(*(step("notes.read", page=page) for page in (1, 2, 3)))
+    limits = Limits(max_steps=1, calls_per_reply=calls_per_reply)
+    result, model, _ = run(calls, "One page.", limits=limits)
+    assert (result.state, result.reason, result.answer) == ("Failed", "max_steps", "One page.")
+    assert said(model.turns[1])[-2:] == [("tool", "Not made: no step is left."), ("user", LAST_WORDS)]
+
+
+CALLS = st.sampled_from(
+    [
+        step("notes.read", page=1),
+        step("notes.read", page=2),
+        step("notes.send", text="x"),
+        step("notes.fail", page=1),
+    ]
+)
+
+
+@settings(max_examples=examples(40))
+@given(
+    turns=st.lists(st.lists(CALLS, min_size=1, max_size=3), max_size=6),
+    calls_per_reply=st.sampled_from((None, 1, 2)),
+    max_steps=st.integers(1, 9),
+)
+def test_what_is_said_of_a_call_is_true(
+    turns: list[list[Any]], calls_per_reply: int | None, max_steps: int
+) -> None:
+    """Known is only what was made before with a result; each call has one result; no word says what a model may not do."""
+    limits = Limits(max_steps=max_steps, calls_per_reply=calls_per_reply)
+    script = [*(call_tools(*turn) for turn in turns), "Done.", "Done.", "Done."]
+    _, model, _ = run(*script, limits=limits)
+    for call in model.turns:
+        made: dict[str, str] = {}
+        ids: dict[str, str] = {}
+        for message in call.messages:
+            for one in message.calls:
+                ids[one.id] = json.dumps([one.name, one.arguments])
+            if message.role == "tool":
+                key = ids.pop(message.call_id)
+                assert message.text != "Not made again: its result is above." or key in made
+                if not message.text.startswith(("Error", "Not made")):
+                    made[key] = message.text
+            assert "can be called" not in message.text
+        assert not ids
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_several_bad_calls_of_one_reply_count_once(failing: bool) -> None:
+    """Whatever is wrong with each: values of the wrong type and unsafe ones, or reads that all fail."""
+    reads = [scripted_tool("notes.torn", [ToolError("it is torn")] * 9), scripted_tool("notes.link"), read]
+    bad = [step("notes.read", page="no"), step("notes.link", url="file:///etc/passwd")]
+    calls = call_tools(*([step("notes.torn", page=1), step("notes.torn", page=2)] if failing else bad))
+    limits = Limits(max_steps=20, max_consecutive_refused=3, max_consecutive_errors=3, consecutive_limit=9)
+    result, _, _ = run(calls, calls, "It cannot be read.", DONE, limits=limits, tools=reads)
+    assert (result.state, result.answer) == ("Done", "It cannot be read.")
+    result, _, _ = run(calls, calls, calls, limits=limits, tools=reads)
+    assert (result.state, result.reason) == ("Failed", "consecutive_errors" if failing else "stuck")
 
 
 def test_an_answer_after_the_last_step_that_was_all_is_no_limit() -> None:
@@ -240,7 +356,7 @@ def test_every_call_of_a_reply_has_a_result() -> None:
 def test_refused_calls_are_counted_by_reply() -> None:
     """Three wrong calls of one reply are one; three such replies in a row are too many."""
     wrong = call_tools(*(step("notes.read", page="x") for _ in range(3)))
-    result, _, _ = run(wrong, "I cannot.", limits=Limits(max_steps=20))
+    result, _, _ = run(wrong, "I cannot.", DONE, limits=Limits(max_steps=20))
     assert (result.state, result.answer) == ("Done", "I cannot.")
     result, _, seen = run(wrong, wrong, wrong, "Never said.", limits=Limits(max_steps=20))
     assert (result.reason, len(seen.asked)) == ("stuck", 3)
@@ -448,12 +564,23 @@ def test_prose_and_data_are_answers(text: str) -> None:
         ("No.", "refusal", "refusal"),
         ("x" * 1001, "stop", "too_large"),
         (json.dumps({"text": "", "calls": [CALL] * (CALLS_MAX + 1)}), "stop", "too_many_calls"),
+        (json.dumps({"text": "", "calls": [CALL | {"id": "x" * (ID_CHARS + 1)}]}), "stop", "id_too_long"),
     ],
 )
 def test_what_is_neither_is_invalid(text: str, finish: str, code: str) -> None:
     """It is asked again, with the reason."""
     read = read_turn(text, chars_max=1000 if code == "too_large" else 10_000, finish=finish)
     assert isinstance(read, Invalid) and read.code == code
+
+
+@pytest.mark.parametrize("size", [8, 400, ID_CHARS])
+def test_an_id_goes_back_whole(size: int) -> None:
+    """Also a long one, into which a provider puts what the model has thought."""
+    ids = ["q" * (size - 1) + end for end in "12"]
+    calls = [{"id": id, "name": "notes_read", "arguments": {"page": at}} for at, id in enumerate(ids, 1)]
+    _, model, _ = run(json.dumps({"text": "", "calls": calls}), "Two pages.")
+    turn, *results = model.turns[1].messages[2:]
+    assert [call.id for call in turn.calls] == [result.call_id for result in results] == ids
 
 
 # -- processes --------------------------------------------------------------------------------------------------------

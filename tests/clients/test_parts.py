@@ -244,7 +244,7 @@ def test_strict_schemas_say_the_same(kind: Any) -> None:
         assert node["additionalProperties"] is False
     replies: dict[str, Any] = {
         "selection": {"action": None, "answer": "known"},
-        "refinement": {"answer": "y"},
+        "refinement": {"decision": "stop", "reason": "r", "answer": "y"},
         "review": {"status": "retry", "improvements": ["z"]},
         "task_plan": {
             "overview": "o",

@@ -25,13 +25,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import AnthropicModel, Engine, Event, OpenAIModel, ScriptedModel, tool
-from paor.errors import ModelUnavailable
+from paor import (
+    AnthropicModel,
+    Document,
+    Engine,
+    Event,
+    OpenAIModel,
+    ScriptedModel,
+    ToolContext,
+    ToolOutput,
+    tool,
+)
+from paor.errors import AnswerNeeded, ModelUnavailable, UsageError
 from paor.events import ModelText, RunEnded
 
 from ..support.model_server import KEY, WIRES, Behaviour, QuickPort, Wire, model_server, plain, streamed
 from ..support.worlds import PARAMETERS, SELECT, STOP, SUCCESS, TOOLS
-from .inside import REDACTED, Scrubber, StreamScrubber
+from .inside import REDACTED, Scrubber, StreamScrubber, WebFact, said_scrubber
 
 FORMS = (KEY, base64.b64encode(KEY.encode()).decode().rstrip("="))
 
@@ -372,3 +382,128 @@ def test_a_tools_own_error_is_told_without_keys(tmp_path: Path, monkeypatch: pyt
     data = (tmp_path / "runs.db").read_bytes()
     assert LONG.encode() not in data and LONG.encode().hex().encode() not in data
     assert b"RuntimeError: cannot reach" in data
+
+
+class Holding(ScriptedModel):
+    """A model whose client holds a key, as those of the providers do."""
+
+    keys = frozenset({LONG})
+
+    def __init__(self, replies: list[Any]) -> None:
+        super().__init__(replies)
+        self.asked = ""
+
+    def ask(self, call: Any) -> Any:
+        """Note what it is asked."""
+        self.asked += repr(call)
+        return super().ask(call)
+
+
+def _is_in(data: bytes) -> bool:
+    coded = base64.b64encode(LONG.encode()).rstrip(b"=")
+    return any(
+        form in data for form in (LONG.encode(), LONG[::-1].encode(), coded, LONG.encode().hex().encode())
+    )
+
+
+_SAID: dict[str, Any] = {
+    "text": lambda: f"it says {LONG}",
+    "coded": lambda: f"it says {LONG.encode().hex()}",
+    "data": lambda: {LONG: [{"a": LONG}, 2]},
+    "bytes": lambda: b"\x00\xff" + LONG.encode() + b"\x00",
+    "document": lambda: ToolOutput(documents=[Document(f"{LONG}.txt", LONG)], notes=[f"note {LONG}"]),
+    "long": lambda: f"{'words ' * 10_000}{LONG}",
+    "page": lambda: ToolOutput(
+        web=[WebFact(url=f"https://e.org/{LONG}", key_points=(LONG,), entities=(LONG,))]
+    ),
+}
+
+
+@pytest.mark.parametrize("form", _SAID)
+def test_what_a_tool_returns_is_kept_without_the_keys_of_the_runs_model(form: str, tmp_path: Path) -> None:
+    """In the journal and in every request that follows."""
+
+    looked: list[str] = []
+
+    @tool("web.look", effect="once")
+    def look(page: int) -> Any:
+        """Look."""
+        looked.append("looked")
+        return _SAID[form]()
+
+    model = Holding([SELECT("web.look"), PARAMETERS(page=1), STOP, SUCCESS])
+    with Engine(model, tools=[look], journal=tmp_path / "runs.db") as engine:
+        result = engine.run("Look")
+    assert result.state == "Done" and looked == ["looked"]
+    assert not _is_in(model.asked.encode()) and not _is_in((tmp_path / "runs.db").read_bytes())
+    assert REDACTED.encode() in (tmp_path / "runs.db").read_bytes()
+
+
+def test_what_hosts_people_and_tools_say_is_kept_without_the_keys_of_the_runs_model(tmp_path: Path) -> None:
+    """Objective, criteria, documents, context, metadata; a tool's question, and the answer with reason and actor."""
+    told: list[Any] = []
+
+    @tool("web.look", effect="once")
+    def look(page: int, context: ToolContext) -> str:
+        """Look."""
+        if context.resumption is None:
+            raise AnswerNeeded(f"Is it {LONG}?", {"type": "object", "description": LONG}, {"seen": LONG})
+        told.append(context.resumption)
+        return "done"
+
+    model = Holding([SELECT("web.look"), PARAMETERS(page=1), STOP, SUCCESS])
+    with Engine(model, tools=[look], journal=tmp_path / "runs.db") as engine:
+        waiting = engine.run(
+            f"Look for {LONG}",
+            [f"{LONG} is found"],
+            documents=[(f"{LONG}.txt", f"it is {LONG}"), ("raw.bin", b"\xff" + LONG.encode())],
+            context=f"We have {LONG}",
+            metadata={"customer": LONG},
+        )
+        assert waiting.waiting_for is not None and not _is_in(waiting.waiting_for.message.encode())
+        answer = {"said": [LONG, 2]}
+        result = engine.resume(waiting.run_id, answer=answer, actor=f"by {LONG}")
+        with pytest.raises(UsageError, match="holds a key of the model's server"):
+            engine.run("Look", key=LONG)
+    assert result.state == "Done" and not _is_in(repr(told).encode()) and REDACTED in repr(told)
+    assert not _is_in(model.asked.encode()) and not _is_in((tmp_path / "runs.db").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("model", "texts"),
+    [
+        ({"api_key": "lm-studio"}, "lm-studio serves it"),
+        ({"headers": {"X-Title": "Research Desk 2", "anthropic-beta": "prompt-caching-2024-07-31"}}, None),
+        ({"base_url": "http://127.0.0.1:9/v1?api-version=2024-10-21"}, "since 2024-10-21"),
+    ],
+)
+def test_what_is_no_key_by_its_name_stays_in_what_is_said(
+    model: dict[str, Any], texts: str | None, tmp_path: Path
+) -> None:
+    """A document may say the title, the version or the word that a server of one's own is given."""
+    held = OpenAIModel("m", **{"base_url": "http://127.0.0.1:9/v1", "api_key": LONG, **model})
+    said = texts or " ".join(model["headers"].values())
+    scrub = said_scrubber(held)
+    assert scrub.of_said(said) == said and scrub.of_data({said: [said]}) == {said: [said]}
+    if "api_key" not in model:
+        assert scrub.of_said(LONG) == REDACTED
+
+
+@pytest.mark.parametrize(
+    ("path", "secret"),
+    [
+        ("/v1/0123456789abcdef0123456789abcdef/desk/openai", "0123456789abcdef0123456789abcdef"),
+        ("/gw/f47ac10b-58cc-4372-a567-0e02b2c3d479/v1", "f47ac10b-58cc-4372-a567-0e02b2c3d479"),
+        ("/t/Ab3dEf6hIj9kLm2nOp5q/v1", "Ab3dEf6hIj9kLm2nOp5q"),
+        ("/openai/deployments/gpt-4o-mini-2024-07-18/v1", ""),
+    ],
+)
+def test_a_key_in_the_path_of_an_address_is_one(path: str, secret: str) -> None:
+    """As gateways have them; a version or the name of a model is none."""
+    with model_server() as server:
+        server.script(plain(f"no such path: {path}", status=403))
+        model = OpenAIModel("m", base_url=f"{server.url}{path}", api_key=KEY)
+        with pytest.raises(ModelUnavailable) as caught:
+            model.ask(_call())
+    shown = caught.value.message + repr(model)
+    assert secret not in shown if secret else path in shown

@@ -30,7 +30,7 @@ from typing import Any
 
 from .fuzzed_readers import Reader, Wrong, readers
 
-CLOCK_S = 5.0
+CLOCK_S = 2.0
 """Of the processor, for one input."""
 FUSE_S = 60.0
 """Of any clock, after which the process ends: a reader that waits for something is interrupted by nothing else."""

@@ -100,6 +100,7 @@ def readers(folder: Path) -> dict[str, Reader]:
         exported = _exported(journal)
     return {
         **{name: Reader((*samples, *_everything(name)), changes, partial(read_document, f"a.{name}")) for name, (samples, changes) in _documents().items()},
+        "kind": Reader((b"<!----><html>a", b"From: a\nSubject: b\n\nc", b"[1]"), (rearranged(HTML), rearranged(MAIL)), read_kind),
         "import": Reader((*runs, lines), (relined, relined, relined, damaged), partial(read_import, exported)),
         "forged": Reader((lines,), (proved, proved, relined), partial(read_import, None)),
         "journal": Reader((golden,), (forged, forged, repaged), partial(read_journal, opened)),
@@ -155,6 +156,12 @@ def _mail(own: dict[str, bytes]) -> bytes:
         % own["csv"]
     )
     return head + part % (b"plain", b"words") + part % (b"html", b"<p>words") + attached
+
+
+def read_kind(data: bytes, chance: random.Random) -> None:
+    """Find out the kind of a document, as it is done before any process reads it."""
+    for name in ("a", "a.txt", "a.html", "a.zip"):
+        registry.is_plain(name, data)
 
 
 def read_document(name: str, data: bytes, chance: random.Random) -> None:

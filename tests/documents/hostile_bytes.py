@@ -39,7 +39,7 @@ RTF = (
 )
 HTML = (
     *(b"<table>", b"<td colspan=9999999>", b"<svg>", b"</p>", b"<pre>"),
-    *(b"<li>", b"<h1>", b"<template>", b"<a href='"),
+    *(b"<li>", b"<h1>", b"<template>", b"<a href='", b"<!---->", b"<?xml a>", b"<!doctype "),
 )
 CSV = (b'"', b",", b"\n", b";", b"\t", b'""', b"\r")
 _PIECE = re.compile(rb"<[^<>]*>|\\[a-z]+-?\d*|\d+|[\w-]+|\s+|.", re.DOTALL)

@@ -6,6 +6,7 @@ import csv
 import io
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import docx
@@ -13,8 +14,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ..support.effort import examples
-from .inside import DOCX, Converted, Place, convert, sniff_mime
+from ..support.effort import at_most_s, examples
+from .inside import DOCX, Converted, Place, convert, registry_module, sniff_mime
 from .inside import plain_module as convert_text
 from .inside import registry_ConversionError as ConversionError
 
@@ -301,3 +302,43 @@ def test_any_bytes_are_text_or_a_conversion_error(name: str, head: bytes, tail: 
     assert converted.text.strip()
     assert converted.text.encode()
     assert converted == convert(name, head + tail)
+
+
+@pytest.mark.parametrize("name", ["a", "a.txt", "a.html", "a.json"])
+@pytest.mark.parametrize(
+    "piece", [b"<!---->", b"<!--", b"<?xml a>", b" ", b"[", b"From: a\r\n ", b"PK\x01\x02"]
+)
+def test_the_kind_of_a_document_is_found_in_a_time_that_grows_with_its_size(name: str, piece: bytes) -> None:
+    """It is found in the host's own process, where one slow expression keeps every thread and every lease waiting."""
+    sizes = (20_000, 2_000_000)
+    data = [piece * (size // len(piece)) + b"x" for size in sizes]
+    for document in data:
+        with at_most_s(2.0):
+            registry_module.is_plain(name, document)
+            sniff_mime(name, b"PK\x03\x04" + document)
+
+
+HOSTILE_HEADERS = (
+    b";",
+    b';a="',
+    b'a;b="c";',
+    b'";',
+    b"; name*0=a",
+    b"=?utf-8?q?a?= ",
+    b"=?utf-8?b?YQ==?=",
+    b"(",
+    b"\r\n a",
+)
+
+
+@pytest.mark.parametrize(
+    "name", [b"Content-Type: multipart/mixed", b"Content-Disposition: attachment", b"Subject: ", b"Date: "]
+)
+def test_a_mail_of_hostile_headers_is_read_in_two_seconds(name: bytes) -> None:
+    """Of 0.4 MB: the standard library takes a time that grows with the square of a header's parameters."""
+    for piece in HOSTILE_HEADERS:
+        header = name + piece * (400_000 // len(piece))
+        with at_most_s(2.0), suppress(ConversionError):
+            convert("a.eml", b"Message-ID: <a@b>\r\n" + header + b"\r\n\r\nwords\r\n")
+    long = convert("a.eml", b"Message-ID: <a@b>\r\nSubject: " + b"a" * 30_000 + b"\r\n\r\nwords\r\n")
+    assert long.notes == ("of a header only the first 20,000 characters are read",)

@@ -224,6 +224,8 @@ def questions_about_many_runs_are_answered_as_sqlite_answers_them(opening: Openi
             assert journal.runs(**chosen) == reference.runs(**chosen), chosen
         one, two = journal.reader.index, reference.reader.index
         ids = one.ids()
+        for run_id in ids:
+            assert journal.run(run_id[:-1]) == reference.run(run_id[:-1]), "by a shortened id"
         for name in ("ids", "ids_by_time", "numbers", "last_number", "counts", "all_forks", "open", "ends"):
             assert getattr(one, name)() == getattr(two, name)(), name
         for name in ("maybe_replaced", "left_calls", "count_erasures", "erasures"):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -54,7 +55,20 @@ def another_log(path: Path) -> None:
     os.replace(path.with_name("copy"), log)
 
 
-LOSSES = [Path.unlink, moved, replaced, replaced_by_a_new_one, emptied, without_its_log, another_log]
+def with_its_log_emptied(path: Path) -> None:
+    """As a tool does that rotates logs by copying them, which takes it for a log."""
+    os.truncate(path.with_name(f"{path.name}-wal"), 0)
+
+
+def with_its_log_cut(path: Path) -> None:
+    log = path.with_name(f"{path.name}-wal")
+    os.truncate(log, log.stat().st_size - 1)
+
+
+LOSSES = [
+    *(Path.unlink, moved, replaced, replaced_by_a_new_one, emptied, without_its_log, another_log),
+    *(with_its_log_emptied, with_its_log_cut),
+]
 
 
 def paying(paid: list[int], loss: Callable[[], Any] | None = None) -> Tool:
@@ -133,3 +147,67 @@ def test_other_names_of_the_same_file_and_another_folder_are_no_loss(
         assert engine.run("pay").state == "Done"
     with Engine(ScriptedModel(SCRIPT), tools=[paying([])], journal=Journal(":memory:")) as engine:
         assert engine.run("pay").state == "Done"
+
+
+def test_a_log_that_sqlite_cuts_off_is_no_loss(tmp_path: Path) -> None:
+    """As the end of an erasure does, in another process: all that it held is in the file by then."""
+    path, paid = tmp_path / "runs.db", list[int]()
+
+    def cut_off() -> None:
+        with closing(sqlite3.connect(path)) as other:
+            assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+        assert path.with_name("runs.db-wal").stat().st_size == 0
+
+    with Engine(ScriptedModel(SCRIPT), tools=[paying(paid, cut_off)], journal=path) as engine:
+        assert engine.run("pay").state == "Done" and paid == [1, 2] and engine.journal.verify() == []
+
+
+@pytest.mark.parametrize("row", range(11))
+def test_no_run_that_was_reported_as_ended_is_in_no_file(row: int, tmp_path: Path) -> None:
+    """The file is moved after any row of one engine, and another one opens it by its name: all is there once the file is put back."""
+    path, other_path = tmp_path / "runs.db", tmp_path / "moved.db"
+    told = dict[str, str]()
+
+    def run(engine: Engine) -> None:
+        with suppress(JournalError):
+            result = engine.run("pay")
+            told[result.run_id] = result.state
+
+    def move(event: Any) -> None:
+        if getattr(event, "seq", None) == row and not other_path.exists():
+            path.rename(other_path)
+
+    first = Engine(ScriptedModel(SCRIPT), tools=[paying([])], journal=path)
+    run(first)
+    first.hooks = (move,)
+    run(first)
+    with suppress(JournalError), Engine(ScriptedModel(SCRIPT), tools=[paying([])], journal=path) as second:
+        run(second)
+        first.close()
+        run(second)
+    first.close()
+    assert other_path.exists() and not path.exists()
+    other_path.rename(path)
+    with Engine(ScriptedModel(SCRIPT), tools=[paying([])], journal=path) as second:
+        run(second)
+        assert second.journal.verify() == []
+        assert (
+            len(told) >= 2
+            and told.items() <= {row.run_id: row.state for row in second.journal.runs()}.items()
+        )
+
+
+def test_a_file_that_was_overwritten_through_sqlite_is_one_clear_error(tmp_path: Path) -> None:
+    """As its backup interface does, into an open journal: the run that goes on is not there any more."""
+    path, other_path, paid = tmp_path / "runs.db", tmp_path / "other.db", list[int]()
+    with Engine(ScriptedModel(SCRIPT), tools=[paying([])], journal=other_path) as engine:
+        engine.journal.runs()
+
+    def overwrite() -> None:
+        with closing(sqlite3.connect(other_path)) as source, closing(sqlite3.connect(path)) as target:
+            source.backup(target)
+
+    engine = Engine(ScriptedModel(SCRIPT), tools=[paying(paid, overwrite)], journal=path)
+    with engine, pytest.raises(JournalError) as told:
+        engine.run("pay")
+    assert paid == [1] and "\n" not in str(told.value)

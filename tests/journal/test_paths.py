@@ -32,3 +32,16 @@ def test_a_relative_path_leads_to_another_file_in_another_folder(
                 assert len(reader.transitions(run_id)) == 6
         with Journal("runs.db", read_only=True) as reader:
             assert reader.verify() == []
+
+
+@pytest.mark.parametrize("name", ["file:runs.db", "a b?mode=ro#c%20.db", "-runs.db"])
+def test_a_name_is_a_name_whatever_it_looks_like(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some builds of SQLite take what begins with ``file:`` for an address."""
+    monkeypatch.chdir(tmp_path)
+    with engine(tmp_path, ONE_STEP, journal=Journal(name, "off")) as host:
+        run_id = host.run("Read").run_id
+    assert (tmp_path / name).exists()
+    with Journal(name, read_only=True) as reader:
+        assert [row.run_id for row in reader.runs()] == [run_id] and reader.verify() == []

@@ -57,7 +57,7 @@ def asking(to: str, amount: int, context: ToolContext, note: str = "thanks") -> 
     return "paid"
 
 
-PLANNED = [PLAN(STEP("bank.pay", to="ann", reason="pay her")), NOTHING, SUCCESS]
+PLANNED = [*[PLAN(STEP("bank.pay", to="ann", reason="pay her"))] * 2, NOTHING, SUCCESS]
 ELICITED = [{"elicitation": {"message": "Which?"}}, NOTHING, SUCCESS]
 KINDS: dict[str, tuple[Tool, Policy, list[Any], str | None, dict[str, Any], dict[str, Any]]] = {
     "approval": (

@@ -259,9 +259,9 @@ def test_a_result_goes_to_another_process(tmp_path: Path, monkeypatch: pytest.Mo
 # -- what tools return and are ---------------------------------------------------------------------------------------
 
 
-def called(function: Any) -> tuple[bool, str]:
+def called(function: Any, effect: Any = "once") -> tuple[bool, str]:
     """Return whether a call of *function* within a run was ok, and what it returned or was told."""
-    with made(model=ScriptedModel(CALLED), tools=[Tool(name="a.b", run=function)]) as engine:
+    with made(model=ScriptedModel(CALLED), tools=[Tool(name="a.b", run=function, effect=effect)]) as engine:
         result = engine.run("Call it")
         row = next(row for row in engine.journal.transitions(result.run_id) if row.trigger == "execute")
         number = engine.journal.run(result.run_id).run
@@ -281,10 +281,12 @@ def called(function: Any) -> tuple[bool, str]:
     ids=["object", "function", "iterator"],
 )
 def test_what_has_no_json_form_is_named(value: object, name: str) -> None:
-    """The one value within the result, and that the call was made all the same."""
-    ok, told = called(lambda: value)
+    """The one value within the result, and that the call was made all the same: of one that happens once the rest is kept."""
+    ok, told = called(lambda: value, "read")
     assert not ok
     assert f"the tool ran and returned a {name}, which has no JSON form" in told
+    ok, told = called(lambda: value)
+    assert ok and f"<{name}>" in told
 
 
 def test_an_object_with_an_async_call_is_awaited() -> None:

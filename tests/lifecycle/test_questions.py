@@ -124,7 +124,7 @@ def test_a_form_made_of_the_schema_is_the_answer(made: Tool, kind: str, tmp_path
 
 
 def test_a_step_that_lacks_an_argument_shows_those_that_it_has(tmp_path: Path) -> None:
-    script = [PLAN(STEP("bank.pay", to="ann", reason="pay her")), NOTHING, SUCCESS]
+    script = [*[PLAN(STEP("bank.pay", to="ann", reason="pay her"))] * 2, NOTHING, SUCCESS]
     with World(tmp_path, script, [pay]) as world:
         question = asked(world.run(mode="planner"))
         assert (question.kind, question.tool, question.effect) == ("argument", "bank.pay", "once")

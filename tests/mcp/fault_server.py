@@ -28,7 +28,7 @@ TOOLS: dict[str, dict[str, Any]] = {
 }
 for _name in (
     "crash", "hang", "noise", "bad", "rpc_error", "is_error", "is_error_silent", "huge", "big", "parts",
-    "broken_parts", "structured", "wrapped", "misfit", "ask", "ask_much", "ask_twice", "ask_same", "visit", "environment", "sample",
+    "broken_parts", "structured", "wrapped", "misfit", "unstructured", "ask", "ask_much", "ask_twice", "ask_same", "visit", "environment", "sample",
     "folders", "changed", "nothing", "many", "url_form",
 ):  # fmt: skip
     TOOLS[_name] = {"description": f"The tool {_name}."}
@@ -37,6 +37,7 @@ TOOLS["misfit"]["outputSchema"] = {
     "properties": {"n": {"type": "integer"}},
     "required": ["n"],
 }
+TOOLS["unstructured"]["outputSchema"] = TOOLS["misfit"]["outputSchema"]
 
 
 def text(words: str, **more: Any) -> dict[str, Any]:
@@ -168,6 +169,10 @@ class Server:
     def call_misfit(self, arguments: dict[str, Any]) -> dict[str, Any]:
         self.effect("misfit")
         return text("?", structuredContent={"n": "many"})
+
+    def call_unstructured(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        self.effect("unstructured")
+        return text("as a text alone")
 
     def call_environment(self, arguments: dict[str, Any]) -> dict[str, Any]:
         return text(json.dumps(dict(os.environ)), structuredContent=dict(os.environ))

@@ -29,6 +29,7 @@ from ..support.mcp_kit import (
     sound,
     texts,
 )
+from .inside import messages_of
 
 DOUBTFUL = {
     "crash": "exit code 7, Traceback: the floor is lava",
@@ -81,7 +82,6 @@ def test_parts_beyond_any_measure_are_left_out_with_a_note(tmp_path: Path) -> No
         ("is_error", "the shelf is empty"),
         ("is_error_silent", "and not why"),
         ("rpc_error", "the MCP server f refused rpc_error: no such thing"),
-        ("misfit", "what its own schema does not allow"),
     ],
 )
 def test_what_a_server_calls_an_error_is_one(tool: str, words: str, tmp_path: Path) -> None:
@@ -90,6 +90,18 @@ def test_what_a_server_calls_an_error_is_one(tool: str, words: str, tmp_path: Pa
         result = called(server, tmp_path, f"f.{tool}")
         assert result.state == "Done" and outcome(tmp_path) == "tool_error"
         assert words in error_of(tmp_path) and "\n" not in error_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("tool", "words"), [("misfit", "'many' is not"), ("unstructured", "did not return structured")]
+)
+def test_a_result_that_does_not_fit_its_tools_schema_is_one(tool: str, words: str, tmp_path: Path) -> None:
+    """The call was made: what came is kept, with a note."""
+    with faulty(tmp_path) as server:
+        assert called(server, tmp_path, f"f.{tool}").state == "Done"
+        assert outcome(tmp_path) == "ok" and done(tmp_path / "effects") == [tool]
+    assert b"what its own schema does not allow" in bytes_written(tmp_path)
+    assert words.encode() in bytes_written(tmp_path)
 
 
 @pytest.mark.parametrize("tool", DOUBTFUL)
@@ -150,11 +162,16 @@ def test_a_server_that_cannot_be_started_again_did_certainly_nothing(tmp_path: P
     assert done(tmp_path / "effects") == ["crash"]
 
 
-def test_a_result_larger_than_the_limits_is_an_error(tmp_path: Path) -> None:
-    """The limits of a run hold for servers as for any tool."""
-    with faulty(tmp_path) as server:
-        called(server, tmp_path, "f.big", limits=Limits(document_bytes=10_000))
-        assert "at most 10000 are kept" in error_of(tmp_path)
+def test_a_result_larger_than_the_limits_is_cut_or_an_error(tmp_path: Path) -> None:
+    """The limits of a run hold for servers as for any tool; a call that happens once is done all the same."""
+    for effect in ("once", "read"):
+        (folder := tmp_path / effect).mkdir()
+        with faulty(folder, effects={"big": effect}) as server:
+            result = called(server, folder, "f.big", limits=Limits(document_bytes=10_000))
+            if effect == "read":
+                assert "at most 10000 are kept" in error_of(folder)
+            else:
+                assert outcome(folder) == "ok" and result.documents[0].bytes == 10_000
 
 
 def test_an_idempotency_key_goes_with_every_call_that_has_an_effect(tmp_path: Path) -> None:
@@ -346,3 +363,41 @@ def test_a_closed_server_is_an_error_of_the_call(tmp_path: Path) -> None:
         server.tools()
     result: Any = called(server, tmp_path, "f.echo")
     assert result.state == "Done" and "was closed" in error_of(tmp_path)
+
+
+def answer_with(text: bytes) -> bytes:
+    return (
+        b'{"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": "' + text + b'"}]}}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (answer_with(b"plain"), "plain"),
+        (answer_with(b"a\xffb"), "a\ufffdb"),
+        (answer_with(b"a\\ud800b"), "a?b"),
+        (answer_with(b'", "deep": ' + b"[" * 900 + b"]" * 900 + b', "x": "'), None),
+        (answer_with(b'" "'), None),
+        (answer_with(b"cut")[:-9] + b"\n", None),
+        (b'{"jsonrpc": "2.0", "id": 7, "result": NaN, "id": 8}\n', None),
+    ],
+)
+def test_an_answer_in_a_line_that_cannot_be_read_is_waited_for_no_longer(
+    line: bytes, said: str | None
+) -> None:
+    """What can be made of it is read; else it is an error of its number, after which nobody knows what the server did."""
+    first, *_ = messages_of(line)
+    assert first.id == 7
+    if said is None:
+        assert first.error.code == -32700
+    else:
+        assert first.result["content"][0]["text"] == said
+
+
+@pytest.mark.parametrize(
+    "line", [b"DEBUG starting\n", b"{not json}\n", b"[1,2]\n", b"\n", b"\xff\n", b'{"id": 7}\n']
+)
+def test_what_a_server_prints_is_no_answer(line: bytes) -> None:
+    """Banners and prints between the messages."""
+    assert messages_of(line) == []

@@ -512,13 +512,13 @@ def test_keys_are_taken_out_of_shown_texts_and_errors(
 ) -> None:
     """A key of the environment, and what looks like one, whether in the clear, coded, cut at the bound or in an error."""
     own = "sk-own-0123456789abcdef0123456789"
-    monkeypatch.setenv("OPENAI_API_KEY", own)
     foreign = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
     text = f"the key is {own} and {foreign}, password = hunter2hunter2; {own[::-1]}"
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as made:
         made.run(text, documents=[("a.txt", text)], key=f"k {own}")
     with engine(tmp_path, [*READ(1), STOP, SUCCESS], ids=None) as made:
         made.run("x" * 1480 + " " + foreign + "y" * 300)
+    monkeypatch.setenv("OPENAI_API_KEY", own)  # only now: a run is not begun with a key that is known
     ask = local(tmp_path / "runs.db", content=True)
     runs = [run["run_id"] for run in found(ask("runs"))["runs"]]
     answers = [ask("runs"), *(ask("show", run=run, row=row) for run in runs for row in range(6))]

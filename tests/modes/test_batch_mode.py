@@ -109,7 +109,7 @@ def test_A087_a_plan_that_just_fits_is_no_limit(tmp_path: Path) -> None:
         assert (result.state, result.reason) == ("Done", "model_stop")
 
 
-@pytest.mark.parametrize("prose", ["All is well.", '{"note": "all is well"}', "null of nothing"])
+@pytest.mark.parametrize("prose", ["All is well.", 'It says {"note": "all is well"}.', "null of nothing"])
 def test_A138_bare_words_are_no_answer_in_batch_mode(tmp_path: Path, prose: str) -> None:
     """There the model is asked for a plan again; in planner mode the words are the answer."""
     with World(tmp_path / "batch", [prose, PLAN(STEP(page=1)), SUCCESS]) as world:
@@ -253,7 +253,7 @@ def test_A085_A083_an_extra_parameter_never_reaches_a_tool_in_either_mode(tmp_pa
     )
     bad = {"page": 1, "apiKey": "k"}
     plan = {"steps": [{"type": "tool", "name": "notes.keep", "args": bad, "reason": "r"}]}
-    select = SELECT("notes.keep", parametersSchema=None)
+    select = SELECT("notes.keep", {"page": "number"})
     react = [select, PARAMETERS(**bad), PARAMETERS(**bad), STOP, SUCCESS]
     if mode == "react":
         with World(tmp_path / "two_stage", [*react[:2], STOP, SUCCESS], [keep]) as world:

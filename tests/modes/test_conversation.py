@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Engine, Journal, Limits, ModelCall, Reply, ScriptedModel, replay, tool
+from paor import Document, Engine, Journal, Limits, ModelCall, Reply, ScriptedModel, replay, tool
 from paor.cli import main
 from paor.errors import JournalTooOld
 from paor.testing import call_tools, scripted_tool, step
@@ -153,9 +154,10 @@ def test_a_result_that_is_too_long_is_cut_with_words_and_a_note_in_the_row() -> 
             ]
         shown = model.calls[1].messages[-1].text
         count = shown.count(letter)
-        assert told == [count, 40_000 * len(letter.encode())]
-        assert f"[Cut: the first {count:,} characters of" in shown and "call the tool for less" in shown
-        assert 2_000 < count * len(letter.encode()) < 8_000
+        size = count * len(letter.encode())
+        assert told[0] >= len(shown.encode()) and told[1] == 40_000 * len(letter.encode())
+        assert re.search(r"\[Cut: the first ([0-9,]+) of [0-9,]+ bytes; call the tool for less\.\]", shown)
+        assert 2_000 < size <= int(shown.split(" of ")[0].rsplit(" ")[-1].replace(",", "")) < size + 4
 
 
 @tool("notes.table", effect="read")
@@ -289,6 +291,85 @@ def test_small_documents_stand_in_the_first_prompt_and_large_ones_do_not() -> No
     assert f"{label}#1 b.md" in task and "yyy" not in task and f"{label}#2 c.bin" in task
 
 
+BODIES: dict[str, tuple[str, bytes, bool]] = {
+    "plain": ("a.txt", "Größe 5 €".encode(), True),
+    "html": ("a.html", "<p>Größe 5 €</p>".encode(), True),
+    "tsv": ("a.tsv", "Größe\t5 €".encode(), True),
+    "json": ("a.json", '{"Größe": "5 €"}'.encode(), True),
+    "unknown": ("a", "Größe 5 €".encode(), True),
+    "cp1252": ("a.txt", "Größe 5 €".encode("cp1252"), False),
+    "utf-16": ("a.txt", "Größe 5 €".encode("utf-16-le"), False),
+    "wide ascii": ("a.csv", "size,5".encode("utf-16-le"), False),
+    "latin-1": ("a.csv", "Größe,5".encode("latin-1"), False),
+    "pdf": ("a.txt", b"%PDF-1.4 size 5", False),
+}
+"""Name and bytes of a document, and whether it can be read as it is."""
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_what_is_text_is_decided_by_the_bytes(name: str) -> None:
+    """Of an input it is in the prompt, or a tool is offered that reads it; of a result it is shown, at any place, and never called erased."""
+    file, body, is_text = BODIES[name]
+    documents = [Document(f"{number}{file}", body) for number in range(7)]
+
+    @tool("notes.page", effect="read")
+    def page() -> Any:
+        """Return documents as bytes."""
+        return documents
+
+    model = Heard([call_tools(step("notes.page")), "5."])
+    with Engine(model, [page], ":memory:") as engine:
+        result = engine.run("How large?", documents=[(file, body)])
+        checked(engine, result.run_id)
+    first, last = model.calls[0], model.calls[1].messages[-1].text
+    text = body.decode("utf-8", "replace")
+    assert (text in first.messages[-1].text) is is_text
+    assert ("document_extract" in [offered.name for offered in first.tools]) is not is_text
+    assert last.count(text) == (7 if is_text else 0) and last.count("bytes, not text") == (
+        0 if is_text else 7
+    )
+    assert "(erased)" not in last
+
+
+@pytest.mark.parametrize(("mails", "pages"), [(1, 6), (3, 4)])
+def test_what_an_effect_has_brought_is_shortened_last_and_keeps_its_end(mails: int, pages: int) -> None:
+    """A receipt can be read after a cut, and nothing tells the model to do it again."""
+    sent = [f"Sent {number}. " + "log line " * 300 + f"receipt R-{number}" for number in range(mails)]
+    mail = scripted_tool("mail.send", sent, effect="once")
+    page = scripted_tool("notes.page", ["x" * 3_000] * pages, effect="read")
+    model = Heard([*(call_tools(step("mail.send", to=number)) for number in range(mails)), *reads(pages)])
+    limits = Limits(max_steps=20, context_tokens=8_000)
+    with Engine(model, [mail, page], ":memory:", limits=limits, builtins=False) as engine:
+        result = engine.run("Write, and read")
+        checked(engine, result.run_id)
+    last = [item.text for item in model.calls[-1].messages if item.role == "tool"][:mails]
+    assert not all(begins_as_before(model.calls)), "it was cut"
+    assert all(f"receipt R-{number}" in text for number, text in enumerate(last))
+    assert not any("call again" in text for text in last)
+    assert [len(text) > 2_700 for text in last] == ([True] if mails == 1 else [False] * 3)
+
+
+def test_a_cut_counts_what_it_has_changed() -> None:
+    """Neither a result that its summary would not shorten, nor a message without one; what changes nothing is no cut."""
+    rows = Limits(max_steps=100, context_tokens=4_000)
+    model = Heard(reads(40))
+    page = scripted_tool("notes.page", ["x" * 2_000, "y" * 20] * 30, effect="read")
+    with Engine(model, [page], ":memory:", limits=rows, builtins=False) as engine:
+        result = engine.run("Read")
+        checked(engine, result.run_id)
+        cuts = [
+            row.outcome["cut"] for row in engine.journal.transitions(result.run_id) if "cut" in row.outcome
+        ]
+    asked = [[item.text for item in call.messages] for call in model.calls]
+    changed = [(a, b) for a, b in itertools.pairwise(asked) if b[: len(a)] != a]
+    assert len(cuts) == len(changed)
+    for (before, after), (dropped, shortened) in zip(changed, cuts, strict=True):
+        assert dropped + shortened > 0
+        assert len(before) + 2 - len(after) == dropped
+        kept = zip((before + after[-2:])[2 + dropped :], after[2:], strict=True)
+        assert sum(one != other for one, other in kept) == shortened
+
+
 def test_what_a_user_answers_and_a_review_asks_for_are_items_too() -> None:
     """A planner's question with its answer; improvements; the review itself stands behind the conversation and leaves nothing in it."""
     plan = {"steps": [{"type": "tool", "name": "notes.page", "args": {"page": 1}}]}
@@ -351,7 +432,51 @@ def test_a_host_s_own_phase_asks_within_the_conversation() -> None:
         ("user", "Are you sure of it?"),
         ("assistant", '{"sure": false}'),
     ]
+    assert texts[3:4] == [("user", 'Doubting: {"sure": false}')]
     assert all(begins_as_before(model.calls))
+
+
+@pytest.mark.parametrize("value", [{"sure": "yes"}, {"name": "Smith", "arguments": "for and against"}])
+def test_what_a_first_phase_came_to_is_told_without_a_reproach(value: dict[str, Any]) -> None:
+    """Its reply is in the conversation as it came, also one that looks like a call."""
+    from paor import Machine, Phase
+
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in value}}
+    sorting = Phase("Sorting", prompt="Which is it?\n\n{{KEY:REPLY}}", reply=schema)
+    machine = Machine.standard().phase(sorting, initial=True).row("Sorting", "begin", "Planning")
+    model = Heard([json.dumps(value), "Hello."])
+    with Engine(model, [], ":memory:", machine=machine, builtins=False) as engine:
+        result = engine.run("Say hello")
+        assert (result.state, result.answer) == ("Done", "Hello.")
+        checked(engine, result.run_id)
+    *_, reply, told = model.calls[-1].messages
+    assert (reply.role, json.loads(reply.text)) == ("assistant", value)
+    assert told.text == f"Sorting: {json.dumps(value, sort_keys=True)}\nGo on."
+    assert all(begins_as_before(model.calls))
+
+
+CALLED = {"id": "c1", "type": "function", "function": {"name": "notes.page", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("said", "finish"),
+    [
+        ({"role": "assistant", "content": None, "tool_calls": [CALLED]}, "tool_calls"),
+        ({"name": "notes.page", "arguments": {}}, "stop"),
+        ({"role": "assistant", "content": None, "tool_calls": [CALLED | {"function": {}}]}, "tool_calls"),
+        ({"steps": [{"name": "notes.page", "args": {}}]}, "stop"),
+    ],
+)
+def test_a_planner_reads_its_own_turn_whatever_its_form(said: dict[str, Any], finish: Any) -> None:
+    """Also calls that no tool of a provider was offered for, accepted or not; no provider is given calls without results."""
+    turn = json.dumps(said)
+    model = Heard([Reply(turn, finish=finish, parts=(said,), api="chat"), "Done."])
+    with Engine(model, [PAGE], ":memory:", builtins=False) as engine:
+        result = engine.run("Read", mode="planner")
+        checked(engine, result.run_id)
+    reply = model.calls[-1].messages[2]
+    assert (reply.role, reply.text) == ("assistant", turn)
+    assert reply.calls == () and not any("tool_calls" in part for part in reply.parts)
 
 
 def test_native_calls_of_an_earlier_version_are_refused_in_one_line(

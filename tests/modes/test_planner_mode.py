@@ -311,6 +311,9 @@ def test_D14_C3_22_the_limits_of_a_host_hold_in_planner_mode_too(tmp_path: Path)
                 result = plan_run(world, limits=limits)
                 assert (result.state, result.reason) == (state, reason) and result.answer.strip()
                 facts = next(row.outcome for row in world.rows if row.trigger == "conclude")
+                *_, told, _ = world.model.calls[-1].messages
+            unmade = told.text.startswith("Not made: no step is left.") and '{"page":3}' in told.text
+            assert unmade == (skipped == 1), "the review reads which steps were not made"
             assert (facts["stop"], facts.get("skipped")) == (reason, skipped)
             assert calls == ([1, 2] if skipped else [1, 2, 3])
 

@@ -27,6 +27,7 @@ from ..support.planning import (
     results,
     transcript,
 )
+from ..support.recording import text_of
 from ..support.stored import blocked_steps, query
 from ..support.worlds import SUCCESS, TOOLS, send
 
@@ -231,7 +232,7 @@ def test_A150_A140_a_missing_argument_is_asked_for_by_name(tmp_path: Path) -> No
         calls.append((page, text, size))
         return "written"
 
-    script = [PLAN(STEP("notes.write", page=1, reason="note it down")), NOTHING, SUCCESS]
+    script = [*[PLAN(STEP("notes.write", page=1, reason="note it down"))] * 2, NOTHING, SUCCESS]
     question = waiting(tmp_path, script, [write]).waiting_for
     assert question is not None and question.kind == "argument" and question.tool == "notes.write"
     assert question.schema["required"] == ["text"] and list(question.schema["properties"]) == ["text"]
@@ -250,7 +251,7 @@ def test_A150_C3_12_a_missing_argument_that_is_not_given_is_recorded_as_a_refuse
     tmp_path: Path, given: Any
 ) -> None:
     """Asked once, not again and again; the call shows with its error."""
-    script = [PLAN(STEP(), STEP(page=2)), NOTHING, SUCCESS]
+    script = [*[PLAN(STEP(), STEP(page=2))] * 2, NOTHING, SUCCESS]
     waiting(tmp_path, script)
     with Later(tmp_path, script) as world:
         assert world.answer(answer=given).state == "Done"
@@ -258,6 +259,23 @@ def test_A150_C3_12_a_missing_argument_that_is_not_given_is_recorded_as_a_refuse
     assert shown[0]["error"].startswith("invalid_parameters: page") and shown[1]["result"].startswith(
         "Page 2"
     )
+
+
+@pytest.mark.parametrize("mode", ["planner", "batch"])
+def test_A150_a_plan_that_forgot_an_argument_goes_back_to_the_planner_first(
+    tmp_path: Path, mode: Any
+) -> None:
+    """It is told which, and nobody is asked where the next plan has it; no step of the first plan was taken."""
+    script = [
+        PLAN(STEP(page=1), STEP()),
+        PLAN(STEP(page=1), STEP(page=2)),
+        *([NOTHING] if mode == "planner" else []),
+    ]
+    with World(tmp_path, [*script, SUCCESS]) as world:
+        assert world.run(mode=mode).state == "Done"
+        check(world)
+        assert world.triggers[:2] == ["reselect", "select"] and world.triggers.count("execute") == 2
+        assert "steps[1].args: notes.read needs page" in text_of(world.model.of("plan")[1])
 
 
 def test_A150_what_lacks_something_within_an_argument_is_for_the_planner(tmp_path: Path) -> None:
@@ -273,7 +291,7 @@ def test_A150_what_lacks_something_within_an_argument_is_for_the_planner(tmp_pat
 
 def test_A150_an_approval_after_an_argument_is_asked_too(tmp_path: Path) -> None:
     """First what is missing, then whether it may be done: two waits, one call; in both places the schema counts."""
-    script = [PLAN(STEP("notes.send"), STEP("notes.send", text="b")), NOTHING, SUCCESS]
+    script = [*[PLAN(STEP("notes.send"), STEP("notes.send", text="b"))] * 2, NOTHING, SUCCESS]
     policy = Policy(approvals=("notes.send",))
     waiting(tmp_path, script, [send], options={"policy": policy})
     with Later(tmp_path, script, [send], policy=policy) as world:
@@ -296,7 +314,7 @@ def test_A150_an_approval_after_an_argument_is_asked_too(tmp_path: Path) -> None
 
 def test_A150_a_run_that_may_ask_nobody_any_more_is_stuck(tmp_path: Path) -> None:
     """Beyond `max_elicitations`: Failed(stuck), whichever question it is."""
-    for script in ([ASKED], [PLAN(ASK(page="integer"))], [PLAN(STEP())]):
+    for script in ([ASKED], [PLAN(ASK(page="integer"))], [PLAN(STEP())] * 2):
         with World(tmp_path / str(len(list(tmp_path.iterdir()))), script) as world:
             result = world.run(mode="planner", limits=Limits(max_elicitations=0))
             check(world)

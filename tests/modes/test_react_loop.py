@@ -70,7 +70,7 @@ def returning(value: Any, **options: Any) -> Tool:
 def keeping(calls: list[dict[str, Any]], name: str = "notes.keep", **options: Any) -> Tool:
     """Return a tool with many parameters that keeps its arguments in *calls*."""
 
-    @tool(name, effect="read", **options)
+    @tool(name, effect="read", filled=["language"], **options)
     def keep(
         text: str,
         documentList: list[str] | None = None,
@@ -164,7 +164,7 @@ def test_A006_A067_stage_2_is_about_the_selected_action_only(tmp_path: Path) -> 
 
 
 def test_A008_A060_validated_then_filled_then_executed(tmp_path: Path) -> None:
-    """The intent row holds the merged parameters before the handler gets exactly them."""
+    """The intent row holds what was said and filled before the handler gets exactly that; the rest is the function's own."""
     calls: list[dict[str, Any]] = []
     with World(
         tmp_path, [SELECT("notes.keep", KEEP), PARAMETERS(text="x"), STOP, SUCCESS], [keeping(calls)]
@@ -181,10 +181,7 @@ def test_A008_A060_validated_then_filled_then_executed(tmp_path: Path) -> None:
             "depth": 2,
         }
         assert calls == [merged]
-        assert {
-            **dict.fromkeys(("documentList", "connectionReference")),
-            **change["intent"]["arguments"],
-        } == merged
+        assert change["intent"]["arguments"] == {"text": "x", "language": "de"}
 
 
 def test_A009_A039_a_megabyte_stays_out_of_every_prompt(tmp_path: Path) -> None:
@@ -840,17 +837,17 @@ def test_A103_A104_A105_A107_A109_stage_1_is_validated(tmp_path: Path, case: str
 
 
 def test_A066_A113_A115_the_template_asks_for_the_whole_object_without_parameters(tmp_path: Path) -> None:
-    """Every key of document 003 that the run has a use for, and a schema of parameters only in the strict profile."""
-    for profile in ("two_stage", "strict"):
+    """In the strict profile every key of document 003 from the first request on, in two stages those that the run has a use for."""
+    for profile in ("strict", "two_stage"):
         with World(tmp_path / profile, TWO_STEPS) as world:
             world.run(connections={"mail": 1}, profile=profile)
             first, later = (sections(call)["Reply"] for call in world.model.of("selection"))
-            assert {key for key in FULL if f'"{key}"' not in later} == (
-                set() if profile == "strict" else {"parametersSchema"}
-            )
-            assert '"learnings"' not in first and '"requiredInputDocuments"' not in first
             text = text_of(world.model.of("selection")[0])
             assert "Never write `parameters`." in text and '"parameters":' not in text
+            absent = [{key for key in FULL if f'"{key}"' not in reply} for reply in (first, later)]
+            if profile == "strict":
+                assert absent == [set(), set()]
+    assert absent == [{"parametersSchema", "learnings", "requiredInputDocuments"}, {"parametersSchema"}]
 
 
 def test_A116_an_unknown_key_survives_in_the_journal(tmp_path: Path) -> None:

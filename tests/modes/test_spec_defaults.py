@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor import Policy, Tool, replay
-from paor.tools.defaults import WINDOWS, depth, time_window
+from paor.errors import UsageError
+from paor.states.run.spec import REVISION, Spec, ToolSpec
+from paor.tools.defaults import FILLED, WINDOWS, depth, fill_defaults, time_window
 from paor.tools.schema.parameters import ParameterSchema
 
 from ..support.recording import World, sections
@@ -30,16 +33,19 @@ SEARCH = {
 
 
 def searching(
-    calls: list[dict[str, Any]], properties: dict[str, Any] = SEARCH, required: tuple[str, ...] = ("query",)
+    calls: list[dict[str, Any]],
+    properties: dict[str, Any] = SEARCH,
+    required: tuple[str, ...] = ("query",),
+    filled: Sequence[str] = tuple(sorted(FILLED)),
 ) -> Tool:
-    """Return a host's ``web.search`` with the documents' parameter names, which keeps its arguments."""
+    """Return a host's ``web.search`` with the documents' parameter names, which asks for the defaults and keeps its arguments."""
 
     def run(**arguments: Any) -> str:
         calls.append(arguments)
         return "found"
 
     schema = {"type": "object", "properties": properties, "required": list(required)}
-    return Tool(name="web.search", parameters=schema, run=run, effect="read")
+    return Tool(name="web.search", parameters=schema, run=run, effect="read", filled=filled)
 
 
 def searched(
@@ -50,6 +56,7 @@ def searched(
     values: dict[str, Any] | None = None,
     properties: dict[str, Any] = SEARCH,
     required: tuple[str, ...] = ("query",),
+    filled: Sequence[str] = tuple(sorted(FILLED)),
     **options: Any,
 ) -> dict[str, Any]:
     """Run *objective* with one search; return the arguments that its intent row holds, which the tool got."""
@@ -57,7 +64,7 @@ def searched(
     values = {"query": "x"} if values is None else values
     script = [SELECT("web.search", parametersSchema=None), PARAMETERS(**values), STOP, SUCCESS]
     policy = options.pop("policy", None)
-    with World(folder, script, [searching(calls, properties, required)], policy=policy) as world:
+    with World(folder, script, [searching(calls, properties, required, filled)], policy=policy) as world:
         assert world.run(objective, criteria, **options).state == "Done"
         row = next(row for row in world.rows if row.trigger == "specify")
         change = json.loads(str(world.journal.payload(row.run, row.change["n"]).body))
@@ -191,7 +198,7 @@ def test_A033_A034_A035_a_tool_that_takes_none_of_it_gets_none_of_it(tmp_path: P
 
 
 def test_A033_A034_A035_a_value_that_the_tool_would_refuse_is_not_filled(tmp_path: Path) -> None:
-    """A default must not make a good call a bad one; the schema's own default is used instead."""
+    """A default must not make a good call a bad one; the parameter is left to the function."""
     properties = {
         "query": TEXT,
         "language": {"enum": ["en", "fr"], "default": "fr"},
@@ -199,7 +206,22 @@ def test_A033_A034_A035_a_value_that_the_tool_would_refuse_is_not_filled(tmp_pat
         "timeRange": {"type": "integer", "default": 7},
     }
     found = searched(tmp_path, "latest news", properties=properties, language="de")
-    assert found == {"query": "x", "language": "fr", "timeRange": 7}
+    assert found == {"query": "x"}
+
+
+@pytest.mark.parametrize("name", ["language", "timeRange", "searchDepth", "extractDepth"])
+def test_A034_a_tool_is_filled_only_where_it_asks_for_it(tmp_path: Path, name: str) -> None:
+    """A parameter of the same name that is about something else keeps what its function has for it."""
+    asked: dict[str, Any] = {"objective": "Analyse the latest news", "language": "de"}
+    assert searched(tmp_path / "no", filled=(), **asked) == {"query": "x"}
+    assert searched(tmp_path / "yes", filled=(name,), **asked).keys() == {"query", name}
+
+
+@pytest.mark.parametrize("filled", [["query"], "language", [["language"]], 3], ids=str)
+def test_only_what_the_run_has_can_be_asked_for(filled: Any) -> None:
+    """When the tool is made."""
+    with pytest.raises(UsageError, match="filled knows"):
+        searching([], filled=filled)
 
 
 def test_A077_required_parameters_are_not_filled_by_the_run(tmp_path: Path) -> None:
@@ -222,24 +244,28 @@ NAMES = st.sampled_from(["language", "timeRange", "searchDepth", "query"])
 
 @given(
     arguments=st.dictionaries(NAMES, VALUES),
-    preferred=st.dictionaries(NAMES, VALUES),
+    filled=st.lists(st.sampled_from(sorted(FILLED)), unique=True),
     enums=st.dictionaries(NAMES, st.lists(VALUES, min_size=1, max_size=3)),
     required=st.lists(NAMES, unique=True),
 )
 def test_A008_A077_filling_changes_no_verdict_and_nothing_that_was_given(
     arguments: dict[str, Any],
-    preferred: dict[str, Any],
+    filled: list[str],
     enums: dict[str, list[Any]],
     required: list[str],
 ) -> None:
-    """Whatever is preferred: given values stay, required ones are never filled, no new problem arises."""
+    """Given values stay, required ones and those that were not asked for are never filled, no new problem arises."""
     properties: dict[str, Any] = {name: {"enum": values} for name, values in enums.items()}
-    schema = ParameterSchema({"type": "object", "properties": properties, "required": required})
-    result = schema.fill(arguments, preferred)
+    parameters = {"type": "object", "properties": properties, "required": required}
+    schema, tool = (
+        ParameterSchema(parameters),
+        ToolSpec(name="a.b", parameters=parameters, filled=tuple(filled)),
+    )
+    spec = Spec(objective="compare the news of this week", language="en", revision=REVISION)
+    result = fill_defaults(spec, tool, schema, arguments)
     assert list(arguments.items()) == list(result.items())[: len(arguments)]
     assert schema.check(result) == schema.check(arguments)
-    assert not set(required) & (result.keys() - arguments.keys())
-    for name, value in preferred.items():
-        fits = name in enums and not schema.check(dict.fromkeys(required, 0) | {name: value})
-        if fits and name not in arguments and name not in required:
+    assert result.keys() - arguments.keys() <= set(filled) - set(required)
+    for name, value in (("language", "en"), ("timeRange", "week")):
+        if name in filled and value in enums.get(name, ()) and not {name} & {*arguments, *required}:
             assert result[name] == value

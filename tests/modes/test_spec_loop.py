@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,9 @@ def test_A079_A015_D7_the_best_pages_come_first(
         "key_points": ["point 4"],
         "entities": ["Leeds"],
     }
+    judging = next(call for call in world.model.calls if call.kind == "refinement")
+    told = "\n".join(message.text for message in judging.messages)
+    assert re.findall(r"point (\d)", told) == [str(number) for number in expected], told
 
 
 def test_C26_a_binary_document_is_told_by_type_and_size(tmp_path: Path) -> None:

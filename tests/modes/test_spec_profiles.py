@@ -11,7 +11,7 @@ from paor import Engine, Profile, Tool
 from paor.errors import UsageError
 
 from ..support.planning import World, check
-from ..support.recording import sections
+from ..support.recording import observation, sections
 from ..support.stored import started_with
 from ..support.worlds import PARAMETERS, SELECT, STOP, SUCCESS, engine, read
 
@@ -172,15 +172,19 @@ def test_D1_profiles_that_are_none_are_refused(tmp_path: Path, options: Any) -> 
 
 
 def test_A118_forbidden_names_are_dropped_or_rejected(tmp_path: Path) -> None:
-    """By default dropped and counted in the row; with the switch Stage 2 is asked again, and never executed with them."""
+    """Of a tool that only reads dropped, counted and named in the row; with the switch Stage 2 is asked again, and never executed with them."""
     smuggled = PARAMETERS(page=1, documentList=["docList:x"], History="all")
     loose = [SELECT(parametersSchema=None)]
-    with World(tmp_path / "drop", [*loose, smuggled, STOP, SUCCESS]) as world:
+    reads = Tool("notes.read", "Read.", dict(read.parameters), read.run, effect="read", typed=True)
+    with World(tmp_path / "drop", [*loose, smuggled, STOP, SUCCESS], [reads]) as world:
         assert world.run().state == "Done"
         check(world)
         assert [row.outcome["dropped"] for row in world.rows if "dropped" in row.outcome] == [2]
+        assert observation(world)["notes"] == [
+            "left out of this call, since there is nothing of that name: 'documentList', 'History'"
+        ]
     profile = Profile(forbidden="reject")
-    with World(tmp_path / "reject", [*loose, smuggled, PARAMETERS(page=1), STOP, SUCCESS]) as world:
+    with World(tmp_path / "reject", [*loose, smuggled, PARAMETERS(page=1), STOP, SUCCESS], [reads]) as world:
         assert world.run(profile=profile).state == "Done"
         check(world)
         told = sections(world.model.of("parameters")[1])["Your last reply could not be used"]

@@ -12,8 +12,10 @@ import pytest
 from paor import Document, Limits, Tool, ToolContext, ToolOutput, tool
 from paor.errors import ToolError
 from paor.events import StepCompleted
+from paor.tools.schema.parameters import ParameterSchema
 
-from ..support.recording import World, observation
+from ..support.planning import World, check
+from ..support.recording import observation
 from ..support.stored import parts, prompts, query, triggers
 from ..support.worlds import CONTINUE, PARAMETERS, READ, REFINE, SELECT, STOP, SUCCESS, read
 
@@ -124,6 +126,99 @@ def test_A097_A112_A120_A121_A127_D8_stage_2_holds_four_sections_of_stage_1_and_
         "notes.read",
     ):
         assert other not in told
+
+
+def test_A110_A112_A113_A121_strict_is_document_003_to_the_letter(tmp_path: Path) -> None:
+    """Stage 2 holds four sections of Stage 1 and nothing else, also behind a result that Stage 1 refers to; the schema is Stage 1's."""
+    got: list[str] = []
+
+    @tool("orders.find", effect="read", label="order")
+    def find(order_id: str, limit: int = 9) -> str:
+        """Find an order."""
+        got.append(f"{order_id} {limit}")
+        return f"{order_id} is in Leeds"
+
+    fields = [{"name": "order_id", "type": "string", "required": True, "description": "which one"}]
+    chosen: dict[str, Any] = FULL | {
+        "action": "orders.find",
+        "requiredInputDocuments": [],
+        "requiredConnection": None,
+        "parametersSchema": {"fields": fields},
+    }
+    again = chosen | {"requiredInputDocuments": ["docList:round1_task1_action1_order"]}
+    go_on = {"decision": "continue", "reason": "more"}
+    script = [chosen, PARAMETERS(order_id="O-1"), go_on, again, PARAMETERS(order_id="O-2", limit=7)]
+    script += [PARAMETERS(order_id="O-2"), STOP, SUCCESS]
+    with World(tmp_path, script, [find]) as world:
+        assert world.run("Where are they?", profile="strict").state == "Done"
+        check(world)
+        last = world.model.of("parameters")[-1]
+    assert got == ["O-1 9", "O-2 9"], (
+        "what Stage 1 has not listed is asked again, and the function's own default holds"
+    )
+    prompt = prompts(world.path, "parameters")[1]
+    assert parts(prompt) == {
+        "Action objective": FULL["actionObjective"],
+        "Selected action": "orders.find",
+        "Parameters context": FULL["parametersContext"],
+        "Parameters schema": "- order_id (string; required): which one",
+        "Reply": '{"schema": "parameters_v1", "parameters": {"NAME": "value"}}',
+    }
+    assert last.schema is not None and list(last.schema["properties"]["parameters"]["properties"]) == [
+        "order_id"
+    ]
+
+
+@pytest.mark.parametrize("key", sorted(FULL))
+def test_A106_A113_strict_asks_again_for_a_key_of_stage_1_that_is_missing(tmp_path: Path, key: str) -> None:
+    """Each of those that document 003 prints."""
+    lacking = {name: value for name, value in FULL.items() if name != key}
+    world = taken(tmp_path, [], lacking, FULL, PARAMETERS(title="T"), profile="strict")
+    assert triggers(world.path)[:2] == ["reselect", "select"]
+    assert key in parts(prompts(world.path, "selection")[1])["Your last reply could not be used"]
+
+
+@pytest.mark.parametrize("key", ["name", "type", "required", "description"])
+def test_A110_strict_asks_again_for_a_key_of_a_field_that_is_missing(tmp_path: Path, key: str) -> None:
+    """As document 003 prints them."""
+    schema: Any = FULL["parametersSchema"]
+    (field,) = schema["fields"]
+    lacking = FULL | {"parametersSchema": {"fields": [{k: v for k, v in field.items() if k != key}]}}
+    world = taken(tmp_path, [], lacking, FULL, PARAMETERS(title="T"), profile="strict")
+    assert triggers(world.path)[:2] == ["reselect", "select"]
+
+
+@pytest.mark.parametrize("listed", [[], ["title", "colour"]], ids=str)
+def test_A110_strict_asks_again_for_fields_that_are_not_those_of_the_tool(
+    tmp_path: Path, listed: list[str]
+) -> None:
+    """Stage 2 fills what is listed and nothing else: a required parameter must be listed, an unknown one cannot be."""
+    fields = [{"name": name, "type": "string", "required": True, "description": "it"} for name in listed]
+    wrong = FULL | {"parametersSchema": {"fields": fields}}
+    world = taken(tmp_path, [], wrong, FULL, PARAMETERS(title="T"), profile="strict")
+    assert triggers(world.path)[:2] == ["reselect", "select"]
+
+
+@pytest.mark.parametrize("name", ["order_id", "$filter", "max-results", "größe", "x" * 200])
+def test_A110_every_name_that_a_tool_can_have_can_be_listed(tmp_path: Path, name: str) -> None:
+    """In the schema that a server holds Stage 1 to, and by the reader."""
+    got: list[Any] = []
+    parameters = {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
+
+    def seen(**values: Any) -> str:
+        got.append(values)
+        return "seen"
+
+    look = Tool("notes.look", "Look.", parameters, seen, "read")
+    fields = [{"name": name, "type": "string", "required": True, "description": "it"}]
+    chosen: dict[str, Any] = FULL | {"action": "notes.look", "parametersSchema": {"fields": fields}}
+    chosen |= {"requiredInputDocuments": [], "requiredConnection": None}
+    with World(tmp_path, [chosen, PARAMETERS(**{name: "x"}), STOP, SUCCESS], [look]) as world:
+        world.run("Look", profile="strict")
+        check(world)
+        schema = world.model.of("selection")[0].schema
+    assert got == [{name: "x"}]
+    assert schema is not None and ParameterSchema(schema["anyOf"][0]).check(chosen) == ()
 
 
 @pytest.mark.parametrize("name", [*FORBIDDEN, "DocumentList", "HISTORY"])

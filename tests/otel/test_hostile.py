@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,3 +113,62 @@ def test_what_holds_of_every_trace_holds_of_theirs(journal: Path) -> None:
         assert len(ended) >= 8
         for run_id in ended:
             check(read, run_id)
+
+
+class Endless:
+    """
+    A receiver on 127.0.0.1 whose answer does not end.
+
+    Args:
+        status: Of it; of one that leads elsewhere its address is its own.
+
+    Attributes:
+        sent: How many bytes it could send of one answer, at most.
+    """
+
+    def __init__(self, status: int) -> None:
+        self.sent, self.done = 0, threading.Event()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                self.send_response(status)
+                self.send_header("Location", "/other")
+                self.end_headers()
+                sent = 0
+                try:
+                    while sent < 200_000_000:
+                        sent += self.wfile.write(bytes(100_000))
+                except OSError:
+                    pass
+                outer.sent = max(outer.sent, sent)
+                outer.done.set()
+
+            do_GET = do_POST
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.mark.parametrize("status", [200, 302, 400, 503])
+def test_of_an_answer_without_end_a_bounded_part_is_read(status: int, journal: Path) -> None:
+    """Whatever it says: what the receiver can send is what the buffers of the two sockets hold."""
+    receiver = Endless(status)
+    thread = threading.Thread(target=receiver.server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    sender = sender_for(receiver.url)
+    try:
+        with Journal(journal, read_only=True) as reader:
+            spans = spans_of(reader, reader.runs()[0].run_id)
+            closing = threading.Timer(1.0, sender.close)  # a receiver that is asked again is not waited for
+            closing.start()
+            sender.send(spans)
+            closing.join()
+        assert receiver.done.wait(30) and 0 < receiver.sent < 100_000_000
+    finally:
+        receiver.server.shutdown()
+        receiver.server.server_close()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +176,32 @@ def test_the_page_waits_for_the_file_as_long_as_its_host(tmp_path: Path) -> None
         acting = AsRecorded(journal.path, busy_timeout_s=0.25)
         assert acting._runner().journal.reader.query("PRAGMA busy_timeout") == [(250,)]
         acting.close()
+
+
+BEGINNINGS = {
+    "nothing": b"",
+    "half a line": b"GET / HT",
+    "half a head": b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n",
+    "half a body": b"POST /api/answer HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{",
+    "a second one": b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET / HT",
+}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [name if name != "a second one" else pytest.param(name, marks=pytest.mark.whole) for name in BEGINNINGS],
+)
+def test_a_connection_that_falls_silent_is_cut(
+    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, within and after a request: as many as are served at once could otherwise keep everybody else out."""
+    monkeypatch.setattr("paor.inspect.server.REQUEST_S", 0.2)
+    with bank(tmp_path / "paor.db", [], 5) as engine:
+        engine.run("Pay five")
+    with Journal(tmp_path / "paor.db", read_only=True) as journal, running(app(journal)) as address:
+        port = int(address.split(":")[2].split("/")[0])
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+            connection.sendall(BEGINNINGS[said])
+            with suppress(ConnectionResetError):
+                while connection.recv(65536):
+                    pass  # until it is cut; else the time of the socket is over

@@ -170,7 +170,6 @@ def test_C11_a_plan_that_does_or_asks_something_is_not_empty(reply: object) -> N
             'The setting is ```json\n{"port": 80}\n```, no more.',
             'The setting is ```json\n{"port": 80}\n```, no more.',
         ),
-        ('{"port": 80}', '{"port": 80}'),
         ({"role": "assistant", "content": "18 days"}, "18 days"),
         ({"content": [{"type": "text", "text": "18 days"}], "stop_reason": "end_turn"}, "18 days"),
         (
@@ -182,6 +181,50 @@ def test_C11_a_plan_that_does_or_asks_something_is_not_empty(reply: object) -> N
 def test_A138_bare_words_are_the_answer(reply: object, answer: str) -> None:
     """And ``answer`` where there is nothing to do."""
     assert read(reply) == DirectAnswer(answer)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *(
+            {"port": 80},
+            {"refusal": "no"},
+            {"text": "", "calls": [{"id": "c", "name": "a_b", "arguments": {}}]},
+        ),
+        *({"tool_name": "a.b", "tool_input": {}}, {"tasks": [{"type": "tool", "name": "a.b"}]}),
+        *('```json\n{"port": 80}\n```', '<think>So.</think>\n{"port": 80}'),
+        'Let me look. {"tool_name": "a.b", "tool_input": {}}',
+    ],
+)
+def test_A138_an_object_that_is_neither_plan_nor_answer_is_asked_again(reply: object) -> None:
+    """It is nothing that a user could be told, and no call that was made."""
+    found = read(reply)
+    assert isinstance(found, Invalid) and found.code == "no_steps" and "steps" in found.message
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [{"steps": [FETCH]}, {"steps": []}, {"steps": [], "answer": "It is 42."}, {"note": 1}, {"reply": "x"}],
+)
+def test_A138_a_reply_under_the_key_that_some_servers_need_is_read_as_it_is(reply: dict[str, Any]) -> None:
+    """They refuse alternatives at the top of a schema, so that the whole reply comes under one key."""
+    assert read({"reply": reply}) == read(reply)
+
+
+OWN_KEYS = st.sampled_from(
+    ["note", "refusal", "text", "name", "args", "result", "answer", "intention", "calls"]
+)
+
+
+@given(
+    st.dictionaries(
+        OWN_KEYS | st.text(max_size=5), st.none() | st.booleans() | st.text(max_size=5), max_size=3
+    )
+)
+def test_A138_an_object_is_an_answer_by_its_key_alone(data: dict[str, object]) -> None:
+    """Whatever else it has."""
+    found = read(data)
+    assert not isinstance(found, DirectAnswer) or found.text == str(data["answer"]).strip()
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,10 @@ PLANNED = (
     ),
     Journey(
         "planner_missing",
-        [PLAN(STEP("notes.send"), STEP("notes.read")), NOTHING, REVIEW("retry", "again"), END(), SUCCESS],
+        [
+            *[PLAN(STEP("notes.send"), STEP("notes.read"))] * 2,
+            *(NOTHING, REVIEW("retry", "again"), END(), SUCCESS),
+        ],
         "model_stop",
         options={"policy": Policy(approvals=("*.send",))},
         run=PLANNER,

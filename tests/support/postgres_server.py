@@ -112,6 +112,14 @@ class PostgresServer:
         """Stop it: ``immediate`` is a crash, ``fast`` ends what goes on."""
         self._program("pg_ctl", "-D", str(self._data), "-w", "-m", how, "stop")
 
+    def files_with(self, text: str) -> list[str]:
+        """Return the files of its data folder that hold a text, but for its write-ahead log; what it holds in memory is after a CHECKPOINT."""
+        return [
+            path.relative_to(self._data).as_posix()
+            for path in sorted(self._data.rglob("*"))
+            if path.is_file() and "pg_wal" not in path.parts and text.encode() in path.read_bytes()
+        ]
+
     def url(self, schema: str | None = None, *, user: str = "postgres", password: str = "") -> str:
         """Return the address of a journal, by default of a new one."""
         name = f"t{os.getpid()}_{next(NAMES)}" if schema is None else schema

@@ -17,6 +17,7 @@ from paor.fsm.runtime.calls import Timing, wait_for
 from paor.fsm.runtime.timed_calls import GRACE_S
 from paor.fsm.workflow.source import CHARS_MAX, DEPTH_MAX, VALUES_MAX, Place, SourceError, read_source
 from paor.prompts.building.history import ARGUMENTS_CHARS, arguments_text
+from paor.prompts.parsing.json_reading import json_value
 from paor.prompts.parsing.reply_forms import answer_form
 from paor.states.records.actions import Effect, Preview, StoredText
 from paor.states.run.phase_names import OBSERVING
@@ -32,6 +33,6 @@ from paor.tools.schema.canonical import NotJson, dump, plain
 from paor.tools.schema.compiler import ROUGH_TEXT_MAX
 from paor.tools.schema.parameters import SCHEMA_BYTES_MAX, ParameterSchema, Problem, canonical_arguments
 from paor.tools.schema.parameters import SchemaError as parameters_SchemaError
-from paor.tools.schema.problems import MESSAGE_MAX, _locate
+from paor.tools.schema.problems import MESSAGE_MAX, locate
 from paor.tools.signature import BindError, SchemaError, bind, context_parameter, schema_of
 from paor.tools.signature import summary_of as signature_summary_of

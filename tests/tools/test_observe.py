@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from paor import Document, ToolOutput
 from paor.errors import ToolError
 from paor.machine import Message, Observation, ToolResult
+from paor.states.run.spec import REVISION
 from paor.web import WebFact
 
 from ..support.cases import INTENT, SELECTION, ended, run_in, spec
@@ -35,7 +36,7 @@ from .inside import (
 
 def observed(value: Any, **limits: Any) -> Observation:
     """Return the observation of a call that returned (or raised) *value*, as the loop builds it."""
-    of = spec(limits=limits)
+    of = spec(limits=limits, revision=REVISION)
     result = ended(value, INTENT, of.limits).result
     run = run_in(OBSERVING, of, selection=SELECTION, intent=INTENT, result=result)
     texts: list[str | None] = []
@@ -109,6 +110,27 @@ def test_A009_A012_A013_A014_an_observation_keeps_every_bound(
     assert all(len(note) <= max(limits["note_chars"], 40) and "\n" not in note for note in seen.notes)
 
 
+@given(
+    sizes=st.lists(st.integers(0, 2000), max_size=12),
+    observation_chars=st.integers(400, 5000),
+    snippet_chars=st.integers(20, 1000),
+    previews=st.integers(0, 8),
+)
+def test_A012_what_the_notes_say_is_true_of_what_is_left(sizes: list[int], **limits: int) -> None:
+    """However much had to go for want of room: how many documents are not shown, and how much of those that are."""
+    seen = observed(ToolOutput([Document(f"d{n}.txt", "x" * size) for n, size in enumerate(sizes)]), **limits)
+    expected = []
+    for preview, size in zip(seen.previews, sizes, strict=False):
+        shown = len(preview.snippet.removesuffix(CUT))
+        if shown < size:
+            expected.append(f"{preview.name}: only the first {shown} of {size} characters are here")
+    if hidden := len(sizes) - len(seen.previews):
+        expected.append(f"{hidden} more documents without preview")
+    assert len(seen.notes) == len(expected) or not seen.previews
+    for note, told in zip(seen.notes, expected, strict=False):
+        assert note.startswith(told[: len(note.removesuffix(CUT))]) or note.removesuffix(CUT) in told
+
+
 @given(error=LONG, note_chars=st.integers(20, 10_000), observation_chars=st.integers(400, 1000))
 def test_A010_an_error_is_never_dropped_for_want_of_room(
     error: str, note_chars: int, observation_chars: int
@@ -129,10 +151,10 @@ def test_shortening_takes_snippets_first_then_previews_then_facts_then_notes() -
     lengths = []
     for cap in (10_000, 2000, 1000, 700, 400):
         seen = observed(whole, observation_chars=cap)
-        lengths.append((len(seen.previews), len(seen.web or ()), len(seen.notes)))
+        lengths.append((len(seen.previews), len(seen.web or ())))
+        assert seen.notes[0] == "a fact"
         assert seen.documents_count == 5
-    assert lengths[0] == (5, 5, 1) and lengths == sorted(lengths, reverse=True)
-    assert lengths[-1][2] == 1
+    assert lengths[0] == (5, 5) and lengths == sorted(lengths, reverse=True)
 
 
 def test_C26_binary_documents_have_name_and_type_and_no_snippet() -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -650,7 +651,7 @@ def test_a_tool_that_says_itself_that_its_time_is_over_is_recorded_alike(
 # -- in a process of its own ---------------------------------------------------------------------------------------
 
 MODULE = '''
-import asyncio, os, signal, subprocess, sys, time
+import asyncio, os, signal, subprocess, sys, threading, time
 from pathlib import Path
 from paor import Tool, ToolContext, tool
 from paor.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
@@ -680,6 +681,8 @@ def work(page: int, context: ToolContext, how: str = "", ids: set[int] = set()) 
         return {"own": sys.stdin.read(), "started": subprocess.run(["cat"], capture_output=True, text=True).stdout}
     if how == "huge":
         return "x" * 7000
+    if how == "lock":
+        return {"n": 2**70, "lock": threading.Lock()}
     if how == "leaves":
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
         place.joinpath("begun").open("a").write(f"{child.pid}\\n")
@@ -810,8 +813,6 @@ MEANINGS = {
     "ToolError": "tool_error",
     "ValueError": "tool_error",
     "exit": "tool_error",
-    "bytes": "tool_error",
-    "object": "tool_error",
     "ask": "tool_error",
     "NotStarted": "tool_error",
     "EffectUnknown": "tool_unsure",
@@ -867,11 +868,30 @@ def test_what_a_process_returns_beyond_the_limit_is_not_read(
         return line
 
     monkeypatch.setattr(ChildProcess, "ask", asked)
-    with working(
-        tmp_path, apart.work, arguments={"how": "huge"}, limits=Limits(result_bytes=1000)
-    ) as scripted:
+    made = replace(apart.work, effect="read")
+    with working(tmp_path, made, arguments={"how": "huge"}, limits=Limits(result_bytes=1000)) as scripted:
         (row,) = judged(scripted, scripted.run(str(tmp_path)))
         assert "at most 1000 are kept" in error_of(scripted, row) and read[0] < 1000
+
+
+@pytest.mark.parametrize(
+    ("how", "kept"),
+    [
+        ("huge", "x" * 1000),
+        ("lock", '{"n":1180591620717411303424,"lock":"<lock>"}'),
+        ("bytes", b"bytes"),
+        ("object", '"<object>"'),
+    ],
+    ids=["huge", "lock", "bytes", "object"],
+)
+def test_a_once_call_in_a_process_is_done_whatever_it_returned(
+    how: str, kept: object, tmp_path: Path, apart: Any
+) -> None:
+    """What can be kept comes over."""
+    with working(tmp_path, apart.work, arguments={"how": how}, limits=Limits(result_bytes=1000)) as scripted:
+        result = scripted.run(str(tmp_path))
+        (document,) = result.documents
+        assert result.state == "Done" and document.read() == kept
 
 
 def test_what_a_process_has_started_ends_with_its_call(tmp_path: Path, apart: Any) -> None:

@@ -1,4 +1,4 @@
-"""Parameter schemas: what is refused as a schema, what is a problem of arguments, what is filled, what is one call."""
+"""Parameter schemas: what is refused as a schema, what is a problem of arguments, which texts are read, what is one call."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from .inside import (
     NotJson,
     ParameterSchema,
     Problem,
-    _locate,
     canonical_arguments,
     dump,
+    json_value,
+    locate,
     plain,
 )
 from .inside import canonical_DEPTH_MAX as DEPTH_MAX
@@ -356,7 +357,7 @@ def test_paths_hold_for_any_key(key: str) -> None:
     assert problem.code == "type" and problem.path == f"p.{key}[1]"
     assert problem.message.endswith("must be string; found 5")
     assert check(strings, {"": {"": {}, key: [0]}})[0][0] == "type"
-    assert _locate({"a": [1]}, ["a", 1]) == (["a"], [1]) and _locate({"a": 1}, ["b", "c"]) == ([], {"a": 1})
+    assert locate({"a": [1]}, ["a", 1]) == (["a"], [1]) and locate({"a": 1}, ["b", "c"]) == ([], {"a": 1})
     shut = {
         "properties": {"p": {"properties": {"x": {}}, "additionalProperties": False, "required": [f"{key}r"]}}
     }
@@ -443,88 +444,36 @@ def test_listing_problems_is_bounded() -> None:
     assert check(either, wrapped) == [("value", "")]
 
 
-# fill
+# texts that are values
 
 
-def test_optional_parameters_get_their_defaults() -> None:
-    """Soft fill: never a required one, never over a given one, null included; nested objects only if given."""
-    schema = ParameterSchema(SEARCH)
-    arguments = {"query": "x", "depth": "advanced", "site": {"host": "h"}}
-    before = copy.deepcopy(arguments)
-    assert schema.fill(arguments) == {**before, "maxResults": 10, "site": {"host": "h", "port": 443}}
-    assert arguments == before
-    assert schema.fill({}) == {"maxResults": 10, "depth": "basic"}
-    assert schema.fill({"maxResults": None})["maxResults"] is None
-    assert schema.fill(MappingProxyType({"query": "x"})) == {"query": "x", "maxResults": 10, "depth": "basic"}
-    assert schema.fill({"site": {"port": 1}})["site"] == {"port": 1}
-    assert ParameterSchema({}).fill({"a": 1}) == {"a": 1}
-
-
-def test_defaults_are_found_through_references() -> None:
-    """The default beside a `$ref` comes before the one behind it; a list's items are not filled."""
+def test_a_json_text_where_an_object_or_a_list_must_be_is_read_as_it() -> None:
+    """At any depth, nothing else changed; a text that fits is a text, and one that would not fit once read stays as it is."""
     schema = ParameterSchema(
         {
             "properties": {
-                "a": {"$ref": "#/$defs/A", "default": 1},
-                "b": {"$ref": "#/$defs/A"},
-                "c": {"allOf": [{"$ref": "#/$defs/Node"}]},
-                "d": {"items": {"$ref": "#/$defs/Node"}},
-                "e": True,
-                "f": {"$ref": "#/$defs/F"},
-            },
-            "allOf": [{"properties": {"g": {"default": 7}, "a": {"default": 9}}}],
-            "$defs": {
-                "A": {"type": "integer", "default": 2},
-                "Node": {
-                    "properties": {
-                        "n": {"default": 0},
-                        "r": {"default": 0},
-                        "next": {"$ref": "#/$defs/Node"},
-                    },
-                    "required": ["r"],
-                },
-                "F": {"type": "object", "default": {"n": 1}},
-            },
-        }
-    )
-    arguments = {"c": {"next": {"next": {}, "n": 5}}, "d": [{}]}
-    assert schema.fill(arguments) == {
-        "a": 1,
-        "b": 2,
-        "c": {"n": 0, "next": {"n": 5, "next": {"n": 0}}},
-        "d": [{}],
-        "f": {"n": 1},
-        "g": 7,
-    }
-    deep: dict[str, Any] = {}
-    for _ in range(5000):
-        deep = {"next": deep}
-    assert schema.fill({"c": deep})["a"] == 1
-
-
-def test_a_default_that_would_be_a_problem_is_left_out() -> None:
-    """OpenAPI converters write ``"default": null`` for a text; filling must not break a good call."""
-    schema = ParameterSchema(
-        {
-            "properties": {
-                "a": {"type": "string", "default": None},
-                "b": {"type": "integer", "default": 3},
-                "c": {"type": "array", "items": {"type": "string"}, "default": [1]},
-                "d": {
+                "site": {
                     "type": "object",
-                    "properties": {"n": {"type": "integer", "default": "x"}},
-                    "default": {"n": "y"},
+                    "properties": {"ports": {"type": "array", "items": {"type": "integer"}}},
                 },
+                "either": {"type": ["object", "string"]},
+                "perhaps": {"anyOf": [{"type": "object"}, {"type": "null"}]},
+                "number": {"type": "integer"},
             }
         }
     )
-    for _ in range(2):
-        assert schema.fill({}) == {"b": 3}
-        assert schema.fill({"d": {}}) == {"b": 3, "d": {}}
-    pair = ParameterSchema({"properties": {"a": {"default": 1}, "b": {"default": 2}}, "maxProperties": 1})
-    assert pair.fill({}) == {"a": 1} and pair.fill({"b": 0}) == {"b": 0}
-    broken = {"z": float("nan"), "a": object()}
-    assert pair.fill(broken) == broken | {"b": 2}
+    read = json_value
+    given = {"site": {"ports": "[80, 443]"}, "either": "{}", "perhaps": '{"a": 1}', "number": "5"}
+    before = copy.deepcopy(given)
+    expected = {"site": {"ports": [80, 443]}, "either": "{}", "perhaps": {"a": 1}, "number": "5"}
+    assert schema.texts_read(given, read) == expected and given == before
+    for text in ('["x"]', "[1", "[1] and more", '{"a": 1, "a": 2}', "[NaN]", "80", ""):
+        kept = {"site": {"ports": text}}
+        assert schema.texts_read(kept, read) == kept
+    whole = {"site": json.dumps({"ports": [1]})}
+    assert schema.texts_read(whole, read) == {"site": {"ports": [1]}}
+    broken = {"site": "{}", "z": float("nan")}
+    assert schema.texts_read(broken, read) == broken, "what is no JSON at all is refused as it is"
 
 
 # canonical_arguments
@@ -706,20 +655,18 @@ def made(schema: dict[str, Any]) -> ParameterSchema | None:
 @pytest.mark.whole
 @settings(max_examples=examples(300), deadline=None)
 @given(tops, calls)
-def test_fill_makes_no_new_problems(source: dict[str, Any], arguments: dict[str, Any]) -> None:
-    """Whatever the schema and the defaults: what was fine stays fine, what is given stays as it is."""
+def test_reading_texts_makes_no_new_problems(source: dict[str, Any], arguments: dict[str, Any]) -> None:
+    """Whatever the schema: what was fine stays as it is, and nothing is wrong that was not wrong before."""
     schema = made(source)
     if schema is None:
         return
     before = copy.deepcopy(arguments)
-    filled = schema.fill(arguments)
+    read = schema.texts_read(arguments, json_value)
     assert arguments == before
-    assert set(schema.check(filled)) <= set(schema.check(arguments))
-    assert filled.keys() >= arguments.keys()
-    assert not (filled.keys() - arguments.keys()) & set(schema.required)
-    for name, value in arguments.items():
-        if not isinstance(value, dict):
-            assert filled[name] is value
+    assert read.keys() == arguments.keys()
+    assert len(schema.check(read)) <= len(schema.check(arguments))
+    if not schema.check(arguments):
+        assert read is arguments
 
 
 @pytest.mark.whole

@@ -453,6 +453,7 @@ def test_a_policy_and_a_tool_are_told_by_their_values(tmp_path: Path) -> None:
         "repeat_allowed": True,
         "step_retries": 1,
         "duplicate_limits": {"consecutive_limit": 2},
+        "filled": ("language",),
     }
     assert edits.keys() == ToolSpec.model_fields.keys()
     for name, value in edits.items():

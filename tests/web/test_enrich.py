@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paor.web import SearchHit, WebFact
 
@@ -73,7 +78,82 @@ def test_A078_the_built_in_enrichment_is_deterministic() -> None:
     assert {"George Mealy", "Leeds"} <= set(second.entities) and "Mealy" not in second.entities
     assert enrich("Who was the Mealy machine named after?", pages) == [first, second]
     assert enrich("x", []) == []
-    assert enrich("", pages)[0].relevance_score == 0.0
+    assert [fact.relevance_score for fact in enrich("", pages)] == [None, None]
+
+
+WORDS = ["guard", "guards", "soup", "soups", "rice", "hot", "the"]
+
+
+@given(
+    query=st.lists(st.sampled_from(WORDS), max_size=3).map(" ".join),
+    found=st.lists(
+        st.tuples(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), st.none() | st.floats(0, 5)),
+        max_size=6,
+    ),
+)
+def test_A078_the_order_is_improved_or_left(query: str, found: list[tuple[str, float | None]]) -> None:
+    """No page passes one that the search engine rates as high or higher and that has as much of the query; without either, none moves."""
+    pages = [Page(f"http://{n}/", "", text, "text", score=score) for n, (text, score) in enumerate(found)]
+    shares = [fact.relevance_score for fact in enrich(query, [replace(page, score=None) for page in pages])]
+    facts = enrich(query, pages)
+    assert all(score is None or 0 <= score <= 1 for score in (*shares, *(f.relevance_score for f in facts)))
+    every = all(page.score is not None for page in pages)
+    if not every:
+        assert [fact.relevance_score for fact in facts] == shares
+        return
+    for (one, own), (other, theirs) in combinations(zip(facts, shares, strict=True), 2):
+        a, b = (pages[int(fact.url[7:-1])].score or 0.0 for fact in (one, other))
+        if (own or 0.0) >= (theirs or 0.0) and a >= b:
+            assert (one.relevance_score or 0.0) >= (other.relevance_score or 0.0)
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        *(
+            ("guards", "A guard."),
+            ("guard", "Its guards."),
+            ("queries", "One query."),
+            ("running", "They run."),
+        ),
+        *(("Bücher", "Ein Buch."), ("Häuser", "Das Haus."), ("ordered", "Orders"), ("états", "Un état.")),
+    ],
+)
+def test_A078_another_form_of_a_word_is_found(query: str, text: str) -> None:
+    """Plurals, tenses, accents: the page that has it is the best, and its sentence a key point."""
+    pages = [
+        Page("http://a/", "Cooking", "Soup is hot, and rice.", "text"),
+        Page("http://b/", "", text, "text"),
+    ]
+    other, best = enrich(query, pages)
+    assert (other.relevance_score, best.relevance_score) == (0.0, 1.0)
+
+
+def test_A078_the_search_engines_own_score_counts() -> None:
+    """Where the words decide nothing, it alone does."""
+    pages = [
+        Page("http://a/", "", "Soup.", "text", score=0.1),
+        Page("http://b/", "", "Rice.", "text", score=0.9),
+    ]
+    assert [fact.relevance_score for fact in enrich("guards", pages)] == [0.1111, 1.0]
+    assert [fact.relevance_score for fact in enrich("soup", pages)] == [0.5556, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Yes. The firm Siemens AG met on 3 May 2024, a Friday, in Leeds.", ("Siemens AG", "Leeds")),
+        ("Home | Our Products | About Us\nHow To Cook Soup\nHere is a Soup; the soup is hot.", ()),
+        ("Soup\nSoup Soup is what Soup Soup sells.", ()),
+        (
+            "Hier ist die Suppe der Stadt. Das Haus und der Garten sind nicht von der Firma Siemens AG in München.",
+            ("Firma Siemens AG",),
+        ),
+    ],
+)
+def test_A015_entities_are_names(text: str, names: tuple[str, ...]) -> None:
+    """No dates, no headings, no doubled words, and not every noun of a language that capitalises them."""
+    assert enrich("x", [Page("http://a/", "A title", text, "text")])[0].entities == names
 
 
 def test_A015_scores_of_the_search_stand_where_nothing_better_is_known() -> None:

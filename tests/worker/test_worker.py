@@ -507,6 +507,23 @@ def test_what_no_other_try_can_change_is_held_back_at_once(opened: Callable[...,
     assert work(host) == 1 and host.result(run_id).state == "Done"
 
 
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**63), -1, 10**9])
+@pytest.mark.parametrize("column", ["attempts", "tried_seq", "ready_at"])
+def test_a_row_with_absurd_numbers_stops_nobody(
+    column: str, number: int, opened: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host may write them; the other runs are driven, and the list shows the row."""
+    monkeypatch.setattr(worker, "BACK_OFF_S", (0.01,))
+    monkeypatch.setattr(worker, "LOOK_S", 0.05)
+    host = opened()
+    bad, good = host.submit("Bad").run_id, host.submit("Good").run_id
+    host.journal.store.backend.execute(f"UPDATE queue SET {column} = ? WHERE run = 1", (number,))
+    assert bad in {row.run_id for row in rows_of(host)}
+    work(host)
+    assert host.result(good).state == "Done"
+    assert host.result(bad).state == "Done" or bad in {row.run_id for row in rows_of(host)}
+
+
 @pytest.mark.parametrize(
     "given", [{"attempts": 0}, {"concurrency": True}, {"concurrency": 1001}, {"attempts": "3"}]
 )

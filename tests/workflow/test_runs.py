@@ -204,7 +204,7 @@ def test_A158_A159_D19_every_route_gives_the_same_prompt(tmp_path: Path) -> None
         ({"workflow": literal}, "own"),
         ({"workflow": tmp_path / "file.yaml"}, "own"),
         ({"workflow": tmp_path / "both.yaml"}, "own"),
-        ({"workflow": tmp_path / "both.yaml", "variables": {"own": "Only this."}}, "text"),
+        ({"workflow": tmp_path / "both.yaml", "variables": {"own": "Only {{KEY:OBJECTIVE}}."}}, "text"),
         ({"workflow": document}, "shipped"),
         ({"workflow": blank}, "shipped"),
         ({"mode": "planner"}, "shipped"),
@@ -225,6 +225,35 @@ def test_A158_A159_D19_every_route_gives_the_same_prompt(tmp_path: Path) -> None
         assert {name: len(prompts) for name, prompts in found.items()} == {"own": 1, "text": 1, "shipped": 1}
     (own_prompt,) = first["own"]
     assert own_prompt[0] == "You plan for the book." and "Go. ${this stays}" in own_prompt[1]
+
+
+VELOCITY = "You plan. Query: ${query}\n#foreach($tool in $tools)\n- $tool.name\n#end\nResults: $results"
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        (VELOCITY, r"{{KEY:CATALOG_FULL}} for \$tools"),
+        ("Answer $query.", "KEY:OBJECTIVE"),
+        ("Be brief.", "KEY:OBJECTIVE"),
+    ],
+    ids=["velocity", "a dollar", "neither"],
+)
+def test_A158_a_template_that_is_not_rendered_is_refused_with_what_to_write_instead(
+    tmp_path: Path, template: str, told: str
+) -> None:
+    """Before anything is asked, by every route: never is it sent as it is."""
+    (tmp_path / "my.md").write_text(template, encoding="utf-8")
+    (tmp_path / "file.yaml").write_text("plan: {input: {promptTemplateFile: my.md}}")
+    with world(tmp_path / "world", []) as own:
+        for options in (
+            {"workflow": fixture("prompt_template.yaml"), "variables": {"myPrompt": template}},
+            {"workflow": tmp_path / "file.yaml"},
+            {"mode": "planner", "prompt_template": template},
+        ):
+            with pytest.raises(UsageError, match=told):
+                own.run("the book", **options)
+        assert own.model.calls == [] and own.journal.runs() == []
 
 
 def test_A160_only_listed_tools_are_offered_and_planned(tmp_path: Path) -> None:
@@ -261,6 +290,8 @@ def test_A161_recipe_5_3_runs_once_with_the_last_result(tmp_path: Path, size: in
         assert (result.state, result.steps) == ("Done", 3)
         assert calls.summarised == ["page 2 " + "x" * size]
         assert result.answer == "In short: about page 2"
+        assert result.variables["summary"] == result.wire()["variables"]["summary"] == "about page 2"
+        assert own.engine.result(result.run_id).variables == result.variables
         check_journal(own)
 
 

@@ -102,6 +102,50 @@ def test_A167_every_defect_of_a_plan_has_its_place() -> None:
     assert told(validate(text)) == ["2:3: steps[0].name: a step of type tool needs the name of a tool"]
 
 
+WRONG: dict[str, list[tuple[str, Any]]] = {
+    "form": [("retries", -1), ("retries", "2"), ("id", 5), ("reason", [1]), ("type", "toool"), ("args", 5)],
+    "name": [("name", "web.fecth")],
+    "args": [("args", {}), ("args", {"url": "https://a", "extra": 1}), ("args", {"url": 5})],
+}
+
+
+@given(st.data())
+def test_A167_no_defect_hides_another(data: st.DataObject) -> None:
+    """Each of a step's defects is listed, whichever others it has, and whatever is wrong with the steps beside it."""
+    steps, expected = list[dict[str, Any]](), set[tuple[int, str]]()
+    for index in range(data.draw(st.integers(1, 3))):
+        step: dict[str, Any] = {"type": "tool", "name": "web.fetch", "args": {"url": "https://a"}}
+        for kind, defects in WRONG.items():
+            if data.draw(st.booleans()) and (found := data.draw(st.sampled_from(defects)))[0] not in (
+                key for number, key in expected if number == index
+            ):
+                if kind == "args" and step["name"] != "web.fetch":
+                    continue  # of no known tool
+                step[found[0]] = found[1]
+                expected.add((index, found[0]))
+        steps.append(step)
+    report = validate(json.dumps({"steps": steps}), tools=TOOLS)
+    assert {(int(item.path[6]), item.path[9:].partition(".")[0]) for item in report.defects} == expected
+
+
+@pytest.mark.parametrize("text", ["stage: {loop: {plan: {action: llm/core:plan}}}", "intention: look", "{}"])
+def test_A167_a_file_without_steps_is_no_plan(text: str) -> None:
+    """A workflow that is checked as one least of all."""
+    report = validate(text, kind="plan")
+    assert [item.code for item in report.defects if item.severity == "error"] == ["no_steps"]
+    assert validate("steps: []", kind="plan").ok
+
+
+@pytest.mark.parametrize(
+    "pipeline", ["{loop: {note: {action: log:write}, again: {action: log:write, goto: {task: loop}}}}", "{}"]
+)
+def test_A167_a_workflow_of_pipeline_is_refused(pipeline: str) -> None:
+    """Its tasks would stand behind those of the shipped workflow, which the file does not mean."""
+    report = validate(f"init: {{seen: []}}\npipeline: {pipeline}")
+    assert [(item.code, item.path) for item in report.defects] == [("pipeline", "pipeline")]
+    assert validate("pipeline: {action: 'notify:send_slack'}").ok
+
+
 def test_A166_A167_tools_and_arguments_are_checked_against_a_catalog() -> None:
     """Names in either spelling; what a placeholder will give is not known yet."""
     plan: dict[str, Any] = {

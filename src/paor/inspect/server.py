@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Literal
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..fsm.engine import Engine
 from ..fsm.journal_api import Journal
@@ -19,6 +22,9 @@ from .application import ActorOf, Inspector, app
 
 CONNECTIONS_MAX = 1000
 """Connections that are served at once; one more gets 503."""
+
+REQUEST_S = 30.0
+"""Seconds that a request may take to come; a connection that says nothing, or begins and falls silent, is then cut."""
 
 PORT = 7267
 """The port that is used unless another one is named: "paor" on the keys of a telephone."""
@@ -113,7 +119,7 @@ def server_of(
     """Return what serves an application, not yet begun; it ends when its ``should_exit`` is set."""
     config = uvicorn.Config(
         inspector,
-        http="h11",
+        http=_Protocol,
         ws="none",
         lifespan="on",
         log_config=None,
@@ -146,6 +152,36 @@ def _is_of_others(_record: logging.LogRecord) -> bool:
     Of ours, what a stranger sends is no news, what is cut off when it ends is no error, and an address may hold the token.
     """
     return not _OURS.get()
+
+
+class _Protocol(H11Protocol):
+    """A connection that is cut when no whole request comes in time: uvicorn looks at those alone that were answered."""
+
+    _until: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._look()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._stop()
+
+    def _look(self) -> None:
+        """Begin to count when a request has begun and is not whole yet, and end when it is."""
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._stop()
+        elif self._until is None:
+            self._until = self.loop.call_later(REQUEST_S, self.transport.abort)
+
+    def _stop(self) -> None:
+        if self._until is not None:
+            self._until.cancel()
+            self._until = None
 
 
 class _Server(uvicorn.Server):

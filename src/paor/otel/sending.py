@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 PATH = "/v1/traces"
 """Where a receiver takes traces, from the specification of OTLP."""
+
+_OWN_SESSIONS = tuple(f"OTEL_PYTHON_EXPORTER_OTLP_HTTP_{kind}CREDENTIAL_PROVIDER" for kind in ("", "TRACES_"))
+"""Variables by which a host names a session of its own, which is then used as it is."""
 
 _NEEDS = 'sending traces needs OpenTelemetry: pip install "paor[otel]"'
 
@@ -48,10 +52,13 @@ def _exporter_for(target: object) -> SpanExporter:
     endpoint = endpoint_of(target) if target is not None else None
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+        from .bounded import bounded_session
     except ImportError:
         raise MissingExtra(_NEEDS) from None
     try:
-        return OTLPSpanExporter(endpoint=endpoint)
+        own = any(map(os.environ.get, _OWN_SESSIONS))
+        return OTLPSpanExporter(endpoint=endpoint, session=None if own else bounded_session())
     except (ValueError, OSError) as error:
         raise UsageError(
             f"the settings OTEL_EXPORTER_OTLP_... cannot be used ({type(error).__name__})"

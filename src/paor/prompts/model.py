@@ -13,9 +13,10 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkabl
 
 import orjson
 from msgspec import Struct, json
-from msgspec.structs import astuple
+from msgspec.structs import astuple, force_setattr
 
 from ..states.base.errors import ModelError
+from ..states.base.sealed import sealed
 from ..states.records.outcomes import Usage
 from ..states.records.requests import RequestKind
 
@@ -71,6 +72,9 @@ class OfferedTool(Struct, frozen=True):
     description: str
     schema: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        force_setattr(self, "schema", sealed(self.schema))
+
 
 class PromptMessage(Struct, frozen=True):
     """
@@ -107,10 +111,10 @@ class PromptMessage(Struct, frozen=True):
         return len(text.encode("utf-8", "surrogatepass"))
 
 
-NoticeKind = Literal["retry", "fallback", "prices", "profile"]
+NoticeKind = Literal["retry", "fallback", "prices", "profile", "context"]
 """
 An attempt failed and is made again; a server lacks something and is asked without; a model has no price; which profile
-``auto`` has chosen after a server was asked.
+``auto`` has chosen after a server was asked; the model's context is too small for what every request of the run begins with.
 """
 
 
@@ -191,7 +195,7 @@ class Reply(Struct, frozen=True):
         attempts: How often the model was asked, including failed attempts before this reply.
         parts: The turn as the provider gave it, JSON objects: reasoning, signatures, calls with their own ids. Journaled beside
             *text*, and sent back unchanged in later requests to the same model.
-        api: Which interface *parts* are of, a short label such as ``messages``; a model of one's own may leave it empty.
+        api: Which interface *parts* are of, a short label such as ``messages``, and of which server; a model of one's own may leave it empty.
     """
 
     text: str

@@ -13,7 +13,7 @@ from typing import Any
 from transitions import State
 
 from .base.errors import UsageError
-from .base.sealed import Sealed, SealedList
+from .base.sealed import WITHIN, Sealed, SealedList, sealed
 from .records.requests import NOTHING, ModelRequest, Request
 from .run.budgets import limit_reached
 from .run.state import Run
@@ -25,7 +25,7 @@ Words = str | Callable[[Any], str]
 """Of a phase's question: a text, or a pure function from the guard context to a text."""
 
 
-WITHIN_NOTHING = SealedList()
+WITHIN_NOTHING = SealedList((), WITHIN)
 """The callbacks within a decision: none, and an attempt to add one says what is used instead."""
 
 
@@ -69,9 +69,9 @@ class Phase(Sealed, State):
         on_exit: Callable[[Any], object] | None = None,
     ) -> None:
         super().__init__(name, final=final, ignore_invalid_triggers=False)
-        self.prompt, self.reply, self.model, self.chooses = prompt, reply, model, chooses
-        self.tool, self.arguments = tool, arguments
-        self.question, self.answer = question, answer
+        self.prompt, self.reply, self.model, self.chooses = prompt, sealed(reply), model, chooses
+        self.tool, self.arguments = tool, sealed(arguments)
+        self.question, self.answer = question, sealed(answer)
         given = (("on_enter", on_enter), ("on_exit", on_exit))
         for kind, callback in given:
             if callback is not None and not callable(callback):

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import math
 import operator
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -21,7 +20,7 @@ from typing import Any, Final
 import orjson
 
 from ..states.settings.policy import ApprovalRule, Condition, Policy, is_number
-from .policy import matches
+from .policy import glob, matches
 
 MISSING: Final = object()
 """The value of an argument that a call does not have."""
@@ -120,9 +119,7 @@ _COMPARED: dict[str, Callable[[Any, Any], bool | None]] = {
 }
 
 
-@lru_cache(maxsize=1024)
-def _glob(pattern: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, pattern.split("*"))) + r"\Z", re.DOTALL)
+_glob = lru_cache(maxsize=1024)(glob)
 
 
 def _text(value: Any) -> str | None:

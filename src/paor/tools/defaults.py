@@ -13,6 +13,7 @@ Source: document 000, "Defaults (Code-Level, not Prompt)"; the values are those 
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
@@ -128,30 +129,43 @@ FORMATS = "expectedDocumentFormats"
 DEPTHS = ("searchDepth", "extractDepth")
 TIME_RANGE = "timeRange"
 FILLED = frozenset({LANGUAGE, FORMATS, TIME_RANGE, *DEPTHS})
-"""Names of parameters that the run fills where a tool takes them."""
+"""Names of parameters that a tool can ask the run to fill."""
 
 
 def fill_defaults(
     spec: Spec, tool: ToolSpec, schema: ParameterSchema, arguments: dict[str, Any]
 ) -> dict[str, Any]:
     """
-    Return *arguments* with the run's defaults and the schema's own; what is set stays as it is.
+    Return *arguments* with what the run has for the parameters that *tool* asks it for; what is set stays as it is.
 
     The language comes from the run (its own over the user's) if it has one, the depth is advanced for analyses and basic
     for look-ups (A034), a time window is set only where the words imply one (A035), ai.process writes Markdown unless
     other formats were asked for (A036, A076). A required parameter is never filled, nor any with a value that the tool
-    would refuse.
+    would refuse. A tool's own defaults are left to its function.
     """
-    if schema.optional.isdisjoint(FILLED):
-        return schema.fill(arguments)
-    values = {name: _default(name, spec, tool) for name in sorted(schema.optional & FILLED)}
-    return schema.fill(arguments, {name: value for name, value in values.items() if value is not None})
+    values = {name: _default(name, spec, tool) for name in sorted(_asked(spec, tool, schema))}
+    if spec.revision == 1:  # as the first journals were decided
+        values = schema.defaults | {name: value for name, value in values.items() if value is not None}
+    filled = dict(arguments)
+    for name, value in values.items():
+        if (
+            name not in filled
+            and value is not None
+            and set(schema.check(filled | {name: value})) <= set(schema.check(filled))
+        ):
+            filled[name] = deepcopy(value)
+    return filled
+
+
+def _asked(spec: Spec, tool: ToolSpec, schema: ParameterSchema) -> frozenset[str]:
+    """Return the optional parameters that the run fills: those that the tool asks for."""
+    return schema.optional & (FILLED if spec.revision == 1 else frozenset(tool.filled))
 
 
 def settled_by_code(spec: Spec, tool: ToolSpec, schema: ParameterSchema) -> bool:
     """Return whether no parameter of *tool* is left for a model to set: code sets all of them, or there is none."""
     left = {name for name in schema.names if name.lower() not in SET_BY_CODE}
-    filled = {name for name in left & FILLED & schema.optional if _default(name, spec, tool) is not None}
+    filled = {name for name in left & _asked(spec, tool, schema) if _default(name, spec, tool) is not None}
     return not left - filled and schema.is_whole
 
 

@@ -37,13 +37,24 @@ URL_CHARS = 2000
 
 _LINES = re.compile(r"[\x00-\x1f\x7f]")
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
-_SEVERAL = re.compile(r"[\s,;|]+(?=[A-Za-z][A-Za-z0-9+.-]*://)")
+_SEVERAL = re.compile(r"(?<![\s,;|])[\s,;|]++(?=[A-Za-z][A-Za-z0-9+.-]*+://)")
 """What is between two URLs in one text; a tool may take both."""
+
+
+def glob(pattern: str) -> re.Pattern[str]:
+    """
+    Return what matches the texts that *pattern* fits as a whole, ``*`` being any characters, in a time that grows with their size only.
+
+    Each part but the last is taken where it is first: whatever fits behind a later place fits behind that one, too.
+    """
+    first, *parts = map(re.escape, pattern.split("*"))
+    taken = "".join(f"(?>.*?{part})" for part in parts[:-1])
+    return re.compile(f"{first}{taken}" + (f".*{parts[-1]}" if parts else "") + r"\Z", re.DOTALL)
 
 
 @lru_cache(maxsize=4096)
 def _pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(".*".join(re.escape(part) for part in folded_pattern(pattern).split("*")) + r"\Z")
+    return glob(folded_pattern(pattern))
 
 
 def folded_pattern(pattern: str) -> str:

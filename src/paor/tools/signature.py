@@ -19,11 +19,13 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
+from math import inf
 from textwrap import dedent
 from types import UnionType
 from typing import (
@@ -168,6 +170,18 @@ def context_parameter(function: Function) -> str | None:
     return found.name if found is not None else None
 
 
+def is_unbound(function: Function) -> bool:
+    """Return whether *function* is a method of a class that is not bound to an object: it needs its ``self`` as well."""
+    try:
+        first = next(iter(inspect.signature(function).parameters.values()), None)
+    except (ValueError, TypeError, NameError):
+        return False
+    named = (
+        first is not None and first.name in ("self", "cls") and first.annotation is inspect.Parameter.empty
+    )
+    return named and not inspect.ismethod(function)
+
+
 def needs_deps(function: Function) -> bool:
     """Return whether the parameter that gets the run's context is annotated with the type of its ``deps``."""
     found = _context(function)
@@ -213,8 +227,40 @@ def bind(function: Function, arguments: Mapping[str, Any]) -> dict[str, Any]:
     except NotJson as error:
         problem = foreign(error.code, error.path, error.reason)
         raise BindError(f"wrong arguments for {_name(function)}: {problem.message}", (problem,)) from None
+    if (number := _inexact(arguments, model)) is not None:
+        problem = misfit("value", [], "hold a number that the tool's type cannot hold exactly", number)
+        raise BindError(f"wrong arguments for {_name(function)}: {problem.message}", (problem,))
     values, given = model.__dict__, model.__pydantic_fields_set__
     return {name: values[field] for field, name in signature.names if field in given}
+
+
+def _inexact(arguments: Mapping[str, Any], model: BaseModel) -> int | None:
+    """Return a whole number of *arguments* that became a float of another value in *model*, or None."""
+    said = list(_numbers(arguments))
+    large = [value for value in said if isinstance(value, int) and _as_float(value) != value]
+    if not large:  # as nearly always: up to 2**53 every float is exact
+        return None
+    held = list(_numbers(model.model_dump(warnings=False)))
+    floats = {value for value in held if isinstance(value, float)}
+    exact = [value for value in held if not isinstance(value, float)]
+
+    def is_lost(value: int) -> bool:
+        return _as_float(value) in floats and exact.count(value) < said.count(value)
+
+    return next(filter(is_lost, large), None)
+
+
+def _as_float(value: int) -> float:
+    return float(value) if value.bit_length() < 1024 else inf
+
+
+def _numbers(value: object) -> Iterator[int | float | Decimal]:
+    """Yield the numbers in nested data."""
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        yield value
+    elif isinstance(value, Mapping | list | tuple | set | frozenset):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _numbers(item)
 
 
 def _problem(details: Mapping[str, Any]) -> Problem:
@@ -368,11 +414,12 @@ def _culprit(function: Function, kinds: Mapping[str, Any], error: Exception) -> 
 
 
 def _default(model: type[BaseModel], field: str, name: str, default: object) -> dict[str, Any]:
-    """Return ``{"default": ...}`` with a default as JSON, or nothing if it has no JSON form of its own type."""
+    """Return ``{"default": ...}`` with a default as JSON, or nothing if it does not come back from there as it was."""
     try:
         holder = model.model_construct(None, **{field: default})
         made = plain(holder.model_dump(mode="json", include={field}, warnings="error")[field])
-        model.model_validate_json(json.dumps({name: made}))
+        if getattr(model.model_validate_json(json.dumps({name: made})), field) != default:
+            return {}
     except ValidationError as error:  # Also for the required parameters, which are not given here.
         if any(details["loc"][0] == name for details in error.errors(include_url=False)):
             return {}

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 from typing_extensions import TypeVar
 
 from ..states.base.errors import UsageError
+from ..states.base.sealed import sealed
 from ..states.records.actions import Effect, WebFact
 from ..states.run.spec import ToolSpec
 from ..states.settings.base import shown
 from ..states.settings.limits import GUARD_CEILING, TIMEOUT_CEILING, Limits
 from ..states.settings.policy import Policy
-from .signature import bind, context_parameter, importable_name, needs_deps, schema_of, summary_of
+from .defaults import FILLED
+from .signature import bind, context_parameter, importable_name, is_unbound, needs_deps, schema_of, summary_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 F_co = TypeVar("F_co", covariant=True)
@@ -222,6 +224,9 @@ class Tool:
             a bound runs in a thread of its own, and is left there when it is given up.
         process: Whether each call runs in a process of its own, which is killed when it is given up. The function is imported
             there by its name; arguments and result go as JSON; of the context it gets what is plain data.
+        filled: Names of optional parameters that the run fills where a call leaves them out: of `language`, `timeRange`,
+            `searchDepth`, `extractDepth` and `expectedDocumentFormats`. None by default: a parameter that is left out has the
+            function's own default.
         parallel: How many calls of this tool are made at the same time, where it only reads and a reply calls it more than
             once; 1: never one beside another. None: as many as `Limits.parallel_calls` says, which holds in any case.
 
@@ -244,6 +249,7 @@ class Tool:
     timeout_s: float | None = None
     process: bool = False
     parallel: int | None = None
+    filled: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not NAME.match(self.name):
@@ -254,6 +260,8 @@ class Tool:
             raise UsageError(f"tool {self.name}: parameters must be a JSON Schema as a mapping")
         if self.run is not None and not callable(self.run):
             raise UsageError(f"tool {self.name}: run must be a function")
+        if inspect.isgeneratorfunction(self.run) or inspect.isasyncgenfunction(self.run):
+            raise UsageError(f"tool {self.name}: run is a generator, whose body no call runs; return a list")
         if not isinstance(self.description, str):
             raise UsageError(f"tool {self.name}: description must be a text")
         if self.reconcile is not None and not callable(self.reconcile):
@@ -264,9 +272,16 @@ class Tool:
             raise UsageError(f"tool {self.name}: label {self.label!r} may hold letters, digits, _ and - only")
         if not (isinstance(self.retries, int) and 0 <= self.retries <= 100):
             raise UsageError(f"tool {self.name}: retries must be a whole number from 0 to 100")
+        names = self.filled if isinstance(self.filled, list | tuple) else [None]
+        if not all(isinstance(name, str) and name in FILLED for name in names):
+            raise UsageError(
+                f"tool {self.name}: filled knows {', '.join(sorted(FILLED))}, not {shown(self.filled)}"
+            )
         most = self.parallel
         if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
             raise UsageError(f"tool {self.name}: parallel must be a whole number from 1, not {shown(most)}")
+        object.__setattr__(self, "parameters", sealed(self.parameters))
+        object.__setattr__(self, "duplicate_limits", sealed(self.duplicate_limits))
         self._check_limits()
         self._check_bound()
         self._check_function()
@@ -332,9 +347,15 @@ class Tool:
             raise UsageError(
                 f"tool {self.name}: its function does not take {refused[0]!a}, which its schema requires"
             )
-        for item in parameters if self._names_all() else ():
+        for item in parameters:
             bare = item.default is item.empty and item.kind not in (item.VAR_POSITIONAL, item.VAR_KEYWORD)
-            if bare and item.name != context and item.name not in properties:
+            declared = properties.get(item.name)
+            if bare and isinstance(declared, Mapping) and "default" in declared and item.name not in required:
+                raise UsageError(
+                    f"tool {self.name}: its schema has a default for {item.name!a}, its function has none; a call that leaves"
+                    " it out has the function's own"
+                )
+            if bare and self._names_all() and item.name != context and item.name not in properties:
                 raise UsageError(
                     f"tool {self.name}: its function needs {item.name!a}, which its schema does not have"
                 )
@@ -392,6 +413,7 @@ class Tool:
             repeat_allowed=self.repeat_allowed,
             step_retries=self.retries,
             duplicate_limits=dict(self.duplicate_limits),
+            filled=tuple(self.filled),
         )
 
 
@@ -424,6 +446,7 @@ def tool(
     timeout_s: float | None = None,
     process: bool = False,
     parallel: int | None = None,
+    filled: Sequence[str] = (),
 ) -> Callable[[F], FunctionTool[F]]:
     """
     Make a typed Python function a tool; its schema comes from the annotations, its description from the docstring.
@@ -431,7 +454,7 @@ def tool(
     Args:
         name: Compound name, ``method.name``.
         effect: ``read``, ``idempotent`` or ``once`` (default); see `Tool`.
-        label, repeat_allowed, retries, reconcile, duplicate_limits, timeout_s, process, parallel: As for `Tool`.
+        label, repeat_allowed, retries, reconcile, duplicate_limits, timeout_s, process, parallel, filled: As for `Tool`.
 
     Raises:
         UsageError: A parameter without annotation, ``*args``, a name that is not ``method.name``, or as `Tool`.
@@ -440,6 +463,11 @@ def tool(
         raise UsageError('@tool needs a name, such as @tool("orders.lookup")')
 
     def decorate(function: F) -> FunctionTool[F]:
+        if is_unbound(function):
+            raise UsageError(
+                f"tool {name}: {getattr(function, '__qualname__', 'it')} is a method, and nobody passes its self; decorate the bound one,"
+                f" such as tool({name!r})(Shop().stock), or a function"
+            )
         made = FunctionTool[F](
             name=name,
             description=summary_of(function),
@@ -455,6 +483,7 @@ def tool(
             timeout_s=timeout_s,
             process=process,
             parallel=parallel,
+            filled=filled,
         )
         object.__setattr__(made, "__signature__", inspect.signature(function))
         return made

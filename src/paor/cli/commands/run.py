@@ -22,7 +22,7 @@ from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fallback import is_owed
 from ...fsm.lifecycle.resume import timeout_answer
-from ...fsm.lifecycle.subruns import unfinished_tasks, used_tools
+from ...fsm.lifecycle.subruns import runs_of, unfinished_tasks, used_tools
 from ...fsm.machine.host_rows import NO_HOST
 from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.events import RunEnded, RunStarted
@@ -57,6 +57,7 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
     "run",
     'paor run "Summarise the obligations and list every deadline" --document contract.pdf',
     'paor run "Compare both offers" --document a.docx --document b.docx --output report.md',
+    'paor run --follow-up last "And in euros?"',
     'paor run --input \'{"objective": "...", "documents": ["a.pdf"], "maxSteps": 8}\'',
 )
 @click.argument("words", nargs=-1, metavar="[OBJECTIVE]")
@@ -82,7 +83,9 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
     "A,B",
     "Names of the tools the run may use; default: all, those for documents if it has some. See: paor tools.",
 )
-@option("--task-type", "T", "A task type of the policy.")
+@click.option("--tasks", is_flag=True, help="Plan the objective as tasks, each a run of its own.")
+@option("--follow-up", "RUN", "The next round of a run that has ended, with its documents and history.")
+@option("--task-type", "T", "A task type of --policy: what this run may call of all that is offered.")
 @option("--max-steps", "N", "Actions the run may start; default 5.", type=int)
 @option("--token-budget", "N", "Input plus output tokens.", type=int)
 @option("--time-budget", "S", "Seconds of active work.", "time_budget_s", type=float)
@@ -133,18 +136,44 @@ def run(
     """
     # a flag that was not given leaves what the JSON says
     flags["metadata"] = flags["metadata"] or None
-    flags |= {"objective": _objective(words), "app": options.app, "web": options.web or None}
+    flags |= {"objective": _objective(words), "app": options.app, "policy": options.policy}
+    flags |= {name: flag or None for name, flag in (("web", options.web), ("enrich", options.enrich))}
+    flags["tasks"] = flags["tasks"] or None
     if flags["tools"] is not None:
         flags["tools"] = [flags["tools"]]
     given = run_input(flags, source)
     if given.output is not None:
         form = check_output(given.output, options.journal, given.sources)
         given.arguments["final_format"] = given.arguments.get("final_format") or form
-    options = replace(options, app=given.app, web=given.web)
+    options = replace(options, app=given.app, web=given.web, enrich=given.enrich, policy=given.policy)
     watch, model = Watch(quiet=quiet), given.arguments.get("model")
+    source = given.model_source
+    if given.follow_up:
+        with options.looking() as opened:
+            row = find_run(opened, given.follow_up)
+            options = _with_policy_of(options, opened, row)
+            if model is None and options.app is None:
+                model, source = model_of_run(opened, row), "the run's own"
     with options.tools() as tools, options.driving(tools, durability=given.durability, model=model) as engine:
-        drive = partial(_follow, engine, given, watch)
+        drive: Callable[[], Result | None] = partial(_follow, engine, given, watch)
+        if given.follow_up or given.tasks:
+            engine.hooks = (*engine.hooks, watch)
+            watch.model = (engine.model.name, source)
+        if given.follow_up:
+            drive = partial(engine.follow_up, row.run_id, given.arguments["objective"], **given.next_round)
+        elif given.tasks:
+            bounds = given.limits(engine.limits) if given.bounds else None
+            drive = partial(engine.run_workflow, **given.arguments, limits=bounds)
         return driven(engine, drive, watch, options, given.output, as_json=as_json, required=required)
+
+
+def _with_policy_of(options: EngineOptions, opened: Journal, row: RunRow) -> EngineOptions:
+    """Return *options* with the policy of the runs so far, unless they have one: what goes on may do no more than what was begun."""
+    if options.app is not None or options.policy is not None:
+        return options
+    runs = runs_of(opened.reader, row.workflow_id)
+    tasks = [(round, run_id) for run_id, round, task in runs if task]  # the whole calls nothing itself
+    return replace(options, policy=opened.spec(max(tasks)[1]).policy if tasks else None)
 
 
 def _objective(words: tuple[str, ...]) -> str | None:
@@ -310,6 +339,7 @@ def engine_of_run(
     with options.tools() as tools:
         if options.app is None:
             with options.looking() as opened:
+                options = _with_policy_of(options, opened, row)
                 check_tools(
                     opened, row, tools, web=options.web
                 )  # first: an app that has them has a model too

@@ -25,8 +25,10 @@ from ...fsm.journal_api import Journal
 from ...fsm.runtime.events import Event
 from ...prompts.model import Model
 from ...states.base.errors import JournalError, PaorError, ToolError, UsageError
+from ...states.settings.policy import Policy
 from ...tools.tool import Tool
 from .journals import busy_timeout_s, reading
+from .json_input import json_value, text_file
 from .options import Decorator, app_option, option
 from .streams import reason, tell
 from .text import one_line
@@ -201,21 +203,23 @@ def tools_of(app: str) -> list[Tool]:
         return list(engine_of(app, nowhere).tools)
 
 
-def asked_tools(app: str | None, *, web: bool) -> tuple[Tool, ...]:
+def asked_tools(app: str | None, *, web: bool, enrich: bool = False) -> tuple[Tool, ...]:
     """
     Return the tools beside the built-in ones: those of the web where they are asked for.
 
     Raises:
-        UsageError: With *app*, which brings its own.
+        UsageError: With *app*, which brings its own, or to be enriched without being asked for.
         MissingExtra: They are not installed.
     """
     if not web:
+        if enrich:
+            raise UsageError("--enrich goes with --web: it is about the pages that these tools find")
         return ()
     if app is not None:
         raise UsageError("--web goes without --app: an app's engine has tools of its own, see web_tools()")
     from ...tools.web.tools import web_tools
 
-    return web_tools()
+    return web_tools(enrich=enrich)
 
 
 class _JournalWhenUsed(Journal):
@@ -257,6 +261,8 @@ class EngineOptions:
         journal: Path of the journal; an engine with a journal of its own keeps that, also one that a function made.
         app: ``MODULE:ENGINE``, or None for an engine with the built-in tools.
         web: Whether that one has the web tools too.
+        enrich: Whether these say which pages fit best, and what is in them.
+        policy: What that engine allows; None without one.
         mcp: MCP servers whose tools it has: commands and URLs.
         mcp_env, mcp_header, mcp_trust: See `mcp_offered`.
     """
@@ -264,6 +270,8 @@ class EngineOptions:
     journal: str
     app: str | None = None
     web: bool = False
+    enrich: bool = False
+    policy: Policy | None = None
     mcp: tuple[str, ...] = ()
     mcp_env: tuple[str, ...] = ()
     mcp_header: tuple[str, ...] = ()
@@ -296,7 +304,7 @@ class EngineOptions:
                 "--mcp goes without --app: an app's engine has tools of its own, see mcp_tools()"
             )
         with mcp_offered(self.mcp, self.mcp_env, self.mcp_header, trust=self.mcp_trust) as offered:
-            yield (*asked_tools(self.app, web=self.web), *offered)
+            yield (*asked_tools(self.app, web=self.web, enrich=self.enrich), *offered)
 
     @contextmanager
     def driving(
@@ -314,6 +322,10 @@ class EngineOptions:
             UsageError: The app or *model* cannot be used.
             JournalError: The journal cannot be opened or written.
         """
+        if self.policy is not None and self.app is not None:
+            raise UsageError(
+                "--policy goes without --app: an app's engine has a policy of its own, see Engine"
+            )
         found = self._load()
         if isinstance(found, Engine):
             with found:
@@ -322,7 +334,7 @@ class EngineOptions:
             return
         with _JournalWhenUsed(self.journal, durability) as journal:
             made = (
-                Engine(model=model, tools=tools, journal=journal)
+                Engine(model=model, tools=tools, journal=journal, policy=self.policy)
                 if found is None
                 else self._made(found, journal)
             )
@@ -357,6 +369,21 @@ def _place_of(journal: str) -> str:
     return shown(journal) if is_address(journal) else os.path.realpath(journal)
 
 
+def _policy_file(_context: click.Context, _option: click.Parameter, file: str | None) -> Policy | None:
+    """Return the policy that a file holds; raise `UsageError` for one that cannot be used."""
+    return None if file is None else policy_of(json_value(text_file(file), file), file)
+
+
+def policy_of(data: object, where: str) -> Policy:
+    """Return a policy that is given as JSON *data*; raise `UsageError` that says *where* for one that cannot be used."""
+    if not isinstance(data, dict):
+        raise UsageError(f'{where}: expected an object such as {{"deny": ["web.*"]}}')
+    try:
+        return Policy(**data)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
 def engine_options(function: Callable[..., int]) -> Callable[..., int]:
     """Give a command the options of `EngineOptions`, which it gets as its argument ``options``."""
 
@@ -367,6 +394,10 @@ def engine_options(function: Callable[..., int]) -> Callable[..., int]:
 
     web_help = "Offer web.search, web.scrape and web.crawl; the network is used only with this."
     web_option: Decorator = click.option("--web", is_flag=True, help=web_help)
-    for added in (app_option(), *reversed(MCP_OPTIONS), web_option):
+    enrich_help = "With --web: put the pages first that fit best, with their key points and names."
+    enrich_option: Decorator = click.option("--enrich", is_flag=True, help=enrich_help)
+    policy_help = "What may be called, as JSON: allow, deny, task_types, approvals and so on; see Policy."
+    policy_option = option("--policy", "FILE", policy_help, callback=_policy_file)
+    for added in (app_option(), *reversed(MCP_OPTIONS), policy_option, enrich_option, web_option):
         added(with_options)
     return with_options

@@ -28,12 +28,13 @@ from ...fsm.lifecycle.workflow_start import given_workflow
 from ...states.base.errors import UsageError
 from ...states.run.labels import values_of
 from ...states.settings.limits import Limits, merged_limits
+from ...states.settings.policy import Policy
 from ...tools.documents.convert.conversion import ConversionError
 from ...tools.documents.convert.converter import read_bytes
 from ...tools.documents.convert.registry import DOCX
 from ...tools.documents.tools import check_documents
 from ...tools.tool import Document
-from .app import asked_tools
+from .app import asked_tools, policy_of
 from .json_input import AS_GIVEN, BOUNDS, input_fields, json_value, standard_input, text_file
 
 READABLE = ("application/json", "application/xml", "application/pdf", DOCX)
@@ -51,7 +52,11 @@ class RunInput:
         sources: Paths of the documents that were read from files.
         output: Where the report goes.
         durability, app: Of the engine.
-        web: Whether the web tools are offered.
+        web, enrich: Whether the web tools are offered, and say which pages fit best.
+        policy: What may be called; None without one.
+        follow_up: The run whose next round this is, as it was named; empty for a first one.
+        tasks: Whether the objective is planned as tasks.
+        has_mode: Whether a mode was given, not only found.
         model_source: Where the name of the model comes from, for people.
     """
 
@@ -62,11 +67,24 @@ class RunInput:
     durability: Durability = "full"
     app: str | None = None
     web: bool = False
+    enrich: bool = False
+    policy: Policy | None = None
+    follow_up: str = ""
+    tasks: bool = False
+    has_mode: bool = False
     model_source: str = ""
 
     def limits(self, base: Limits) -> Limits:
         """Return *base* with the bounds that were given; raise `UsageError` with the names of those that are wrong."""
         return merged_limits(base, self.bounds)
+
+    @property
+    def next_round(self) -> dict[str, Any]:
+        """What `Engine.follow_up` takes beside run and text: only what was given, since all else is as in the last round."""
+        told = {name: value for name, value in self.arguments.items() if value is not None}
+        for name in ("objective", "success_criteria", "documents", *(() if self.has_mode else ("mode",))):
+            told.pop(name, None)
+        return told | ({"limits": self.bounds} if self.bounds else {})
 
 
 def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
@@ -144,6 +162,13 @@ def _read_fields(values: Mapping[str, Any]) -> RunInput:
         durability=values.get("durability", "full"),
         app=values.get("app"),
         web=values.get("web", False),
+        enrich=values.get("enrich", False),
+        policy=policy_of(values["policy"], "policy")
+        if isinstance(values.get("policy"), dict)
+        else values.get("policy"),
+        follow_up=values.get("follow_up", ""),
+        tasks=values.get("tasks", False),
+        has_mode=workflow is not None or any(mode is not None for mode in modes.values()),
     )
     size_max = given.limits(Limits()).document_bytes
     arguments["documents"] = read_documents(documents, size_max, any_kind=given.app is not None)
@@ -209,6 +234,14 @@ def _document(item: str | dict[str, Any]) -> str | Document:
 def _check(given: RunInput) -> None:
     """Raise `UsageError` for what would otherwise only be found after the journal was opened."""
     arguments = given.arguments
+    if given.follow_up and (given.tasks or arguments["documents"] or arguments["success_criteria"]):
+        raise UsageError(
+            "--follow-up goes on with the documents and tasks of the last round: leave out --document, --criterion and --tasks"
+        )
+    if arguments.get("task_type") and not (given.policy or given.app or given.follow_up):
+        raise UsageError(
+            "--task-type is one of a policy, which says what it may call: give that with --policy FILE"
+        )
     if not arguments["objective"].strip():
         raise UsageError("the objective is empty: give a text, - for standard input, or --input")
     if not all(arguments["success_criteria"]):

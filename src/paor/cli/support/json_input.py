@@ -17,6 +17,7 @@ from ...states.records.questions import Question
 from .text import one_line
 
 _SAME = {
+    "query": "objective",
     "document": "documents",
     "criterion": "success_criteria",
     "criteria": "success_criteria",
@@ -28,20 +29,25 @@ _TEXTS_AS_GIVEN = (
     *("model", "task_type", "language", "user_language", "context"),
     *("final_format", "fallback", "profile", "stage", "key", "instructions"),
 )
-AS_GIVEN = (*_TEXTS_AS_GIVEN, "connections", "metadata", "values", "output_type")
+AS_GIVEN = (*_TEXTS_AS_GIVEN, "connections", "metadata", "values", "output_type", "transcript")
 """Fields that `Engine.stream` takes as they are; the others are read or checked first."""
 
 _TEXTS = (
     *("objective", "mode", "workflow_mode", "prompt_template", "prompt_template_file"),
-    *("output", "durability", "app"),
+    *("output", "durability", "app", "follow_up"),
 )
 BOUNDS = ("max_steps", "token_budget", "time_budget_s", "tool_timeout_s")
 _KINDS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("a text", str, (*_TEXTS_AS_GIVEN, *_TEXTS)),
     ("a list of texts", list, ("documents", "success_criteria", "tools")),
-    ("an object", dict, ("limits", "connections", "variables", "metadata", "values", "output_type")),
+    ("a list of objects", list, ("transcript",)),
+    (
+        "an object",
+        dict,
+        ("limits", "connections", "variables", "metadata", "values", "output_type", "policy"),
+    ),
     ("a text or an object", str | dict, ("workflow",)),
-    ("true or false", bool, ("react_mode", "web")),
+    ("true or false", bool, ("react_mode", "web", "enrich", "tasks")),
     ("a number", int | float, BOUNDS),
 )
 FIELDS = {name: (kind, types) for kind, types, names in _KINDS for name in names}
@@ -115,7 +121,7 @@ def _check_field(where: str, key: str, name: str, value: Any) -> Any:
         return value.split(",") if name == "tools" else [value]
     good = isinstance(value, types) and (types is bool or not isinstance(value, bool))
     if good and types is list:
-        item_types: Any = str | dict if name == "documents" else str
+        item_types: Any = {"documents": str | dict, "transcript": dict}.get(name, str)
         good = all(isinstance(item, item_types) for item in value)
     if not good:
         raise UsageError(f"{where}: {key} must be {kind}")

@@ -98,7 +98,7 @@ def cut_words(outcome: Mapping[str, Any]) -> str:
     """Return what a row has cut of its run's conversation, empty for nothing."""
     told = []
     if shown := outcome.get("shown"):
-        told.append(f"shown to the model: {shown[0]:,} characters of {shown[1]:,} bytes")
+        told.append(f"shown to the model: {shown[0]:,} of {shown[1]:,} bytes")
     if cut := outcome.get("cut"):
         told.append(f"conversation cut: {count(cut[0], 'message')} left out, {cut[1]:,} shortened")
     return ", ".join(told)

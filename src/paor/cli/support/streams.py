@@ -76,8 +76,8 @@ def json_text(data: Any, **layout: Any) -> str:
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Characters that JSON allows and a terminal or UTF-8 does not; they occur within JSON strings only."""
+_ESCAPED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that JSON allows and a terminal or UTF-8 does not, or that turn around what follows; they occur within JSON strings only."""
 
 
 def say_bytes(data: bytes) -> None:

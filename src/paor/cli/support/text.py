@@ -32,8 +32,7 @@ _SEPARATORS = {0x2028: "\n", 0x2029: "\n"}
 _HARMLESS = _PICTURES | dict.fromkeys(_HIDDEN, "\ufffd") | _SEPARATORS
 """C0 controls as their pictures; C1 controls, direction overrides and lone surrogates as the replacement mark."""
 
-_TRAILING = re.compile(r" +(\x1b\[0m)? *$")
-"""Spaces at the end of a line, within a colour or after it."""
+RESET = "\x1b[0m"
 
 _BULLET = re.compile(r"\s*(?:[-*+>] |\d{1,3}[.)] )?")
 
@@ -171,7 +170,7 @@ STYLES = {
 
 def styled(text: str, style: str) -> str:
     """Return *text* with the colours of *style*; what is printed without colours takes them out again."""
-    return f"\x1b[{STYLES[style][1]}m{text}\x1b[0m" if style and text else text
+    return f"\x1b[{STYLES[style][1]}m{text}{RESET}" if style and text else text
 
 
 STATE_STYLES = {"done": "good", "failed": "bad", "waiting": "warn", "running": ""}
@@ -249,7 +248,13 @@ def table(
     console = _console(max(cells, needed))
     with console.capture() as captured:
         console.print(drawn)
-    return [_TRAILING.sub(r"\1", line) for line in captured.get().removesuffix("\n").split("\n")]
+    return [_trimmed(line) for line in captured.get().removesuffix("\n").split("\n")]
+
+
+def _trimmed(line: str) -> str:
+    """Return a line without the spaces at its end, within a colour or after it."""
+    line = line.rstrip(" ")
+    return line.removesuffix(RESET).rstrip(" ") + RESET if line.endswith(RESET) else line
 
 
 def facts(

@@ -10,21 +10,34 @@ Source: DESIGN section 9; what providers require of continued turns: each call o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-import orjson
-
+from ...prompts.building.conversation import RESULT
+from ...prompts.building.fencing import FENCE_BYTES
+from ...prompts.building.history import ARGUMENTS_CHARS, first_bytes
+from ...prompts.parsing.json_reading import after_thinking
 from ...prompts.parsing.turns import spoken
-from ...states.records.actions import StoredText, ToolResult
-from ...states.records.conversation import Item, Piece, Spoken, cut_of
+from ...states.base.wire import json_text
+from ...states.records.actions import ToolResult
+from ...states.records.conversation import Cut, Item, Piece, Spoken, cut_of, size_of
 from ...states.records.outcomes import Answered, Replied
 from ...states.records.plans import Step
 from ...states.run.budgets import steps_left, tools_withheld
 from ...states.run.phase_names import OBSERVING, PHASES, PLANNING, REVIEWING
 from ...states.run.state import Change, Run
 from .guard_context import GuardContext
-from .observation import TURN_CHARS, answer_text, clean, cut, line, summary_of
-from .plan_mode import step_of
+from .observation import (
+    CUT,
+    RESULT_CHARS,
+    TURN_CHARS,
+    answer_text,
+    clean,
+    cut,
+    line,
+    shown_arguments,
+    summary_of,
+)
+from .plan_mode import NO_CALLS, fitting, step_of, steps_left_in_plan
 from .run_resources import RunResources
 
 UNUSABLE = "Your last reply could not be used: {}"
@@ -38,8 +51,11 @@ LAST_WORDS = "No step is left. Answer now in one or two sentences."
 WAITS = "Not made: it was written before the results above were seen. Call it again if it is still right."
 NOT_MADE = "Not made."
 NOT_ENOUGH = "That is not enough yet. Go on."
-ROOM_LEAST = 2_000
-"""Least bytes of a result that are shown, however little room there is."""
+ROOM_LEAST = 200
+"""Bytes of a result that there is always room for, see `fsm.decision.plan_mode.fitting`."""
+
+EFFECT_CHARS = 500
+"""Characters of the beginning, and of the end, of what an effect has brought that a cut leaves: a receipt may be in either."""
 
 
 def said_by(case: GuardContext, trigger: str, dest: str, change: Change, kit: RunResources) -> Spoken | None:
@@ -55,8 +71,26 @@ def said_by(case: GuardContext, trigger: str, dest: str, change: Change, kit: Ru
     run = case.run
     if not run.spec.converses or run.counters.formatted:
         return None
-    items = tuple(_items(case, trigger, dest, change, kit))
-    return Spoken(items, cut_of((*run.memory.conversation, *items), kit.room)) if items else None
+    items = tuple(_within(item, kit.room // 4) for item in _items(case, trigger, dest, change, kit))
+    return Spoken(items, _cut(run.memory.conversation, items, kit.room)) if items else None
+
+
+def _cut(before: tuple[Item, ...], items: tuple[Item, ...], room: int) -> Cut | None:
+    """Return what is cut: as a request was already that had less room than those before it, where that is enough."""
+    shown = cut_of(before, room)
+    if shown is not None and shown.left + size_of(items) <= room:
+        added = size_of(items)
+        return Cut(shown.dropped, shown.shortened, shown.size + added, shown.left + added)
+    return cut_of((*before, *items), room)
+
+
+def _within(item: Item, room: int) -> Item:
+    """Return an item of the engine's own words within *room* bytes; any other as it is."""
+    told = any(piece.text is not None for piece in item.pieces)
+    if item.size <= room or told or item.calls or not item.pieces:
+        return item
+    words = first_bytes("".join(piece.words for piece in item.pieces), max(0, room - len(CUT.encode())))
+    return _words(item.role, words + CUT, call=item.call)
 
 
 def _items(case: GuardContext, trigger: str, dest: str, change: Change, kit: RunResources) -> Iterator[Item]:
@@ -71,22 +105,39 @@ def _items(case: GuardContext, trigger: str, dest: str, change: Change, kit: Run
     ):  # what a judge asks for is told when the run goes on
         if run.state not in PHASES:
             yield _words("user", kit.phase_words(run))
-        yield from _turn(case, outcome, trigger, dest)
+        yield from _turn(case, outcome, trigger, dest, kit)
     elif isinstance(outcome, Answered) and run.state == PLANNING:
         yield _words("user", _answered(outcome))
     elif run.state == OBSERVING and case.result is not None:
         yield _result(case, case.result, change, kit)
+    if trigger == "conclude" and case.stop_reason == "max_steps" and steps_left_in_plan(run):
+        yield _words("user", _steps_not_taken(run))
     if dest != PLANNING or run.state == PLANNING:
         return
     if trigger == "withhold":
-        yield from _unmade(run, KNOWN)
+        step = step_of(run)
+        yield from _unmade(run, NOT_MADE, known=step.id if step is not None else "")
         yield _words("user", ANSWER_NOW)
     elif run.state == REVIEWING and trigger == "proceed":
         yield from _next_turn(run)
     else:
         yield from _unmade(run, NOT_MADE)
-        asked = "\n".join(f"- {line(text)}" for text in change.improvements or ())
-        yield _words("user", f"That is not enough yet.\n{asked}" if asked else NOT_ENOUGH)
+        asked = [line(text) for text in change.improvements or ()]
+        if run.state not in PHASES:  # what a phase of the host's own came to is no reproach
+            yield _words("user", "\n".join((*asked, "Go on.")))
+        else:
+            yield _words("user", "\n- ".join(("That is not enough yet.", *asked)) if asked else NOT_ENOUGH)
+
+
+def _steps_not_taken(run: Run) -> str:
+    """Return which steps of a plan were not made, since none was left: the completion review reads it."""
+    plan = run.memory.plan
+    assert plan is not None, "steps are left in a plan"
+    told = []
+    for step in plan.steps[run.counters.plan_step + 1 :]:
+        arguments = f" {cut(json_text(step.args), ARGUMENTS_CHARS)}" if step.args else ""
+        told.append(f"- {line(step.name or step.type)}{arguments}")
+    return "\n".join((NO_STEP, *told))
 
 
 def _action(change: Change) -> str:
@@ -96,7 +147,7 @@ def _action(change: Change) -> str:
     told: dict[str, object] = {"action": message.tool, "parameters": message.arguments or {}}
     if message.learnings:
         told = {"learnings": message.learnings, **told}
-    return orjson.dumps(told).decode()
+    return json_text(told)
 
 
 def _next_turn(run: Run) -> Iterator[Item]:
@@ -107,29 +158,80 @@ def _next_turn(run: Run) -> Iterator[Item]:
         yield _words("user", LAST_WORDS)
 
 
-def _turn(case: GuardContext, outcome: Replied, trigger: str, dest: str) -> Iterator[Item]:
+def _turn(case: GuardContext, outcome: Replied, trigger: str, dest: str, kit: RunResources) -> Iterator[Item]:
     """Yield the model's turn and, where it is asked again, why."""
-    asked_again = trigger == "reselect" or (case.run.state == PLANNING and case.problem is not None)
-    if not asked_again and (case.calls or outcome.finish != "tool_calls"):
-        size = max(outcome.payload.bytes, outcome.parts.bytes if outcome.parts is not None else 0)
-        model = outcome.model if outcome.parts is not None else ""
-        yield Item(
-            role="assistant",
-            pieces=(Piece(text=outcome.payload),),
-            size=size,
-            calls=case.calls,
-            parts=outcome.parts,
-            model=model,
-        )
+    if case.problem is not None and case.problem.code == NO_CALLS:
+        yield from _calls_at_the_end(case, outcome, dest, kit)
         return
-    said = cut(clean(spoken(outcome.text).strip()), TURN_CHARS)  # calls that are not made are no part of it
+    asked_again = trigger == "reselect" or (case.run.state == PLANNING and case.problem is not None)
+    native = (
+        case.run.spec.native and case.run.state in PHASES
+    )  # else calls are a plan, which is told as it came
+    if not asked_again and (case.calls or outcome.finish != "tool_calls" or not native):
+        yield _whole_turn(case, outcome, kit)
+        return
+    text = spoken(outcome.text) if native else after_thinking(outcome.text)
+    said = cut(clean(text.strip()), TURN_CHARS)  # calls of a turn that are not made are no part of it
     silent = outcome.parts if not said and outcome.finish != "tool_calls" else None
     if said:
         yield _words("assistant", said)
-    elif silent is not None:
+    elif silent is not None and silent.bytes <= kit.room // 2:
         yield Item(role="assistant", size=silent.bytes, parts=silent, model=outcome.model)
     if asked_again and dest == PLANNING:
         yield _words("user", GO_ON if silent is not None else UNUSABLE.format(line(_problem(case))))
+
+
+def _calls_at_the_end(case: GuardContext, outcome: Replied, dest: str, kit: RunResources) -> Iterator[Item]:
+    """Yield a turn that calls tools where words were asked for, a result for each of its calls, and what is asked once more."""
+    turn, last = _whole_turn(case, outcome, kit), not steps_left(case.run)
+    yield turn
+    for call in turn.calls:
+        yield _words("tool", NO_STEP if last else NOT_MADE, call=call)
+    if dest == PLANNING:
+        yield _words("user", LAST_WORDS if last else ANSWER_NOW)
+
+
+def _whole_turn(case: GuardContext, outcome: Replied, kit: RunResources) -> Item:
+    """Return the model's turn as it came; one that leaves no room for its results without its provider's form, or shortened."""
+    payload, parts, room = outcome.payload, outcome.parts, kit.room // 2
+    pieces: tuple[Piece, ...] = (Piece(text=payload),)
+    calls = case.calls
+    if (
+        calls
+        and case.plan is not None
+        and (payload.bytes > room or len(fitting(calls, kit.room)) < len(calls))
+    ):
+        steps = case.plan.steps
+        pieces = (Piece(_shortened_turn(spoken(outcome.text).strip(), steps, len(calls), room)),)
+        calls = tuple(step.id for step in steps)
+        return Item(role="assistant", pieces=pieces, size=_size(pieces), calls=calls, whole=payload.bytes)
+    if payload.bytes > room or len(fitting(calls, kit.room)) < len(calls):
+        pieces = Piece(text=payload, bytes=min(room, payload.bytes)), Piece(CUT)
+        return Item(role="assistant", pieces=pieces, size=_size(pieces), whole=payload.bytes)
+    if parts is not None and (parts.bytes > room or (outcome.finish == "tool_calls" and not calls)):
+        parts = None  # calls that have no result under their ids are refused
+    size = max(payload.bytes, parts.bytes if parts is not None else 0)
+    model = outcome.model if parts is not None else ""
+    return Item(role="assistant", pieces=pieces, size=size, calls=calls, parts=parts, model=model)
+
+
+def _shortened_turn(text: str, steps: tuple[Step, ...], count: int, room: int) -> str:
+    """Return a turn in the form of turns with long values of its arguments cut, and only the calls that are made."""
+    if count > len(steps):
+        text = f"{text}\n[{count - len(steps)} more calls are left out and not made.]".strip()
+    for chars in (TURN_CHARS, 400, 100, 0):
+        calls = [
+            {
+                "id": step.id,
+                "name": step.name,
+                "arguments": shown_arguments(step.args, chars) if chars else {},
+            }
+            for step in steps
+        ]
+        told = json_text({"text": cut(clean(text), chars), "calls": calls})
+        if len(told.encode()) <= room:
+            break
+    return told
 
 
 def _problem(case: GuardContext) -> str:
@@ -144,10 +246,10 @@ def _answered(outcome: Answered) -> str:
     return clean(answer_text(outcome.answer.content)) or "(an empty answer)"
 
 
-def _unmade(run: Run, words: str) -> Iterator[Item]:
-    """Yield a result for every call of the newest turn that has none."""
+def _unmade(run: Run, words: str, known: str = "") -> Iterator[Item]:
+    """Yield a result for every call of the newest turn that has none; of the call *known* its result was told before."""
     for call in pending(run.memory.conversation):
-        yield _words("tool", words, call=call)
+        yield _words("tool", KNOWN if call == known else words, call=call)
 
 
 def pending(items: tuple[Item, ...]) -> tuple[str, ...]:
@@ -162,7 +264,8 @@ def pending(items: tuple[Item, ...]) -> tuple[str, ...]:
 
 
 def _words(role: str, words: str, *, call: str = "") -> Item:
-    return Item.of({"role": role, "call": call, "size": len(words.encode()), "pieces": [{"words": words}]})
+    size = len(words.encode()) + len(call.encode())
+    return Item.of({"role": role, "call": call, "size": size, "pieces": [{"words": words}]})
 
 
 # -- results -----------------------------------------------------------------------------------------------------
@@ -170,16 +273,34 @@ def _words(role: str, words: str, *, call: str = "") -> Item:
 
 def _result(case: GuardContext, result: ToolResult, change: Change, kit: RunResources) -> Item:
     """Return a call's result as its model reads it: whole as far as there is room, and once."""
-    step, native = step_of(case.run), case.run.spec.native
-    call = step.id if step is not None and native else ""
+    run, step = case.run, step_of(case.run)
+    call = step.id if step is not None and run.spec.native else ""
     lead = "" if call else _lead(case, result, step)
-    pieces = tuple(_pieces(case, result, lead, kit))
+    pieces, whole = _fitted(case, result, change, lead, _share(run, call, kit), kit)
     if call and _is_known(case, result, pieces, kit):
         pieces += (Piece(f"\n\n{AGAIN if result.ok else FAILED_AGAIN}"),)
-    summary = f"{lead}{summary_of(change.observation)}" if result.ok and change.observation else ""
+    intent = run.memory.intent
+    effect = result.ok and intent is not None and intent.effect != "read"
     return Item(
-        role="tool" if call else "user", pieces=pieces, size=_size(pieces), call=call, summary=summary
+        role="tool" if call else "user",
+        pieces=pieces,
+        size=_size(pieces) + (len(call.encode()) if call else FENCE_BYTES + len(RESULT)),
+        call=call,
+        summary=f"{lead}{_summary(case, change, effect=effect)}" if result.ok else "",
+        effect=effect,
+        whole=whole,
     )
+
+
+def _summary(case: GuardContext, change: Change, *, effect: bool) -> str:
+    """Return what stands in the place of a result after a cut: of an effect its beginning and its end."""
+    assert change.observation, "what is observed leaves an observation"
+    text = next((text for text in case.recalled if text is not None), "").strip()
+    if not effect or len(text) <= RESULT_CHARS:
+        return summary_of(change.observation)
+    if len(text) <= 2 * EFFECT_CHARS:
+        return clean(text)
+    return clean(f"{text[:EFFECT_CHARS].rstrip()} {CUT} {text[-EFFECT_CHARS:].lstrip()}")
 
 
 def _is_known(case: GuardContext, result: ToolResult, pieces: tuple[Piece, ...], kit: RunResources) -> bool:
@@ -189,7 +310,14 @@ def _is_known(case: GuardContext, result: ToolResult, pieces: tuple[Piece, ...],
         return False
     intent = memory.intent  # none of a call that was refused: what was wrong with it tells which it is
     made = memory.window.count(intent.key) > 1 if intent is not None else not result.ok
-    return made and any(item.pieces == pieces for item in memory.conversation if item.role == "tool")
+    told = _told(pieces)
+    return made and any(_told(item.pieces) == told for item in memory.conversation if item.role == "tool")
+
+
+def _told(pieces: tuple[Piece, ...]) -> object:
+    """Return by what two results are the same: the texts that were stored, however much of them is shown, else the words."""
+    stored = [(piece.words, piece.text) for piece in pieces if piece.text is not None]
+    return stored or [piece.words for piece in pieces]
 
 
 def _lead(case: GuardContext, result: ToolResult, step: Step | None) -> str:
@@ -200,98 +328,108 @@ def _lead(case: GuardContext, result: ToolResult, step: Step | None) -> str:
     if step is not None and step.id:
         told += f" ({line(step.id)})"
     if arguments and step is not None:
-        told += f", called with {orjson.dumps(arguments).decode()}"
+        told += f", called with {cut(json_text(arguments), ARGUMENTS_CHARS)}"
     return f"{told}:\n"
 
 
 def _size(pieces: tuple[Piece, ...]) -> int:
-    size = 0
+    return sum(piece.size for piece in pieces)
+
+
+def _fitted(
+    case: GuardContext, result: ToolResult, change: Change, lead: str, share: int, kit: RunResources
+) -> tuple[tuple[Piece, ...], int]:
+    """Return what is told of a result within *share* bytes and, where it is cut, the bytes of the whole; else 0."""
+    after = _after(case, result, change, kit)
+    tail = "".join(f"\n\n{text}" for text in after)
+    if len(tail.encode()) > share // 3:
+        tail = first_bytes(tail, share // 3) + CUT
+    pieces = list(_pieces(case, result, lead))
+    if not pieces:
+        return (Piece(lead + (tail.lstrip("\n") or "(no result)")),), 0
+    size, room = _size(tuple(pieces)) + len(tail.encode()), share - len(tail.encode())
+    whole = size if size > share else 0
+    if whole:
+        room -= len(_rest(result, room, whole, kit).encode())
+        pieces = [*_first(pieces, room), Piece(_rest(result, room, whole, kit))]
+    return (*pieces, *([Piece(tail)] if tail else [])), whole
+
+
+def _first(pieces: Sequence[Piece], room: int) -> Iterator[Piece]:
+    """Yield the beginning of *pieces* that has *room* bytes."""
     for piece in pieces:
-        size += len(piece.words.encode())
-        if piece.text is not None:
-            size += piece.chars or piece.text.bytes
-    return size
+        if piece.size <= room:
+            yield piece
+            room -= piece.size
+            continue
+        words = first_bytes(piece.words, max(0, room))
+        left = room - len(words.encode())
+        yield Piece(words, piece.text, left) if left > 0 and words == piece.words else Piece(words)
+        return
 
 
-def _pieces(case: GuardContext, result: ToolResult, lead: str, kit: RunResources) -> Iterator[Piece]:
+def _pieces(case: GuardContext, result: ToolResult, lead: str) -> Iterator[Piece]:
+    """Yield what a result brought, whole."""
     if not result.ok:
         code = result.error_code or "error"
         told = result.error or code
         yield Piece(f"{lead}{'' if lead else 'Error: '}{told if code == 'tool_error' else f'{code}: {told}'}")
-        if result.echo is None:
-            return
-        yield Piece("\n\nIts result was:\n")
-        lead, places = "", [("", result.echo, True)]
-    else:
-        many = len(result.documents) > 1
-        places = [
-            (
-                f"{document.reference} {document.name}:\n" if many else "",
-                document.payload,
-                not _is_binary(case, number, document.mime),
-            )
-            for number, document in enumerate(result.documents)
-        ]
-    share, first = _share(case.run, kit), lead
-    for number, (words, place, readable) in enumerate(places):
-        before = first if number == 0 else "\n\n"
-        first = ""
-        if not readable:
-            document = result.documents[number]
-            yield Piece(f"{before}{document.name}: {document.mime}, {place.bytes:,} bytes, not text")
-            continue
-        if place.bytes <= share:
-            share -= place.bytes
-            yield Piece(before + words, place)
-            continue
-        chars = max(200, share * _chars_per_1000(case, number, place) // 1000)
-        share = 0
-        yield Piece(before + words, place, chars)
-        yield Piece(_rest(result, number, place, chars, kit))
-    yield from _after(case, result, kit, said=bool(places), lead=lead)
+        if result.echo is not None and any(text is not None for text in case.recalled):
+            yield Piece("\n\nIts result was:\n", result.echo)
+        return
+    before, many = lead, len(result.documents) > 1
+    for document in result.documents:
+        words = f"{document.reference} {document.name}:\n" if many else ""
+        if document.text:
+            yield Piece(before + words, document.payload)
+        else:
+            size = document.payload.bytes
+            yield Piece(f"{before}{document.name}: {document.mime}, {size:,} bytes, not text")
+        before = "\n\n"
 
 
-def _after(
-    case: GuardContext, result: ToolResult, kit: RunResources, *, said: bool, lead: str
-) -> Iterator[Piece]:
-    """Yield what follows a result's texts: the user's answer, notes, and where documents are."""
+def _after(case: GuardContext, result: ToolResult, change: Change, kit: RunResources) -> list[str]:
+    """Return what follows a result's texts: the user's answer, what is known of its pages, notes, and where documents are."""
+    if not result.ok and result.echo is None:
+        return [*result.notes]
     told = [clean(result.answer)] if result.answer else []
+    if case.run.spec.revision > 1 and (pages := _pages(change)):
+        told.append(pages)
     told += [note for note in result.notes if not note.endswith("not text")]
     if result.ok and result.documents and kit.takes_documents:
-        label = result.documents[0].label
-        told.append(f"Documents: docList:{label}")
-    if not said and not told:
-        told.append("(no result)")
-    for number, text in enumerate(told):
-        yield Piece(f"{lead if not said and number == 0 else chr(10) * 2}{text}")
+        told.append(f"Documents: docList:{result.documents[0].label}")
+    return told
 
 
-def _rest(result: ToolResult, number: int, place: StoredText, chars: int, kit: RunResources) -> str:
-    """Return what is said of a text that is cut: how much is shown, and how to read the rest."""
+def _pages(change: Change) -> str:
+    """Return what enrichment found of a result's pages; scores alone, in whose order they come anyway, are left out."""
+    found = change.observation.web if change.observation else ()
+    known = [fact.wire() for fact in found or () if fact.key_points or fact.entities]
+    return f"Pages: {json_text(known)}" if known else ""
+
+
+def _rest(result: ToolResult, shown: int, size: int, kit: RunResources) -> str:
+    """Return what is said of a result that is cut: how much is shown, and how to read the rest."""
+    if shown < ROOM_LEAST // 2:
+        return f"\n[Cut: no room for {size:,} bytes.]"
     how = "call the tool for less"
     if result.documents and kit.takes_documents:
-        how = f"read the rest from {result.documents[number].reference}"
-    return f"\n[Cut: the first {chars:,} characters of {place.bytes:,} bytes; {how}.]"
+        first = result.documents[0]
+        how = f"read the rest from {first.reference if len(result.documents) == 1 else f'docList:{first.label}'}"
+    return f"\n[Cut: the first {shown:,} of {size:,} bytes; {how}.]"
 
 
-def _is_binary(case: GuardContext, number: int, mime: str) -> bool:
-    recalled = case.recalled
-    if number < len(recalled):
-        return recalled[number] is None
-    return not (mime.startswith("text/") or mime.endswith(("json", "xml", "yaml", "csv")))
+def _share(run: Run, call: str, kit: RunResources) -> int:
+    """
+    Return the bytes that one result may have: a quarter of the room, less where its turn has filled that already.
 
-
-def _chars_per_1000(case: GuardContext, number: int, place: StoredText) -> int:
-    """Return how many characters a thousand bytes of a text are, as far as it was recalled."""
-    text = case.recalled[number] if number < len(case.recalled) else None
-    return len(text) * 1000 // max(1, place.bytes) if text else 1000
-
-
-def _share(run: Run, kit: RunResources) -> int:
-    """Return the bytes that one result may have: a quarter of the context, less where its turn has filled that already."""
-    turn = 0
-    for item in reversed(run.memory.conversation):
+    What is left in the room is shared by the calls of the turn that have no result yet; an eighth of it is for the engine's words.
+    """
+    turn, items = 0, run.memory.conversation
+    for item in reversed(items):
         turn += item.size
         if item.role == "assistant":
             break
-    return max(ROOM_LEAST, min(kit.room // 4, kit.room - turn - kit.room // 8))
+    calls = len(pending(items)) if call else 1 + steps_left_in_plan(run)
+    left = (kit.room - kit.room // 8 - turn) // max(1, calls) - len(call.encode())
+    return max(ROOM_LEAST, min(kit.room // 4, left))

@@ -12,6 +12,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import asdict, replace
+
+from ...prompts.parsing.json_reading import json_value
 from ...prompts.parsing.replies import (
     DirectAnswer,
     Invalid,
@@ -23,34 +26,35 @@ from ...prompts.parsing.replies import (
     read_review,
     read_selection,
 )
-from ...states.records.actions import Intent, Selection, ToolResult
+from ...states.records.actions import SET_BY_CODE, Intent, Selection, ToolResult
 from ...states.records.outcomes import Asked, Ended, Recalled, Replied
+from ...states.records.plans import Step
 from ...states.records.reviews import Review
 from ...states.run.budgets import questions_left, tools_withheld
 from ...states.run.completion import decided_by_rules, output_asked, review_by_rules
 from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
-from ...states.run.state import Run, label_of
+from ...states.run.state import label_of, with_defaults
 from ...tools.approvals import approval_id, approval_needed
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from ...tools.defaults import fill_defaults
 from ...tools.policy import denial, matches, unsafe
+from ...tools.schema.parameters import ParameterSchema
+from .call_as_said import call_arguments, is_exact, left_out_note, target_of, target_problem
+from .conversation import pending
 from .duplicate_calls import duplicate_key, limits_for, rule_broken
 from .guard_context import GuardContext
 from .host_phases import read_host_phase
 from .observation import TURN_CHARS, cut, line
 from .plan_mode import (
     ask_for_missing,
-    call_arguments,
     read_native,
     read_other_step,
     read_planned,
     step_arguments,
     step_of,
-    steps_left_in_plan,
-    unknown_documents,
 )
 from .progress import progress
-from .run_resources import RunResources, connection_lacks, connection_meant
+from .run_resources import RunResources
 
 
 def read_phase(case: GuardContext, kit: RunResources) -> None:
@@ -84,6 +88,7 @@ def _read_planning(case: GuardContext, kit: RunResources) -> None:
         chars_max=limits.reply_chars,
         context_chars=limits.context_chars,
         profile=case.run.spec.profile,
+        whole=case.run.spec.to_the_letter,
     )
     read = after(case.outcome.finish, read)
     if isinstance(read, Invalid):
@@ -98,9 +103,9 @@ def _check_selection(case: GuardContext, selection: Selection, kit: RunResources
     """
     Resolve the tool's name and the references, and settle whether Stage 2 has anything to set.
 
-    References and connections that do not exist are left out, with a note in the row; the strict profile refuses them.
+    Which references and connections may be left out or taken for granted is a question of `call_as_said`.
     """
-    run, strict = case.run, case.run.spec.profile.strict
+    run = case.run
     tool = kit.catalog.find(selection.tool)
     if tool is None:
         names = ", ".join(name for _, group in kit.offer(run).offered for name in group)
@@ -108,57 +113,31 @@ def _check_selection(case: GuardContext, selection: Selection, kit: RunResources
             "unknown_action", f"there is no action {ascii(selection.tool)[:80]}; choose one of: {names}"
         )
         return
-    given = selection.documents if strict else tuple(_mended(text) for text in selection.documents)
-    wrong = {text: reason for text in given if (reason := _reference_problem(run, text)) is not None}
-    dropped = list(wrong)
-    if selection.connection is not None and selection.connection not in run.spec.connections:
-        dropped.append(selection.connection)
-    documents = tuple(text for text in dict.fromkeys(given) if text not in wrong)
-    needs = kit.needs(tool)
-    if needs.document and not documents and len(run.spec.documents) == 1:  # the only input is meant
-        documents = (run.spec.documents[0].reference,)
-    connection = connection_meant(selection.connection, run.spec, needed=needs.connection)
-    changes: dict[str, Any] = {"tool": tool.name, "documents": documents, "connection": connection}
+    target = target_of(selection, tool, kit, run)
+    case.denied = denial(kit.spec.policy, run.spec.task_type, tool.name)
+    if isinstance(target, Invalid):
+        case.selection, case.problem = selection.model_copy(update={"tool": tool.name}), target
+        return
+    if run.spec.to_the_letter and (wrong := _fields_problem(selection, kit.schema(tool))) is not None:
+        case.selection, case.problem = selection.model_copy(update={"tool": tool.name}), wrong
+        return
+    changes: dict[str, Any] = {"tool": tool.name, **asdict(target)}
     if kit.needs_nothing(tool):
         changes["arguments"] = {}
+    if run.spec.revision == 1:
+        del changes["left_out"]
     case.selection = selection.model_copy(update=changes)
-    case.denied = denial(kit.spec.policy, run.spec.task_type, tool.name)
-    if strict and wrong:
-        case.problem = Invalid("reference", next(iter(wrong.values())))
-    elif strict and dropped:
-        case.problem = Invalid("connection", f"there is no connection {ascii(dropped[-1])[:80]}")
-    elif needs.document and not documents:
-        why = f": {next(iter(wrong.values()))}" if wrong else ""
-        case.problem = Invalid(
-            "no_documents", f"{tool.name} needs at least one of requiredInputDocuments{why}"
-        )
-    elif needs.connection and connection is None:
-        lacks = connection_lacks(tool.name, "requiredConnection", run.spec)
-        case.problem = Invalid("no_connection", lacks)
-    else:
-        case.dropped = tuple(dropped)
+    case.dropped = target.left_out
 
 
-def _mended(reference: str) -> str:
-    """Return *reference* with the prefix that it should have: a model may write the other one, or none."""
-    place = reference.removeprefix("docList:").removeprefix("docItem:")
-    return f"{'docItem' if '#' in place else 'docList'}:{place}"
-
-
-def _reference_problem(run: Run, reference: str) -> str | None:
-    """Return why *reference* names no document of this run, or None when it does."""
-    kind, _, place = reference.partition(":")
-    label, mark, position = place.partition("#")
-    found = run.memory.labels.get(label)
-    if found is None or (kind == "docItem") != bool(mark):
-        return f"{ascii(reference)[:120]} names no document of this run"
-    count = found[1]
-    if count == 0:
-        return f"{ascii(reference)[:120]} holds no documents"
-    if mark and not (
-        position.isascii() and position.isdigit() and len(position) < 10 and int(position) < count
-    ):
-        return f"{ascii(reference)[:120]}: the label holds documents #0 to #{count - 1}"
+def _fields_problem(selection: Selection, schema: ParameterSchema) -> Invalid | None:
+    """Return why Stage 2 could not fill the fields that Stage 1 has listed: they are all that it is asked for."""
+    listed = [field.name for field in selection.fields or ()]
+    if unknown := [name for name in listed if not schema.is_known(name)]:
+        return Invalid("unknown_parameter", f"{selection.tool} has no parameter {ascii(unknown[0])[:80]}")
+    lacking = [name for name in schema.required if name.lower() not in SET_BY_CODE and name not in listed]
+    if lacking:
+        return Invalid("missing_field", f"`parametersSchema` must list {', '.join(lacking)}")
     return None
 
 
@@ -187,6 +166,8 @@ def _read_specifying(case: GuardContext, kit: RunResources) -> None:
     # Stage 1's references replace what Stage 2 may have said of them: a reply cannot name another run's documents.
     tool, values = kit.tool(selection), dict(values)
     schema = kit.schema(tool)
+    if run.spec.revision > 1:
+        values = schema.texts_read(values, json_value)
     if selection.documents and DOCUMENT_LIST in schema.names:
         values[DOCUMENT_LIST] = list(selection.documents)
     if selection.connection is not None and CONNECTION in schema.names:
@@ -224,11 +205,13 @@ def _check_arguments(case: GuardContext, arguments: dict[str, Any], kit: RunReso
     problems = schema.check(arguments)
     case.invalid = "; ".join(problem.message for problem in problems[:10]) or None
     if step is None:
+        if case.run.spec.revision > 1:
+            case.invalid = case.invalid or target_problem(arguments, schema, case.run)
         return
     missing = [item.path for item in problems if item.code == "missing" and item.path in schema.required]
     if missing and len(missing) == len(problems):
         ask_for_missing(case, step, missing, tool)
-    case.invalid = case.invalid or unknown_documents(arguments, case.run, _reference_problem)
+    case.invalid = case.invalid or target_problem(arguments, schema, case.run)
 
 
 def _parameter_values(case: GuardContext, selection: Selection, kit: RunResources) -> dict[str, Any] | None:
@@ -237,7 +220,7 @@ def _parameter_values(case: GuardContext, selection: Selection, kit: RunResource
         return dict(case.run.memory.intent.arguments)
     step = step_of(case.run)
     if step is not None and case.run.spec.native:
-        return call_arguments(case, step, kit.catalog.find(step.name), kit.catalog)
+        return _native_values(case, step, kit)
     if step is not None:
         return step_arguments(case, step)
     if selection.origin in ("workflow", "hook"):
@@ -249,9 +232,15 @@ def _parameter_values(case: GuardContext, selection: Selection, kit: RunResource
     if not isinstance(case.outcome, Replied):
         return None
     spec = case.run.spec
-    schema = kit.schema(kit.tool(selection))
+    tool = kit.tool(selection)
+    schema = kit.schema(tool)
+    listed = {field.name for field in selection.fields or ()}
     read = read_parameters(
-        case.outcome.text, schema.is_known, chars_max=spec.limits.reply_chars, profile=spec.profile
+        case.outcome.text,
+        listed.__contains__ if spec.to_the_letter else schema.is_known,
+        chars_max=spec.limits.reply_chars,
+        profile=spec.profile,
+        exact=is_exact(spec, tool),
     )
     read = after(case.outcome.finish, read)
     if isinstance(read, Invalid):
@@ -259,6 +248,20 @@ def _parameter_values(case: GuardContext, selection: Selection, kit: RunResource
         return None
     case.dropped = read.dropped
     return schema.without_nulls(read.values)
+
+
+def _native_values(case: GuardContext, step: Step, kit: RunResources) -> dict[str, Any] | None:
+    """Return the values of a native call, or None with the reason in *case*."""
+    tool = kit.catalog.find(step.name)
+    if step.fault is not None or tool is None:
+        case.invalid = step.fault or f"there is no tool {ascii(step.name)[:80]}"
+        return None
+    read = call_arguments(step.args, tool, kit.schema(tool), case.run.spec)
+    if isinstance(read, str):
+        case.invalid = read
+        return None
+    values, case.dropped = read
+    return values
 
 
 def _propose(case: GuardContext, kit: RunResources) -> None:
@@ -270,7 +273,8 @@ def _propose(case: GuardContext, kit: RunResources) -> None:
     run, selection, arguments = case.run, case.selection, case.arguments
     assert selection is not None and arguments is not None
     tool = kit.tool(selection)
-    key = duplicate_key(run.spec.key_salt, tool.name, arguments)
+    # a default that is written out is the same call as one that is left out
+    key = duplicate_key(run.spec.key_salt, tool.name, kit.schema(tool).defaults | arguments)
     action = run.counters.action + 1
     if selection.origin not in ("format", "phase") and not tool.repeat_allowed:
         limits, counters = limits_for(run.spec.limits, tool.duplicate_limits), run.counters
@@ -285,7 +289,7 @@ def _propose(case: GuardContext, kit: RunResources) -> None:
             if known and tool.effect == "once":
                 case.duplicate = "made"
             reads = selection.origin == "model" and tool.effect == "read"
-            ends_turn = run.spec.native and not steps_left_in_plan(run)
+            ends_turn = run.spec.native and len(pending(run.memory.conversation)) <= 1
             case.repeated = known and case.duplicate is not None and (reads or ends_turn)
     name = "final_format" if selection.origin == "format" else tool.label
     case.intent = Intent(
@@ -295,10 +299,11 @@ def _propose(case: GuardContext, kit: RunResources) -> None:
         key=key,
         idempotency_key=f"{run.run_id}-{action}",
         effect=tool.effect,
+        left_out=() if run.spec.revision == 1 else (*selection.left_out, *case.dropped),
     )
     policy = kit.spec.policy
     made = case.duplicate is None and case.denied is None and (not case.repeated or tools_withheld(run))
-    if made and approval_needed(policy, tool.name, arguments):
+    if made and approval_needed(policy, tool.name, with_defaults(arguments, tool.parameters)):
         case.approval_id = approval_id(policy, tool.name, key)
         case.approval = _awaits_approval(case, policy.approval_valid_s)
         if case.approval and not questions_left(run):
@@ -340,7 +345,10 @@ def _read_executing(case: GuardContext, kit: RunResources) -> None:
 def _read_observing(case: GuardContext, kit: RunResources) -> None:
     if isinstance(case.outcome, Recalled):
         case.recalled = case.outcome.texts
-    case.result = case.run.memory.result
+    case.result, intent = case.run.memory.result, case.run.memory.intent
+    if case.result is not None and intent is not None and intent.left_out:
+        told = left_out_note(intent.left_out)
+        case.result = replace(case.result, notes=(told, *case.result.notes))
 
 
 def _read_reviewing(case: GuardContext, kit: RunResources) -> None:

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ...prompts.building.history import ARGUMENTS_CHARS
+from ...states.base.wire import json_text
 from ...states.records.actions import Preview, ToolResult
 from ...states.records.observations import Message, Observation, StepCheck
 from ...states.run.budgets import BYTES_PER_TOKEN
@@ -83,7 +84,7 @@ def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) ->
     if not result.ok:
         notes.insert(0, cut(clean(f"{result.error_code or 'error'}: {result.error}"), limits.note_chars))
     hidden = len(result.documents) - limits.previews
-    if hidden > 0:
+    if hidden > 0 and run.spec.revision == 1:
         notes.append(f"{hidden} more documents without preview")
     observation = Observation(
         result.ok,
@@ -93,30 +94,48 @@ def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) ->
         tuple(notes[:NOTES_MAX]),
         result.web[: max(1, limits.previews)] or UNSET,
     )
-    chars_max = min(limits.observation_chars, run.spec.context_tokens * BYTES_PER_TOKEN // 4)
-    fitted = _shorten_to_fit(observation, chars_max)
-    return fitted if run.spec.revision == 1 else _cut_noted(fitted, result, texts, limits, chars_max)
+    quarter = run.spec.context_tokens * BYTES_PER_TOKEN // 4
+    if run.spec.revision == 1:
+        return _shorten_to_fit(observation, min(limits.observation_chars, quarter))
+    room = limits.observation_chars, quarter
+    return _noted(observation, result, texts, limits, room)
 
 
-def _cut_noted(
+def _noted(
     observation: Observation,
     result: ToolResult,
     texts: Sequence[str | None],
     limits: Limits,
-    chars_max: int,
+    room: tuple[int, int],
 ) -> Observation:
-    """Return *observation* with a note for every document of which it shows only the beginning, within *chars_max* characters."""
+    """Return *observation* within *room*, characters and bytes, with notes on what it does not show, true of what is left of it."""
+    own = observation.notes
+    observation = _shorten_to_fit(observation, *room)
+    while True:
+        told = _hidden_notes(observation, result, texts, limits)
+        kept = own[: max(0, NOTES_MAX - len(told))]
+        fitted = _shorten_to_fit(replace(observation, notes=(*kept, *told)[:NOTES_MAX]), *room)
+        if fitted.previews == observation.previews:
+            return fitted
+        observation = replace(fitted, notes=own)  # shows less by now, so that the notes have changed
+
+
+def _hidden_notes(
+    observation: Observation, result: ToolResult, texts: Sequence[str | None], limits: Limits
+) -> tuple[str, ...]:
+    """Return a note for every document of which only the beginning is shown, and one on how many are not shown at all."""
+    notes = []
     for place, (preview, text) in enumerate(zip(observation.previews, texts, strict=False)):
         shown = len(preview.snippet.removesuffix(CUT))
         if text is None or shown >= len(text):
             continue
         rest = "" if result.echo is not None else f"; the whole is {result.documents[place].reference}"
         told = f"{preview.name}: only the first {shown} of {len(text)} characters are here{rest}"
-        noted = replace(observation, notes=(*observation.notes, cut(told, limits.note_chars)))
-        if len(noted.notes) > NOTES_MAX:
-            break
-        observation = _shorten_to_fit(noted, chars_max)
-    return observation
+        notes.append(cut(told, limits.note_chars))
+    hidden = len(result.documents) - len(observation.previews)
+    if result.echo is None and hidden > 0:
+        notes.append(f"{hidden} more documents without preview")
+    return tuple(notes)
 
 
 def shown_text(observation: Observation) -> str:
@@ -140,9 +159,11 @@ def result_label(run: Run) -> str:
     return f"round{run.spec.round}_task{run.spec.task}_action{run.counters.action}_refused"
 
 
-def _shorten_to_fit(observation: Observation, chars_max: int) -> Observation:
+def _shorten_to_fit(observation: Observation, chars_max: int, bytes_max: int | None = None) -> Observation:
     """Shorten snippets, drop previews and web facts, shorten notes and drop them, until the JSON fits."""
-    while len(observation.wire_json()) > chars_max:
+    while len(told := observation.wire_json()) > chars_max or len(told.encode()) > (
+        4 * chars_max if bytes_max is None else bytes_max
+    ):
         longest = max((len(preview.snippet) for preview in observation.previews), default=0)
         if longest > 40:
             previews = tuple(
@@ -174,7 +195,7 @@ def answer_text(content: Any) -> str:
     """Return what a user answered as text: a text as it is, anything else as JSON."""
     if content is None:
         return ""
-    return content if isinstance(content, str) else orjson.dumps(content).decode()
+    return content if isinstance(content, str) else json_text(content)
 
 
 def message_of(
@@ -225,12 +246,12 @@ def _message_of(run: Run, result: ToolResult, observation: Observation) -> Messa
     )
 
 
-def shown_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *arguments* with all long values cut alike, until they are shown whole within `ARGUMENTS_CHARS` or are tiny."""
+def shown_arguments(arguments: Mapping[str, Any], chars_max: int = ARGUMENTS_CHARS) -> dict[str, Any]:
+    """Return *arguments* with all long values cut alike, until they are shown whole within *chars_max* or are tiny."""
     shown = dict(arguments)
-    for chars_max in range(ARGUMENTS_CHARS, 0, -20):
-        shown = {name: _shortened(value, chars_max) for name, value in arguments.items()}
-        if len(json.dumps(shown, ensure_ascii=False)) <= ARGUMENTS_CHARS:
+    for chars in range(chars_max, 0, -max(1, chars_max // 20)):
+        shown = {name: _shortened(value, chars) for name, value in arguments.items()}
+        if len(json.dumps(shown, ensure_ascii=False)) <= chars_max:
             break
     return shown
 

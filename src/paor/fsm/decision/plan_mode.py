@@ -28,10 +28,10 @@ from ...states.records.actions import Selection, StoredText
 from ...states.records.outcomes import NoOutcome, Recalled, Replied
 from ...states.records.plans import Elicitation, Plan, Step
 from ...states.records.questions import QuestionRecord
-from ...states.run.budgets import may_call, questions_left
+from ...states.run.budgets import may_call, questions_left, selection_retries_left
 from ...states.run.spec import TASK_TOOL, ToolSpec
 from ...states.run.state import Run
-from ...tools.catalog import CONNECTION, DOCUMENT_LIST, Catalog, fold_name
+from ...tools.catalog import fold_name
 from ...tools.policy import denial
 from ..workflow.step_references import (
     StepOutput,
@@ -42,10 +42,13 @@ from ..workflow.step_references import (
 )
 from .guard_context import GuardContext
 from .observation import TURN_CHARS, clean, cut
-from .run_resources import RunResources, connection_lacks, connection_meant
+from .run_resources import RunResources
 
 _PLAN_IDS = uuid.UUID("6c6d4c1e-2f0b-5c9f-9d43-0a5a8f6f7a11")
 """Name space of the ids of plans that came without one (RFC 9562, version 5): the same on replay, no randomness."""
+
+NO_CALLS = "no_calls"
+"""Code of a reply that calls tools where none can be called: its calls get their results, and words are asked for once more."""
 
 _SHARED = ("$defs", "definitions")
 
@@ -134,6 +137,11 @@ def _accept(case: GuardContext, plan: Plan, kit: RunResources) -> None:
             case.problem = Invalid("unknown_action", told)
             return
         case.denied = case.denied or denial(kit.spec.policy, run.spec.task_type, tool.name)
+        lacking = [name for name in kit.catalog.schema(tool).required if name not in step.args]
+        if lacking and run.spec.revision > 1 and selection_retries_left(run):  # only then a person is asked
+            told = f"steps[{number}].args: {tool.name} needs {', '.join(lacking)}"
+            case.problem = Invalid("missing_argument", told)
+            return
     defects = placeholder_defects(plan.steps)
     if defects:
         number, defect = defects[0]
@@ -275,15 +283,6 @@ def missing_question(tool: ToolSpec, missing: Sequence[str]) -> Elicitation:
     )
 
 
-def unknown_documents(arguments: Mapping[str, Any], run: Run, unresolved: Any) -> str | None:
-    """Return why a document that the arguments name does not exist in the run, or None."""
-    named = arguments.get(DOCUMENT_LIST)
-    for reference in named if isinstance(named, list) else ():
-        if isinstance(reference, str) and (reason := unresolved(run, reference)) is not None:
-            return str(reason)
-    return None
-
-
 def output_place(facts: Mapping[str, Any]) -> tuple[int, StoredText] | None:
     """Return number and payload of a plan's step's output, as its `execute` row tells them."""
     if not facts.get("ok") or "plan_step" not in facts or "output" not in facts:
@@ -309,14 +308,13 @@ def read_native(case: GuardContext, kit: RunResources) -> None:
         case.problem = read
     elif isinstance(read, DirectAnswer):
         case.answer = clean(read.text)
-    elif not may_call(run) and read.text.strip():
-        case.answer = clean(read.text.strip())
     elif not may_call(run):
-        case.problem = Invalid("no_calls", "no tool can be called any more; answer with what is known")
+        case.calls = tuple(step.id for step in _with_own_ids(read.steps, run, kit))
+        case.problem = Invalid(NO_CALLS, "it calls tools where the answer was asked for")
     else:
-        steps = [_named(step, run, kit) for step in _with_own_ids(read.steps, run)]
+        steps = [_named(step, run, kit) for step in _with_own_ids(read.steps, run, kit)]
         case.calls = tuple(step.id for step in steps)
-        steps = steps[: run.spec.limits.calls_per_reply]
+        steps = steps[: run.spec.limits.calls_per_reply][: len(fitting(case.calls, kit.room))]
         steps = _before_effects(steps, run, kit)
         case.dropped = tuple(step.name for step in read.steps[len(steps) :])
         if read.text.strip():
@@ -325,13 +323,31 @@ def read_native(case: GuardContext, kit: RunResources) -> None:
         case.selection = selection_of(steps[0], run)
 
 
-def _with_own_ids(steps: Sequence[Step], run: Run) -> list[Step]:
-    """Return the calls of a turn, each with an id of its own: a result refers to one call."""
+CALL_ROOM = 300
+"""Bytes of a conversation's room that a call and its result need at least, beside its id in both of them."""
+
+
+def fitting(ids: Sequence[str], room: int) -> Sequence[str]:
+    """
+    Return the calls of one turn for which a conversation has room, the first one always.
+
+    They and what is least told of their results have half of it, so that the other half is left for the turn itself.
+    """
+    left = room // 2
+    for number, id in enumerate(ids):
+        left -= CALL_ROOM + 2 * len(id.encode())
+        if left < 0:
+            return ids[: max(1, number)]
+    return ids
+
+
+def _with_own_ids(steps: Sequence[Step], run: Run, kit: RunResources) -> list[Step]:
+    """Return the calls of a turn, each with an id of its own, for which there is room: a result refers to one call."""
     used: set[str] = set()
     found = []
     for number, step in enumerate(steps):
         id = step.id
-        if id in used:
+        if id in used or CALL_ROOM + 2 * len(id.encode()) > kit.room // 2:
             id = derived_id(f"{run.run_id}-{run.counters.calls}", number, step.name)
         used.add(id)
         found.append(step if id == step.id else step.model_copy(update={"id": id}))
@@ -344,7 +360,7 @@ def _before_effects(steps: list[Step], run: Run, kit: RunResources) -> list[Step
 
     A ``once`` call behind one that is not was written before its model could see what that has brought; small models fill
     it with a guess, and it cannot be taken back. It waits until they have seen it. ``once`` calls behind each other do not,
-    nor do those behind calls that are only written again: what they brought is known.
+    nor do those behind calls that are only written again: what they brought is known, also that they failed.
     """
     unseen = False
     for number, step in enumerate(steps):
@@ -357,9 +373,11 @@ def _before_effects(steps: list[Step], run: Run, kit: RunResources) -> list[Step
 
 
 def _is_known(step: Step, run: Run) -> bool:
-    """Return whether a call repeats one that has succeeded, argument by argument."""
-    return step.fault is None and any(
-        message.success and message.tool == step.name and (message.arguments or {}) == step.args
+    """Return whether a call repeats one whose result or error has been seen, argument by argument."""
+    return any(
+        message.tool == step.name
+        and (message.arguments or {}) == step.args
+        and not (message.success and step.fault is not None)
         for message in run.memory.history
     )
 
@@ -372,37 +390,3 @@ def _named(step: Step, run: Run, kit: RunResources) -> Step:
     names = ", ".join(offered.name for offered in kit.offered("turn", run))
     told = f"there is no tool {ascii(step.name)[:80]}; choose from: {names}"
     return step.model_copy(update={"fault": step.fault or told})
-
-
-# -- Specifying --------------------------------------------------------------------------------------------------
-
-
-def call_arguments(
-    case: GuardContext, step: Step, tool: ToolSpec | None, catalog: Catalog
-) -> dict[str, Any] | None:
-    """
-    Return the arguments of a call, or None with the reason in *case*.
-
-    One reference may stand for a list of one. Where a tool needs documents, the call names none and the run was given just
-    one, that is meant; where it needs a connection, and the call names none that there is, the run's only one.
-    """
-    spec = case.run.spec
-    if step.fault is not None or tool is None:
-        case.invalid = step.fault or f"there is no tool {ascii(step.name)[:80]}"
-        return None
-    given, schema = dict(step.args), catalog.schema(tool)
-    if isinstance(given.get(DOCUMENT_LIST), str):
-        given[DOCUMENT_LIST] = [given[DOCUMENT_LIST]]
-    if not given.get(DOCUMENT_LIST) and DOCUMENT_LIST in schema.required and len(spec.documents) == 1:
-        given[DOCUMENT_LIST] = [spec.documents[0].reference]
-    if CONNECTION not in schema.names:
-        return given
-    named, needed = given.get(CONNECTION), CONNECTION in schema.required
-    connection = connection_meant(named, spec, needed=needed)
-    if connection is not None:
-        return given | {CONNECTION: connection}
-    if named is not None:
-        case.invalid = f"there is no connection {ascii(named)[:80]}"
-    elif needed:
-        case.invalid = connection_lacks(tool.name, CONNECTION, spec)
-    return None if case.invalid is not None else given

@@ -27,13 +27,14 @@ from ...prompts.parsing.reply_forms import (
     task_plan_form,
 )
 from ...states.base.errors import InternalError, UsageError
+from ...states.base.sealed import unsealed
 from ...states.phase import Phase
 from ...states.records.actions import Selection
 from ...states.records.requests import RequestKind
 from ...states.run.budgets import BYTES_PER_TOKEN
 from ...states.run.completion import output_asked
 from ...states.run.spec import Spec, ToolSpec
-from ...states.run.state import Run
+from ...states.run.state import Run, initial_run
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST, Catalog
 from ...tools.defaults import settled_by_code
 from ...tools.policy import denial
@@ -77,19 +78,6 @@ def _schema(parameters: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
     if not spec.connections:
         properties.pop(CONNECTION, None)
     return schema | {"properties": properties}
-
-
-def connection_meant(named: Any, spec: Spec, *, needed: bool) -> str | None:
-    """Return the connection *named* if the run has it; where one is *needed* the run's only one, else None."""
-    if named in spec.connections:
-        return str(named)
-    return spec.connections[0] if needed and len(spec.connections) == 1 else None
-
-
-def connection_lacks(tool: str, key: str, spec: Spec) -> str:
-    """Return what a model is told that chose *tool* without the connection that it needs under *key*."""
-    labels = ", ".join(spec.connections)
-    return f"{tool} needs {key}{f': {labels}' if labels else ', and this run has no connection'}"
 
 
 class RunResources:
@@ -153,10 +141,10 @@ class RunResources:
             texts: Where the texts of its conversation are read.
             model: Name of the model that is asked.
         """
-        form = self.form(kind, run)
-        words = form.words if form is not None else ""
+        words = self._words_of(kind, run)
         if self.spec.converses:
-            return self.prompts.conversation(kind, run, texts, model, words)
+            space = max(self.space, self._fixed_size + self.room)
+            return self.prompts.conversation(kind, run, texts, model, words, space=space)
         if kind == "refinement":
             return self.prompts.refinement(run, words)
         if self.flow is not None and kind == "plan":
@@ -189,16 +177,65 @@ class RunResources:
 
     @cached_property
     def room(self) -> int:
-        """Bytes that the items of the run's conversation may have: its context without the head, the tools and a reply."""
+        """
+        Bytes that the items of the run's conversation may have: its context without the head, the tools, a judge's question and a reply.
+
+        Where these leave little, three eighths of the context, for which the reply makes room; see `crowded`.
+        """
+        left = self.space - self._fixed_size
+        return max(self.spec.context_tokens * BYTES_PER_TOKEN * 3 // 8, left)
+
+    @cached_property
+    def space(self) -> int:
+        """Bytes that the messages of a request may have: its context without the tools and a reply."""
         context, limits = self.spec.context_tokens, self.spec.limits.max_reply_tokens
         reply = min(limits.turn if limits is not None else context // 4, context // 4)
-        fixed = self.prompts.opening_size + (len(json.encode(self._offered)) if self.spec.native else 0)
-        return max(ROOM_LEAST, (context - reply) * BYTES_PER_TOKEN - fixed)
+        return (context - reply) * BYTES_PER_TOKEN - self._tools_size
+
+    @cached_property
+    def _fixed_size(self) -> int:
+        """Bytes of the messages that every request has: its head and, in two stages, its question."""
+        return self.prompts.opening_size + self._question_size
+
+    @cached_property
+    def _tools_size(self) -> int:
+        return len(json.encode(self._offered)) if self.spec.native else 0
+
+    @cached_property
+    def _question_size(self) -> int:
+        """Bytes of the longest question that is always asked behind the conversation, as it is at first: that of the two stages."""
+        if not self.spec.two_stage:
+            return 0
+        run = initial_run("", 0, self.spec)
+        kinds: tuple[RequestKind, ...] = ("selection", "refinement")
+        return max(
+            len(self.prompts.words(kind, run, self._words_of(kind, run)).encode())
+            for kind in kinds
+            if self.prompts.is_behind(kind, run)
+        )
+
+    @property
+    def crowded(self) -> str:
+        """What is told of a run whose head alone has so much of its model's context that its requests may exceed it; else empty."""
+        if not self.spec.converses:
+            return ""
+        fixed = self._fixed_size + self._tools_size
+        context = self.spec.context_tokens * BYTES_PER_TOKEN
+        if fixed + self.room <= context:
+            return ""
+        return (
+            f"what every request begins with has {fixed:,} bytes, and the model's context of {self.spec.context_tokens:,} tokens"
+            f" about {context:,}: requests may be longer than it"
+        )
 
     def phase_words(self, run: Run) -> str:
         """Return what the host's own phase that *run* is in asks behind the conversation."""
-        form = self.form("phase", run)
-        return self.prompts.words("phase", run, form.words if form is not None else "")
+        return self.prompts.words("phase", run, self._words_of("phase", run))
+
+    def _words_of(self, kind: RequestKind, run: Run) -> str:
+        """Return in words what form the reply to a *kind* request has, empty where it has none."""
+        form = self.form(kind, run)
+        return form.words if form is not None else ""
 
     def called(self, name: str) -> ToolSpec | None:
         """Return the tool that a model calls by *name*, as it was offered or in another spelling, or None."""
@@ -221,7 +258,7 @@ class RunResources:
             form: Form | None = self._choice(kind, self._offers[self._may_have_documents, True])
         else:
             form = self.form(kind, run)
-        return dict(form.schema) if form is not None else None  # a host's model may change what it is given
+        return unsealed(form.schema) if form is not None else None  # a model of the host's may take it apart
 
     def form(self, kind: RequestKind, run: Run) -> Form | None:
         """Return the form of the reply to a *kind* request as *run* needs it, None for free text and native turns."""
@@ -233,7 +270,7 @@ class RunResources:
         if kind == "review" and output_asked(run):
             key = kind, "output"
         elif kind == "parameters" and run.memory.selection is not None:
-            key = run.memory.selection.tool
+            key = run.memory.selection.tool, self._listed(run.memory.selection)
         elif kind == "phase":
             key = kind, run.state
         return self._kept_form(key, kind, run)
@@ -261,7 +298,8 @@ class RunResources:
         spec = self.spec
         if kind == "parameters":
             assert run.memory.selection is not None, "Specifying is entered with a selection"
-            return parameters_form(self.tool(run.memory.selection).parameters)
+            selection = run.memory.selection
+            return parameters_form(self.tool(selection).parameters, self._listed(selection))
         if kind == "review" and output_asked(run):
             return output_form(spec.output_schema or {})
         if kind == "review":
@@ -271,6 +309,10 @@ class RunResources:
         if kind == "phase":
             return phase_form(self.phases[run.state].reply or {})
         return task_plan_form() if kind == "task_plan" else answer_form()
+
+    def _listed(self, selection: Selection) -> frozenset[str] | None:
+        """Return the only parameters that Stage 2 is asked for, None for all of the tool's."""
+        return frozenset(field.name for field in selection.fields or ()) if self.spec.to_the_letter else None
 
     def offer(self, run: Run) -> Offer:
         """Return what Stage 1 may choose from: actions, and what they can read."""
@@ -335,8 +377,6 @@ def output_checker(schema: Mapping[str, Any]) -> ParameterSchema:
 
 
 _FORMS_KEPT = 100
-ROOM_LEAST = 8_000
-"""Least bytes of a conversation, however small its model's context is."""
 
 
 def _flow_of(spec: Spec) -> Flow:
@@ -346,4 +386,4 @@ def _flow_of(spec: Spec) -> Flow:
     from ..workflow.navigation import Flow
 
     need_workflow_extra()
-    return Flow(Workflow.model_validate(spec.workflow))
+    return Flow(Workflow.model_validate(unsealed(spec.workflow)))

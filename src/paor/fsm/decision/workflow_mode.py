@@ -366,13 +366,16 @@ def failed_step(run: Run) -> tuple[dict[str, Any], str]:
 
 
 def fit_arguments(given: dict[str, Any], tool: ToolSpec, kit: RunResources) -> dict[str, Any]:
-    """Return an input as the tool takes it: null left out where it need not be, data as JSON where text is wanted."""
+    """Return an input as the tool takes it: null left out where the tool takes none, data as JSON where text is wanted."""
     schema = kit.schema(tool)
+    if kit.spec.revision > 1:
+        given = schema.without_nulls(given)
     declared = tool.parameters.get("properties")
     kinds = {name: item.get("type") for name, item in (declared or {}).items() if isinstance(item, dict)}
     found: dict[str, Any] = {}
     for name, value in given.items():
-        if value is None and name not in schema.required:
+        known = name in schema.names and kit.spec.revision > 1
+        if value is None and name not in schema.required and not known:
             continue
         wants_text = kinds.get(name) == "string" and isinstance(value, dict | list)
         found[name] = json_text(value) if wants_text else value

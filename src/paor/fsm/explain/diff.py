@@ -17,6 +17,7 @@ import orjson
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError
+from ...states.base.wire import json_text
 from ...states.records.actions import DocumentRef
 from ...states.records.outcomes import Outcome
 from ...states.run.phase_names import FINAL
@@ -545,7 +546,7 @@ def _rank(key: str) -> tuple[int, str]:
 def _lines(value: Any) -> list[str]:
     if value is None:
         return ["(nothing)"]
-    return (value if isinstance(value, str) else orjson.dumps(value).decode()).split("\n")
+    return (value if isinstance(value, str) else json_text(value)).split("\n")
 
 
 __all__ = ["CAUSES", "RunDiff", "Side", "diff"]

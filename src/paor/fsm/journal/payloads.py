@@ -66,14 +66,36 @@ def encode_text(body: str | bytes) -> bytes:
     return body if isinstance(body, bytes) else body.encode()
 
 
-def as_text(body: str | bytes | None) -> str | None:
-    """Return a payload's body as text; None for bytes that are none, and for what is erased."""
-    if not isinstance(body, bytes):
-        return body
+_FORMATS = b"%PDF-", b"{\\rtf"
+"""How files begin whose bytes may be text, and whose text has to be read by what knows their format."""
+
+_CONTROLS = bytes({*range(32)} - {*b"\b\t\n\v\f\r\x1b"})
+"""Bytes that no text has."""
+
+
+def is_text(body: str | bytes) -> bool:
+    """Return whether *body* can be read as it is: the one rule for what a model is shown, whatever its media type says."""
+    if isinstance(body, str):
+        return True
+    if body.startswith(_FORMATS) or len(body.translate(None, _CONTROLS)) < len(body):
+        return False
     try:
-        return body.decode()
+        body.decode()
     except UnicodeDecodeError:
-        return None
+        return False
+    return True
+
+
+def as_text(body: str | bytes | None) -> str | None:
+    """Return a payload's body as text, what is no UTF-8 in it replaced; None for what is erased."""
+    return body.decode("utf-8", "replace") if isinstance(body, bytes) else body
+
+
+def recalled_text(body: str | bytes | None, revision: int) -> str | None:
+    """Return what a row recalls of a payload: its text, None for what is none; in the first revision for all bytes."""
+    if isinstance(body, str):
+        return body
+    return body.decode() if body is not None and revision > 1 and is_text(body) else None
 
 
 def salted_digest(salt: bytes, body: str | bytes, media_type: str) -> bytes:

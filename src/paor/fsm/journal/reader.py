@@ -166,7 +166,7 @@ class JournalReader:
             raise UnknownRun(f"{self.path}: there is no run {run_id!a:.80}; list them with: paor runs")
         rows = self.query(f"{_SELECT_RUN} WHERE run_id = ?", (run_id,))
         if not rows and len(run_id) >= 4:
-            rows = self.query(f"{_SELECT_RUN} WHERE substr(run_id, 1, ?) = ?", (len(run_id), run_id))
+            rows = self.query(f"{_SELECT_RUN} WHERE substr(run_id, 1, {len(run_id)}) = ?", (run_id,))
             if len(rows) > 1:
                 raise UnknownRun(f"{len(rows)} runs start with {run_id!r}; give more of the id (paor runs)")
         if not rows:

@@ -28,8 +28,12 @@ QUEUE_INDEX = "CREATE INDEX IF NOT EXISTS queue_ready ON queue (ready_at, run)"
 
 _READY = "SELECT run FROM queue WHERE ready_at <= ? ORDER BY ready_at, run LIMIT ?"
 
+ATTEMPTS_MAX = 1_000_000
+"""What a count of attempts is at most: any host may write one that the database cannot count on from, and no worker would claim anything."""
+
 _CLAIM = (
-    "UPDATE queue SET ready_at = ?, attempts = attempts + 1, worker = ? WHERE run IN ({places})"
+    f"UPDATE queue SET ready_at = ?, attempts = CASE WHEN attempts BETWEEN 0 AND {ATTEMPTS_MAX - 1} THEN attempts + 1"
+    f" ELSE {ATTEMPTS_MAX} END, worker = ? WHERE run IN ({{places}})"
     " RETURNING run, attempts, tried_seq, reason, ready_at"
 )
 

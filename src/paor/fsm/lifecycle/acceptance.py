@@ -83,6 +83,8 @@ def check_unchanged(runner: Runner, drive: RunContext, *, accept_changes: bool) 
     """
     Refuse a run whose parts have changed, or those of its unfinished tasks; or have them in force from now on.
 
+    The context of the model that goes on is in force without a word of anybody: it has no other.
+
     Raises:
         RunChanged: They matter to it and nobody has accepted them.
     """
@@ -90,10 +92,13 @@ def check_unchanged(runner: Runner, drive: RunContext, *, accept_changes: bool) 
     changes = changes_now(runner, run)
     if changes:
         _check_machine(runner, run, accept_changes=accept_changes)
-    if changes and accept_changes:
-        accept(runner, drive, runner.settings.current_spec(run.spec))
-    elif any(change.relevant for change in changes):
+    accepted = bool(changes) and accept_changes
+    if not accepted and any(change.relevant for change in changes):
         raise refusal(run.run_id, changes)
+    present = runner.settings.current_spec(run.spec) if accepted else run.spec
+    present = runner.settings.in_context_of(present, drive.model)
+    if present is not run.spec:
+        accept(runner, drive, present)
     # the tasks too, before the workflow goes on: else it would be refused in the middle of one of its steps
     for task in unfinished_tasks(runner.journal.reader, runner.journal.reader.run(run.run_id)):
         inner = changes_now(runner, task)

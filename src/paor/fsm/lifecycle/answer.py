@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ...states.base.errors import Erased, JournalDamaged
+from ...states.base.errors import Erased, InvalidAnswer, JournalDamaged
 from ...states.records.questions import Answer
 from ...states.run.phase_names import PHASES
+from ...tools.schema.secret_values import hidden
 from ..journal.lineage import part_with
 from ..journal.reader import JournalReader
 from ..journal.record import COLUMNS
@@ -68,6 +69,10 @@ def answer_run(
         check_open(journal, journal.run(row.run_id), asked, options)  # as it is under the lease
         assert asked is not None, "an answer to nothing is refused"
         reply = answer_of(asked, answer, outcome, result, reason, actor, own=drive.run.state not in PHASES)
+        if reply.action == "accept" and hidden(reply.content, asked.schema, asked.id)[1]:
+            raise InvalidAnswer(
+                "the answer holds a secret, which no journal keeps: give it to a resume, in the process that drives the run"
+            )
         runner.answered_only(drive, reply)
         answered = drive.run.seq - 1
         return drive.run.run_id, answered

@@ -14,6 +14,7 @@ from ...prompts.building.builder import PLACEHOLDERS, REPORTED
 from ...prompts.building.templates import (
     NAMES,
     default_templates,
+    other_form,
     parse_template,
     report_templates,
     single_stage_templates,
@@ -367,6 +368,8 @@ def templates_of(
             raise UsageError(f"unknown prompt {name!r}; there are: {', '.join(NAMES)}")
         if not isinstance(text, str):
             raise UsageError(f"prompt {name}: expected text")
+        if name == "plan" and (instead := other_form(text)) is not None:
+            raise UsageError(f"prompt {name}: {instead}")
         parse_template(text, name)
         for key in _KEY.findall(text):
             if key not in PLACEHOLDERS[name]:

@@ -36,9 +36,9 @@ from ..runtime.run_context import RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .acceptance import changes_now, refusal
 from .arguments import ForkOptions, check_deps, check_priced, model_of, planning_template, templates_of
-from .model_facts import said_by
 from .resume import answer_of, named
 from .runner import Acquisition, Runner
+from .settings import EngineSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,8 @@ def amended_spec(
     prompt_template: str | None = None,
     model: Model | None = None,
     now: Spec | None = None,
+    settings: EngineSettings,
+    asked: Model,
 ) -> Spec | None:
     """
     Return the spec of a fork, None when it is the parent's as it is.
@@ -129,8 +131,10 @@ def amended_spec(
         limits: Those that change, the others stay the parent's.
         policy: Instead of the parent's.
         prompt_template: Text instead of the template that plans.
-        model: Another model, whose context may be smaller.
+        model: Another model.
         now: The parent's spec as the engine would write it now, if that is wanted.
+        settings: Of the engine.
+        asked: The model that goes on, whose context may be smaller.
 
     Raises:
         UsageError: A template that is none, or a limit that is unknown or out of its range.
@@ -143,15 +147,14 @@ def amended_spec(
         update["policy"] = policy
     if model is not None and model.name != parent.model:
         update["model"] = model.name
-        given, context = update.get("limits", parent.limits), said_by(model).context_tokens
-        if context is not None and context < (given.context_tokens or 0):
-            update["limits"] = given.model_copy(update={"context_tokens": context})
     if prompt_template is not None:
         name = planning_template(parent.mode, parent.profile.stage)
         own = templates_of({}, prompt_template, mode=parent.mode, profile=parent.profile)[name]
         update["templates"] = {**spec.templates, name: own}
         update["own_templates"] = tuple(dict.fromkeys((*spec.own_templates, name)))
-    changed = spec.model_copy(update=update)
+    changed = settings.readable(
+        settings.in_context_of(spec.model_copy(update=update | {"model": parent.model}), asked), before=spec
+    ).model_copy(update={"model": update.get("model", spec.model)})
     parts = fingerprints_of(changed) if parent.fingerprints else {}
     if changed == stored and (now is None or parts == stored.fingerprints):
         return None
@@ -219,6 +222,8 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
         prompt_template=options.get("prompt_template"),
         model=chosen if model is not None else None,
         now=runner.settings.current_spec(parent) if current else None,
+        settings=runner.settings,
+        asked=chosen,
     )
     check_priced(chosen, (spec or parent).limits)
     deps = options.get("deps") if options.get("deps") is not None else runner.settings.deps

@@ -13,6 +13,7 @@ from ...states.records.questions import QUESTION_ID, Answer, Question
 from ...states.run.phase_names import PHASES
 from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema, SchemaError
+from ...tools.schema.secret_values import is_secret
 from ...tools.tool import Tool
 from ..journal.payloads import Stager
 from ..journal.reader import JournalReader
@@ -360,6 +361,8 @@ def answer_of(
             f"a {type(given.content).__name__} like this has no JSON form; {question.message}"
         ) from None
     if problems := _problems(question, read, own=own):
+        if is_secret(question.schema):  # a problem quotes what it is about
+            problems = ["it is not of the form that the question's schema asks for"]
         raise InvalidAnswer(
             f"the answer does not fit: {'; '.join(problems)}. The question: {question.message}"
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import Model, Notice
 from ...states.base.errors import JournalError, LeaseHeld
 from ...states.records.outcomes import Answered
@@ -20,6 +21,7 @@ from ...states.run.spec import TASK_TOOL, Spec
 from ...states.run.state import Run, initial_run
 from ...tools.catalog import Catalog
 from ...tools.documents.tools import generate_report
+from ...tools.schema.secret_values import hidden
 from ...tools.tool import Document, Tool
 from ..decision.run_resources import RunResources
 from ..journal.payloads import JSON, Stager
@@ -106,6 +108,7 @@ class Runner:
         self.queue = RunQueue(journal.backend)
         self._tasks, self._make_tasks = tasks(self), tasks
         self._catalogs = catalogs
+        self._secrets: dict[str, dict[str, Any]] = {}
 
     def with_ports(self, settings: EngineSettings, journal: JournalStore, clock: Clock, ids: Ids) -> Runner:
         """Return a runner as another process would have it, with the same hooks."""
@@ -261,6 +264,7 @@ class Runner:
             mark_us=self.clock.active_us(),
             first=run.seq,
             values=self.settings.values,
+            secrets=self._secrets.get(run.run_id, {}),
         )
         drive.load = lambda first, count: self._documents(run.number, first, count)
         if run.spec.task == 0:
@@ -292,7 +296,7 @@ class Runner:
         try:
             log_start(drive.run, resumed=resumed)
             yield self._notify(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
-            for notice in drive.notices:
+            for notice in _first_notices(drive):
                 yield self._notify(_noticed(drive.run, notice))
             for event in perform(walk, self.journal):
                 yield self._notify(event)
@@ -329,7 +333,7 @@ class Runner:
         try:
             log_start(drive.run, resumed=resumed)
             yield self._notify(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
-            for notice in drive.notices:
+            for notice in _first_notices(drive):
                 yield self._notify(_noticed(drive.run, notice))
             async for event in aperform(walk, self.journal):
                 yield self._notify(event)
@@ -375,6 +379,13 @@ class Runner:
 
     def answered(self, drive: RunContext, answer: Answer) -> Steps:
         """Walk on from the question of a run with its answer, which is a row of its own before anything follows from it."""
+        question = drive.run.waiting_for
+        if question is not None and answer.action == "accept":
+            told, found = hidden(answer.content, question.schema, question.id)
+            answer = answer.model_copy(update={"content": told})
+            drive.secrets |= found
+            if found:  # until the run has ended: it may wait for something else before the tool is called
+                self._secrets[drive.run.run_id] = drive.secrets
         yield from _provided(drive, answer)
         drive.resumed = False
         yield from steps(drive)
@@ -397,6 +408,8 @@ class Runner:
             self.journal.leases.release(drive.run.number, drive.fence, answered=answered)
         except JournalError as error:
             LOGGER.warning("run %s: the lease could not be released: %s", drive.run.run_id, error)
+        if drive.run.final:
+            self._secrets.pop(drive.run.run_id, None)
         if drive.run.memory.question is not None:
             self._signal(drive)
         tell(self.journal.reader, drive.run.number, drive.first)
@@ -456,9 +469,18 @@ class Runner:
 
 
 def _provided(drive: RunContext, answer: Answer) -> Steps:
-    """Walk the one row in which a run takes the answer to its question."""
+    """Walk the one row in which a run takes the answer to its question, without keys."""
+    data = answer.wire()
+    clean = said_scrubber(drive.model).of_data(data)
+    answer = answer if clean == data else Answer.model_validate(clean)
     payload = drive.stager.stage(answer.wire_json(), JSON)
     yield from transition(drive, {"kind": "none"}, Answered(answer, payload))
+
+
+def _first_notices(drive: RunContext) -> tuple[Notice, ...]:
+    """Return what was found about the model, and that its context is too small for what every request begins with."""
+    told = drive.kit.crowded
+    return (*drive.notices, Notice("context", "crowded", told)) if told else drive.notices
 
 
 def _noticed(run: Run, notice: Notice) -> ModelNotice:

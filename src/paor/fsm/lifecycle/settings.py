@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...prompts.building.builder import shown_whole
 from ...prompts.building.templates import reported
 from ...prompts.model import Model
 from ...states.base.errors import UsageError
@@ -27,6 +28,7 @@ from ..runtime.ports import ValuesPort
 from ..versioning.host_code import host_text
 from .arguments import model_of, offered_tools, profile_of, rules_of, templates_of, toolbox
 from .instructions import Instructions, instructions_of, instructions_text
+from .model_facts import said_by
 
 PLANNER_STEPS = 1000
 """Steps of a run in planner mode whose host has set no limits: a planner plans again until a plan is empty."""
@@ -141,6 +143,24 @@ class EngineSettings:
             for name, tool in self.tools.items()
             if name not in self.for_documents or matches(tool.name, named)
         )
+
+    def in_context_of(self, spec: Spec, model: Model) -> Spec:
+        """Return *spec* for *model* to go on with: with its context where it is another model than before, and has a smaller one."""
+        context = said_by(model).context_tokens
+        if model.name == spec.model or context is None or context >= spec.context_tokens:
+            return spec
+        limits = spec.limits.model_copy(update={"context_tokens": context})
+        return self.readable(spec.model_copy(update={"limits": limits}), before=spec)
+
+    def readable(self, spec: Spec, *, before: Spec) -> Spec:
+        """Return *spec* with the tools that read documents, where the prompts of *before* showed all of them and its own do not."""
+        documents = [(document.text, document.payload.bytes) for document in spec.documents]
+        shown = [len(shown_whole(one, documents)) == len(documents) for one in (before, spec)]
+        usual = [tool.name for tool in self.offered(None, spec.task_type, documents=False)]
+        if not spec.native or shown != [True, False] or [tool.name for tool in spec.tools] != usual:
+            return spec
+        tools = self.offered(None, spec.task_type, documents=True)
+        return spec.model_copy(update={"tools": tuple(tool.spec() for tool in tools)})
 
     def current_spec(self, spec: Spec) -> Spec:
         """Return *spec* as an engine with these settings would write it now; see `fsm.engine.Engine.current_spec`."""

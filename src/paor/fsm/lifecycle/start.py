@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import orjson
 from pydantic import ValidationError
 
 from ...prompts.building.builder import shown_whole
 from ...prompts.building.templates import NAMES
+from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import Model, Notice
 from ...states.base.errors import UsageError
+from ...states.base.secrets import Scrubber
 from ...states.base.version import VERSION
 from ...states.records.actions import DocumentRef
 from ...states.records.observations import Message
@@ -26,9 +29,10 @@ from ...tools.documents.reports import check_report_format
 from ...tools.documents.tools import check_documents, generate_report
 from ...tools.tool import Document, Tool
 from ..decision.observation import cut, line
-from ..journal.payloads import Stager
+from ..journal.payloads import Stager, is_text
 from ..machine.decide import machine_told
 from ..machine.table import fingerprint
+from ..runtime.tool_results import without_keys
 from .arguments import (
     DocumentLike,
     TypedRunOptions,
@@ -205,12 +209,32 @@ def new_run(
         context = known.context_tokens or CONTEXT_TOKENS
         spec = spec.model_copy(update={"limits": spec.limits.model_copy(update={"context_tokens": context})})
     if spec.native and inputs and not getattr(chosen, "quotes_only", False):
-        sizes = [(document.mime, document.size_bytes) for document in inputs]
+        sizes = [(is_text(document.data), document.size_bytes) for document in inputs]
         if len(shown_whole(spec, sizes)) == len(sizes):  # the model reads them in its first prompt
             usual = settings.offered(names, options.get("task_type"), documents=False)
             spec = spec.model_copy(update={"tools": tuple(tool.spec() for tool in usual)})
     notices = (_profile_notice(spec),) if asked else ()
+    scrub = said_scrubber(chosen)
+    spec, inputs = _without_keys(spec, scrub), [without_keys(document, scrub) for document in inputs]
     return NewRun(spec, inputs, chosen, dict(connections or {}), deps, given, notices)
+
+
+_NOT_SAID = {"tools", "templates", "machine", "host_machine", "limits", "policy", "key"}
+"""Members of a spec that name what the host's program has, by which a run that is resumed is compared with it."""
+
+
+def _without_keys(spec: Spec, scrub: Scrubber) -> Spec:
+    """
+    Return *spec* without the keys that its model holds, wherever its host has said them; itself where it has not.
+
+    Raises:
+        UsageError: The run's own key holds one.
+    """
+    data = orjson.loads(spec.model_dump_json(exclude=_NOT_SAID))
+    clean = scrub.of_data(data)
+    if spec.key is not None and scrub(spec.key) != spec.key:
+        raise UsageError("key holds a key of the model's server, which no journal may have: use another one")
+    return spec if clean == data else spec.model_validate({**orjson.loads(spec.model_dump_json()), **clean})
 
 
 def in_two_stages(spec: Spec, prompts: Mapping[str, str], template: str | None) -> Spec:
@@ -452,6 +476,7 @@ def input_references(spec: Spec, inputs: Sequence[Document], stager: Stager) -> 
             name=cut(line(document.name), 200) or "document",
             mime=cut(line(document.mime), 100),
             payload=stager.stage(document.data, cut(line(document.mime), 100)),
+            text=is_text(document.data),
         )
         for number, (label, position, document) in enumerate(
             _label_documents(kept, label_of(spec, 0, "input"))

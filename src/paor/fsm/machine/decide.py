@@ -275,13 +275,10 @@ def _decided(
 
 def _said_facts(said: Spoken) -> dict[str, Any]:
     """Return what a row says of a conversation that was cut, and of a result that is not shown whole."""
-    cut, shown = said.cut, [piece for item in said.items for piece in item.pieces if piece.chars]
-    facts: dict[str, Any] = {} if cut is None else {"cut": [cut.dropped, cut.summarized]}
+    cut, shown = said.cut, [item for item in said.items if item.whole]
+    facts: dict[str, Any] = {} if cut is None else {"cut": [cut.dropped, len(cut.shortened)]}
     if shown:
-        facts["shown"] = [
-            sum(piece.chars for piece in shown),
-            sum(piece.text.bytes for piece in shown if piece.text),
-        ]
+        facts["shown"] = [sum(item.size for item in shown), sum(item.whole for item in shown)]
     return facts
 
 

@@ -297,7 +297,11 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
         facts.add(place, {}, row[10])
         # two stages add what was observed; turns also what the model says, and why it is asked again
         if speaks and (
-            row[4] == OBSERVING or (plans and (row[4] not in (SPECIFYING, REVIEWING) or row[5] == PLANNING))
+            row[4] == OBSERVING
+            or (
+                plans
+                and (row[4] not in (SPECIFYING, REVIEWING) or row[5] == PLANNING or row[3] == "conclude")
+            )
         ):
             spoken.append(row)
         if row[4] == OBSERVING:

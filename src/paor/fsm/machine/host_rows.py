@@ -13,6 +13,7 @@ of a machine that it has never seen. What a row sets follows from where it leads
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...states.base.errors import HostFunctionError
+from ...states.base.sealed import SealedDict
 from ...states.phase import Phase
 from ...states.records.actions import Selection
 from ...states.records.outcomes import Answered
@@ -122,7 +124,7 @@ def host_update(row: Row, phases: Mapping[str, Phase], tell: Tell | None, case: 
     change, counters = _led(row, phases, tell, case)
     if row.at_most:
         own = counters.own
-        counters = replace(counters, own={**own, row.trigger: own.get(row.trigger, 0) + 1})
+        counters = replace(counters, own=SealedDict({**own, row.trigger: own.get(row.trigger, 0) + 1}))
     return change, counters
 
 
@@ -319,10 +321,11 @@ def host_value(function: Callable[[GuardContext], Any], case: GuardContext, kind
     Raises:
         HostFunctionError: It raised, or gave something else than a *kind*.
     """
+    # its own copy: the case is still read once the function has seen it, and all that is in it is sealed
     name, run = function.__name__, case.run
     where = f"run {run.run_id}, row {run.seq} in {run.state}: the host's function {name}"
     try:
-        value = function(case)
+        value = function(copy.copy(case))
     except Exception as error:
         raise HostFunctionError(f"{where} raised {type(error).__name__}: {error}"[:500]) from error
     if kind is dict and isinstance(value, Mapping):

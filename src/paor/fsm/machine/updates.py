@@ -7,7 +7,7 @@ ones, explicitly None where there is nothing, since `fsm.machine.fold.restore` r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -24,6 +24,7 @@ from ...states.run.reasons import REASONS
 from ...states.run.spec import TASK_TOOL
 from ...states.run.state import Change, Counters, Run
 from ...tools.catalog import DOCUMENT_LIST
+from ..decision.conversation import pending
 from ..decision.duplicate_calls import repeated_step
 from ..decision.guard_context import GuardContext
 from ..decision.observation import (
@@ -36,7 +37,7 @@ from ..decision.observation import (
     message_of,
     observation_of,
 )
-from ..decision.plan_mode import selection_of, step_of, steps_left_in_plan
+from ..decision.plan_mode import selection_of, step_of
 from ..decision.progress import stale_after
 from .stop_rules import ANSWER, LAST_FAIL, first_stop
 from .table import Row
@@ -107,8 +108,9 @@ def _select(case: GuardContext) -> Update:
 
 def _reselect(case: GuardContext) -> Update:
     counters = case.run.counters
+    unmade = len(case.calls) if not steps_left(case.run) else 0  # calls where the answer was asked for
     return Change(feedback=problem_of(case)), replace(
-        counters, selection_retries=counters.selection_retries + 1
+        counters, selection_retries=counters.selection_retries + 1, unmade=counters.unmade + unmade
     )
 
 
@@ -182,7 +184,7 @@ def _refuse(case: GuardContext) -> Update:
     else:
         code, error = "invalid_parameters", problem_of(case)
     refused, blocked = code in ("invalid_parameters", "unsafe_parameters"), code == "duplicate_call_blocked"
-    again = _counted_before(case, code)
+    again = _counted_before(case, _REFUSED if refused else (code,))
     change = Change(
         result=ToolResult(tool=selection.tool, ok=False, error=error, error_code=code, echo=echo),
         intent=None,
@@ -199,12 +201,22 @@ def _refuse(case: GuardContext) -> Update:
     )
 
 
-def _counted_before(case: GuardContext, code: str) -> bool:
-    """Return whether a call of the same reply was refused for the same *code*: what counts is the reply."""
+_REFUSED = ("invalid_parameters", "unsafe_parameters")
+_NOT_MADE = (*_REFUSED, "duplicate_call_blocked", "denied")
+"""Codes of calls that were refused for their parameters, and of all that were not executed."""
+
+
+def _counted_before(case: GuardContext, codes: tuple[str, ...]) -> bool:
+    """Return whether a call of the same reply came to an error with one of *codes*: what counts is the reply."""
+    return any(code in codes for code in _errors_of_reply(case))
+
+
+def _errors_of_reply(case: GuardContext) -> Iterator[str]:
+    """Yield the codes of the errors of the calls that the newest reply has made before this one."""
     run, first = case.run, case.run.counters.step - case.run.counters.plan_step
-    return run.spec.native and any(
-        message.step >= first and message.error.startswith(f"{code}:") for message in run.memory.history
-    )
+    for message in run.memory.history if run.spec.native else ():
+        if message.step >= first and message.error:
+            yield message.error.partition(":")[0]
 
 
 def _other_result(case: GuardContext, step: Step) -> ToolResult:
@@ -232,9 +244,10 @@ def _execute(case: GuardContext) -> Update:
     assert result is not None and intent is not None, "Executing ends with a result of its intent"
     window = run.memory.window
     same = counters.same_key + 1 if window and window[-1] == intent.key else 1
+    again = not result.ok and any(code not in _NOT_MADE for code in _errors_of_reply(case))
     return Change(result=result, reply=None), replace(
         counters,
-        errors=_failures_in_row(case, counters.errors, failed=not result.ok),
+        errors=counters.errors if again else _failures_in_row(case, counters.errors, failed=not result.ok),
         same_key=same,
         documents=counters.documents + len(result.documents),
     )
@@ -381,7 +394,9 @@ def _proceed(case: GuardContext) -> Update:
         feedback=None,
         **planned,
     )
-    unmade = 0 if not case.run.spec.native or steps_left(case.run) else steps_left_in_plan(case.run)
+    unmade = (
+        0 if not case.run.spec.native or steps_left(case.run) else len(pending(case.run.memory.conversation))
+    )
     return change, replace(
         counters, criteria=case.criteria, review_retries=0, stale=stale, best_score=best, unmade=unmade
     )

@@ -23,7 +23,7 @@ from ...states.records.outcomes import (
 )
 from ...states.records.questions import Answer, Asking
 from ...states.run.state import Change, Run
-from ..journal.payloads import Payload
+from ..journal.payloads import Payload, recalled_text
 from ..journal.rows import Transition
 
 
@@ -51,7 +51,7 @@ def recorded_outcome(journal: Payloads, run: Run, row: Transition) -> Outcome:
         return ModelFault(facts["code"], _text(journal, run, place.n), place, usage, facts.get("request_id"))
     if kind == "recalled":
         bodies = [journal.payload(run.number, number).body for number in row.request["payloads"]]
-        return Recalled(tuple(body if isinstance(body, str) else None for body in bodies))
+        return Recalled(tuple(recalled_text(body, run.spec.revision) for body in bodies))
     if kind == "answer":
         place = StoredText(**facts["answer"])
         return Answered(Answer.model_validate_json(_text(journal, run, place.n)), place)

@@ -18,7 +18,7 @@ import contextvars
 import inspect
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing
 from functools import partial
 from queue import SimpleQueue
@@ -314,9 +314,7 @@ async def _ause_tool(effect: UseTool | Reconcile, watch: CancelWatch) -> Returne
     if effect.is_timed:
         return await aperform_timed(effect, watch)
     if not effect.is_async:
-        return await asyncio.to_thread(
-            _use_tool, effect, watch
-        )  # errors as values: a future cannot hold a StopIteration
+        return await _in_own_thread(effect.tool.name, partial(_use_tool, effect, watch))
     try:
         if effect.tool.name == TASK_TOOL.name:  # the task is a run of its own, and is cancelled as one
             return Returned(await effect.begin())
@@ -327,6 +325,27 @@ async def _ause_tool(effect: UseTool | Reconcile, watch: CancelWatch) -> Returne
         if _is_cancelled():
             raise
         return error
+
+
+async def _in_own_thread(tool: str, work: Callable[[], Returned | BaseException]) -> Returned | BaseException:
+    """
+    Return what *work* comes to in a thread of its own.
+
+    Those of a pool could all be taken by tools that wait for runs, whose own tools would then get none. *work* returns errors as
+    values: a future cannot hold a StopIteration.
+    """
+    done: Future[Returned | BaseException] = Future()
+    done.set_running_or_notify_cancel()  # a call that is awaited no more goes on to its end
+    context = contextvars.copy_context()
+
+    def run() -> None:
+        try:
+            done.set_result(context.run(work))
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name=f"paor-tool {tool}").start()
+    return await asyncio.wrap_future(done)
 
 
 def _is_cancelled() -> bool:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...prompts.building.conversation import parts_text
+from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import (
     Model,
     ModelCall,
@@ -28,6 +29,7 @@ from ...prompts.model import (
     request_label,
 )
 from ...states.base.errors import OUTDATED, InternalError, JournalTooOld
+from ...states.base.sealed import sealed, unsealed
 from ...states.records.actions import StoredText
 from ...states.records.outcomes import (
     NO_USAGE,
@@ -49,7 +51,7 @@ from ..decision.guard_context import NO_VALUES
 from ..decision.run_resources import RunResources
 from ..journal.backend import Entry
 from ..journal.cancel_requests import Interrupted
-from ..journal.payloads import JSON
+from ..journal.payloads import JSON, recalled_text
 from ..journal.prompts import last_prompt
 from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row
@@ -97,7 +99,7 @@ def _known_outcome(drive: RunContext, run: Run, request: Nothing | Recall) -> tu
     """Return the recorded request and outcome of a step that performs no I/O."""
     if isinstance(request, Recall):
         bodies = [recall(drive, place) for place in request.payloads]
-        texts = tuple(body if isinstance(body, str) else None for body in bodies)
+        texts = tuple(recalled_text(body, run.spec.revision) for body in bodies)
         return {"kind": "recall", "payloads": [place.n for place in request.payloads]}, Recalled(texts)
     reply = run.memory.reply
     if run.state == EXECUTING and reply is not None:
@@ -364,7 +366,8 @@ def _host_values(
     if drive.values is None or not any(row.trigger in machine.host.fresh for row in tried):
         return asked, NO_VALUES
     text = values_text(run, (yield AskValues(drive.values, run.run_id, run.state)))
-    return {**asked, "values": drive.stager.stage(text, JSON).wire()}, orjson.loads(text)
+    text = said_scrubber(drive.model).of_said(text)
+    return {**asked, "values": drive.stager.stage(text, JSON).wire()}, sealed(orjson.loads(text))
 
 
 def _decide(
@@ -396,7 +399,7 @@ def _events(decision: Decision, run: Run, outcome: Outcome) -> list[Event]:
             run.spec.limits.max_steps,
             counters.tokens_in + counters.tokens_out,
             detail_of(decision, run),
-            decision.change.intent.arguments if decision.change.intent else None,
+            unsealed(decision.change.intent.arguments) if decision.change.intent else None,
             outcome.answer.actor if isinstance(outcome, Answered) else None,
         )
     ]

@@ -11,6 +11,7 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
+from ...states.base.sealed import unsealed
 from ...states.records.outcomes import Usage
 from ...states.records.questions import Question
 from ...states.run.phase_names import DONE
@@ -107,6 +108,8 @@ class Result(Generic[T]):
         waiting_for: The question, for a waiting run.
         key: The host's own key of the run, None for none; of a run that stands in for a failed one the key of that.
         metadata: What the host gave with the run, to find it by.
+        variables: Of a run that follows a workflow file: its variables as they are now, as ``init``, ``post`` and the caller set them;
+            those that the result tells anyway, such as ``answer``, are left out.
     """
 
     run_id: str
@@ -122,6 +125,7 @@ class Result(Generic[T]):
     output: T | None = None
     key: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    variables: Mapping[str, Any] = field(default_factory=dict)
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, keys as the attributes."""
@@ -139,6 +143,7 @@ class Result(Generic[T]):
             "waiting_for": self.waiting_for.wire() if self.waiting_for is not None else None,
             "key": self.key,
             "metadata": self.metadata,
+            "variables": self.variables,
         }
 
 
@@ -182,7 +187,8 @@ def result_of_run(run: Run, journal: JournalReader) -> Result:
         waiting_for=run.waiting_for,
         output=_output_of(run),
         key=journal.run(spec.fallback_for).key if spec.fallback_for else spec.key,
-        metadata=spec.metadata,
+        metadata=unsealed(spec.metadata),
+        variables=unsealed(dict(run.memory.flow.variables)) if run.memory.flow is not None else {},
     )
 
 

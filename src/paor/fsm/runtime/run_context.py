@@ -46,6 +46,7 @@ class RunContext:
         prompt: Number of the row that holds the run's newest prompt, and its messages; None while this driver has not looked.
         texts: Texts of the conversation that were read, by payload.
         together: The calls of the newest reply that were begun at the same time; None where there are none.
+        secrets: Secrets of answers by their marks, as far as this engine was given them; in memory alone.
         leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
     """
 
@@ -69,6 +70,7 @@ class RunContext:
     first: int = 0
     deps: Any = None
     values: ValuesPort | None = None
+    secrets: dict[str, Any] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
     leaves: Leaves | None = None
     together: Together | None = None

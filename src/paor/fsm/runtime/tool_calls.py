@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any, Literal
+import dataclasses
+import inspect
+from collections.abc import Generator, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
+from ...states.base.sealed import unsealed
+from ...states.base.secrets import Scrubber
 from ...states.records.actions import Intent, ToolResult
 from ...states.records.outcomes import Cancelled, Ended, InDoubt, Outcome
 from ...states.records.questions import Answer, Asking
 from ...states.run.budgets import shorter, time_left_s
 from ...states.run.spec import TASK_TOOL
 from ...states.run.state import Run
+from ...tools.catalog import CONNECTION
 from ...tools.documents.files import outside
+from ...tools.schema.secret_values import marks_in, revealed
 from ...tools.tool import Resumption, Tool
 from ..decision.observation import cut, line
 from ..decision.plan_mode import selection_of
@@ -57,11 +63,15 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
         group = None
     effect = group.begun(intent.idempotency_key) if group is not None else None
     if effect is None:
-        made = _call_of(drive, run, tool, intent, group.account if group is not None else _account(drive))
+        told = _told(drive, intent)
+        if not isinstance(told, _Told):
+            return asked, told
+        account = group.account if group is not None else _account(drive)
+        made = _call_of(drive, run, tool, intent, told.arguments, account)
         if isinstance(made, Ended):
             return asked, made
         effect = made
-        effect.context.resumption = _resumption(drive)
+        effect.context.resumption = told.resumption
     if group is None and (others := _begun_with(drive, effect)):
         group = drive.together = yield BeginTogether((effect, *others), run.spec.limits.parallel_calls)
     context = effect.context
@@ -70,9 +80,14 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     if kept:
         leases.calling(run.number, drive.fence, run.seq - 1)
     came_to = yield effect if group is None else Await(group, effect)
+    if drive.secrets:
+        came_to = _without_secrets(came_to, drive.secrets.values())
     if kept and not getattr(came_to, "left", False):
         leases.called(run.number, drive.fence)
     context.stage_texts(drive.stager)
+    if isinstance(came_to, Returned) and _is_not_run(came_to.value):
+        name = type(came_to.value).__name__
+        came_to = EffectUnknown(f"the tool returned a {name}, of which nobody knows how far it was run")
     if isinstance(came_to, TimedOut | EffectUnknown):
         outcome = yield from _of_unknown_end(drive, tool, intent, context, came_to)
     else:
@@ -80,6 +95,11 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     if sure and isinstance(outcome, Ended) and not outcome.reconciled:
         outcome = replace(outcome, reconciled="not_done")
     return asked, outcome
+
+
+def _is_not_run(value: object) -> bool:
+    """Return whether a value is code that runs only when somebody asks for its results: what it was to do is perhaps not done."""
+    return inspect.isgenerator(value) or inspect.isawaitable(value) or inspect.isasyncgen(value)
 
 
 def _of_end(drive: RunContext, intent: Intent, context: CallContext, came_to: Any) -> Outcome:
@@ -92,13 +112,15 @@ def _of_end(drive: RunContext, intent: Intent, context: CallContext, came_to: An
         return Cancelled(intent.effect == "once", *used, left=came_to.left)
     if isinstance(came_to, AnswerNeeded):
         try:
-            return question_from(came_to, run.spec.limits, drive.stager)
+            return question_from(came_to, run.spec.limits, drive.stager, drive.model)
         except Exception as error:  # a tool may ask in any form
             came_to = error
     if not isinstance(came_to, Returned):
         return _ended(context, error_of(intent, came_to, model=drive.model))
     first, limits = run.counters.documents, run.spec.limits
-    result = result_of(intent, came_to.value, first=first, limits=limits, stager=drive.stager)
+    result = result_of(
+        intent, came_to.value, first=first, limits=limits, stager=drive.stager, model=drive.model
+    )
     if run.memory.plan is not None and intent.effect != "once" and result.ok and is_empty(came_to.value):
         result = replace(result, retryable=True)
     return _ended(context, result)
@@ -177,28 +199,115 @@ def _timing_of(drive: RunContext) -> Timing:
     return timing
 
 
-def _resumption(drive: RunContext) -> Resumption | None:
-    """Return what the call has asked before, with the answer; None when it has asked nothing."""
+class _Told(NamedTuple):
+    """What a tool is called with: its arguments, and what it has asked before; secrets are in the place of their marks."""
+
+    arguments: dict[str, Any]
+    resumption: Resumption | None
+
+
+def _told(drive: RunContext, intent: Intent) -> _Told | Outcome:
+    """
+    Return what the tool is called with; or, where a secret was given to a process that is gone, the question for it.
+
+    An answer to that question holds arguments of the call, and is none that the tool has asked for.
+    """
+    arguments, before, resumption = intent.arguments, _asked_before(drive), None
+    if before is not None:
+        asking, answer = before
+        content, lost = revealed(answer.content, drive.secrets), _lost(answer.content, drive)
+        if asking.state == _AGAIN:
+            if answer.action != "accept":
+                return Ended(error_of(intent, ToolError("a secret that it needs was not given again")))
+            arguments = arguments | {name: value for name, value in content.items() if name not in lost}
+        elif lost:
+            return _asked(drive, AnswerNeeded(asking.message, asking.answer_schema, asking.state))
+        else:
+            again = drive.run.memory.reply is not None and drive.run.memory.reply.action == "retry"
+            resumption = Resumption(
+                unsealed(asking.state), answer.action == "accept", unsealed(content), again=again
+            )
+    if lost := _lost(arguments, drive):
+        if resumption is not None:  # asking again would forget where the tool is
+            gone = ToolError(f"the secret for {', '.join(lost)} was given to a process that is gone")
+            return Ended(replace(error_of(intent, gone), retryable=False))
+        words = f"Give again what nobody keeps, for the call of {intent.tool}: {', '.join(lost)}"
+        return _asked(drive, AnswerNeeded(words, _schema_of(drive, intent.tool, lost), _AGAIN))
+    arguments = revealed(arguments, drive.secrets)
+    if arguments != intent.arguments:
+        spec = next(tool for tool in drive.run.spec.tools if tool.name == intent.tool)
+        if drive.kit.catalog.schema(spec).check(arguments):  # whose words would quote it
+            unfit = ToolError("a secret that was given does not fit its parameter")
+            return Ended(replace(error_of(intent, unfit, code="invalid_parameters"), retryable=False))
+    return _Told(arguments, resumption)
+
+
+_AGAIN = {"paor": "secrets are given again"}
+"""What stands in place of a tool's own state where not the tool asks."""
+
+
+def _asked_before(drive: RunContext) -> tuple[Asking, Answer] | None:
+    """Return what the call has asked before, with the answer; None when it has asked nothing, and once that is erased."""
     memory = drive.run.memory
     if memory.asked is None or memory.answered is None:
         return None
     asked, answered = (recall(drive, place) for place in (memory.asked, memory.answered))
     if not isinstance(asked, str) or not isinstance(answered, str):
-        return None  # erased
-    answer = Answer.model_validate_json(answered)
-    again = memory.reply is not None and memory.reply.action == "retry"
-    return Resumption(
-        state=Asking.model_validate_json(asked).state,
-        accepted=answer.action == "accept",
-        content=answer.content,
-        again=again,
-    )
+        return None
+    return Asking.model_validate_json(asked), Answer.model_validate_json(answered)
 
 
-def _call_of(drive: RunContext, run: Run, tool: Tool, intent: Intent, account: Account) -> UseTool | Ended:
+def _lost(values: Any, drive: RunContext) -> list[str]:
+    """Return in which of *values* there are marks of secrets that this engine was not given."""
+    named = values if isinstance(values, dict) else {"answer": values}
+    return [
+        name for name, value in named.items() if any(mark not in drive.secrets for mark in marks_in(value))
+    ]
+
+
+def _schema_of(drive: RunContext, tool: str, names: Sequence[str]) -> dict[str, Any]:
+    """Return the schema of some of a tool's parameters, all required."""
+    whole = next(spec.parameters for spec in drive.run.spec.tools if spec.name == tool)
+    schema = {key: whole[key] for key in ("$defs", "definitions") if key in whole}
+    secret = {"format": "password", "writeOnly": True}
+    properties = {name: whole.get("properties", {}).get(name, secret) for name in names}
+    return schema | {"type": "object", "properties": properties, "required": list(names)}
+
+
+def _asked(drive: RunContext, needed: AnswerNeeded) -> Outcome:
+    return question_from(needed, drive.run.spec.limits, drive.stager)
+
+
+def _without_secrets(came_to: Any, secrets: Iterable[Any]) -> Any:
+    """Return what a call came to without the secrets that it was given, where its texts repeat them."""
+    scrub = Scrubber(value for value in secrets if isinstance(value, str))
+    if isinstance(came_to, Returned):
+        try:
+            output = output_of(came_to.value)
+        except Exception:
+            return came_to
+        notes = [scrub(str(note)) for note in output.notes]
+        texts = [scrub(item.data) if isinstance(item.data, str) else item.data for item in output.documents]
+        if notes == [*output.notes] and texts == [item.data for item in output.documents]:
+            return came_to
+        documents = [
+            dataclasses.replace(item, data=text) for item, text in zip(output.documents, texts, strict=True)
+        ]
+        return Returned(dataclasses.replace(output, documents=documents, notes=notes))
+    if isinstance(came_to, ToolError) and not isinstance(came_to, AnswerNeeded):
+        came_to.args = tuple(scrub(item) if isinstance(item, str) else item for item in came_to.args)
+        return came_to
+    if isinstance(came_to, Exception) and scrub(str(came_to)) != str(came_to):
+        return RuntimeError(f"{type(came_to).__name__}: {scrub(str(came_to))}")
+    return came_to
+
+
+def _call_of(
+    drive: RunContext, run: Run, tool: Tool, intent: Intent, arguments: dict[str, Any], account: Account
+) -> UseTool | Ended:
     """Return the call of *intent*, or how it ends where it must not begin; *run* is in Executing with it."""
     # right before the call: the guards saw only the text of a path, and a link in it may have changed while the run waited
-    if (reason := outside(run.spec.policy, intent.arguments)) is not None:
+    if (reason := outside(run.spec.policy, arguments)) is not None:
         unsafe = error_of(intent, ToolError(reason), code="unsafe_parameters")
         return Ended(replace(unsafe, retryable=False))
     bound = _bound_of(tool, run)
@@ -206,20 +315,20 @@ def _call_of(drive: RunContext, run: Run, tool: Tool, intent: Intent, account: A
         error = ToolError("not started: the time budget is used up")
         return Ended(replace(error_of(intent, error, code="timeout"), retryable=False))
     selection = run.memory.selection
-    label = selection.connection if selection is not None else None
+    label = intent.arguments.get(CONNECTION) or (selection.connection if selection is not None else None)
     context = CallContext(
         run,
         intent,
         kit=drive.kit,
         model=drive.model,
         load=drive.load,
-        connection=drive.connections.get(label) if label is not None else None,
+        connection=drive.connections.get(label) if isinstance(label, str) else None,
         deps=drive.deps,
         ledger=CallLedger(account),
         timeout_s=bound,
     )
     place = place_of_next(drive)
-    return UseTool(run.number, tool, intent.arguments, context, place, bound, _timing_of(drive))
+    return UseTool(run.number, tool, arguments, context, place, bound, _timing_of(drive))
 
 
 def _begun_with(drive: RunContext, first: UseTool) -> list[UseTool]:
@@ -236,7 +345,10 @@ def _begun_with(drive: RunContext, first: UseTool) -> list[UseTool]:
         if tool is None or tool.run is None or (asked_in_order and tool.takes_context):
             continue
         then = _run_at(run, number, intent)
-        call = _call_of(drive, then, tool, intent, first.context.ledger.account)
+        if _lost(intent.arguments, drive):
+            continue
+        arguments = revealed(intent.arguments, drive.secrets)
+        call = _call_of(drive, then, tool, intent, arguments, first.context.ledger.account)
         if isinstance(call, UseTool):
             calls.append(call)
     return calls
@@ -316,5 +428,7 @@ def reconcile_outcome(drive: RunContext, action: str, content: Any, asked: Liter
         text = content if isinstance(content, str) and content else "the effect did not happen"
         return Ended(replace(error_of(intent, RuntimeError(text), code="reconciled"), retryable=False))
     first = run.counters.documents
-    result = result_of(intent, content, first=first, limits=run.spec.limits, stager=drive.stager)
+    result = result_of(
+        intent, content, first=first, limits=run.spec.limits, stager=drive.stager, model=drive.model
+    )
     return Ended(result, reconciled=asked)

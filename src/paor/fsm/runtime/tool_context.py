@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ...prompts.building.builder import TextTask
 from ...prompts.building.fencing import beginning
 from ...prompts.clients import background_loop
+from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import (
     CallStopped,
     Model,
@@ -30,6 +31,7 @@ from ...states.base.errors import ToolError
 from ...states.records.actions import Intent, StoredText
 from ...states.records.outcomes import NO_USAGE, Usage
 from ...states.run.budgets import (
+    BYTES_PER_TOKEN,
     NO_RESERVATION,
     Allowance,
     Reservation,
@@ -243,7 +245,7 @@ class CallContext:
         from ...tools.process.call import call_in_process  # few tools need it
 
         assert tool.run is not None, "only a tool with a function is called"
-        return call_in_process(tool.run, arguments, self, typed=tool.typed)
+        return call_in_process(tool.run, arguments, self, typed=tool.typed, once=tool.effect == "once")
 
     def documents(self, references: Sequence[str]) -> list[Document]:
         """Return the documents behind *references*, in order, each once."""
@@ -301,7 +303,9 @@ class CallContext:
     def _call(self, task: TextTask) -> tuple[ModelCall, Reservation]:
         if self._is_closed:
             raise _given_up()
-        messages = self._kit.prompts.text(_shorten_documents(task, self._run.spec.limits.text_chars))
+        spec = self._run.spec
+        room = spec.context_tokens * BYTES_PER_TOKEN // 2 if spec.revision > 1 else None
+        messages = self._kit.prompts.text(_shorten_documents(task, spec.limits.text_chars, room))
         number, wanted, allowed = self.ledger.reserve(prompt_bytes(messages))
         call = ModelCall(
             "text",
@@ -346,7 +350,8 @@ class CallContext:
                 raise _given_up()
             if (request_id := request_label(reply.request_id)) is not None:
                 self.request_ids.append(request_id)
-            self._texts.append((messages_text(call.messages), reply.text))
+            scrub = said_scrubber(self._model).of_said
+            self._texts.append((scrub(messages_text(call.messages)), scrub(reply.text)))
         if not reply.text.strip():
             raise ToolError("the model wrote nothing")
         if reply.finish in ("refusal", "content_filter"):
@@ -374,14 +379,19 @@ def messages_text(messages: Sequence[PromptMessage]) -> str:
         return str(pairs).encode("ascii", "backslashreplace").decode()
 
 
-def _shorten_documents(task: TextTask, chars_max: int) -> TextTask:
+def _shorten_documents(task: TextTask, chars_max: int, bytes_max: int | None) -> TextTask:
     """Return *task* with its documents cut so that together they fit, the longest ones first."""
     total = sum(len(text) for _, text in task.documents)
-    if total <= chars_max:
+    if total > chars_max:
+        allowed = chars_max // max(1, len(task.documents))
+        short = sum(len(text) for _, text in task.documents if len(text) <= allowed)
+        long = [text for _, text in task.documents if len(text) > allowed]
+        allowed = max(allowed, (chars_max - short) // max(1, len(long)))
+        documents = [(name, beginning(text, allowed)) for name, text in task.documents]
+        task = TextTask(task.request, documents, task.instructions, task.format)
+        total = sum(len(text) for _, text in task.documents)
+    size = sum(len(text.encode("utf-8", "replace")) for _, text in task.documents)
+    if bytes_max is None or size <= bytes_max:
         return task
-    allowed = chars_max // max(1, len(task.documents))
-    short = sum(len(text) for _, text in task.documents if len(text) <= allowed)
-    long = [text for _, text in task.documents if len(text) > allowed]
-    allowed = max(allowed, (chars_max - short) // max(1, len(long)))
-    documents = [(name, beginning(text, allowed)) for name, text in task.documents]
-    return TextTask(task.request, documents, task.instructions, task.format)
+    # what is cut away may be denser than what is kept, so this may take a few rounds; each leaves less
+    return _shorten_documents(task, min(total - 1, total * bytes_max // size), bytes_max)

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
-from pydantic import TypeAdapter
 
+from ...prompts.clients.settings import environment_secrets, said_scrubber
 from ...states.base.errors import AnswerNeeded, NotStarted, ToolError
 from ...states.base.secrets import Scrubber
 from ...states.records.actions import DocumentRef, Intent, ToolResult, WebFact
 from ...states.records.outcomes import Asked
 from ...states.records.questions import Asking
 from ...states.settings.limits import Limits
+from ...tools.kept_values import json_of, rescued
 from ...tools.tool import Document, ToolOutput
 from ..decision.observation import clean, cut, line
-from ..journal.payloads import JSON, Stager
+from ..journal.payloads import JSON, Stager, is_text
 
 ERROR_CHARS = 500
 QUESTION_CHARS = 4000
 """Longest question of a tool; a person is to read it."""
-_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
-_JSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY  # compact: every blank is a token
 
 
 def output_of(value: Any) -> ToolOutput:
@@ -32,7 +30,7 @@ def output_of(value: Any) -> ToolOutput:
     Return a tool's return value as documents and notes.
 
     Text becomes a text document, JSON-able data a JSON document (models, dataclasses, decimals, dates and paths
-    too), bytes a binary one, None nothing at all.
+    too, whole numbers of any size), bytes a binary one, None nothing at all.
 
     Raises:
         ToolError: The value has none of these forms.
@@ -49,35 +47,8 @@ def output_of(value: Any) -> ToolOutput:
         return ToolOutput(documents=(value,))
     if isinstance(value, list | tuple) and value and all(isinstance(item, Document) for item in value):
         return ToolOutput(documents=tuple(value))
-    return ToolOutput(documents=(Document("result.json", _json(value), "application/json"),))
-
-
-def _json(value: Any) -> str:
-    try:
-        return orjson.dumps(value, option=_JSON_OPTIONS, default=_plain).decode()
-    except Exception as error:  # also of a model's own serializers
-        what = _foreign(error) or type(value).__name__
-        raise ToolError(f"the tool ran and returned a {what}, which has no JSON form") from None
-
-
-def _plain(value: Any) -> Any:
-    """Return the JSON form of what orjson does not know: sets sorted, decimals and durations as text, models."""
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=str)
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if callable(value) or isinstance(value, Iterator | BaseException):
-        raise TypeError(type(value).__name__)
-    try:
-        return _ANYTHING.dump_python(value, mode="json", by_alias=True)
-    except Exception:
-        raise TypeError(type(value).__name__) from None
-
-
-def _foreign(error: BaseException) -> str:
-    """Return the name of the type within a value that `_plain` refused, if that was the reason."""
-    cause = error.__cause__
-    return str(cause) if type(cause) is TypeError and str(cause).isidentifier() else ""
+    text, notes = json_of(value)
+    return ToolOutput(documents=(Document("result.json", text, "application/json"),), notes=notes)
 
 
 def is_empty(value: Any) -> bool:
@@ -89,9 +60,13 @@ def is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, str | bytes | bytearray | Sequence | Mapping) and not value)
 
 
-def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager: Stager) -> ToolResult:
+def result_of(
+    intent: Intent, value: Any, *, first: int, limits: Limits, stager: Stager, model: object = None
+) -> ToolResult:
     """
     Return the result of a call that returned *value*, its documents staged.
+
+    A ``once`` call that came back is done, whatever it returned: what cannot be kept is noted.
 
     Args:
         intent: The call.
@@ -99,15 +74,15 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
         first: Number of its first document within the run.
         limits: Sizes.
         stager: Takes the bodies.
+        model: The run's, whose keys are taken out.
     """
+    scrub = said_scrubber(model)
     try:
-        output = output_of(value)
-        documents = _size_words(output.documents, limits)
-        notes = tuple(cut(line(str(note)), limits.note_chars) for note in list(output.notes)[:20])
-        notes += _binary_notes(documents[: limits.previews], limits)
-        web = _best_first(output.web)
+        documents, notes, web = _kept(output_of(value), limits, scrub)
     except Exception as error:  # a tool may put anything into a `ToolOutput` or a `Document`
-        return error_of(intent, error)
+        if intent.effect != "once":
+            return error_of(intent, error)
+        documents, notes, web = _kept(rescued(value, limits), limits, scrub)
     references = tuple(
         DocumentRef(
             first + position,
@@ -116,6 +91,7 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
             document.name,
             document.mime,
             stager.stage(document.data, document.mime),
+            text=is_text(document.data),
         )
         for position, document in enumerate(documents)
     )
@@ -127,7 +103,7 @@ def _binary_notes(documents: Sequence[Document], limits: Limits) -> tuple[str, .
     return tuple(
         cut(f"{document.name}: {document.mime}, {document.size_bytes} bytes, not text", limits.note_chars)
         for document in documents
-        if isinstance(document.data, bytes)
+        if not is_text(document.data)
     )
 
 
@@ -175,9 +151,30 @@ def _clean_document(document: Document) -> Document:
     return dataclasses.replace(document, name=name, mime=mime, data=data)
 
 
-def question_from(error: AnswerNeeded, limits: Limits, stager: Stager) -> Asked:
+def _kept(
+    output: ToolOutput, limits: Limits, scrub: Scrubber
+) -> tuple[list[Document], tuple[str, ...], tuple[WebFact, ...]]:
+    """Return documents, notes and web facts as they are kept, without keys."""
+    documents = [without_keys(document, scrub) for document in _size_words(output.documents, limits)]
+    notes = tuple(cut(line(scrub(str(note))), limits.note_chars) for note in list(output.notes)[:20])
+    notes += _binary_notes(documents[: limits.previews], limits)
+    web = tuple(WebFact.of(scrub.of_data(fact.wire())) for fact in _best_first(output.web))
+    return documents, notes, web
+
+
+def without_keys(document: Document, scrub: Scrubber) -> Document:
+    """Return a document without keys, in its name and in what it says; itself where there are none."""
+    data = document.data
+    clean_data = scrub.of_bytes(data) if isinstance(data, bytes) else scrub.of_said(data)
+    name, mime = scrub(document.name), scrub(document.mime)
+    if (name, mime, clean_data) == (document.name, document.mime, data):
+        return document
+    return dataclasses.replace(document, name=name, mime=mime, data=clean_data)
+
+
+def question_from(error: AnswerNeeded, limits: Limits, stager: Stager, model: object = None) -> Asked:
     """
-    Return what a tool asks in the form of the journal, staged.
+    Return what a tool asks in the form of the journal, staged, without keys.
 
     Raises:
         ToolError: It asks nothing, or what it wants back has no JSON form or is too large.
@@ -187,7 +184,8 @@ def question_from(error: AnswerNeeded, limits: Limits, stager: Stager) -> Asked:
         raise ToolError("the tool needs an answer and asks no question")
     asking = {"message": message, "answerSchema": error.schema, "state": error.state}
     try:
-        text = orjson.dumps(asking).decode()
+        asked = orjson.loads(orjson.dumps(asking))
+        text = orjson.dumps(said_scrubber(model).of_data(asked)).decode()
         read = Asking.model_validate_json(text)
     except (ValueError, TypeError):
         raise ToolError("the tool's question has a schema or a state that is not valid JSON") from None
@@ -206,8 +204,6 @@ def message_of(error: object, model: object = None) -> str:
         error: What a tool or a host's model raised.
         model: The run's; its own keys are taken out beside those of the environment.
     """
-    from ...prompts.clients.settings import environment_secrets
-
     try:
         text = str(error)
     except Exception:

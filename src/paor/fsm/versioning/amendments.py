@@ -17,10 +17,10 @@ from ...states.base.errors import JournalDamaged
 from ...states.run.spec import Spec
 
 AMENDABLE = (
-    *("templates", "host_templates", "tools", "formatter", "policy", "rules"),
+    *("templates", "host_templates", "tools", "formatter", "policy", "rules", "limits"),
     *("fingerprints", "engine", "machine", "host_machine", "phase_tools"),
 )
-"""Fields of a spec that an engine brings; what the caller of the run chose is never amended."""
+"""Fields of a spec that an engine brings, of its limits the model's context; what the caller of the run chose is never amended."""
 
 _REQUEST = 7
 _MARK = '"spec":{'

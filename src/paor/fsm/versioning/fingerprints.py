@@ -153,7 +153,7 @@ def given_fingerprints(spec: Spec) -> dict[str, str]:
 
 def tool_fingerprint(tool: ToolSpec) -> str:
     """Return the digest of a tool's signature: name, description, schema, effect, label, retries, bounds."""
-    return _data_digest(tool.model_dump(mode="json"))
+    return _data_digest(tool.model_dump(mode="json", exclude=None if tool.filled else {"filled"}))
 
 
 @lru_cache(maxsize=256)

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...states.base.errors import UsageError
+from ...states.base.sealed import unsealed
 from ...states.records.workflow import PLAN_ACTION, FlowTask, Workflow
 from .expressions.evaluator import holds, rendered
 from .tasks import GIVEN
@@ -194,13 +195,13 @@ class Flow:
         """
         if task.on_error is None:
             return None
-        variables = {**cursor.variables, "step": step, "error": error}
+        variables = {**cursor.variables, "step": unsealed(step), "error": error}
         return StepCall(task.on_error.action, rendered(task.on_error.input, variables, strict=False))
 
     def _leave(self, cursor: Cursor, task: FlowTask, outputs: Mapping[str, Any], *, aborted: bool) -> Cursor:
         """Return the cursor after a task: its ``post`` applied, its jump taken."""
         variables = dict(cursor.variables)
-        scope = {**cursor.variables, **outputs}
+        scope = {**cursor.variables, **unsealed(outputs)}
         for name, template in task.post.items():
             value = rendered(template, scope, strict=False)
             base, append = name.removesuffix("[]"), name.endswith("[]")

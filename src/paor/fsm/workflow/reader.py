@@ -92,6 +92,10 @@ def workflow_of(source: SourceText) -> tuple[Workflow | None, tuple[FileDefect, 
         return None, (defect("wrong_type", "a workflow is an object with a stage", (), source.place(())),)
     whole = "stage" in data
     origin: dict[Path, Path] = {}
+    if not whole and isinstance(data.get("pipeline"), dict) and "action" not in data["pipeline"]:
+        # laid over the shipped workflow it would run behind that one's own tasks, which its file does not mean
+        message = "a file's own tasks stand below stage; pipeline is Fluxor's name of it, which is not read"
+        return None, (defect("pipeline", message, ("pipeline",), source.place(("pipeline",))),)
     if not whole:
         data, origin = _laid_over(data, _base())
     reader = TaskReader(source, origin)

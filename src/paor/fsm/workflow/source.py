@@ -248,7 +248,7 @@ def _yaml_error(error: Any, text: str) -> SourceError:
 
 # -- JSON ----------------------------------------------------------------------------------------------------------
 
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{\[}\]]|[^ \t\r\n,:{}\[\]"]++', re.DOTALL)
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)|[{\[}\]]|[^ \t\r\n,:{}\[\]"]++', re.DOTALL)
 """A bracket, or a value that is none."""
 
 

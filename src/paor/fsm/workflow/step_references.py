@@ -137,7 +137,7 @@ def _change_texts(
         return change(value, path) if START in value else value
     if len(path) < DEPTH_MAX and isinstance(value, Mapping):
         return {key: _change_texts(item, change, (*path, key)) for key, item in value.items()}
-    if len(path) < DEPTH_MAX and type(value) is list:
+    if len(path) < DEPTH_MAX and isinstance(value, list):
         return [_change_texts(item, change, (*path, number)) for number, item in enumerate(value)]
     return value
 

@@ -27,10 +27,13 @@ from .step_references import has_placeholders, placeholder_defects
 Kind = Literal["plan", "workflow"]
 
 _PLAN_KEYS = ("steps", "intention", "plan")
+_ARGUMENT_KEYS = ("args", "arguments", "parameters", "input", "function")
 _STEP_KEYS = (
-    *("id", "type", "name", "args", "arguments", "parameters", "input", "reason", "retries", "elicitation"),
+    *("id", "type", "name", *_ARGUMENT_KEYS[:-1], "reason", "retries", "elicitation"),
     *("message", "schema", "requestedSchema", "content", "followup_prompt", "function", "call_id", "fault"),
 )
+_UNREAD = Step(name="?")
+"""In place of a step of which nothing can be read."""
 _HEAD_KEYS = ("id", "intention", "steps", "elicitation")
 
 
@@ -107,6 +110,9 @@ def _plan_report(source: SourceText, tools: Catalog | None) -> Report:
     if isinstance(data, dict):
         _check_keys(data, found)
     readable, unread = (plan, frozenset[int]()) if plan is not None else _readable(data)
+    if isinstance(data, dict) and not {"steps", "elicitation"} & data.keys():
+        found.add("no_steps", "a plan has steps, an empty list when nothing is left to do", ())
+        readable = None
     if readable is not None:
         _check_plan(readable, found, tools, unread)
     defects = in_order(found.defects)
@@ -114,14 +120,21 @@ def _plan_report(source: SourceText, tools: Catalog | None) -> Report:
 
 
 def _readable(data: object) -> tuple[Plan | None, frozenset[int]]:
-    """Return what can be read of a plan with errors, and the numbers of the steps that cannot."""
+    """Return what can be read of a plan with errors, and the numbers of the steps whose arguments cannot."""
     steps = data.get("steps") if isinstance(data, Mapping) else None
     if not isinstance(steps, list) or len(steps) > STEPS_MAX:
         return None, frozenset()
-    found = [plan_of({"steps": [step]}) for step in steps]
-    read = [item.steps[0] if isinstance(item, Plan) else Step(name="?") for item in found]
-    unread = frozenset(index for index, item in enumerate(found) if not isinstance(item, Plan))
-    return Plan(steps=tuple(read)), unread
+    read, unread = [], set()
+    for index, step in enumerate(steps):
+        found, wrong = plan_of({"steps": [step]}), frozenset[object]()
+        if not isinstance(found, Plan) and isinstance(step, Mapping):
+            wrong = frozenset(problem.path[2] for problem in found if len(problem.path) > 2)
+            if "type" not in wrong or "name" in step.keys() - wrong:  # else it is not known what it would do
+                found = plan_of({"steps": [{key: step[key] for key in step if key not in wrong}]})
+        if not isinstance(found, Plan) or wrong & {*_ARGUMENT_KEYS}:
+            unread.add(index)
+        read.append(found.steps[0] if isinstance(found, Plan) else _UNREAD)
+    return Plan(steps=tuple(read)), frozenset(unread)
 
 
 def _check_keys(data: Mapping[str, Any], found: DefectList) -> None:
@@ -140,7 +153,7 @@ def _warn_of(data: Mapping[str, Any], known: tuple[str, ...], path: Path, found:
 
 
 def _check_plan(plan: Plan, found: DefectList, tools: Catalog | None, unread: frozenset[int]) -> None:
-    """Add what is wrong with the steps of a plan that could be read, all but the *unread* ones."""
+    """Add what is wrong with the steps of a plan; the arguments of the *unread* ones are not known."""
     for index, problem in placeholder_defects(plan.steps):
         found.add(problem.code, problem.message, ("steps", index, "args", *problem.path))
     questions: list[tuple[Path, Any]] = [((), plan.elicitation)]
@@ -152,21 +165,21 @@ def _check_plan(plan: Plan, found: DefectList, tools: Catalog | None, unread: fr
     if plan.is_empty:
         found.add("empty_plan", "the plan is empty: there is nothing left to do", (), warning=True)
     for index, step in enumerate(plan.steps):
-        if index in unread:
+        if step is _UNREAD:
             continue
         if step.type == "tool" and step.fault is not None:
             found.add("arguments", step.fault, ("steps", index))
         elif step.type == "tool" and tools is not None:
-            _check_call(step, ("steps", index), found, tools)
+            _check_call(step, ("steps", index), found, tools, arguments=index not in unread)
 
 
-def _check_call(step: Step, path: Path, found: DefectList, tools: Catalog) -> None:
+def _check_call(step: Step, path: Path, found: DefectList, tools: Catalog, *, arguments: bool) -> None:
     """Add an unknown tool, or arguments that do not fit; what placeholders will give is not known yet."""
     tool = tools.find(step.name)
     if tool is None:
         found.add("unknown_tool", _no_tool(step.name, tools), (*path, "name"))
         return
-    for problem in tools.schema(tool).check(step.args):
+    for problem in tools.schema(tool).check(step.args) if arguments else ():
         name = problem.path.partition(".")[0].partition("[")[0]
         if not has_placeholders({name: step.args.get(name)}):
             found.add("arguments", f"{tool.name}: {problem.message}", (*path, "args", name))

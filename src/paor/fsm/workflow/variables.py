@@ -19,8 +19,9 @@ from msgspec import json as wire
 from msgspec.structs import replace
 
 from ...prompts.building.builder import PLACEHOLDERS, PlanInput, tool_text
-from ...prompts.building.templates import parse_template
+from ...prompts.building.templates import other_form, parse_template
 from ...states.base.errors import UsageError
+from ...states.base.sealed import unsealed
 from ...states.records.observations import Message
 from ...states.records.plans import Plan, PlanResult
 from ...states.records.workflow import EXEC_ACTION, PLAN_ACTION, FlowTask, Workflow
@@ -77,7 +78,7 @@ def cursor_of(run: Run, last: str | None = None) -> Cursor:
         "answer": memory.answer,
         "elicitation": question.wire() if question is not None else None,
     }
-    return Cursor(state.at, variables)
+    return Cursor(state.at, unsealed(variables))
 
 
 def results_of(
@@ -242,8 +243,10 @@ def check_template(template: str) -> None:
     Raise when a text cannot be used as a planning prompt.
 
     Raises:
-        FlowError: It has two dividers, or a placeholder that nobody fills.
+        FlowError: It has two dividers, a placeholder that nobody fills or none for what is asked, or a form that is not rendered.
     """
+    if (instead := other_form(template)) is not None:
+        raise FlowError(f"promptTemplate: {instead}")
     try:
         keys = parse_template(template, "promptTemplate").keys
     except UsageError as error:
@@ -251,6 +254,10 @@ def check_template(template: str) -> None:
     if unknown := sorted(keys - PLACEHOLDERS["plan"]):
         known = ", ".join(sorted(PLACEHOLDERS["plan"]))
         raise FlowError(f"promptTemplate: nothing is ever put in place of {unknown[0]!a}; there are: {known}")
+    if "OBJECTIVE" not in keys:
+        raise FlowError(
+            "promptTemplate: {{KEY:OBJECTIVE}} is missing, so the model would not see what it is asked for"
+        )
 
 
 def allowed_tools(call: Mapping[str, Any], cursor: Cursor, spec: Spec) -> list[ToolSpec]:

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from ...states.base.wire import json_text
 from ...states.records.actions import SET_BY_CODE, DocumentRef, Selection
+from ...states.records.conversation import cut_of, size_of, with_cut
 from ...states.records.observations import Message
 from ...states.records.requests import RequestKind
 from ...states.run.budgets import BYTES_PER_TOKEN
@@ -32,9 +34,9 @@ from .conversation import (
     step_text,
     steps_taken,
 )
-from .fencing import fence, fence_draft, inert
-from .history import arguments_text, history_text, message_text, newest_lines, result_text
-from .parameter_lines import parameter_lines
+from .fencing import FENCE_BYTES, fence, fence_draft, inert
+from .history import arguments_text, first_bytes, history_text, message_text, newest_lines, result_text
+from .parameter_lines import field_lines, parameter_lines
 from .templates import Template, parse_template
 
 RULES = (
@@ -83,6 +85,8 @@ _TOLD: dict[str, frozenset[str]] = {
 
 REPORTED = frozenset({"OBJECTIVE", "CATALOG", "OBSERVATION", "WORKFLOW_HISTORY", "EARLIER_STEPS"})
 """Placeholders of a template that tells a run itself, such as a host's own: no conversation stands before it."""
+
+_REMARKS = frozenset({"HINT", "LEARNT", "IMPROVEMENTS", "FEEDBACK"})
 
 _BEHIND = frozenset({"selection", "refinement", "answer", "review"})
 """Kinds of request of the two stages that are asked behind the conversation."""
@@ -161,6 +165,7 @@ class PromptBuilder:
         plan_reply: str = "",
     ) -> None:
         self._spec = spec
+        self._bytes_max = None if spec.revision == 1 else _quarter(spec)
         self._templates: dict[tuple[str, bool, str], tuple[Template, str | None]] = {}
         static = {
             "RULES": "\n".join(f"- {rule}" for rule in spec.rules or shipped_rules(spec)),
@@ -181,12 +186,12 @@ class PromptBuilder:
         }
         self._instructions = "\n\n".join(filter(None, (spec.instructions, spec.own_instructions)))
         self._inputs = documents_index(spec.documents)
-        sizes = [(document.mime, document.payload.bytes) for document in spec.documents]
+        sizes = [(document.text, document.payload.bytes) for document in spec.documents]
         self._shown = shown_whole(spec, sizes)
         self._opening: tuple[PromptMessage, ...] | None = None
         self._plan_reply = plan_reply
         self._earlier_rounds = history_text(
-            map(message_text, reversed(spec.history)), spec.limits.history_chars
+            map(message_text, reversed(spec.history)), spec.limits.history_chars, self._bytes_max
         )
         schema = spec.output_schema
         self._output_schema = inert(orjson.dumps(schema).decode()) if schema is not None else ""
@@ -223,7 +228,7 @@ class PromptBuilder:
         template, system = self._template(run.state if kind == "phase" else name, static, reply)
         values = static | self._values(name, run, template) | {"REPLY": reply}
         if run.memory.feedback:
-            values["FEEDBACK"] = inert(run.memory.feedback)
+            values["FEEDBACK"] = self._bounded("FEEDBACK", inert(run.memory.feedback))
         if not (self._spec.language or self._spec.task) and run.memory.plan is not None:
             values["LANGUAGE"] = run.memory.plan.language
         values |= {key: "" for key in sorted(without)}
@@ -232,7 +237,7 @@ class PromptBuilder:
         return self._messages(template, values, system)
 
     def conversation(
-        self, kind: RequestKind, run: Run, texts: Texts, model: str, reply: str = ""
+        self, kind: RequestKind, run: Run, texts: Texts, model: str, reply: str = "", *, space: int
     ) -> tuple[PromptMessage, ...]:
         """
         Return the messages of a request of a run that holds a conversation: head, items and, of a judge's request, what it asks.
@@ -241,6 +246,8 @@ class PromptBuilder:
             kind, run, reply: As for `build`.
             texts: Where stored texts are read.
             model: Name of the model that is asked.
+            space: Bytes that there are for them: where items are too many for a question behind them, or for a model whose context is
+                smaller than that of the one before, fewer are told.
         """
         if not self.is_behind(kind, run):
             return self.build(kind, run, reply)
@@ -251,9 +258,14 @@ class PromptBuilder:
             if self._is_shown(document)
         ):
             self._opening = opening  # nothing in it was erased, which a replay has to see in each request
-        items = spoken_items(run.memory.conversation, texts, model)
+        items = run.memory.conversation
+        said = tuple(spoken_items(items, texts, model))
         last = [] if kind in ("turn", "plan") else [PromptMessage("user", self.words(kind, run, reply))]
-        return (*opening, *items, *last)
+        over = sum(message.size for message in (*opening, *said, *last)) - space
+        if over > 0:
+            cut = cut_of(items, max(0, size_of(items) - over))
+            said = tuple(spoken_items(with_cut(items, cut), texts, model))
+        return (*opening, *said, *last)
 
     def is_behind(self, kind: RequestKind, run: Run) -> bool:
         """Return whether a *kind* request stands behind the run's conversation, and is no report of its own."""
@@ -273,7 +285,8 @@ class PromptBuilder:
     @property
     def opening_size(self) -> int:
         """Bytes of the head of the conversation, the documents in it included."""
-        texts = sum(document.payload.bytes for document in self._spec.documents if self._is_shown(document))
+        shown = (document for document in self._spec.documents if self._is_shown(document))
+        texts = sum(document.payload.bytes + len(document.name.encode()) + FENCE_BYTES for document in shown)
         return sum(message.size for message in self._open(lambda place: None)) + texts
 
     def _open(self, texts: Texts) -> tuple[PromptMessage, ...]:
@@ -291,7 +304,7 @@ class PromptBuilder:
             return self._messages(template, values)
         if name == "plan":
             said = [f"{turn.role}: {_line(turn.content)}" for turn in spec.transcript]
-            return self._messages(template, values | {"TRANSCRIPT": newest_lines(said, room)})
+            return self._messages(template, values | {"TRANSCRIPT": newest_lines(said, room, room)})
         *system, task = self._messages(template, values)
         head = (*system, *earlier_turns(spec.transcript, room), task)
         return head
@@ -318,7 +331,7 @@ class PromptBuilder:
         if "OBSERVATION" in parse_template(self._spec.templates["refinement"], "refinement").keys:
             return messages
         steps = (action.step for action in self._rendered(reversed(run.memory.history)))
-        told = steps_taken(steps, _observation(run), self._spec.limits.history_chars)
+        told = steps_taken(steps, _observation(run), self._spec.limits.history_chars, self._bytes_max)
         return (*messages, *told, *_unusable(run))
 
     def plan(self, run: Run, given: PlanInput, reply: str = "") -> tuple[PromptMessage, ...]:
@@ -370,7 +383,17 @@ class PromptBuilder:
 
     def _values(self, name: str, run: Run, template: Template) -> dict[str, str]:
         """Return the values of the placeholders that *template* has, but for those that a run never changes."""
-        return {key: value(run) for key, value in self._dynamic[name].items() if key in template.keys}
+        return {
+            key: self._bounded(key, value(run))
+            for key, value in self._dynamic[name].items()
+            if key in template.keys
+        }
+
+    def _bounded(self, key: str, value: str) -> str:
+        """Return what a placeholder stands for within its share of the model's context: a quarter, less for what a model only remarked."""
+        if self._bytes_max is None:
+            return value
+        return first_bytes(value, self._bytes_max // 4 if key in _REMARKS else self._bytes_max)
 
     def _values_by_kind(self) -> dict[str, dict[str, Callable[[Run], str]]]:
         """Return by kind of request what its placeholders stand for, see `PLACEHOLDERS`."""
@@ -431,10 +454,14 @@ class PromptBuilder:
 
     def _parameters_context(self, run: Run) -> str:
         selection = _selection_of(run)
+        if self._spec.to_the_letter:
+            return inert(selection.context)
         return inert(selection.context) + _results_read(run, selection, self._parameters_of(selection))
 
     def _parameters_schema(self, run: Run) -> str:
         selection = _selection_of(run)
+        if self._spec.to_the_letter:
+            return inert(field_lines(selection.fields or ()))
         hints = tuple((field.name, field.description) for field in selection.fields or ())
         place = selection.tool, hints
         if place not in self._lines:
@@ -453,7 +480,8 @@ class PromptBuilder:
         selection = _selection_of(run)
         asked = " ".join(self._spec.objective.split())
         asked = asked if len(asked) <= _ASKED_CHARS else f"{asked[:_ASKED_CHARS]}…"
-        if selection.is_bare or not selection.objective or selection.objective == asked:
+        alone = selection.is_bare or self._spec.to_the_letter
+        if alone or not selection.objective or selection.objective == asked:
             return inert(selection.objective)
         # the whole before the part: behind the action's own purpose, the user's words are what a small model copies
         return inert(f"The user asked: {asked}\n{selection.objective}")
@@ -466,12 +494,12 @@ class PromptBuilder:
         said = [(turn.role, turn.content) for turn in self._spec.transcript]
         said += [(turn.role, turn.content) for turn in run.memory.turns]
         lines = [f"{role}: {_line(text)}" for role, text in said]
-        return newest_lines(lines, self._spec.limits.history_chars)
+        return newest_lines(lines, self._spec.limits.history_chars, self._bytes_max)
 
     def _results(self, run: Run) -> str:
         """What a planner's calls have brought."""
         results = [result_text(message) for message in run.memory.history if not message.origin]
-        return newest_lines(results, 4 * self._spec.limits.history_chars)
+        return newest_lines(results, 4 * self._spec.limits.history_chars, self._bytes_max)
 
     def _criteria(self, run: Run) -> str:
         progress = run.counters.criteria
@@ -502,7 +530,7 @@ class PromptBuilder:
     def _history_text(self, own: tuple[Message, ...], told: Sequence[str] = ()) -> str:
         newest = chain(reversed(own), reversed(self._spec.history))
         texts = (action.text for action in self._rendered(newest))  # only as many as there is room for
-        return history_text(chain(told, texts), self._spec.limits.history_chars)
+        return history_text(chain(told, texts), self._spec.limits.history_chars, self._bytes_max)
 
     def _rendered(self, messages: Iterable[Message]) -> Iterator[_Action]:
         """Yield each action as prompts tell it, rendered once."""
@@ -610,29 +638,19 @@ def _quarter(spec: Spec) -> int:
     return spec.context_tokens * BYTES_PER_TOKEN // 4
 
 
-_TEXTS = (
-    "text/plain",
-    "text/markdown",
-    "text/csv",
-    "application/json",
-    "application/yaml",
-    "application/xml",
-)
-
-
-def shown_whole(spec: Spec, documents: Iterable[tuple[str, int]]) -> frozenset[int]:
+def shown_whole(spec: Spec, documents: Iterable[tuple[bool, int]]) -> frozenset[int]:
     """
     Return which input documents a conversation begins with, by their place: texts, up to a quarter of the context.
 
     Args:
         spec: Of the run; none of a run in two stages, whose prompts hold no text of a document.
-        documents: Media type and size in bytes of each.
+        documents: Of each whether it is text, and its size in bytes.
     """
     if spec.two_stage:
         return frozenset()
     room, found = _quarter(spec), set()
-    for place, (mime, size) in enumerate(documents):
-        if mime in _TEXTS and size <= room:
+    for place, (is_text, size) in enumerate(documents):
+        if is_text and size <= room:
             room -= size
             found.add(place)
     return frozenset(found)
@@ -679,7 +697,7 @@ def _last_action(run: Run) -> str:
 
 def _data(value: Any) -> str:
     """Return JSON data as one line of a prompt, nothing for nothing."""
-    return inert(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()) if value else ""
+    return inert(json_text(value, sort_keys=True)) if value else ""
 
 
 def _line(text: str) -> str:

@@ -27,7 +27,7 @@ from ..model import PromptMessage, ToolCall
 from ..parsing.replies import DirectAnswer
 from ..parsing.turns import Calls, read_turn
 from .fencing import fence, inert
-from .history import arguments_text
+from .history import arguments_text, first_bytes
 
 NAME_CHARS = 64
 """Longest name of a tool. Source: the API references of OpenAI and Anthropic, read 2026-11."""
@@ -69,12 +69,12 @@ def _shortened(name: str) -> str:
     return f"{_FOREIGN.sub('_', name)[: NAME_CHARS - 9]}_{digest}"
 
 
-def earlier_turns(transcript: Sequence[TranscriptMessage], chars_max: int) -> Iterator[PromptMessage]:
+def earlier_turns(transcript: Sequence[TranscriptMessage], bytes_max: int) -> Iterator[PromptMessage]:
     """Yield what was said before the run by user and assistant, the oldest left out until the rest fits."""
     kept: list[PromptMessage] = []
     for turn in reversed(transcript):
-        chars_max -= len(turn.content)
-        if chars_max < 0:
+        bytes_max -= len(turn.content.encode())
+        if bytes_max < 0:
             break
         if turn.role == "user":
             kept.append(PromptMessage("user", inert(turn.content)))
@@ -112,10 +112,12 @@ def spoken_items(items: Iterable[Item], texts: Texts, model: str) -> Iterator[Pr
         parts, api = _parts(item, texts) if item.model == model else ((), "")
         calls: tuple[ToolCall, ...] = ()
         source = ""
-        if item.pieces and item.pieces[0].text is not None:
+        if item.calls or (len(item.pieces) == 1 and item.pieces[0].text is not None):
             source = text
             said = read_turn(text, chars_max=len(text), finish="tool_calls" if item.calls else "stop")
-            if isinstance(said, Calls):
+            if (
+                isinstance(said, Calls) and item.calls
+            ):  # else a plan or a phase's reply, whatever it looks like
                 steps = zip(item.calls, said.steps, strict=False)
                 calls = tuple(ToolCall(id, wire_name(step.name), step.args) for id, step in steps)
                 text = said.text
@@ -130,7 +132,7 @@ def _piece(piece: Piece, texts: Texts, *, data: bool) -> str:
         return piece.words
     text = texts(piece.text)
     text = ERASED if text is None else text
-    shown = text[: piece.chars] if piece.chars else text
+    shown = first_bytes(text, piece.bytes) if piece.bytes else text
     # between markers only where it must be: a model copies from it, so it stays as it is
     return piece.words + (fence(RESULT, shown) if data and inert(shown) != shown else shown)
 
@@ -175,14 +177,16 @@ def step_text(message: Message, whole: str = "") -> StepText:
     return StepText(PromptMessage("assistant", action), lead, result, len(action) + len(told))
 
 
-def steps_taken(steps: Iterable[StepText], observation: str, chars_max: int) -> list[PromptMessage]:
+def steps_taken(
+    steps: Iterable[StepText], observation: str, chars_max: int, bytes_max: int | None = None
+) -> list[PromptMessage]:
     """
     Return every action with its result as text, the oldest first, for the judgement after the last one.
 
     Args:
         steps: Actions of the run, newest first.
         observation: What the newest one brought, as JSON; always there, and whole.
-        chars_max: Most characters of all others, whose summaries are told; the oldest are left out.
+        chars_max, bytes_max: Most characters, and bytes, of all others, whose summaries are told; the oldest are left out.
     """
     found: list[PromptMessage] = []
     for step in steps:
@@ -190,7 +194,9 @@ def steps_taken(steps: Iterable[StepText], observation: str, chars_max: int) -> 
             found = [PromptMessage("user", f"{step.lead}{observation}"), step.action]
             continue
         chars_max -= step.chars
-        if chars_max < 0:
+        if bytes_max is not None:
+            bytes_max -= step.action.size + step.result.size
+        if chars_max < 0 or (bytes_max or 0) < 0:
             break
         found += step.result, step.action
     return found[::-1]

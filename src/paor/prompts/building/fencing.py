@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 
+FENCE_BYTES = 20
+"""What `fence` adds to a text and its name."""
+
 DRAFT = "draft answer"
 """Title of a draft that is between markers."""
 

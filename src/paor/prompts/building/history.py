@@ -8,6 +8,14 @@ import msgspec
 
 from ...states.records.observations import Message
 
+
+def first_bytes(text: str, bytes_max: int) -> str:
+    """Return the beginning of *text* that has at most *bytes_max* bytes."""
+    if len(text) * 4 <= bytes_max:
+        return text
+    return text.encode("utf-8", "replace")[: max(0, bytes_max)].decode("utf-8", "ignore")
+
+
 OMITTED = "(older actions left out)"
 SHORTENED = "(shortened)"
 
@@ -55,33 +63,38 @@ def result_text(message: Message) -> str:
     return msgspec.json.encode(data).decode()
 
 
-def newest_lines(lines: Sequence[str], chars_max: int) -> str:
+def newest_lines(lines: Sequence[str], chars_max: int, bytes_max: int | None = None) -> str:
     """Return *lines* in their order, the oldest left out until they fit; the newest is always there, cut to size."""
-    return "\n".join(reversed(_fitting(reversed(lines), chars_max)))
+    return "\n".join(reversed(_fitting(reversed(lines), chars_max, bytes_max)))
 
 
-def history_text(rendered: Iterable[str], chars_max: int) -> str:
+def history_text(rendered: Iterable[str], chars_max: int, bytes_max: int | None = None) -> str:
     """
-    Return actions as `message_text` gives them, newest first, as text of at most *chars_max* characters.
+    Return actions as `message_text` gives them, newest first, as text of at most *chars_max* characters and *bytes_max* bytes.
 
     A marker follows when something was cut. The newest action is always there, cut to size when it alone is too
     long.
     """
-    return "\n".join(_fitting(rendered, chars_max))
+    return "\n".join(_fitting(rendered, chars_max, bytes_max))
 
 
-def _fitting(texts: Iterable[str], left: int) -> list[str]:
-    """Return the first of *texts* that fit into *left* characters, and what is said of those that do not."""
+def _fitting(texts: Iterable[str], left: int, bytes_left: int | None) -> list[str]:
+    """Return the first of *texts* that fit into *left* characters and bytes, and what is said of those that do not."""
     kept: list[str] = []
     rest = iter(texts)
     for text in rest:
-        if len(text) > left:
+        size = 0 if bytes_left is None else len(text.encode("utf-8", "replace"))
+        if len(text) > left or size > (bytes_left or 0):
             if not kept and left > 0:
-                kept.append(f"{text[:left]}\n{SHORTENED}")
+                beginning = text[:left]
+                if bytes_left is not None:
+                    beginning = first_bytes(beginning, bytes_left)
+                kept.append(f"{beginning}\n{SHORTENED}")
                 if next(rest, None) is None:
                     break
             kept.append(OMITTED)
             break
         kept.append(text)
         left -= len(text) + 1
+        bytes_left = None if bytes_left is None else bytes_left - size - 1
     return kept

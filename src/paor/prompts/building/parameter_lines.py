@@ -10,9 +10,11 @@ A tool's JSON Schema as readable lines: a line a parameter, with its type, wheth
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
+
+from ...states.records.actions import SchemaField
 
 DEPTH_MAX = 4
 """How deep nested fields are shown; schemas may refer to themselves."""
@@ -62,6 +64,18 @@ def parameter_lines(
     """
     lines = list(islice(_lines(_resolved(schema, schema), schema, 0, without, hints or {}), LINES_MAX + 1))
     return "\n".join([*lines[:LINES_MAX], *(["…"] if len(lines) > LINES_MAX else [])])
+
+
+def field_lines(fields: Iterable[SchemaField]) -> str:
+    """Return the fields of Stage 1's ``parametersSchema`` as lines, with the types that it has given them."""
+    lines = []
+    for field in fields:
+        line = (
+            f"- {' '.join(field.name.split())} ({field.type}; {'required' if field.required else 'optional'})"
+        )
+        about = " ".join(field.description.split())[:DESCRIPTION_CHARS]
+        lines.append(f"{line}: {about}" if about else line)
+    return "\n".join(lines)
 
 
 def _lines(

@@ -71,6 +71,24 @@ class Template:
         return _fill(self.user, values)
 
 
+_VELOCITY = re.compile(r"#(?:foreach|if|set)\s*\(|\$!?\{?(?:query|tools?|results?|transcript|context)\b")
+_INSTEAD = {
+    "query": "OBJECTIVE",
+    "context": "CONTEXT",
+    "tools": "CATALOG_FULL",
+    "results": "RESULTS",
+    "transcript": "TRANSCRIPT",
+}
+
+
+def other_form(text: str) -> str | None:
+    """Return what to write instead in a planning template in document 004's own form, Velocity, which is not rendered; None for any other."""
+    if _VELOCITY.search(text) is None:
+        return None
+    told = ", ".join(f"{{{{KEY:{key}}}}} for ${name}" for name, key in _INSTEAD.items())
+    return f"it is written in Velocity, which is not rendered: write {told}; lists are written out in their places"
+
+
 def _fill(blocks: tuple[Block, ...], values: Mapping[str, str]) -> str:
     """Return *blocks* as text, without those whose placeholders are all empty."""
     texts = []

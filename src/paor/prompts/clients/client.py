@@ -11,6 +11,7 @@ import json
 import logging
 import os
 from collections.abc import Generator, Mapping, Sequence
+from hashlib import sha256
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
@@ -42,6 +43,7 @@ from .settings import (
     checked_url,
     client_secrets,
     environment_secrets,
+    header_secrets,
     is_below,
     is_local,
     number,
@@ -198,11 +200,18 @@ class RemoteModel(Connection):
         if found is not None and not (isinstance(found, str) and found.isascii() and found.isprintable()):
             raise UsageError(f"{self.name}: the key is not a text of printable ASCII characters")
         self._key = found or ""
-        secrets = {self._key, *map(str, self._headers.values()), *environment_secrets()}
+        self.keys = self._held(given, keys=True)
+        return self._held(given) | frozenset(filter(None, map(str, self._headers.values())))
+
+    def _held(self, given: Sequence[Any], *, keys: bool = False) -> frozenset[str]:
+        """Return the secrets that this client sends; with *keys* only what is a key by its name."""
+        secrets = {self._key, *environment_secrets(keys=keys)}
+        for name, value in self._headers.items():
+            secrets |= header_secrets(name, str(value), keys=True)
         for one in given:
-            secrets |= client_secrets(one)
+            secrets |= client_secrets(one, keys=keys)
         if self.base_url is not None:
-            secrets |= url_secrets(self.base_url)
+            secrets |= url_secrets(self.base_url, keys=keys)
         return frozenset(filter(None, secrets))
 
     @property
@@ -246,6 +255,14 @@ class RemoteModel(Connection):
         if self.official:
             return ServerFacts(True, listed_context(self._model))
         return self._seen or (KNOWN.get(self._place_key) if self._is_own else None)
+
+    @property
+    def _turns_of(self) -> str:
+        """What `Reply.api` says: the interface, with a digest of the address of a server that is not the provider's own."""
+        if self.official:
+            return self._interface.api
+        digest = sha256(shown_url(str(self.base_url)).rstrip("/").encode()).hexdigest()[:8]
+        return f"{self._interface.api}:{digest}"
 
     @property
     def _place_key(self) -> tuple[str, ...]:
@@ -414,6 +431,7 @@ class RemoteModel(Connection):
             self.without | progress.without,
             self.official,
             call.on_text is not None or not self.official if self._stream is None else self._stream,
+            self._turns_of,
         )
 
     def _learnt(
@@ -495,7 +513,7 @@ class RemoteModel(Connection):
         ):  # who tells nothing reads and writes all the same
             self._add_usage(call, progress, estimated_usage(call, text))
         parts = kept_parts(progress.parts + parsed.parts, self._scrub)
-        api = self._interface.api if parts else ""
+        api = self._turns_of if parts else ""
         reply = Reply(text, progress.usage, parsed.finish, progress.request_id, progress.attempts, parts, api)
         if LOGGER.isEnabledFor(logging.DEBUG):
             used = progress.usage or Usage()

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ...states.base.errors import UsageError
+from ...states.base.secrets import REDACTED, Scrubber
 from .prices import Prices, prices_of
 
 PRICES_BYTES = 4_000_000
@@ -97,13 +98,30 @@ def shown_url(url: str) -> str:
     """Return an address as it may be shown: without user, password and query."""
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
+    path = "/".join(REDACTED if _is_key(part) else part for part in parts.path.split("/"))
+    return f"{parts.scheme}://{parts.hostname}{port}{path}"
 
 
-def url_secrets(url: str) -> set[str]:
-    """Return what of an address must not get out: password, the header that it makes, values of the query."""
+_KEY_IN_PATH = re.compile(r"(?=.*[0-9])(?=.*[a-z])(?:.*[0-9a-z]{16}|[0-9a-f-]{24,}$)", re.IGNORECASE)
+"""A part of a path that is a key, as gateways have them: a long word without dashes or an id in hex, of letters and digits."""
+
+
+def _is_key(part: str) -> bool:
+    return len(part) < 1000 and _KEY_IN_PATH.match(part) is not None
+
+
+def url_secrets(url: str, *, keys: bool = False) -> set[str]:
+    """
+    Return what of an address must not get out: password, the header that it makes, parts of the path that are keys, values of the query.
+
+    Args:
+        url: The address.
+        keys: Whether only keys count, as their names and their forms show them.
+    """
     parts = urlsplit(url)
-    secrets = {value for _, value in parse_qsl(parts.query)}
+    secrets = {value for name, value in parse_qsl(parts.query) if not keys or _LOGIN_NAME.search(name)}
+    for part in filter(_is_key, parts.path.split("/")):
+        secrets |= {part, unquote(part)}
     if parts.password:
         secrets |= {parts.password, unquote(parts.password)}
         secrets.add(f"{unquote(parts.username or '')}:{unquote(parts.password)}")
@@ -118,16 +136,16 @@ _HEADER_NAMES = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 _PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
-def environment_secrets() -> set[str]:
-    """Return what the SDKs and their HTTP library take from the environment and send."""
+def environment_secrets(*, keys: bool = False) -> set[str]:
+    """Return what the SDKs and their HTTP library take from the environment and send; with *keys* only what is a key by its name."""
     secrets = {os.environ.get(name, "") for name in _SECRET_NAMES}
     for name in _HEADER_NAMES:
         for line in os.environ.get(name, "").splitlines():
             header, _, value = line.partition(":")
-            secrets |= header_secrets(header, value)
+            secrets |= header_secrets(header, value, keys=keys)
     for name in (*_PROXY_NAMES, *map(str.lower, _PROXY_NAMES)):
         try:
-            secrets |= url_secrets(os.environ.get(name, ""))
+            secrets |= url_secrets(os.environ.get(name, ""), keys=keys)
         except ValueError:  # no address: the HTTP library says so
             continue
     return secrets
@@ -147,12 +165,20 @@ def outgoing_secrets() -> set[str]:
     return secrets
 
 
-_LOGIN_HEADER = re.compile("auth|key|token|secret|pass|cookie|credential", re.IGNORECASE)
+_LOGIN_NAME = re.compile("auth|key|token|secret|pass|cookie|credential", re.IGNORECASE)
 """Names of headers of which each word is a secret; a word of any other can be one of everyday language."""
 
 
-def header_secrets(name: str, value: str) -> set[str]:
-    """Return what of a header must not get out: its value, what follows the scheme of a login, and of a login's header each word."""
+def header_secrets(name: str, value: str, *, keys: bool = False) -> set[str]:
+    """
+    Return what of a header must not get out: its value, what follows the scheme of a login, and of a login's header each word.
+
+    Args:
+        name, value: Of the header.
+        keys: Whether nothing counts of a header that is no login by its name.
+    """
+    if keys and not _LOGIN_NAME.search(name):
+        return set()
     value = value.strip()
     scheme, _, given = value.partition(" ")
     secrets = {value, given.strip()}
@@ -160,7 +186,7 @@ def header_secrets(name: str, value: str) -> set[str]:
         with suppress(ValueError):
             login = base64.b64decode(given).decode()
             secrets |= {login, login.partition(":")[2]}
-    if _LOGIN_HEADER.search(name):
+    if _LOGIN_NAME.search(name):
         secrets |= set(re.split(r"[\s,;=\"]+", value))
     return secrets
 
@@ -171,13 +197,31 @@ _CLIENT_NAMES = (
 )
 
 
-def client_secrets(client: Any) -> set[str]:
-    """Return the secrets of an SDK's client that a host has made, as far as they stand in it."""
+def client_secrets(client: Any, *, keys: bool = False) -> set[str]:
+    """Return the secrets of an SDK's client that a host has made, as far as they stand in it; see `header_secrets`."""
     found = [getattr(client, name, None) for name in _CLIENT_NAMES]
     headers = getattr(client, "_custom_headers", None)
-    found += list(headers.values()) if isinstance(headers, Mapping) else []
+    if isinstance(headers, Mapping):
+        found += [value for name, value in headers.items() if not keys or _LOGIN_NAME.search(str(name))]
     secrets = {value for value in found if isinstance(value, str)}
     return secrets | {value.removeprefix("Bearer ") for value in secrets}
+
+
+def said_scrubber(model: object) -> Scrubber:
+    """
+    Return what takes the keys of a run's model, and those of the environment, out of what tools, people and hosts say.
+
+    Values of headers and addresses that are no keys by their names stay, and short words, such as those that servers of
+    one's own are given: a title, a version or ``lm-studio`` stands in many texts.
+    """
+    own = getattr(model, "keys", None) or getattr(
+        model, "secrets", None
+    )  # a host's own model may mean something else by them
+    found = {key for key in own if isinstance(key, str)} if isinstance(own, set | frozenset) else set()
+    return Scrubber(key for key in environment_secrets(keys=True) | found if _LONG_OR_DIGITS.search(key))
+
+
+_LONG_OR_DIGITS = re.compile(r"[0-9]|.{16}")
 
 
 def is_below(url: str, hosts: tuple[str, ...]) -> bool:

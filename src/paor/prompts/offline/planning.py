@@ -155,7 +155,9 @@ def selection_reply(sections: Sections) -> str:
     return dumps(
         action=action,
         actionObjective=_REASONS[tool],
+        learnings=[],
         requiredInputDocuments=inputs if tool == EXTRACT else newest or inputs,
+        requiredConnection=None,
         parametersContext=_value(tool, sections),
         parametersSchema={"fields": [field] if tool in _PARAMETER else []},
     )

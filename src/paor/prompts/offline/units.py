@@ -105,10 +105,10 @@ _ABBREVIATION = re.compile(
     r"|apr|jun|jul|aug|sept?|o[ck]t|nov|de[cz]|inc|incl|ltd|llc|plc|corp?|gmbh|ag|etc|usw|st|min|max|ref|sec|mio|mrd|[^\W\d_]|§.*|\w(?:\.\w)+)"
 )
 """What a full stop abbreviates: it ends a sentence only if a function word with a capital comes next."""
-_STOP = re.compile(r"[.!?…]+[\"'”’»›)\]*_]{0,4}(?=\s)|[。！？]")
-_TOKEN = re.compile(r"[\w.\-/§]*$")
+_STOP = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»›)\]*_]{0,4}(?=\s)|[。！？]")
+_TOKEN = re.compile(r"(?<![\w.\-/§])[\w.\-/§]*+$")
 _NEXT = re.compile(r"[\"'“‘„«‹(\[*_¿¡]{0,4}(\w{1,24})")
-_HEADING = re.compile(r"#{1,6}\s+(\S.*?)[# ]*|(?:\*\*|__)([^*_]{1,90})(?:\*\*|__):?")
+_HEADING = re.compile(r"#{1,6}\s+(\S(?:.*[^# ])?)[# ]*+|(?:\*\*|__)([^*_]{1,90})(?:\*\*|__):?")
 _UNDERLINE = re.compile("={3,}|-{3,}")
 _RULE = re.compile(r"(?:[-*_=~] ?){3,}")
 _ITEM = re.compile(

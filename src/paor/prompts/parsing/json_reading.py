@@ -37,6 +37,9 @@ from typing import Any
 DIGITS_MAX = 308
 """Longest whole number that is read. Source: the largest double is 1.8e308; a longer number is infinite for others."""
 
+_NESTED_MAX = 64
+"""Deepest nesting of a value within a text."""
+
 _EDGES = " \t\r\n\f\v\xa0\u2028\u2029\ufeff\u200b\u2060"
 """Stripped at both ends: white space, the byte order mark, zero-width space and word joiner."""
 
@@ -143,6 +146,18 @@ def read_object(text: str, *, chars_max: int = 1_000_000, depth_max: int = 64) -
         return _verdict(body, _Reader(body, depth_max).findings())
     except RecursionError:  # A depth_max beyond what the interpreter can do, or a caller near its own limit.
         return _too_deep(depth_max)
+
+
+def json_value(text: str) -> dict[str, Any] | list[Any] | None:
+    """Return the object or the list that *text* is, read as strictly as a reply; None for any other text."""
+    body = text.strip()
+    if body[:1] not in ("{", "[") or _depth(body, _NESTED_MAX) > _NESTED_MAX:
+        return None
+    try:
+        value, end = _parse(body, 0)
+    except (ValueError, _Refused):
+        return None
+    return value if end == len(body) and _text_is_clean(body, value) else None
 
 
 def after_thinking(text: str) -> str:

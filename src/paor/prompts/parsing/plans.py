@@ -2,8 +2,8 @@
 How a planner's reply is read: a plan, a direct answer, or why it is neither; never an exception.
 
 In this order: native tool calls, a plan as JSON anywhere in the text, a question as JSON, and what is left
-is the answer in plain words. Prose before a plan becomes the reason of its first step. JSON that looks like a plan and
-is none is refused and asked again; JSON that has nothing of a plan is the answer itself.
+is the answer in plain words. Prose before a plan becomes the reason of its first step. A reply that is a JSON object, but neither
+plan nor answer, is refused and asked again, and so is one that looks like a plan and is none; words that hold some other JSON are the answer.
 
 Source: document 004 sections 2 to 4; docs/spec-coverage.md, A138 to A149, C19.
 
@@ -20,18 +20,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...states.records.plans import TASKS_MAX, Plan, PlannedTask, TaskPlan
-from .json_reading import Unreadable, read_object
+from .json_reading import Unreadable, after_thinking, read_object
 from .plan_data import TYPES, PlanProblem, kind_of, plan_of, short
-from .replies import DirectAnswer, Invalid, validated
+from .replies import DirectAnswer, Invalid, unwrapped, validated
 from .tool_calls import native_reply
 
 REASON_CHARS = 1_000
 """How much prose before a plan is kept as its first step's reason."""
 
 _PLAN_KEYS = ("steps", "elicitation", "plan", "intention")
-_NEARLY = ("step", "action", "tool", "function", "error")
+_NEARLY = (
+    *("step", "action", "actions", "tool", "tools", "tool_name", "tool_input", "function", "error"),
+    *("tasks", "calls"),
+)
 _ARGUMENTS = ("args", "arguments", "parameters")
 """Keys of something that was meant to be a plan; with a ``name`` also the latter."""
+
+_BARE = re.compile(r"\s*(?:```\w*\s*)?\{.*\}(?:\s*```)?\s*", re.DOTALL)
+"""A reply that is an object, and not words about one."""
 
 _NO_STEPS = Invalid(
     "no_steps",
@@ -110,8 +116,11 @@ def _read_object(
         return Invalid("no_steps", f'found {short(near[0])} without steps; expected {{"steps": [...]}}')
     if finish == "length":
         return Invalid("truncated", "found an answer that is cut off; expected a whole one")
-    if not words:
-        return Invalid("no_steps", 'found JSON without steps; expected {"steps": [...]}')
+    if not words or _BARE.fullmatch(after_thinking(text)):
+        return Invalid(
+            "no_steps",
+            'found JSON without steps; expected {"steps": [...]}, or {"steps": [], "answer": "..."}',
+        )
     return DirectAnswer(text.strip())
 
 
@@ -158,7 +167,9 @@ def _lead(text: str) -> str:
 def _object_in(text: str, chars_max: int) -> dict[str, Any] | Unreadable:
     """Return the JSON object of a reply; a list, wherever it stands, is the list of steps."""
     data = read_object(text, chars_max=chars_max)
-    if not isinstance(data, Unreadable) or data.code != "not_an_object":
+    if not isinstance(data, Unreadable):
+        return unwrapped(data)
+    if data.code != "not_an_object":
         return data
     start, end = text.find("["), text.rfind("]")
     if start < 0 or end < start:

@@ -91,7 +91,7 @@ TWO_STAGE = Profile.model_construct()
 
 
 def read_selection(
-    text: str, *, chars_max: int, context_chars: int, profile: Profile = TWO_STAGE
+    text: str, *, chars_max: int, context_chars: int, profile: Profile = TWO_STAGE, whole: bool = False
 ) -> Selection | DirectAnswer | Invalid:
     """
     Read Stage 1: document 003's object by default, 002's ``{"action": {"method", "name"}}`` as well.
@@ -101,6 +101,7 @@ def read_selection(
         chars_max: A longer reply is invalid unread.
         context_chars: `parametersContext` is cut to this, with a marker.
         profile: Which forms are taken.
+        whole: Whether every key that document 003 prints must be there.
     """
     data = _object(text, chars_max)
     if isinstance(data, Invalid):
@@ -111,9 +112,11 @@ def read_selection(
     if action is None or (action in _NO_ACTION and not profile.strict and data.get("answer")):
         return _direct_answer(data, strict=profile.strict)
     if isinstance(action, str) and not profile.strict:
-        action = _WITH_PARAMETERS.sub("", action)
+        named = _WITH_PARAMETERS.match(action)
+        action = named[1] if named is not None else action
     compact = isinstance(action, dict)
     problem = _off_profile(action, data.get("parametersSchema"), profile.stage) if profile.strict else None
+    problem = problem or (_missing_keys(data) if whole else None)
     if problem is not None:
         return problem
     tool = _tool_of(action)
@@ -125,15 +128,20 @@ def read_selection(
 _NO_ACTION = ("null", "none", "None", "")
 """What models write for null beside an answer."""
 
-_WITH_PARAMETERS = re.compile(r"\(.*\)\s*\Z", re.DOTALL)
+_WITH_PARAMETERS = re.compile(r"([^(]*+)\(.*\)\s*+\Z", re.DOTALL)
 """A name as the catalog shows it, followed by its parameters: ``orders.lookup(order_id)``."""
 
 
 def _object(text: str, chars_max: int) -> dict[str, Any] | Invalid:
-    """Return the object of a reply, without the one key that some servers need around alternatives."""
+    """Return the object of a reply."""
     data = read_object(text, chars_max=chars_max)
     if isinstance(data, Unreadable):
         return Invalid(data.code, data.message)
+    return unwrapped(data)
+
+
+def unwrapped(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a reply's object without the one key that some servers need around alternatives."""
     inner = data.get(WRAPPER)
     return inner if len(data) == 1 and isinstance(inner, dict) else data
 
@@ -157,6 +165,26 @@ def _off_profile(action: object, schema: object, stage: str) -> Invalid | None:
             where = f"`parametersSchema.fields[{place}]`"
             return Invalid("schema_fields", f"{where}: the type array and `values` are not among its forms")
     return None
+
+
+_STAGE_1 = (
+    *("action", "actionObjective", "learnings", "requiredInputDocuments"),
+    *("requiredConnection", "parametersContext", "parametersSchema"),
+)
+_FIELD = ("name", "type", "required", "description")
+
+
+def _missing_keys(data: dict[str, Any]) -> Invalid | None:
+    """Return which keys of Stage 1 and of its fields are not there, or None."""
+    lacking = [name for name in _STAGE_1 if name not in data]
+    schema = data.get("parametersSchema")
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    if not lacking and not isinstance(fields, list):
+        lacking = ["parametersSchema.fields"]
+    for place, field in enumerate(fields if isinstance(fields, list) else ()):
+        own = field if isinstance(field, dict) else {}
+        lacking += [f"parametersSchema.fields[{place}].{name}" for name in _FIELD if name not in own]
+    return Invalid("missing_keys", f"Stage 1 lacks {_list(lacking)}") if lacking else None
 
 
 def _direct_answer(data: dict[str, Any], *, strict: bool) -> DirectAnswer | Invalid:
@@ -259,16 +287,22 @@ def _schema_fields(schema: object) -> tuple[SchemaField, ...] | Invalid | None:
 
 
 def read_parameters(
-    text: str, known: Callable[[str], bool], *, chars_max: int, profile: Profile = TWO_STAGE
+    text: str,
+    known: Callable[[str], bool],
+    *,
+    chars_max: int,
+    profile: Profile = TWO_STAGE,
+    exact: bool = False,
 ) -> Parameters | Invalid:
     """
     Read Stage 2: ``{"schema": "parameters_v1", "parameters": {...}}``; a missing `schema` is tolerated.
 
     Args:
         text: The raw reply.
-        known: Whether the tool has a parameter of this name; others are dropped, or make a strict reply invalid.
+        known: Whether the tool has a parameter of this name.
         chars_max: A longer reply is invalid unread.
         profile: Whether `schema` must be there, and whether forbidden names are dropped or refused.
+        exact: Whether a name that Stage 2 may not set, or that the tool does not have, makes the reply invalid; else it is dropped.
     """
     data = _object(text, chars_max)
     if isinstance(data, Invalid):
@@ -289,10 +323,10 @@ def read_parameters(
         for name in wrapper.parameters
         if name.lower() in (SET_BY_CODE if known(name) else FORBIDDEN_FIELDS)
     ]
-    if forbidden and profile.forbidden == "reject":
+    if forbidden and (exact or profile.forbidden == "reject"):
         return Invalid("forbidden_field", f"`parameters` must not hold {_list(forbidden)}")
     unknown = [name for name in wrapper.parameters if name not in forbidden and not known(name)]
-    if unknown and profile.strict:
+    if unknown and (exact or profile.strict):
         return Invalid("unknown_parameter", f"the action has no such parameters: {_list(unknown)}")
     dropped = (*forbidden, *unknown)
     return Parameters(

@@ -194,25 +194,25 @@ def _chosen(
             Part("action", '"one name from the list"', {"enum": list(names)}),
             Part("actionObjective", '"what this action is for"', text()),
         ]
-    if offer.learnings and stage != "single":
-        parts.append(Part("learnings", '["what is known by now"]', items(text()), required=False))
-    if offer.documents:
+    whole = strict and stage != "single"  # every key in every run, as document 003 prints them
+    if whole or (offer.learnings and stage != "single"):
+        parts.append(Part("learnings", '["what is known by now"]', items(text()), required=whole))
+    if whole or offer.documents:
         listed = items(REFERENCE, least=int(needs.document))
         words = '["docList:LABEL" or "docItem:LABEL#0" of what it reads]'
-        parts.append(Part("requiredInputDocuments", words, listed, required=needs.document))
-    if offer.connections:
+        parts.append(Part("requiredInputDocuments", words, listed, required=whole or needs.document))
+    if whole or offer.connections:
         labels = [*offer.connections] if needs.connection else [*offer.connections, None]
         words = '"LABEL"' if needs.connection else '"LABEL" or null'
-        parts.append(Part("requiredConnection", words, {"enum": labels}, required=needs.connection))
+        parts.append(Part("requiredConnection", words, {"enum": labels}, required=whole or needs.connection))
     if stage != "single":
         words = '"the values, names and texts from which its parameters are set"'
         parts.append(
-            Part("parametersContext", words, {"type": "string", "maxLength": PASSAGE}, required=False)
+            Part("parametersContext", words, {"type": "string", "maxLength": PASSAGE}, required=whole)
         )
-    if strict and stage != "single":
+    if whole:
         words = '{"fields": [{"name": "NAME", "type": "string|number|boolean|enum|object", "required": true, "description": "what it means"}]}'
-        listed = {"type": "object", "properties": {"fields": items(_FIELD)}, "additionalProperties": False}
-        parts.append(Part("parametersSchema", words, listed, required=False))
+        parts.append(Part("parametersSchema", words, closed(fields=items(_FIELD, most=FIELDS_MAX))))
     return tuple(parts)
 
 
@@ -234,8 +234,11 @@ def closed(**properties: Schema) -> Schema:
     }
 
 
+FIELDS_MAX = 50
+"""Most parameters that Stage 1 lists: as many as a tool can be expected to have."""
+
 _FIELD = closed(
-    name={"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9]{0,50}$"},
+    name={"type": "string", "minLength": 1, "maxLength": 200},
     type={"enum": ["string", "number", "boolean", "enum", "object"]},
     required={"type": "boolean"},
     description={"type": "string", "maxLength": LINE},
@@ -245,12 +248,16 @@ _FIELD = closed(
 _PARAMETERS = "parameters"
 
 
-def parameters_form(tool_parameters: Mapping[str, Any]) -> Form:
-    """Return the form of Stage 2 for a tool, without the names that Stage 2 may not set."""
+def parameters_form(tool_parameters: Mapping[str, Any], listed: frozenset[str] | None = None) -> Form:
+    """Return the form of Stage 2 for a tool, without the names that Stage 2 may not set; of those that are *listed*, if any are."""
     schema: Schema = {"type": "object", **tool_parameters}
     properties = schema.get("properties")
     if isinstance(properties, Mapping):
-        allowed = [name for name in properties if name.lower() not in SET_BY_CODE]
+        allowed = [
+            name
+            for name in properties
+            if name.lower() not in SET_BY_CODE and (listed is None or name in listed)
+        ]
         schema["properties"] = {name: properties[name] for name in allowed}
         required = [name for name in schema.get("required", ()) if name.lower() not in SET_BY_CODE]
         schema["required"] = required

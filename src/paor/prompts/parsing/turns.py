@@ -24,7 +24,9 @@ from .tool_calls import call_parts, derived_id, native_calls, read_arguments
 CALLS_MAX = 128
 """Most calls of one reply that is read: OpenAI's limit of parallel calls."""
 
-NAME_CHARS = 200
+NAME_CHARS, ID_CHARS = 200, 8_000
+"""Characters of a name that are read, and most of an id, which goes back whole: some providers put what a model has thought into it."""
+
 _TAGGED = re.compile(r"(?:\s*<tool_call>(?:(?!</?tool_call>).)*</tool_call>)+\s*", re.DOTALL)
 _TAG = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 _FENCED = re.compile(r"\s*```[ \t]*(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\s*", re.DOTALL)
@@ -157,6 +159,11 @@ def _calls_of(data: Mapping[str, Any], reply_id: str) -> Calls | Invalid:
         return Invalid("empty", "found an empty reply; expected a call or an answer")
     if len(calls) > CALLS_MAX:
         return Invalid("too_many_calls", f"found {len(calls)} calls at once; at most {CALLS_MAX} are allowed")
+    longest = max((len(raw["id"]) for raw in calls if isinstance(raw.get("id"), str)), default=0)
+    if longest > ID_CHARS:
+        return Invalid(
+            "id_too_long", f"found an id of {longest:,} characters; at most {ID_CHARS:,} are allowed"
+        )
     return Calls(data["text"], tuple(_step(raw, number, reply_id) for number, raw in enumerate(calls)))
 
 
@@ -167,7 +174,7 @@ def _step(raw: Mapping[str, Any], number: int, reply_id: str) -> Step:
     if not name:
         read = read if isinstance(read, str) else "the call names no tool"
     return Step(
-        id=id[:NAME_CHARS] if isinstance(id, str) and id else derived_id(reply_id, number, name),
+        id=id if isinstance(id, str) and id else derived_id(reply_id, number, name),
         name=name or "unnamed",
         args={} if isinstance(read, str) else read,
         fault=read if isinstance(read, str) else None,

@@ -1,8 +1,11 @@
 """
-Lists, mappings and objects of the `transitions` library that stay as they are made.
+Lists, mappings and objects that stay as they are made: each attempt to change one raises `UsageError`, which says what is used instead.
 
-The library lets anybody add to them, and would call what was added within the decision, or let every run of the process walk another
-machine. Here each attempt raises `UsageError`, with a sentence that shows what is used instead.
+JSON data that a run is decided with is `sealed` where its record is made, since guards, tools, models and hooks see the records
+themselves: what one of them changed would be decided with, and no row would tell. `unsealed` returns a copy that is the caller's own.
+
+The `transitions` library lets anybody add to its lists, and would call what was added within the decision, or let every run of the
+process walk another machine.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from .errors import UsageError
 UNCHANGED = (
     "a machine is never changed, since runs share it and journals name it; its methods return another one"
 )
+DATA = "what a run is decided with is not changed; change a copy, as copy.deepcopy makes it"
 WITHIN = "a callback within the decision would not be journaled; machine.on_enter, on_exit and after call yours after the commit"
 
 
@@ -29,16 +33,29 @@ class SealedList(list[Any]):
 
     __slots__ = ("told",)
 
-    def __init__(self, items: Iterable[Any] = (), told: str = WITHIN) -> None:
+    def __init__(self, items: Iterable[Any] = (), told: str = DATA) -> None:
         super().__init__(items)
         self.told = told
 
     def append(self, *given: object) -> NoReturn:
         """Refuse."""
-        raise UsageError(self.told)
+        raise UsageError(getattr(self, "told", DATA))
 
     extend = insert = remove = pop = clear = sort = reverse = append  # type: ignore[assignment]
     __iadd__ = __imul__ = __setitem__ = __delitem__ = append
+
+    def __copy__(self) -> list[Any]:
+        """Return a list that can be changed; what is in it cannot."""
+        return list(self)
+
+    def __deepcopy__(self, memo: object) -> list[Any]:
+        """Return a copy that can be changed, with all that is in it."""
+        copy: list[Any] = unsealed(self)
+        return copy
+
+    def __reduce_ex__(self, protocol: object) -> tuple[type, tuple[list[Any]]]:
+        """Go to another process as a list."""
+        return list, (list(self),)
 
 
 class SealedDict(dict[str, Any]):
@@ -52,16 +69,74 @@ class SealedDict(dict[str, Any]):
 
     __slots__ = ("told",)
 
-    def __init__(self, items: Mapping[str, Any], told: str) -> None:
+    def __init__(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), told: str = DATA) -> None:
         super().__init__(items)
         self.told = told
 
     def update(self, *given: object, **more: object) -> NoReturn:
         """Refuse."""
-        raise UsageError(self.told)
+        raise UsageError(getattr(self, "told", DATA))
 
     pop = popitem = clear = setdefault = update
     __setitem__ = __delitem__ = __ior__ = update
+
+    def __copy__(self) -> dict[str, Any]:
+        """Return a mapping that can be changed; what is in it cannot."""
+        return dict(self)
+
+    def __deepcopy__(self, memo: object) -> dict[str, Any]:
+        """Return a copy that can be changed, with all that is in it."""
+        copy: dict[str, Any] = unsealed(self)
+        return copy
+
+    def __reduce_ex__(self, protocol: object) -> tuple[type, tuple[dict[str, Any]]]:
+        """Go to another process as a mapping."""
+        return dict, (dict(self),)
+
+
+def sealed(value: Any) -> Any:
+    """Return JSON data that stays as it is: *value*, what of it can be changed being copied."""
+    return value if isinstance(value, _SEALED) else _copied(value, SealedDict, SealedList, _SEALED)
+
+
+def unsealed(value: Any) -> Any:
+    """Return a copy of JSON data that is the caller's own."""
+    return _copied(value, dict, list, ())
+
+
+_SEALED = (SealedDict, SealedList)
+
+
+def _copied(
+    value: Any, mapping: type[dict[Any, Any]], sequence: type[list[Any]], kept: tuple[type, ...]
+) -> Any:
+    """Return a copy of JSON data in two kinds of containers; without recursion, since a model nests as deep as it likes."""
+    if not isinstance(value, _CONTAINERS):
+        return value
+    top = _begun(value, mapping, sequence)
+    left: list[tuple[Any, Any]] = [(value, top)]
+    for source, copy in left:  # which grows meanwhile
+        is_mapping = isinstance(source, dict)
+        for key, item in source.items() if is_mapping else enumerate(source):
+            if isinstance(item, _CONTAINERS) and not isinstance(item, kept):
+                inner = _begun(item, mapping, sequence)
+                left.append((item, inner))
+                (dict if is_mapping else list).__setitem__(copy, key, inner)
+    return top
+
+
+_CONTAINERS = (dict, list)
+
+
+def _begun(value: Any, mapping: type[dict[Any, Any]], sequence: type[list[Any]]) -> Any:
+    """Return a shallow copy of one container."""
+    if isinstance(value, dict):
+        named = mapping.__new__(mapping)
+        dict.update(named, value)
+        return named
+    listed = sequence.__new__(sequence)
+    list.extend(listed, value)
+    return listed
 
 
 class Sealed:

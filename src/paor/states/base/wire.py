@@ -7,15 +7,36 @@ writes and the journal gives back: a struct that costs a tenth of it to make and
 
 from __future__ import annotations
 
+import json
 import threading  # pure: only for the lock below
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import msgspec
-from pydantic import BaseModel, ConfigDict
+import orjson
+from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
+
+from .sealed import sealed, unsealed
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
+
+SEALED = AfterValidator(sealed)
+"""Of a record's field: nobody can change what is in it."""
+
+Data = Annotated[dict[str, Any], SEALED]
+"""An object of JSON within a record."""
+
+AnyData = Annotated[Any, SEALED]
+"""Any JSON within a record."""
+
+
+def json_text(value: Any, *, sort_keys: bool = False) -> str:
+    """Return JSON data as compact text, whole numbers of any size included: a model may say any."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sort_keys else None).decode()
+    except TypeError:  # beyond 64 bits
+        return json.dumps(value, sort_keys=sort_keys, ensure_ascii=False, separators=(",", ":"))
 
 
 class Wire(BaseModel):
@@ -51,6 +72,10 @@ class Stored(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc
 
     What is at its default is left out of the journal and filled in again on reading. Not checked when it is made.
     """
+
+    def _seal(self, name: str) -> None:
+        """Let nobody change the JSON data of a field; for ``__post_init__``."""
+        msgspec.structs.force_setattr(self, name, sealed(getattr(self, name)))
 
     @classmethod
     def read(cls, text: str | bytes) -> Self:
@@ -106,7 +131,7 @@ def _plain(value: Any) -> Any:
         return value.wire()
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    return value
+    return unsealed(value)
 
 
 def _encode_embedded(value: object) -> msgspec.Raw:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import field
 from pydantic import Field
 
-from ..base.wire import Stored, Wire
+from ..base.wire import Data, Stored, Wire
 
 Effect = Literal["read", "idempotent", "once"]
 """How often an effect may happen; ``once`` is the default for a host's tools."""
@@ -37,7 +37,7 @@ class ActionSelection(Wire):
 class ActionParameters(Wire):
     """Stage 2's reply: the chosen action's business parameters."""
 
-    parameters: dict[str, Any]
+    parameters: Data
     schema_name: str | None = Field(default=None, alias="schema")
 
 
@@ -69,6 +69,7 @@ class Selection(Wire):
         needs: Numbers of the plan's steps whose outputs the arguments refer to; of a call that the workflow names not
             empty when its input reads the newest result.
         caller: The host's own phase that the call was made for and goes back to; empty for any other.
+        left_out: References and connections that Stage 1 has named and the run does not have.
     """
 
     tool: str
@@ -78,10 +79,11 @@ class Selection(Wire):
     connection: str | None = None
     context: str = ""
     fields: tuple[SchemaField, ...] | None = Field(default=None, strict=False)
-    arguments: dict[str, Any] | None = None
+    arguments: Data | None = None
     origin: Literal["model", "plan", "format", "workflow", "hook", "phase"] = "model"
     needs: tuple[int, ...] = Field(default=(), strict=False)
     caller: str = ""
+    left_out: tuple[str, ...] = Field(default=(), strict=False)
 
     @property
     def is_bare(self) -> bool:
@@ -100,6 +102,7 @@ class Intent(Stored, frozen=True, gc=False):
         key: Duplicate key: a digest of tool and canonical arguments, salted per run.
         idempotency_key: Stable across retries and crashes: the same for every attempt of this action.
         effect: The tool's effect class at the time of the decision.
+        left_out: What the reply said of the call and it does not get, by name; only ever of a ``read`` tool.
     """
 
     tool: str
@@ -108,6 +111,10 @@ class Intent(Stored, frozen=True, gc=False):
     key: str
     idempotency_key: str
     effect: Effect
+    left_out: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._seal("arguments")
 
 
 class StoredText(Stored, frozen=True, gc=False):
@@ -123,7 +130,12 @@ class StoredText(Stored, frozen=True, gc=False):
 
 
 class DocumentRef(Stored, frozen=True, gc=False):
-    """One document a run holds: its number within the run, where it stands and where its bytes are."""
+    """
+    One document a run holds: its number within the run, where it stands and where its bytes are.
+
+    Attributes:
+        text: Whether its bytes are text, found when it was stored; not known of documents of the first revision.
+    """
 
     number: int
     label: str
@@ -131,6 +143,7 @@ class DocumentRef(Stored, frozen=True, gc=False):
     name: str
     mime: str
     payload: StoredText
+    text: bool = False
 
     @property
     def reference(self) -> str:

@@ -7,6 +7,7 @@ they were stored first: a reply in its payload, a result in its document's. Only
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from ..base.wire import Stored
@@ -20,12 +21,17 @@ class Piece(Stored, frozen=True, gc=False):
     Attributes:
         words: Said by the engine.
         text: Payload of the text behind them; None for none.
-        chars: How many of its characters are shown; 0 for all.
+        bytes: How many of its bytes are shown, at most; 0 for all.
     """
 
     words: str = ""
     text: StoredText | None = None
-    chars: int = 0
+    bytes: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes that it has at most."""
+        return len(self.words.encode()) + (0 if self.text is None else self.bytes or self.text.bytes)
 
 
 class Item(Stored, frozen=True, gc=False, kw_only=True):
@@ -41,6 +47,8 @@ class Item(Stored, frozen=True, gc=False, kw_only=True):
         parts: Of the model: payload of its turn as its provider gave it (`prompts.model.Reply.parts`).
         model: Which model that was; another one gets the turn without its parts.
         summary: Of a result: what stands in its place after a cut.
+        whole: Of one that is not told whole: bytes of all of it.
+        effect: Of a result: it tells of an effect, so others are shortened before it, and none is asked for again.
     """
 
     role: Literal["assistant", "tool", "user"]
@@ -51,6 +59,8 @@ class Item(Stored, frozen=True, gc=False, kw_only=True):
     parts: StoredText | None = None
     model: str = ""
     summary: str = ""
+    effect: bool = False
+    whole: int = 0
 
 
 class Cut(Stored, frozen=True, gc=False):
@@ -59,13 +69,13 @@ class Cut(Stored, frozen=True, gc=False):
 
     Attributes:
         dropped: How many of its items, from the oldest on, are left out.
-        summarized: How many of those after them have their summaries instead of their results.
+        shortened: Places, among the others, of those that have their summaries instead of their results.
         size: Bytes of all items before it.
         left: Bytes after it.
     """
 
     dropped: int
-    summarized: int
+    shortened: tuple[int, ...]
     size: int
     left: int
 
@@ -84,25 +94,37 @@ class Spoken(Stored, frozen=True, gc=False):
 
 
 SUMMARY_ENDS = " (shortened to save room; call again for the whole)"
-"""After the summary of a result that a cut has taken."""
+EFFECT_ENDS = " (shortened to save room; it is done)"
+"""After the summary of a result that a cut has taken: of a reading, and of a call with an effect."""
 
 
 def with_said(items: tuple[Item, ...], said: Spoken) -> tuple[Item, ...]:
     """Return a conversation after a row has added to it."""
-    items += said.items
-    if (cut := said.cut) is None:
+    return with_cut(items + said.items, said.cut)
+
+
+def with_cut(items: tuple[Item, ...], cut: Cut | None) -> tuple[Item, ...]:
+    """Return what a cut leaves of a conversation."""
+    if cut is None:
         return items
-    kept = items[cut.dropped :]
-    return (*map(summarized, kept[: cut.summarized]), *kept[cut.summarized :])
+    kept = list(items[cut.dropped :])
+    for place in cut.shortened:
+        kept[place] = summarized(kept[place])
+    return tuple(kept)
 
 
 def summarized(item: Item) -> Item:
     """Return a result with its summary in its place; any other item, and one that is not longer, as it is."""
-    size = len(item.summary.encode()) + len(SUMMARY_ENDS)
+    words = f"{item.summary}{EFFECT_ENDS if item.effect else SUMMARY_ENDS}"
+    size = len(words.encode()) + len(item.call)
     if not item.summary or size >= item.size:
         return item
-    pieces = (Piece(f"{item.summary}{SUMMARY_ENDS}"),)
-    return Item(role=item.role, pieces=pieces, size=size, call=item.call)
+    return Item(role=item.role, pieces=(Piece(words),), size=size, call=item.call)
+
+
+def size_of(items: Iterable[Item]) -> int:
+    """Return the bytes of items."""
+    return sum(item.size for item in items)
 
 
 def cut_of(items: tuple[Item, ...], room: int) -> Cut | None:
@@ -110,23 +132,37 @@ def cut_of(items: tuple[Item, ...], room: int) -> Cut | None:
     Return how a conversation is cut that has more than *room* bytes; None for one that has not.
 
     It is cut to half of that, so that the next requests have room to grow and begin with the same bytes: first older results
-    become their summaries, then the oldest turns are left out. The newest turn with its results stays whole.
+    become their summaries, those of effects last, then the oldest turns are left out. The newest turn stays whole where that
+    is enough for *room*; its newest item always does, and of a turn with calls each result has its place.
     """
-    size = sum(item.size for item in items)
+    size = size_of(items)
     if size <= room:
         return None
     newest = next((at for at in range(len(items) - 1, -1, -1) if items[at].role == "assistant"), 0)
-    left, at = size, 0
-    while at < newest and left > room // 2:
-        left -= items[at].size - summarized(items[at]).size
-        at += 1
-    if left <= room // 2:
-        return Cut(0, at, size, left)
-    dropped = 0
-    starts = [*(place for place in range(1, newest) if items[place].role == "assistant"), newest]
-    for start in starts:
-        left -= sum(summarized(item).size for item in items[dropped:start])
-        dropped = start
+    sizes, shortened, left = [item.size for item in items], set[int](), size
+
+    def shorten(places: range, goal: int) -> None:
+        nonlocal left
+        for place in sorted(places, key=lambda place: items[place].effect):
+            if left <= goal:
+                return
+            if (saved := sizes[place] - summarized(items[place]).size) > 0:
+                sizes[place] -= saved
+                left -= saved
+                shortened.add(place)
+
+    shorten(range(newest), room // 2)
+    dropped, turns = 0, [place for place in range(1, newest) if items[place].role == "assistant"]
+    for start in (*turns, newest):
         if left <= room // 2:
             break
-    return Cut(dropped, max(0, at - dropped), size, left)
+        left -= sum(sizes[dropped:start])
+        dropped = start
+    if left > room:
+        shorten(range(newest, len(items) - 1), room)
+    alone = not items[newest].calls  # nothing in it refers to another item
+    while alone and left > room and dropped < len(items) - 1:
+        left -= sizes[dropped]
+        dropped += 1
+    kept = tuple(place - dropped for place in sorted(shortened) if place >= dropped)
+    return Cut(dropped, kept, size, left) if left < size else None

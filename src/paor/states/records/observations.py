@@ -93,6 +93,9 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
     round: int = 0
     shown: str = ""
 
+    def __post_init__(self) -> None:
+        self._seal("arguments")
+
     @property
     def told_error(self) -> str:
         """The error as a planner is told: of a blocked call the marker alone, of a tool its words."""

@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from ..base.wire import Wire
+from ..base.sealed import SealedDict
+from ..base.wire import AnyData, Data, Wire
 
 STEPS_MAX = 1_000
 """Most steps of one plan. Source: docs/spec-coverage.md, D14."""
@@ -52,7 +53,7 @@ class Elicitation(Wire):
     """
 
     message: str = ""
-    requested_schema: dict[str, Any] = Field(default_factory=dict)
+    requested_schema: Data = Field(default_factory=SealedDict)
     schema_text: str = Field(default="", alias="schema")
 
     @model_validator(mode="before")
@@ -93,7 +94,7 @@ class Step(Wire):
     id: str = ""
     type: StepType = "tool"
     name: str = Field(default="", max_length=200)
-    args: dict[str, Any] = Field(default_factory=dict)
+    args: Data = Field(default_factory=SealedDict)
     reason: str = ""
     retries: int = Field(default=0, ge=0, le=RETRIES_MAX)
     elicitation: Elicitation | None = None
@@ -148,8 +149,8 @@ class PlanResult(Wire):
 
     id: str = ""
     name: str
-    args: dict[str, Any] = Field(default_factory=dict)
-    result: Any = None
+    args: Data = Field(default_factory=SealedDict)
+    result: AnyData = None
     error: str = ""
 
 

@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeAlias
 import orjson
 from pydantic import Field
 
-from ..base.wire import Wire
+from ..base.sealed import SealedDict, unsealed
+from ..base.wire import AnyData, Data, Wire
 from .actions import Effect
 
 Kind: TypeAlias = Literal["elicitation", "approval", "argument", "in_doubt"]
@@ -31,7 +32,7 @@ class QuestionRecord(Wire):
 
     kind: Kind
     message: str
-    answer_schema: dict[str, Any] = Field(
+    answer_schema: Data = Field(
         default_factory=dict, validation_alias="requestedSchema", serialization_alias="requestedSchema"
     )
     tool: str | None = None
@@ -39,7 +40,7 @@ class QuestionRecord(Wire):
     approval: str | None = None
 
 
-DOUBT_SCHEMA: dict[str, Any] = {
+DOUBT_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {"outcome": {"enum": ["done", "retry", "fail"]}, "result": {}},
     "required": ["outcome"],
@@ -120,11 +121,11 @@ class Question:
             kind=question.kind,
             message=question.message,
             tool=question.tool,
-            arguments=arguments,
+            arguments=unsealed(arguments),
             effect=effect,
             asked_at=asked_at,
             approval=name if question.kind == "approval" else None,
-            schema=DOUBT_SCHEMA if question.kind == "in_doubt" else question.answer_schema,
+            schema=unsealed(DOUBT_SCHEMA if question.kind == "in_doubt" else question.answer_schema),
             key=question.key,
         )
 
@@ -144,8 +145,8 @@ class Asking(Wire):
     """
 
     message: str
-    answer_schema: dict[str, Any] = Field(default_factory=dict)
-    state: Any = None
+    answer_schema: Data = Field(default_factory=SealedDict)
+    state: AnyData = None
 
 
 class Answer(Wire):
@@ -163,7 +164,7 @@ class Answer(Wire):
     """
 
     action: Literal["accept", "decline", "cancel", "done", "retry", "fail"]
-    content: Any = None
+    content: AnyData = None
     approval: str | None = None
     run_id: str | None = None
     at: int | None = None

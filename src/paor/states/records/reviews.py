@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ..base.wire import Wire
+from ..base.wire import AnyData, Wire
 
 SCORE_UNIT = 1_000_000
 """Scores are kept as whole millionths, so that no float is in a hashed row."""
@@ -104,5 +104,5 @@ class Review(Wire):
     status: Literal["success", "retry", "failed"]
     improvements: tuple[str, ...] = Field(default=(), strict=False)
     answer: AnswerText = None
-    output: Any = None
+    output: AnyData = None
     criteria: tuple[CriterionCheck, ...] = Field(default=(), strict=False)

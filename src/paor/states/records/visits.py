@@ -30,6 +30,9 @@ class Visit(Stored, frozen=True, gc=False):
     call: str = ""
     seq: int = 0
 
+    def __post_init__(self) -> None:
+        self._seal("value")
+
 
 class RunChoice(Stored, frozen=True, gc=False):
     """
@@ -42,3 +45,6 @@ class RunChoice(Stored, frozen=True, gc=False):
 
     mode: Literal["react", "batch", "planner"] | None = None
     limits: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._seal("limits")

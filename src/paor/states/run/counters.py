@@ -14,6 +14,7 @@ from msgspec import defstruct
 from msgspec.json import Encoder
 from msgspec.structs import astuple
 
+from ..base.sealed import sealed
 from .state import Counters
 
 COLUMN_COUNTERS = ("step", "action", "retries", "tokens_in", "tokens_out", "cost_micro", "time_us")
@@ -38,4 +39,7 @@ def counters_text(counters: Counters) -> str:
 def counters_of(values: tuple[Any, ...]) -> Counters:
     """Return the counters of a row, given in the order of its columns."""
     own = dict(zip(COLUMN_COUNTERS, values[10:17], strict=True))
-    return Counters(**own, **orjson.loads(values[17]))
+    others = orjson.loads(values[17])
+    if "own" in others:
+        others["own"] = sealed(others["own"])
+    return Counters(**own, **others)

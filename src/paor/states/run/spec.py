@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
 from msgspec import field
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from ..base.wire import Stored
+from ..base.sealed import SealedDict, sealed
+from ..base.wire import SEALED, Data, Stored
 from ..records.actions import DocumentRef, Effect, StoredText
 from ..records.observations import Message
 from ..records.plans import PlannedTask, TranscriptMessage
@@ -21,8 +22,8 @@ from ..settings.profile import Profile, recorded_profile
 
 @lru_cache(maxsize=64)
 def machine_data(text: str) -> Mapping[str, Any]:
-    """Return the machine that a spec's `host_machine` tells, an empty mapping for the standard one; not to be changed."""
-    data: Mapping[str, Any] = orjson.loads(text) if text else {}
+    """Return the machine that a spec's `host_machine` tells, an empty mapping for the standard one."""
+    data: Mapping[str, Any] = sealed(orjson.loads(text) if text else {})
     return data
 
 
@@ -78,18 +79,20 @@ class ToolSpec(BaseModel):
         repeat_allowed: A polling tool: exempt from the duplicate guard.
         step_retries: How often a retryable error is tried again within the step.
         duplicate_limits: Bounds of the duplicate guard for this tool, by name; the run's for what is not there.
+        filled: Names of optional parameters that the run fills where a call leaves them out.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: str
     description: str = ""
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: Data = Field(default_factory=SealedDict)
     effect: Effect = "once"
     label: str = "result"
     repeat_allowed: bool = False
     step_retries: int = 0
-    duplicate_limits: dict[str, int] = Field(default_factory=dict)
+    duplicate_limits: Annotated[dict[str, int], SEALED] = Field(default_factory=SealedDict)
+    filled: tuple[str, ...] = ()
 
 
 TASK_TOOL = ToolSpec(
@@ -183,7 +186,7 @@ class Spec(BaseModel):
     limits: Limits = Field(default_factory=Limits)
     policy: Policy = Field(default_factory=Policy)
     tools: tuple[ToolSpec, ...] = ()
-    templates: dict[str, str] = Field(default_factory=dict)
+    templates: Annotated[dict[str, str], SEALED] = Field(default_factory=SealedDict)
     own_templates: tuple[str, ...] = ()
     host_templates: tuple[str, ...] = ()
     model: str = "offline"
@@ -192,27 +195,27 @@ class Spec(BaseModel):
     context: str = ""
     final_format: str | None = None
     formatter: ToolSpec | None = None
-    output_schema: dict[str, Any] | None = None
+    output_schema: Data | None = None
     transcript: tuple[TranscriptMessage, ...] = ()
-    workflow: dict[str, Any] | None = None
+    workflow: Data | None = None
     flow: FlowState | None = None
     workflow_id: str = ""
     round: int = 1
     task: int = 1
     task_id: str = ""
     tasks: tuple[PlannedTask, ...] = ()
-    children: dict[str, Any] = Field(default_factory=dict)
+    children: Data = Field(default_factory=SealedDict)
     history: tuple[Message, ...] = ()
     key: str | None = None
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: Data = Field(default_factory=SealedDict)
     key_salt: str = ""
     engine: str = ""
     revision: int = 1
     machine: str = ""
     host_machine: str = ""
     phase_tools: tuple[ToolSpec, ...] = ()
-    values: dict[str, Any] = Field(default_factory=dict)
-    fingerprints: dict[str, str] = Field(default_factory=dict)
+    values: Data = Field(default_factory=SealedDict)
+    fingerprints: Annotated[dict[str, str], SEALED] = Field(default_factory=SealedDict)
 
     @field_validator("limits", mode="before")
     @classmethod
@@ -245,6 +248,12 @@ class Spec(BaseModel):
             and profile.stage == "two_stage"
             and not profile.strict
         )
+
+    @property
+    def to_the_letter(self) -> bool:
+        """Whether the two stages are those of document 003 exactly: every key of Stage 1, and nothing but Stage 1 in Stage 2."""
+        profile = self.profile
+        return self.revision > 1 and self.mode == "react" and profile.strict and profile.stage == "two_stage"
 
     @property
     def is_outdated(self) -> bool:

@@ -7,13 +7,15 @@ what the rows' changes have set, slot by slot, and stays bounded however long th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import astuple, replace
 from rpds import HashTrieMap
 
+from ..base.sealed import SealedDict
 from ..base.wire import Stored
 from ..records.actions import Intent, Selection, StoredText, ToolResult
 from ..records.conversation import Item, Spoken
@@ -90,7 +92,7 @@ class Counters(Struct, frozen=True, gc=False):
     elicitations: int = 0
     errors: int = 0
     formatted: int = 0
-    own: dict[str, int] = {}
+    own: Mapping[str, int] = SealedDict()
     parameter_retries: int = 0
     plan_step: int = 0
     plans: int = 0
@@ -238,7 +240,9 @@ class Run(Struct, frozen=True, gc=False):
             return None
         key, arguments, effect = None, None, None
         if intent is not None:
-            key, arguments, effect = intent.key, intent.arguments, intent.effect
+            # a default that the call has left to its function is among what a person decides about
+            schema = next((tool.parameters for tool in self.spec.tools if tool.name == intent.tool), {})
+            key, arguments, effect = intent.key, with_defaults(intent.arguments, schema), intent.effect
         elif asked.tool is not None:  # a step of a plan that lacks an argument is no call yet
             effect = next((tool.effect for tool in self.spec.tools if tool.name == asked.tool), None)
             arguments = plan.steps[self.counters.plan_step].args if plan is not None else None
@@ -254,6 +258,15 @@ class Run(Struct, frozen=True, gc=False):
     def reason(self) -> str | None:
         """Why the run ended or is about to, from the closed list of reasons."""
         return self.counters.stop or None
+
+
+def with_defaults(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *arguments* with the values of those that a call leaves to its function, as far as its schema tells them."""
+    return dict(arguments) | {
+        name: deepcopy(item["default"])
+        for name, item in schema.get("properties", {}).items()
+        if name not in arguments and isinstance(item, Mapping) and "default" in item
+    }
 
 
 def status_of(state: str, *, waiting: bool) -> str:

@@ -15,6 +15,8 @@ from pydantic import (
     model_validator,
 )
 
+from ..base.sealed import SealedDict
+from ..base.wire import SEALED
 from .base import Settings
 
 Pattern = Annotated[str, Field(min_length=1)]
@@ -150,7 +152,7 @@ class ApprovalRule(Settings):
     """
 
     tool: Pattern
-    arguments: dict[ArgumentPath, PatternOrOperators] = Field(default_factory=dict)
+    arguments: Annotated[dict[ArgumentPath, PatternOrOperators], SEALED] = Field(default_factory=SealedDict)
 
 
 PatternOrRule = Annotated[
@@ -187,7 +189,7 @@ class Policy(Settings):
 
     allow: tuple[Pattern, ...] = ()
     deny: tuple[Pattern, ...] = ()
-    task_types: dict[str, tuple[Pattern, ...]] = Field(default_factory=dict)
+    task_types: Annotated[dict[str, tuple[Pattern, ...]], SEALED] = Field(default_factory=SealedDict)
     approvals: tuple[PatternOrRule, ...] = ()
     approval_valid_s: float = Field(default=3600, gt=0, le=31_536_000, allow_inf_nan=False)
     url_schemes: tuple[Pattern, ...] = ("http", "https")

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ...states.base.errors import MissingExtra, ToolError
+from ..defaults import FORMATS
 from ..tool import Document, Tool, ToolContext, ToolOutput, tool
 from .reports import ENDINGS, MIMES, render_report
 
@@ -163,7 +164,7 @@ PROCESS_MIMES = {
 }
 
 
-@tool("ai.process", effect="read", label="text")
+@tool("ai.process", effect="read", label="text", filled=(FORMATS,))
 def process(
     context: ToolContext,
     documentList: Annotated[list[str] | None, Field(description="references of the input documents")] = None,

@@ -35,6 +35,8 @@ QUESTION_BYTES = 1_000_000
 """Most that a question with its schema and the server's own state may have: it is in the journal, and a person reads it."""
 
 _SAMPLES_MAX = 10
+_LISTING_S = 10.0
+"""Seconds in which a server may say again what it has, once a call has come back."""
 _META_KEY = "paor/idempotencyKey"
 _NOTHING_SENT = ("invalid_request_state",)
 
@@ -78,6 +80,9 @@ class McpCall:
         arguments: Checked already.
         effect: The effect class it was declared with.
         context: Of the run.
+
+    Attributes:
+        notes: What is to be said of its result.
     """
 
     def __init__(
@@ -98,6 +103,7 @@ class McpCall:
         self._asked: asyncio.Queue[tuple[Any, asyncio.Future[Any]]] = asyncio.Queue()
         self._samples = 0
         self.dialogue = Dialogue()
+        self.notes: list[str] = []
         self._again: list[tuple[str, dict[str, Any]]] = []
 
     # -- what the server asks while the call is open ---------------------------------------------------------------
@@ -245,7 +251,22 @@ class McpCall:
                 allow_input_required=True,
             )
         )
-        return await self.settle(session, task)
+        result = await self.settle(session, task)
+        await self._note_misfit(session, result)
+        return result
+
+    async def _note_misfit(self, session: Session, result: Any) -> None:
+        """Note where a result does not fit the tool's own schema: the call was made, and its result is kept."""
+        if getattr(result, "is_error", True):
+            return
+        try:
+            async with asyncio.timeout(_LISTING_S):  # a tool that is not known any more is looked up
+                await session.fits(self.name, result)
+        except Exception as error:  # noqa: BLE001 - of a foreign package over a foreign program
+            words = one_line(str(error), 300) or type(error).__name__
+            self.notes.append(
+                f"{self.name} was called, and returned what its own schema does not allow: {words}"
+            )
 
     async def settle(self, session: Session, task: asyncio.Task[Any]) -> Any:
         """
@@ -315,12 +336,6 @@ class McpCall:
             return self.lost(f"did not answer {self.name} in the protocol: {words}")
         if code is not None:
             return ToolError(f"the MCP server {self._settings.shown} refused {self.name}: {words}")
-        if isinstance(
-            error, RuntimeError
-        ):  # what the client says of a result that does not fit its own schema
-            return ToolError(
-                f"{self.name} was called, and returned what its own schema does not allow: {words}"
-            )
         return self.lost(f"did not answer {self.name} in the protocol ({type(error).__name__})")
 
     def lost(self, what: str) -> ToolError:

@@ -64,13 +64,14 @@ class Redactor:
         return [self.json(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def output_of(result: Any, redactor: Redactor) -> ToolOutput:
+def output_of(result: Any, redactor: Redactor, notes: Sequence[str] = ()) -> ToolOutput:
     """
     Return a `CallToolResult` as documents and notes.
 
     Args:
         result: Of the ``mcp`` package.
         redactor: For everything that it holds.
+        notes: On it, to which those on its parts are added.
 
     Raises:
         ToolError: The server says that the call failed; its words are the message.
@@ -80,7 +81,7 @@ def output_of(result: Any, redactor: Redactor) -> ToolOutput:
         words = [block.text for block in blocks if block.type == "text"]
         reason = redactor.text(one_line(" ".join(words), 2000))
         raise ToolError(reason or "the server says that the call failed, and not why")
-    reader = _Blocks(redactor)
+    reader = _Blocks(redactor, notes)
     structured = result.structured_content
     if structured is not None:
         said = [block.text for block in blocks if block.type == "text"]
@@ -118,10 +119,10 @@ def _repeats(text: str, structured: Any) -> bool:
 class _Blocks:
     """Collects the documents and notes of one result."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, notes: Sequence[str]) -> None:
         self._redactor = redactor
         self._documents: list[Document] = []
-        self._notes: list[str] = []
+        self._notes = list(notes)
         self._links: list[str] = []
         self._readers: dict[str, Callable[[Any], None]] = {
             "text": lambda block: self.add("result.txt", block.text, "text/plain"),

@@ -31,6 +31,7 @@ class Session:
 
     Attributes:
         client: The ``mcp`` package's client.
+        fits: Raises where a result does not fit the schema of its tool.
         own_name: What the server calls itself.
         listed: Its tools.
         is_legacy: Whether it speaks the protocol of before 2026-07-28, in which it asks in the middle of a call.
@@ -56,6 +57,7 @@ class Session:
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task: asyncio.Task[None] | None = None
         self.client: Any = None
+        self.fits: Any = _fits
 
     @property
     def ended(self) -> bool:
@@ -147,6 +149,9 @@ class Session:
             client = Client(target, mode=mode, cache=None, message_handler=self._on_message, **callbacks)  # type: ignore[arg-type]
             async with client:
                 self.client = client
+                # looked at by the call: an error here would be one of a call that was made
+                self.fits = client.session.validate_tool_result
+                setattr(client.session, "validate_tool_result", _fits)  # noqa: B010 - it is a method for the type checker
                 await self._list()
                 if not self._opened.done():
                     self._opened.set_result(None)
@@ -252,3 +257,7 @@ def _reason(error: BaseException) -> str:
         return str(error)
     words = one_line(str(error), 200)
     return words or type(error).__name__
+
+
+async def _fits(name: str, result: Any) -> None:
+    """Say nothing against a result."""

@@ -8,7 +8,9 @@ bounds both, and knows whether the process was there when a request was sent.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -103,15 +105,11 @@ class StdioTransport:
     async def _read(self, stdout: asyncio.StreamReader) -> None:
         from anyio import BrokenResourceError, ClosedResourceError
         from mcp.shared.message import SessionMessage
-        from mcp_types import jsonrpc_message_adapter
 
         try:
             while line := await stdout.readline():
-                try:
-                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-                except ValueError:
-                    continue  # a server that prints to its standard output
-                await self._inbound.send(SessionMessage(message))
+                for message in messages_of(line):
+                    await self._inbound.send(SessionMessage(message))
         except ValueError:
             self.flaw = f"it sent a message of more than {self._limit} bytes"
         except (BrokenResourceError, ClosedResourceError, OSError):
@@ -133,6 +131,36 @@ class StdioTransport:
     async def _listen(self, stderr: asyncio.StreamReader) -> None:
         while chunk := await stderr.read(4096):
             self._told = (self._told + chunk)[-_TOLD_BYTES:]
+
+
+def messages_of(line: bytes) -> list[Any]:
+    """
+    Return the message that a line holds; nothing for one that a server prints to its standard output.
+
+    What is no UTF-8, and half a character, are replaced. An answer that cannot be read all the same is an error of each number that
+    it may be an answer to: nobody waits for it until the time of its call is over.
+    """
+    from mcp_types import PARSE_ERROR, jsonrpc_message_adapter
+
+    try:
+        return [jsonrpc_message_adapter.validate_json(line, by_name=False)]
+    except ValueError:
+        text = line.decode("utf-8", "replace")
+    if '"jsonrpc"' not in text:
+        return []
+    with suppress(ValueError, RecursionError):
+        clean = json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace")
+        return [jsonrpc_message_adapter.validate_json(clean, by_name=False)]
+    numbers = dict.fromkeys(map(int, _NUMBER.findall(text)))
+    error = {"code": PARSE_ERROR, "message": "its answer cannot be read"}
+    return [
+        jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", "id": number, "error": error})
+        for number in [*numbers][:1] + [*numbers][1:][-1:]
+    ]
+
+
+_NUMBER = re.compile(r'"id" ?: ?([0-9]{1,15})[ ,}]')
+"""Of a message: its first or its last member of this name."""
 
 
 def _kill(process: asyncio.subprocess.Process, sign: signal.Signals) -> None:

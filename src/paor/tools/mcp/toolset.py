@@ -180,7 +180,7 @@ class McpServer:
         loop = self._running()
         made = asyncio.run_coroutine_threadsafe(self._make(call), loop)
         try:
-            return output_of(await asyncio.wrap_future(made), self._redactor)
+            return output_of(await asyncio.wrap_future(made), self._redactor, call.notes)
         except StateRefused:
             raise
         except CallRefused as error:

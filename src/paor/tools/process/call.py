@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn
 
 from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
+from ...states.records.actions import WebFact
 from ..signature import importable_name
-from ..tool import Tool
+from ..tool import Document, Tool, ToolOutput
 from .child import AskedToStop, ChildProcess
 
 WORKER = "paor.tools.process.worker"
@@ -33,7 +35,7 @@ _RAISED: dict[str, type[ToolError]] = {
 
 
 def call_in_process(
-    function: Callable[..., Any], arguments: Mapping[str, Any], context: Any, *, typed: bool
+    function: Callable[..., Any], arguments: Mapping[str, Any], context: Any, *, typed: bool, once: bool
 ) -> Any:
     """
     Return what *function* returns, as JSON has it.
@@ -43,6 +45,7 @@ def call_in_process(
         arguments: Plain data.
         context: Of the call; `ToolContext.stopped` is asked whether to kill the process.
         typed: Whether the arguments are converted to the function's annotations.
+        once: Whether a value that has no JSON form is kept as far as it can be, as a `ToolOutput`; else it is an error.
 
     Raises:
         ToolError: The function raised; `NotStarted`, `EffectUnknown`, `TimedOut` and `AnswerNeeded` as they were.
@@ -53,6 +56,7 @@ def call_in_process(
         "function": _name_of(function),
         "arguments": dict(arguments),
         "typed": typed,
+        "once": once,
         "context": _plain(context),
     }
     request = json.dumps(call).encode() + b"\n"
@@ -70,7 +74,17 @@ def call_in_process(
     if not line.endswith(b"\n"):
         raise EffectUnknown(f"its process ended before it answered (exit code {code})")
     answer = json.loads(line)
+    if "kept" in answer:
+        return _kept(answer["kept"])
     return answer["returned"] if "returned" in answer else _raise(answer)
+
+
+def _kept(parts: Mapping[str, Any]) -> ToolOutput:
+    documents = [
+        Document(name, b64decode(data) if is_bytes else data, mime)
+        for name, mime, data, is_bytes in parts["documents"]
+    ]
+    return ToolOutput(documents, parts["notes"], [WebFact.of(fact) for fact in parts["web"]])
 
 
 def _name_of(function: Callable[..., Any]) -> str | None:

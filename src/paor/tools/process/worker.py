@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import threading
+from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from operator import attrgetter
@@ -27,6 +28,7 @@ from pydantic import TypeAdapter
 from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
 from ...states.settings.limits import Limits
 from ...states.settings.policy import Policy
+from ..kept_values import rescued
 from ..signature import bind, context_parameter
 from ..tool import Document, Resumption, Tool, ToolContext, ToolOutput
 
@@ -34,7 +36,14 @@ from ..tool import Document, Resumption, Tool, ToolContext, ToolOutput
 def answer_to(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the function returns or raises, in the form that `call` reads."""
     try:
-        return {"returned": _returned(_called(call), call["context"]["limits"]["result_bytes"])}
+        value = _called(call)
+        limits = Limits.model_validate(call["context"]["limits"])
+        try:
+            return {"returned": _returned(value, limits.result_bytes)}
+        except ToolError:
+            if not call["once"]:
+                raise
+            return {"kept": _parts(rescued(value, limits))}  # the call was made, whatever came of it
     except AnswerNeeded as error:
         return _asked(error)
     except ToolError as error:
@@ -98,6 +107,20 @@ def _returned(value: Any, bytes_max: int) -> Any:
     if len(text) > _JSON_MOST * bytes_max:  # so that whoever asked never reads it
         raise ToolError(f"the call returned {len(text)} bytes of JSON; at most {bytes_max} are kept")
     return json.loads(text)
+
+
+def _parts(output: ToolOutput) -> dict[str, Any]:
+    """Return what was kept as JSON has it, bytes in base64."""
+    documents = [
+        [
+            document.name,
+            document.mime,
+            b64encode(document.data).decode() if isinstance(document.data, bytes) else document.data,
+            isinstance(document.data, bytes),
+        ]
+        for document in output.documents
+    ]
+    return {"documents": documents, "notes": list(output.notes), "web": [fact.wire() for fact in output.web]}
 
 
 def _plain(value: Any) -> Any:

@@ -7,12 +7,11 @@ Two values are equal here when they are the same JSON: the order of keys does no
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-import orjson
+from ...states.base.wire import json_text
 
 DEPTH_MAX = 128
 """Deepest nesting of a value. Source: twice what `read_object` accepts; jsonschema_rs 0.60 ends at 255."""
@@ -104,10 +103,7 @@ def _item(item: object, place: str | int, depth: int, left: list[int]) -> Any:
 
 def dump(value: Any) -> bytes:
     """Return a `plain` value as JSON with sorted keys; equal values give equal bytes."""
-    try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # A whole number beyond 64 bits.
-        return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
+    return json_text(value, sort_keys=True).encode()
 
 
 def canonical_arguments(arguments: Mapping[str, Any] | None) -> bytes:

@@ -1,5 +1,5 @@
 """
-The parameters of a tool as JSON Schema 2020-12: compiled once, then arguments are checked and filled with it.
+The parameters of a tool as JSON Schema 2020-12: compiled once, then arguments are read and checked with it.
 
 The rules of JSON Schema hold, with one addition: an unknown top-level argument is a problem also where the schema
 says nothing about `additionalProperties`. Formats are annotations, as the standard has it, and are not checked.
@@ -10,15 +10,15 @@ with look-around or back-references only on short texts), and the graph of the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from copy import deepcopy
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-from .canonical import DEPTH_MAX, NotJson, canonical_arguments, dump, plain
+from .canonical import NotJson, canonical_arguments, dump, plain
 from .compiler import compile_schema, validator
-from .problems import Problem, foreign, misfit, missing, problems_of, unknown
+from .problems import Problem, foreign, locate, misfit, missing, no_secret, problems_of, unknown
 from .references import COMBINED, IN_PLACE, Node, SchemaError, SchemaGraph
+from .secret_values import marks_in, takes_secret
 
 __all__ = ["ParameterSchema", "Problem", "SchemaError", "canonical_arguments"]
 
@@ -29,22 +29,9 @@ SCHEMA_NODES_MAX = 100_000
 """Most values in a schema."""
 
 _VISITS_MAX = 20_000
+_TEXTS_MAX = 50
 _CHOICES = IN_PLACE - {"not"}
 _ORDER = ("missing", "unknown", "type", "value")
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """
-    What `fill` does for the objects of one subschema.
-
-    Attributes:
-        defaults: Optional properties with their defaults.
-        nested: Properties that are objects with properties of their own.
-    """
-
-    defaults: tuple[tuple[str, Any], ...]
-    nested: tuple[tuple[str, Node], ...]
 
 
 class ParameterSchema:
@@ -61,6 +48,7 @@ class ParameterSchema:
         required: Names that must be given, in order of declaration.
         optional: Names that may be left out.
         is_open: Whether it takes arguments of any name.
+        defaults: Of optional parameters, as the schema declares them. A call is not filled with them: they are the function's own.
         is_whole: Whether `names` are all that it takes: it is not open, and no choice or pattern names another.
 
     Raises:
@@ -78,9 +66,7 @@ class ParameterSchema:
         self.required: tuple[str, ...] = _names(declared, "required")
         self.optional: frozenset[str] = frozenset(self.names) - frozenset(self.required)
         self._learn_names(self._graph.parts(self.schema, keys=_CHOICES))
-        self._plans: dict[int, _Plan] = {}
-        self._has_defaults = any("default" in node for node, _ in self._graph.nodes)
-        self._top = self._plan(self.schema)
+        self.defaults: dict[str, Any] = _defaults(declared, self.required)
 
     def _learn_names(self, parts: list[Node]) -> None:
         """Settle which top-level arguments are known; the branches of ``anyOf`` and the like may name some, too."""
@@ -109,10 +95,24 @@ class ParameterSchema:
 
         Missing parameters come first, in order of declaration, then unknown ones, then wrong types and values.
         A missing required parameter is a problem even if it has a default. ``True`` is no integer, ``1.0`` is one.
-        Anything is answered, also what is not JSON; nothing is raised.
+        Anything is answered, also what is not JSON; nothing is raised. The mark of a secret fits a parameter that is one, and no other.
         """
+        if isinstance(arguments, Mapping) and (
+            marked := [name for name in arguments if any(marks_in(arguments[name]))]
+        ):
+            return self._check_marked(arguments, marked)
         fits = self._is_valid(arguments) and all(map(self.is_known, arguments))
         return () if fits else tuple(self._problems(arguments))
+
+    def _check_marked(self, arguments: Mapping[str, Any], marked: list[str]) -> tuple[Problem, ...]:
+        """Return what is wrong with *arguments* of which some are marks of secrets, whose values nobody knows here."""
+        found = [
+            problem
+            for problem in self._problems(arguments)
+            if problem.code == "unknown" or not any(_is_of(problem.path, name) for name in marked)
+        ]
+        wrong = [name for name in marked if self.is_known(name) and not takes_secret(self.schema, name)]
+        return (*found, *(no_secret([name]) for name in wrong))
 
     def without_nulls(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return *arguments* without the nulls of optional parameters that take none; some servers want every name given."""
@@ -160,71 +160,56 @@ class ParameterSchema:
         for error in self._validator.iter_errors(arguments):
             yield from problems_of(error, arguments)
 
-    def fill(
-        self, arguments: Mapping[str, Any], preferred: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
+    def texts_read(self, arguments: dict[str, Any], read: Callable[[str], Any]) -> dict[str, Any]:
         """
-        Return *arguments* with the defaults of optional parameters that are not given.
+        Return *arguments* with each JSON text read that stands where an object or a list must be; themselves without one.
 
-        Nested objects that are given are filled as well, through their properties. A required parameter is never
-        filled, a given one never changed, null included. A default that would itself be a problem is left out: what
-        `check` says about the result it also says about *arguments*.
+        A text that the schema takes stays a text, and so does one that would not fit once it is read.
 
         Args:
             arguments: By name.
-            preferred: Defaults that come before the schema's own, by name of a parameter; a required one is ignored.
-
-        Returns:
-            A new dict; values that were not filled are the same objects as in *arguments*, defaults are copies.
+            read: Returns the object or the list that a text is, None for any other text.
         """
-        given = dict(arguments)
-        wanted = given
-        if preferred:
-            wanted = {name: value for name, value in preferred.items() if name in self.optional}
-            wanted = given | {name: value for name, value in wanted.items() if name not in given}
-        filled = self._fill(self._top, wanted, DEPTH_MAX) if self._has_defaults else wanted
-        if filled is given or self._is_valid(filled):
-            return filled
-        result, before = given, set(self.check(given))
-        for name, value in filled.items():
-            if name not in given or value is not given[name]:
-                trial = {**result, name: value}
-                after = set(self.check(trial))
-                if after <= before:
-                    result, before = trial, after
-        return self.fill(result) if preferred else result
+        if self._is_valid(arguments):
+            return arguments
+        for place in self._misfit_texts(arguments):
+            changed = _with(arguments, place, read)
+            if changed is not None and len(self.check(changed)) < len(self.check(arguments)):
+                arguments = changed
+        return arguments
 
-    def _fill(self, plan: _Plan, given: dict[str, Any], depth: int) -> dict[str, Any]:
-        """Return *given* with defaults, or *given* itself if there are none to fill."""
-        changes: dict[str, Any] = {}
-        for name, node in plan.nested:
-            value = given.get(name)
-            if type(value) is dict and depth > 0:
-                filled = self._fill(self._plan(node), value, depth - 1)
-                if filled is not value:
-                    changes[name] = filled
-        for name, default in plan.defaults:
-            if name not in given:
-                changes[name] = deepcopy(default) if isinstance(default, (dict, list)) else default
-        return {**given, **changes} if changes else given
+    def _misfit_texts(self, arguments: dict[str, Any]) -> list[list[str | int]]:
+        """Return where texts stand that are none of what must be there, at most `_TEXTS_MAX`."""
+        try:
+            value = plain(arguments)
+        except NotJson:
+            return []
+        if self._graph.is_costly(value, visits_max=_VISITS_MAX):
+            return []
+        errors = self._validator.iter_errors(value)
+        found = (locate(value, error.instance_path) for error in islice(errors, _TEXTS_MAX))
+        return [place for place, text in found if place and isinstance(text, str)]
 
-    def _plan(self, node: Node) -> _Plan:
-        """Return what to fill in objects of *node*; the first default found for a property counts."""
-        plan = self._plans.get(id(node))
-        if plan is not None:
-            return plan
-        parts = self._graph.parts(node, keys=COMBINED)
-        required = set(_names(parts, "required"))
-        defaults: dict[str, Any] = {}
-        nested: dict[str, Node] = {}
-        for name, child in (item for part in parts for item in part.get("properties", {}).items()):
-            for part in self._graph.parts(child, keys=COMBINED):
-                if "default" in part and name not in required:
-                    defaults.setdefault(name, part["default"])
-                if part.get("properties"):
-                    nested.setdefault(name, child)
-        plan = self._plans[id(node)] = _Plan(tuple(defaults.items()), tuple(nested.items()))
-        return plan
+
+def _with(arguments: Any, place: Sequence[str | int], read: Callable[[str], Any]) -> Any:
+    """Return a copy of *arguments* with the text at *place* read, None if it is no JSON."""
+    if not place:
+        return read(arguments)
+    changed = _with(arguments[place[0]], place[1:], read)
+    if changed is None:
+        return None
+    copy: Any = dict(arguments) if isinstance(arguments, dict) else list(arguments)
+    copy[place[0]] = changed
+    return copy
+
+
+def _defaults(declared: list[Node], required: Sequence[str]) -> dict[str, Any]:
+    """Return the defaults of optional parameters that stand beside them."""
+    found: dict[str, Any] = {}
+    for name, node in (item for part in declared for item in part.get("properties", {}).items()):
+        if isinstance(node, dict) and "default" in node and name not in required:
+            found.setdefault(name, node["default"])
+    return found
 
 
 def _names(parts: list[Node], key: str) -> tuple[str, ...]:
@@ -255,3 +240,8 @@ def _check_types(root: Node, declared: list[Node]) -> None:
             raise SchemaError(
                 f"schema: a top-level $ref or allOf asks for {dump(kind)[:80].decode()}, not an object"
             )
+
+
+def _is_of(path: str, name: str) -> bool:
+    """Return whether a problem's *path* is that of the parameter *name* or of something within it."""
+    return path == name or path.startswith((f"{name}.", f"{name}["))

@@ -49,6 +49,11 @@ def unknown(path: Sequence[str | int]) -> Problem:
     return _problem("unknown", path, "is not a known parameter")
 
 
+def no_secret(path: Sequence[str | int]) -> Problem:
+    """Return the problem of a secret that is meant for a parameter whose schema does not call it one."""
+    return _problem("value", path, "takes no secret: it is neither writeOnly nor of the format password")
+
+
 def foreign(code: str, path: Sequence[str | int], reason: str) -> Problem:
     """Return the problem of a value that JSON has no form for."""
     return _problem(code, path, f"is no JSON: {reason}")
@@ -88,7 +93,7 @@ def problems_of(error: Any, arguments: object) -> Iterator[Problem]:
         arguments: What was validated.
     """
     kind = type(error.kind).__name__
-    path, found = _locate(arguments, error.instance_path)
+    path, found = locate(arguments, error.instance_path)
     if kind == "Required":
         yield missing([*path, error.kind.property])
     elif kind in ("AdditionalProperties", "UnevaluatedProperties"):
@@ -115,7 +120,7 @@ def _forbidden(place: Sequence[str | int], path: list[str | int], found: object)
 
 def _of_branches(error: Any, arguments: object) -> Iterator[Problem]:
     """Return the problems of a value that fits no branch of ``anyOf`` or ``oneOf``."""
-    path, found = _locate(arguments, error.instance_path)
+    path, found = locate(arguments, error.instance_path)
     branches: list[list[Any]] = error.kind.context
     meant = [branch for branch in branches if not _types_at(branch, error.instance_path)]
     if not meant:
@@ -142,7 +147,7 @@ def _types_at(branch: list[Any], path: list[str | int]) -> list[str]:
     ]
 
 
-def _locate(arguments: object, path: Sequence[str | int]) -> tuple[list[str | int], Any]:
+def locate(arguments: object, path: Sequence[str | int]) -> tuple[list[str | int], Any]:
     """
     Return the real path and the value there.
 

@@ -48,6 +48,7 @@ class Page:
         form: One of `FORMATS`.
         notes: What a reader should know of it.
         source: The HTML as it was sent, of a page that was HTML.
+        score: From the search engine that found it, the higher the better; None without one.
     """
 
     url: str
@@ -56,6 +57,7 @@ class Page:
     form: str
     notes: tuple[str, ...] = ()
     source: str = ""
+    score: float | None = None
 
     @property
     def document(self) -> str:

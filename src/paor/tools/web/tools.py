@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ...states.base.errors import ToolError, UsageError
 from ...states.records.actions import WebFact
 from ...states.settings.policy import Policy
-from ..defaults import WINDOWS
+from ..defaults import FILLED, WINDOWS
 from ..documents.convert.converter import Converter
 from ..policy import unsafe_url
 from ..tool import Document, Tool, ToolContext, ToolOutput
@@ -131,7 +131,8 @@ def web_tools(
     def offered(
         name: str, run: Callable[..., Any], parameters: dict[str, Any], label: str, words: str
     ) -> Tool:
-        return Tool(name, words, parameters, run, effect="read", label=label)
+        names = sorted(FILLED & parameters["properties"].keys())
+        return Tool(name, words, parameters, run, effect="read", label=label, filled=names)
 
     searches = "Search the web; gives titles, URLs and a few sentences of each result."
     scrapes = "Search the web and read the pages that were found; a query that is a URL reads that page."
@@ -168,7 +169,10 @@ class _Web:
         """Search; one document of results, and one for each page's text that the back end has."""
         query = _query(arguments, self._deadline(context))
         reply, notes = self._filter(query, context.policy)
-        pages = [Page(hit.url, hit.title, hit.raw_content or hit.content, "text") for hit in reply.hits]
+        pages = [
+            Page(hit.url, hit.title, hit.raw_content or hit.content, "text", score=hit.score)
+            for hit in reply.hits
+        ]
         facts, notes = self._facts(query.query, pages, notes)
         hits = _best_first(reply.hits, facts)
         documents = [Document("results.md", _markdown_list(query, reply.answer, hits), "text/markdown")]
@@ -192,8 +196,8 @@ class _Web:
         if not reply.hits:
             return ToolOutput((), notes)
         outcomes = self._read(context, deadline, [hit.url for hit in reply.hits], arguments)
-        raw = {hit.url: hit for hit in reply.hits if hit.raw_content}
-        outcomes = [_or_raw(outcome, raw.get(outcome.url)) for outcome in outcomes]
+        found = {hit.url: hit for hit in reply.hits}
+        outcomes = [_known(outcome, found[outcome.url]) for outcome in outcomes]
         output = self._output(query.query, outcomes, notes, sources=query.include_raw_content)
         answer = [Document("answer.md", reply.answer, "text/markdown")] if reply.answer else []
         return ToolOutput([*answer, *output.documents], output.notes, output.web or _scores_of(reply.hits))
@@ -351,12 +355,15 @@ def _scores_of(hits: Sequence[SearchHit]) -> list[WebFact]:
     return [WebFact(hit.url, hit.score) for hit in hits if hit.score is not None]
 
 
-def _or_raw(outcome: _Outcome, hit: SearchHit | None) -> _Outcome:
-    """Return the text that the search has of a page that could not be read."""
-    if outcome.page is not None or hit is None:
+def _known(outcome: _Outcome, hit: SearchHit) -> _Outcome:
+    """Return the page with the search's score, and of one that could not be read the text that the search has."""
+    if outcome.page is not None:
+        return replace(outcome, page=replace(outcome.page, score=hit.score))
+    if not hit.raw_content:
         return outcome
     note = f"as the search has it, since it could not be read: {outcome.error}"
-    return _Outcome(outcome.url, Page(hit.url, hit.title or hit.url, hit.raw_content, "markdown", (note,)))
+    page = Page(hit.url, hit.title or hit.url, hit.raw_content, "markdown", (note,), score=hit.score)
+    return _Outcome(outcome.url, page)
 
 
 def _markdown_list(query: SearchQuery, answer: str, hits: Sequence[SearchHit]) -> str:

@@ -20,6 +20,7 @@ _HOST = r"(\[[0-9A-Fa-f:.%]+\]|[\w.%-]*)(:\d{1,5})?"
 _HOSTS = re.compile(f"{_HOST}(,{_HOST})*")
 _LOOSE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_OWN_SCHEMAS = ("pg_", "information_schema")
 _SHOWN = frozenset(("schema", "sslmode", "target_session_attrs", "application_name", "service"))
 """What messages show of an address beside host and database; the rest may be secret."""
 
@@ -73,9 +74,9 @@ def read_address(text: str) -> Address:
         raise UsageError(_UNREADABLE)
     schemas = [value for name, value in options if name == "schema"]
     schema = schemas[-1] if schemas else "paor"
-    if len(schemas) > 1 or not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
+    if len(schemas) > 1 or not _SCHEMA.fullmatch(schema) or schema.startswith(_OWN_SCHEMAS):
         raise UsageError(
-            f"schema {schema!a:.80}: expected one name of small letters, digits and _, up to 63, not beginning with pg_"
+            f"schema {schema!a:.80}: expected one name of small letters, digits and _, up to 63, not one of PostgreSQL's own"
         )
     rest = [(name, value) for name, value in options if name != "schema"]
     query = urlencode(rest, quote_via=quote)

@@ -42,8 +42,13 @@ _T = TypeVar("_T")
 AGAIN_S = 0.05
 """Seconds between two tries to reach a server that is away."""
 
+SCRUB_S = 5.0
+"""Seconds to wait for the end of transactions that still see old rows, such as those in which the server itself takes samples."""
+
 AT_ONCE = 3000
 """Texts, and documents, in one statement: PostgreSQL takes 65,535 values."""
+
+_JOURNAL_ID = "SELECT id FROM journal"
 
 _ROW = ("id", *COLUMNS)
 _PAYLOAD = ("id", "run", "n", "media_type", "digest", "salt", "body", "is_text")
@@ -55,8 +60,10 @@ def append_statement(rows: int, payloads: int, documents: int) -> str:
     """
     Return the one statement that writes what an entry brings, as far as its driver still holds the lease.
 
-    The lease is locked against being taken over until the transaction ends. What it returns is the lease; where that was taken
-    over, nothing, and nothing is written. Most entries have one of a few shapes, so that the statement is prepared once.
+    The lease is locked against being taken over until the transaction ends. The statement returns the lease; where that was taken
+    over, or another journal is found under the names, it returns and writes nothing. Where the database leaves out a row, as a
+    trigger may, it fails (it divides by zero) and writes nothing either. Most entries have one of a few shapes, so
+    that the statement is prepared once.
     """
     parts = (
         ("transitions", _ROW, rows),
@@ -65,11 +72,15 @@ def append_statement(rows: int, payloads: int, documents: int) -> str:
     )
     written = "".join(
         f", of_{table} AS (INSERT INTO {table} ({_names(columns)}) SELECT given.* FROM held, (VALUES"
-        f" {', '.join([_places(columns)] * count)}) AS given)"
+        f" {', '.join([_places(columns)] * count)}) AS given RETURNING 1)"
         for table, columns, count in parts
         if count
     )
-    return f"WITH held AS (SELECT cancel FROM leases WHERE run = ? AND fence = ? FOR SHARE){written} SELECT cancel FROM held"
+    # the id as well: young journals have the same run numbers and the same fences
+    held = "SELECT cancel FROM leases WHERE run = ? AND fence = ? AND EXISTS (SELECT FROM journal WHERE id = ?) FOR SHARE"
+    taken = " + ".join(f"(SELECT count(*) FROM of_{table})" for table, _, count in parts if count)
+    sure = f", 1 / ({taken} = {sum(count for *_, count in parts)})::int" if taken else ""
+    return f"WITH held AS ({held}){written} SELECT cancel{sure} FROM held"
 
 
 def _names(columns: Sequence[str]) -> str:
@@ -81,6 +92,7 @@ def _places(columns: Sequence[str]) -> str:
 
 
 _COUNTED = re.compile(r"\d+")
+_WRITE_ANEW = "VACUUM (FULL, VERBOSE) payloads, documents, specs"
 
 _INSERT_PAYLOAD = f"INSERT INTO payloads ({', '.join(_PAYLOAD)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -111,10 +123,11 @@ class PostgresBackend(PostgresSource):
         with translate_errors(address.shown):
             connection = _connect(address, durability, timeout_s=busy_timeout_s, read_only=read_only)
             try:
-                self.identity = f"postgresql:{journal_id(connection, address, read_only=read_only)}"
+                self._id = journal_id(connection, address, read_only=read_only)
             except BaseException:
                 connection.close()
                 raise
+        self.identity = f"postgresql:{self._id}"
         self._lock_key = int(self.identity[-15:], 16)
         self._channel = f"paor_{self.identity[-16:]}"
         super().__init__(
@@ -146,20 +159,9 @@ class PostgresBackend(PostgresSource):
                 time.sleep(AGAIN_S)
 
     def _reconnect(self) -> None:
-        new = _connect(
+        self.connection = _connect(
             self._address, self._durability, timeout_s=self.busy_timeout_s, read_only=self._read_only
         )
-        try:
-            found = f"postgresql:{journal_id(new, self._address, read_only=True)}"
-            if found != self.identity:
-                raise JournalError(
-                    f"{self.path}: the table was replaced by another journal, so nothing more is written; bring back the one that"
-                    " was open, and resume"
-                )
-        except BaseException:
-            new.close()
-            raise
-        self.connection = new  # only now: nothing goes through a connection to another journal
 
     def _raise(self, error: psycopg.Error) -> NoReturn:
         if self._closed:
@@ -174,7 +176,15 @@ class PostgresBackend(PostgresSource):
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def check_there(self) -> None:
-        """See to nothing: whether the journal is still there is asked with each new connection."""
+        """Do nothing: each statement that writes asks for the journal's id."""
+
+    def _check_id(self, found: Values | None = None) -> None:
+        """Raise where another journal is found under the names; within a transaction what was written there is undone."""
+        if (found or self.connection.execute(_JOURNAL_ID).fetchone()) != (self._id,):
+            raise JournalError(
+                f"{self.path}: was replaced by another journal, so nothing more is written; bring back the one that was open,"
+                " and resume"
+            )
 
     @contextmanager
     def transaction(self, *, alone: bool = True) -> Iterator[SqlConnection]:
@@ -189,6 +199,7 @@ class PostgresBackend(PostgresSource):
                     if alone:
                         self.connection.execute("SELECT pg_advisory_xact_lock(?)", (self._lock_key,))
                     yield self.connection
+                    self._check_id()
                     self.connection.execute("COMMIT")
             except BaseException:
                 self._undo()
@@ -206,7 +217,19 @@ class PostgresBackend(PostgresSource):
     def execute(self, sql: str, values: Values) -> None:
         """See `fsm.journal.backend.Backend.execute`."""
         with self.lock:
-            self._reaching(lambda: self.connection.execute(sql, values))
+            self._reaching(lambda: self._execute(sql, values))
+
+    def _execute(self, sql: str, values: Values) -> None:
+        try:
+            with self.connection.raw.pipeline():
+                self.connection.execute("BEGIN")
+                self.connection.execute(sql, values)
+                found = self.connection.execute(_JOURNAL_ID)
+            self._check_id(found.fetchone())
+            self.connection.execute("COMMIT")
+        except BaseException:
+            self._undo()
+            raise
 
     def append(self, entries: Sequence[Entry]) -> None:
         """See `fsm.journal.backend.Backend.append`."""
@@ -229,9 +252,10 @@ class PostgresBackend(PostgresSource):
     def _append(self, entries: Sequence[Entry]) -> None:
         # in the order of their runs, as whoever renews leases takes them: nobody waits for somebody who waits for him
         ordered = sorted(entries, key=lambda entry: entry.place)
-        written = [list(_written(entry)) for entry in ordered]
+        written = [list(_written(entry, self._id)) for entry in ordered]
         if len(written) == len(written[0]) == 1:
             _note(entries[0], self.connection.execute(*written[0][0]).fetchone())
+            self._look_why(entries)
             return
         with self.connection.raw.pipeline():
             self.connection.execute("BEGIN")
@@ -239,6 +263,12 @@ class PostgresBackend(PostgresSource):
             self.connection.execute("COMMIT")
         for entry, (first, *_) in zip(ordered, answers, strict=True):
             _note(entry, first.fetchone())
+        self._look_why(entries)
+
+    def _look_why(self, entries: Sequence[Entry]) -> None:
+        """Raise where entries were not written since another journal is found under the names."""
+        if any(entry.error is not None for entry in entries):
+            self._check_id()
 
     def _stands(self, entry: Entry) -> bool:
         """Return whether a row is in the journal already, just as it was to be written; then it is done."""
@@ -293,12 +323,13 @@ class PostgresBackend(PostgresSource):
 
     def scrub(self) -> bool:
         """
-        Write the tables anew that held erased texts; write-ahead logs and backups are the database's own.
+        Write the tables anew that held erased texts, of which no statistics are kept; write-ahead logs and backups are the database's own.
 
         Raises:
             JournalBusy: This role may not.
         """
         with self.lock, translate_errors(self.path):
+            self._check_id()
             told: list[str] = []
             marked = [run for (run,) in self.connection.execute("SELECT run FROM unscrubbed").fetchall()]
             notice = self.connection.raw.add_notice_handler
@@ -313,9 +344,14 @@ class PostgresBackend(PostgresSource):
                 )
 
             notice(keep)
+            end = time.monotonic() + min(SCRUB_S, self.busy_timeout_s)
             try:
                 self.connection.execute("SET statement_timeout = 0")
-                self.connection.execute("VACUUM (FULL, VERBOSE) payloads, documents, specs")
+                self.connection.execute(_WRITE_ANEW)
+                while left and time.monotonic() < end:
+                    left.clear()
+                    time.sleep(AGAIN_S)
+                    self.connection.execute(_WRITE_ANEW)
                 if left:
                     return False
                 if told:  # skipping a table is no error of the database's
@@ -421,7 +457,7 @@ def _payload_values(run: int, payload: Payload) -> tuple[Any, ...]:
     )
 
 
-def _written(entry: Entry) -> Iterator[tuple[str, Values]]:
+def _written(entry: Entry, journal: str) -> Iterator[tuple[str, Values]]:
     """Yield the statements that write an entry, each with its values: one, but for more texts than fit into one."""
     lines, run = _lines(entry), entry.row[0]
     rows = [(_key(line, line.row[1]), *line.row) for line in lines]
@@ -430,7 +466,7 @@ def _written(entry: Entry) -> Iterator[tuple[str, Values]]:
     for at in range(0, max(1, len(payloads), len(documents)), AT_ONCE):
         parts = (rows if at == 0 else [], payloads[at : at + AT_ONCE], documents[at : at + AT_ONCE])
         values = (value for part in parts for row in part for value in row)
-        yield append_statement(*map(len, parts)), (run, entry.fence, *values)
+        yield append_statement(*map(len, parts)), (run, entry.fence, journal, *values)
 
 
 def _note(entry: Entry, lease: Any) -> None:

@@ -35,6 +35,9 @@ SYNCHRONOUS: dict[str, str] = {"full": "on", "normal": "off", "off": "off"}
 STATEMENT_S = 30.0
 """Seconds that a writing statement may take beside waiting for locks."""
 
+READING_S = 600.0
+"""Seconds that a reading statement may take: what reads in bulk takes many, and a server need not go on with one that nobody waits for."""
+
 _PASSING = re.compile("starting up|shutting down|recovery|too many|connection slots|terminating connection")
 """What a server says that takes connections again later."""
 
@@ -73,8 +76,8 @@ def arguments(timeout_s: float) -> dict[str, Any]:
 
 
 def statement_ms(timeout_s: float, *, read_only: bool) -> str:
-    """Return how long a statement may take, as PostgreSQL is told: reading in bulk as long as it needs."""
-    return "0" if read_only else str(max(1, round(timeout_s * 1000)) + round(STATEMENT_S * 1000))
+    """Return how long a statement may take, as PostgreSQL is told."""
+    return str(max(1, round(timeout_s * 1000)) + round((READING_S if read_only else STATEMENT_S) * 1000))
 
 
 def prepare(
@@ -118,6 +121,9 @@ def prepare(
     )
 
 
+_LEFT_OUT = "does not take the rows that are written: a trigger, a rule or a policy of its tables keeps them out; remove it, and resume"
+
+
 class PostgresConnection:
     """
     A connection that takes the statements that SQLite takes, too; with autocommit, for one thread at a time.
@@ -145,8 +151,11 @@ class PostgresConnection:
 
     def executemany(self, sql: str, rows: Iterable[tuple[Any, ...]], /) -> None:
         """Carry it out for each of *rows*."""
+        rows = list(rows)
         with self.raw.cursor() as cursor:
             cursor.executemany(told(sql), rows)
+            if sql.startswith("INSERT") and cursor.rowcount < len(rows):
+                raise JournalError(f"the journal {_LEFT_OUT}")
 
     def close(self) -> None:
         """Close it."""
@@ -200,10 +209,14 @@ def ours(error: psycopg.Error, shown: str) -> JournalError:
         error, errors.InvalidAuthorizationSpecification | errors.InvalidPassword | errors.InvalidCatalogName
     ):
         return NotAJournal(f"{shown}: cannot be opened ({text})")
-    if isinstance(error, errors.InsufficientPrivilege | errors.ReadOnlySqlTransaction | errors.DiskFull):
+    if isinstance(error, errors.InsufficientPrivilege):
+        return JournalError(f"{shown}: this role may not do that ({text})")
+    if isinstance(error, errors.ReadOnlySqlTransaction | errors.DiskFull):
         return JournalFull(
             f"{shown}: cannot be written ({text}); what was committed is intact, resume when it can be"
         )
+    if isinstance(error, errors.DivisionByZero):  # of `append_statement`
+        return JournalError(f"{shown}: {_LEFT_OUT}")
     if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn | errors.UndefinedFunction):
         return NotAJournal(f"{shown}: is not a paor journal ({text})")
     return JournalError(f"{shown}: {text}")

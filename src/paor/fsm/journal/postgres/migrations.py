@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from importlib.resources import files
 
-from ....states.base.errors import JournalTooNew, JournalTooOld, NotAJournal
+from ....states.base.errors import JournalDamaged, JournalTooNew, JournalTooOld, NotAJournal
 from .address import Address
 from .connecting import SQL, Identifier, PostgresConnection
 
 VERSION = 2
 """Of the schema; the same number as a file's, since they hold the same."""
+
+_ID = re.compile("[0-9a-f]{32}")
 
 MAKING = 0x70616F72
 """Advisory-lock key held while creating the schema (``b"paor"``)."""
@@ -34,6 +37,8 @@ def journal_id(connection: PostgresConnection, address: Address, *, read_only: b
         found = _found(connection, address)
         assert found is not None, "a journal that was just made"
     identity, version = found
+    if not _ID.fullmatch(identity):
+        raise JournalDamaged(f"{address.shown}: the journal's id was changed: {identity!a:.60} is none")
     if version > VERSION:
         raise JournalTooNew(
             f"{address.shown}: has schema {version}, this paor knows up to {VERSION}; upgrade paor to read it"

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -111,7 +111,9 @@ class SqliteBackend(SqliteSource):
         self.identity = os.path.realpath(path) if path != ":memory:" else f":memory:{id(self)}"
         self._written = "" if read_only or self.in_memory else self.place
         self._node = _node_of(self._written, EMPTY_BYTES)
-        self._log = _node_of(f"{self._written}-wal")
+        log = _stat(f"{self._written}-wal") if self._written else None
+        self._log = None if log is None else (log.st_dev, log.st_ino)
+        self._log_bytes = 0 if log is None else log.st_size
         self._database = DatabaseOfJournal(self)
         self._flags: sqlite3.Connection | None = None
         self._reading_flags = threading.Lock()
@@ -128,17 +130,22 @@ class SqliteBackend(SqliteSource):
         """
         Raise when another file, or none, stands where the open one or its log was: SQLite goes on writing to one that nobody finds.
 
-        A file that was overwritten in its place is not told from the open one, unless it is empty.
+        A file that was overwritten in its place is not told from the open one, unless it is empty. A log that has become shorter is
+        looked into: SQLite cuts one off once all that it holds is in the file.
 
         Raises:
-            JournalError: It was deleted, moved, replaced or emptied while it was open.
+            JournalError: It was deleted, moved, replaced or emptied while it was open, or its log was.
         """
         place = self._written
         if not place:
             return
-        log = self._log is None or _node_of(f"{place}-wal") == self._log  # some file systems can have none
-        if log and _node_of(place, EMPTY_BYTES) == self._node is not None:
-            return
+        log = _stat(f"{place}-wal") if self._log is not None else None  # some file systems can have none
+        is_log = self._log is None or (log is not None and (log.st_dev, log.st_ino) == self._log)
+        if is_log and _node_of(place, EMPTY_BYTES) == self._node is not None:
+            size = log.st_size if log is not None else 0
+            if size >= self._log_bytes or self._is_whole():
+                self._log_bytes = size
+                return
         raise JournalError(
             f"{self.path}: was deleted, moved or replaced while it was open, or its -wal was, so nothing more is"
             " written; put the file back beside its -wal, and resume"
@@ -148,21 +155,25 @@ class SqliteBackend(SqliteSource):
     def transaction(self, *, alone: bool = True) -> Iterator[SqlConnection]:
         """See `fsm.journal.backend.Backend.transaction`; SQLite has no other kind than one that is alone."""
         # begun before the look: a connection that was closed says so
-        with self.lock, translate_errors(self.path), transaction(self.connection):
+        with self.lock, translate_errors(self.path):
+            with transaction(self.connection):
+                self.check_there()
+                yield self.connection
             self.check_there()
-            yield self.connection
 
     def execute(self, sql: str, values: Values) -> None:
         """See `fsm.journal.backend.Backend.execute`."""
         with self.lock, translate_errors(self.path):
+            self.check_there()
             self.connection.execute(sql, values)
+            self.check_there()
 
     def append(self, entries: Sequence[Entry]) -> None:
         """See `fsm.journal.backend.Backend.append`."""
         connection = self.connection
-        self.check_there()
         try:
             connection.execute("BEGIN IMMEDIATE")
+            self.check_there()  # nobody else cuts off the log meanwhile
             for entry in entries:
                 self._write(connection, entry)
             connection.execute("COMMIT")
@@ -173,6 +184,19 @@ class SqliteBackend(SqliteSource):
             if isinstance(error, sqlite3.Error):
                 raise ours(error, self.path) from error
             raise
+        self.check_there()  # before anybody is told
+
+    def _is_whole(self) -> bool:
+        """Return whether the file alone, without its log, says what the open connection sees."""
+        uri, connection = f"{Path(self.place).as_uri()}?mode=ro&immutable=1", self.connection
+        try:
+            if not connection.in_transaction:
+                with transaction(connection):  # so that nobody writes between the two looks
+                    return self._is_whole()
+            with closing(sqlite3.connect(uri, uri=True)) as file:
+                return bool(file.execute(_STANDING).fetchall() == connection.execute(_STANDING).fetchall())
+        except sqlite3.Error:  # a page that was in the log alone
+            return False
 
     def _write(self, connection: sqlite3.Connection, entry: Entry) -> None:
         entry.error = None  # of a try with others
@@ -186,7 +210,13 @@ class SqliteBackend(SqliteSource):
         # the row first, as it checks the lease; payloads and documents of a driver that was replaced are then not written
         row = (base | seq, *entry.row, run, entry.fence)
         if connection.execute(INSERT_ROW_OF_DRIVER, row).rowcount != 1:
-            fence, cancel = connection.execute(SELECT_LEASE, (run,)).fetchone()
+            lease = connection.execute(SELECT_LEASE, (run,)).fetchone()
+            if lease is None:
+                raise JournalError(
+                    f"{self.path}: was overwritten while it was open, and does not have run number {run} any more; put the file"
+                    " back beside its -wal, and resume"
+                )
+            fence, cancel = lease
             if fence != entry.fence:
                 entry.error = LeaseLost(
                     f"run {run}, row {seq}: another driver has taken the run over;"
@@ -311,10 +341,21 @@ def _nothing() -> None:
     """Nobody was listening."""
 
 
-def _node_of(place: str, least: int = 0) -> tuple[int, int] | None:
-    """Return the file's (device, inode), or None if it is smaller than *least* bytes."""
+_STANDING = """
+SELECT (SELECT max(id) FROM transitions), (SELECT max(id) FROM payloads), (SELECT max(id) FROM erasures),
+       (SELECT group_concat(run || '.' || fence || '.' || coalesce(lease_until, '') || '.' || cancel) FROM leases)
+"""
+"""What every commit of a driver changes."""
+
+
+def _stat(place: str) -> os.stat_result | None:
     try:
-        found = os.stat(place)
+        return os.stat(place)
     except OSError:
         return None
-    return (found.st_dev, found.st_ino) if found.st_size >= least else None
+
+
+def _node_of(place: str, least: int = 0) -> tuple[int, int] | None:
+    """Return the file's (device, inode), or None if it is smaller than *least* bytes."""
+    found = _stat(place)
+    return (found.st_dev, found.st_ino) if found is not None and found.st_size >= least else None

@@ -36,10 +36,16 @@ def open_writer(path: str, *, durability: Durability, busy_timeout_s: float) -> 
         NotAJournal: The file is something else, or its folder does not exist.
         JournalTooNew: Written by a newer paor.
         JournalBusy, JournalFull: It cannot be written now.
+        JournalError: There is no file, and the log of one that was.
     """
+    _check_no_log_alone(path)
     with translate_errors(path):
         connection = sqlite3.connect(
-            path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False, cached_statements=256
+            place_of(path),
+            timeout=busy_timeout_s,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
         )
         try:
             _check_header(connection, path, may_be_empty=True)
@@ -55,6 +61,32 @@ def open_writer(path: str, *, durability: Durability, busy_timeout_s: float) -> 
             connection.close()
             raise
     return connection
+
+
+def _check_no_log_alone(path: str) -> None:
+    """
+    Refuse to begin a journal beside the log of another one: SQLite would delete the log.
+
+    A process that has that journal open still writes there, and what the log holds is nowhere else.
+    """
+    place = place_of(path)
+    if (
+        path not in ("", ":memory:")
+        and "\0" not in path
+        and _bytes_of(f"{place}-wal")
+        and not _bytes_of(place)
+    ):
+        raise JournalError(
+            f"{path}: is gone or empty, while its -wal is still there with what was committed last; put the file back beside it,"
+            " or move the -wal away to begin anew"
+        )
+
+
+def _bytes_of(place: str) -> int:
+    try:
+        return os.stat(place).st_size
+    except OSError:
+        return 0
 
 
 def _use_log(connection: sqlite3.Connection, busy_timeout_s: float) -> None:

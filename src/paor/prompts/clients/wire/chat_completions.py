@@ -154,7 +154,7 @@ class ChatReader(ReplyReader):
 
 def _message(message: PromptMessage, options: RequestOptions) -> dict[str, Any]:
     """Return a message of a prompt as this interface has it."""
-    if kept := sends_parts(message, ChatWire.api, options) and chat_turn(message):
+    if kept := sends_parts(message, options) and chat_turn(message):
         return kept
     sent: dict[str, Any] = {"role": message.role, "content": sendable(message.text)}
     if message.call_id:
@@ -213,5 +213,5 @@ class ChatWire(Interface):
             ("stream_options", "stream_options", {"include_usage": True} if options.stream else None),
             ("tool_choice", "tool_choice", "none" if call.tools and not call.may_call else None),
             ("cache", "prompt_cache_key", cache_key(call, options)),
-            ("parts", "messages", body["messages"] if sends_any_parts(call, self.api) else None),
+            ("parts", "messages", body["messages"] if sends_any_parts(call, options) else None),
         )

@@ -213,9 +213,7 @@ _FEATURES = (
     ("structure", r"response_format|json_object|text\.format|output_config|output_format|grammar|schema"),
 )
 """What can be left out of a request, and how servers call it."""
-_NOT_THEIRS = re.compile(
-    r"(?:signature|encrypted).*(?:invalid|verif|decrypt)|(?:invalid|verif|decrypt).*(?:signature|encrypted)"
-)
+_NOT_THEIRS = re.compile(r"\A(?=.*?(?:signature|encrypted))(?=.*?(?:invalid|verif|decrypt))", re.DOTALL)
 """How providers say that a turn which is sent back is of another account, or of a key that is no more."""
 
 

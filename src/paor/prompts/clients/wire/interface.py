@@ -53,6 +53,7 @@ class RequestOptions(Struct, frozen=True):
         without: Features that this server does not take.
         official: Whether the server is the provider's own.
         stream: Whether the reply is streamed.
+        api: The interface, and which server it is of, if not the provider's own: only turns of that one go back as they came.
     """
 
     model: str
@@ -63,6 +64,7 @@ class RequestOptions(Struct, frozen=True):
     without: frozenset[str] = frozenset()
     official: bool = True
     stream: bool = False
+    api: str = ""
 
     def takes(self, feature: str) -> bool:
         """Return whether *feature* may be in a request."""
@@ -196,16 +198,14 @@ def optional(body: dict[str, Any], options: RequestOptions, *items: tuple[str, s
     return {feature for feature, _, _ in there}
 
 
-def sends_parts(message: PromptMessage, api: str, options: RequestOptions) -> bool:
-    """Return whether a message is sent back as its provider gave it."""
-    return (
-        message.api == api and message.role == "assistant" and bool(message.parts) and options.takes("parts")
-    )
+def sends_parts(message: PromptMessage, options: RequestOptions) -> bool:
+    """Return whether a message is sent back as its provider gave it: to the server that made it."""
+    return bool(message.parts) and message.api == options.api and options.takes("parts")
 
 
-def sends_any_parts(call: ModelCall, api: str) -> bool:
+def sends_any_parts(call: ModelCall, options: RequestOptions) -> bool:
     """Return whether a request holds turns that are sent back as their provider gave them."""
-    return any(message.api == api and message.parts for message in call.messages)
+    return any(sends_parts(message, options) for message in call.messages)
 
 
 def cache_key(call: ModelCall, options: RequestOptions) -> str | None:

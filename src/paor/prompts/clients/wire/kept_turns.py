@@ -16,23 +16,35 @@ from .interface import as_json, decoded
 
 
 def kept_parts(parts: tuple[dict[str, Any], ...], scrub: Scrubber) -> tuple[dict[str, Any], ...]:
-    """Return the parts of a turn without secrets; none if a journal cannot hold them, or a secret is divided among them."""
+    """
+    Return the parts of a turn without secrets: in values of members and in their names.
+
+    None are kept if a journal cannot hold them, or a secret is divided among names, types or other values.
+    """
     if not can_be_kept(parts):
         return ()
-    texts: list[str] = []
+    every: list[str] = []
+    names: list[str] = []
+    types: list[str] = []
+    values: list[str] = []
 
-    def clean(value: Any) -> Any:
+    def kept(text: str, among: list[str]) -> str:
+        text = scrub(text)
+        every.append(text)
+        among.append(text)
+        return text
+
+    def clean(value: Any, name: str = "") -> Any:
         if isinstance(value, str):
-            texts.append(scrub(value))
-            return texts[-1]
+            return kept(value, types if name == "type" else values)
         if isinstance(value, list):
             return list(map(clean, value))
         if isinstance(value, dict):
-            return {scrub(name): inner if name == "type" else clean(inner) for name, inner in value.items()}
+            return {kept(name, names): clean(inner, name) for name, inner in value.items()}
         return value
 
     cleaned = tuple(map(clean, parts))
-    return () if scrub.spans("".join(texts)) else cleaned
+    return () if any(scrub.spans("".join(texts)) for texts in (every, names, types, values)) else cleaned
 
 
 def without_last(parts: Sequence[dict[str, Any]], types: Collection[str]) -> list[dict[str, Any]]:

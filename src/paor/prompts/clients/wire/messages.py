@@ -164,7 +164,7 @@ def _content(message: PromptMessage, options: RequestOptions) -> str | list[dict
     text = sendable(message.text)
     if message.call_id:
         return [{"type": "tool_result", "tool_use_id": message.call_id, "content": text}]
-    if sends_parts(message, MessagesWire.api, options):
+    if sends_parts(message, options):
         said = [part for part in message.parts if part.get("type") != "text" or part.get("text")]
         kept = with_calls(message, without_last(said, _THOUGHTS), "tool_use", "id", "input")
         if kept is not None:
@@ -261,7 +261,7 @@ class MessagesWire(Interface):
             body,
             options,
             ("temperature", "temperature", options.temperature),
-            ("parts", "messages", messages if sends_any_parts(call, self.api) else None),
+            ("parts", "messages", messages if sends_any_parts(call, options) else None),
         )
         features |= {"cache"} if is_cached or (is_head_cached and (system or call.tools)) else set()
         features |= optional(

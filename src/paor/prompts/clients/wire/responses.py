@@ -108,7 +108,7 @@ def _items(message: PromptMessage, options: RequestOptions) -> list[dict[str, An
     text = sendable(message.text)
     if message.call_id:
         return [{"type": "function_call_output", "call_id": message.call_id, "output": text}]
-    if sends_parts(message, ResponsesWire.api, options):
+    if sends_parts(message, options):
         said = [part for part in message.parts if not (options.official and _is_unstored(part))]
         kept = with_calls(
             message, without_last(said, ("reasoning",)), "function_call", "call_id", "arguments"
@@ -158,7 +158,7 @@ class ResponsesWire(Interface):
             ("include", "include", ["reasoning.encrypted_content"]),
             ("tool_choice", "tool_choice", "none" if call.tools and not call.may_call else None),
             ("cache", "prompt_cache_key", cache_key(call, options)),
-            ("parts", "input", items if sends_any_parts(call, self.api) else None),
+            ("parts", "input", items if sends_any_parts(call, options) else None),
             ("temperature", "temperature", options.temperature),
             ("effort", "reasoning", None if options.effort is None else {"effort": options.effort}),
             ("structure", "text", None if format is None else {"format": format}),

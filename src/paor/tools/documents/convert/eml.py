@@ -30,8 +30,17 @@ _HEAD = re.compile(
     rb":)[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*",
     re.IGNORECASE,
 )
-_POLICY = email.policy.compat32
-"""The newer policies parse structured headers, and raise on some that servers deliver every day."""
+HEADER_CHARS_MAX = 20_000
+"""Characters of a header; the standard library takes a time that grows with the square of them."""
+
+
+class _ShortHeaders(email.policy.Compat32):
+    """The newer policies parse structured headers, and raise on some that servers deliver every day."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        """Return a header's name and the beginning of its value."""
+        name, value = super().header_source_parse(sourcelines)
+        return name, value[:HEADER_CHARS_MAX]
 
 
 Converter = Callable[..., Converted]
@@ -78,7 +87,7 @@ class _Mail:
         """Return it as Markdown."""
         if len(re.findall(rb"(?i)multipart/", data)) > _MULTIPARTS_MAX:
             raise ConversionError("broken", f"has more than {_MULTIPARTS_MAX} parts made of parts")
-        message = BytesParser(policy=_POLICY).parsebytes(data)
+        message = BytesParser(policy=_ShortHeaders()).parsebytes(data)
         subject = _shown(message, "Subject")
         headers = [f"- {name}: {value}" for name in _HEADERS if (value := _shown(message, name))]
         blocks = ["\n".join(headers)] if headers else []
@@ -88,6 +97,8 @@ class _Mail:
         blocks += map(self._text, texts)
         for number, part in enumerate(attachments, 1):
             blocks += self._attachment(part, number)
+        if any(len(str(value)) >= HEADER_CHARS_MAX for value in message.values()):
+            self.notes.append(f"of a header only the first {HEADER_CHARS_MAX:,} characters are read")
         text = tidy("\n\n".join(block for block in blocks if block.strip()))
         return Converted(text, MIME, subject, notes=tuple(self.notes))
 

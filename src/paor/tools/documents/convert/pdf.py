@@ -49,7 +49,7 @@ _BULLET = re.compile(r"(?:[•‣▪●○◦■□➢✓·]|[-–—*](?=\s))\s
 _NUMBER = re.compile(
     r"(?:\d{1,3}(?:\.\d{1,3})*[.)]|\d{1,3}(?:\.\d{1,3})+|\((?:\d{1,3}|[a-z]{1,4})\)|[a-z]\))\s"
 )
-_SPLIT_WORD = re.compile(r"([^\W\d_]+)-([⁰¹²³⁴⁵⁶⁷⁸⁹]*)$")
+_SPLIT_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]++)-([⁰¹²³⁴⁵⁶⁷⁸⁹]*)$")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _PAGE_NUMBER = re.compile(r"^\W{0,2}(\d{1,4})(?=[\s–—-]|$)|(?<![\d.,])(\d{1,4})\W{0,2}$")
 _EDGE_LINES = 3

@@ -79,8 +79,10 @@ _OFFICE = (DOCX, SHEETS, SLIDES, *OPENDOCUMENT, BOOK)
 _PACKED = ("application/pdf", *_OFFICE)
 """Kinds that a damaged file keeps by its name."""
 _HTML = re.compile(
-    rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL
+    rb"\s*+(?:<\?xml[^>]*+>\s*+)?+(?:<!--(?:(?!-->).)*+-->\s*+)*+<(?:!doctype\s++html|html|head|body)[\s>]",
+    re.IGNORECASE | re.DOTALL,
 )
+"""What a page begins with. Read in the host's own process, so nothing in it is tried twice."""
 _ADVICE = {
     "application/x-ole-storage": 'is an old Office or Outlook file; save it as ".docx", ".xlsx", ".pptx", ".eml" or PDF and try again',
     "application/zip": "is a ZIP archive; unpack it and pass the files one by one",

@@ -1,0 +1,343 @@
+"""A call that is not `read` gets exactly what its reply says, or is not made; of a `read` call the model reads what was left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paor import Engine, Journal, Profile, Reply, Tool, ToolContext, Usage, replay, tool
+from paor.models import ModelCall
+
+from ..support.effort import examples
+from ..support.planning import World, check
+from ..support.recording import observation, text_of
+from ..support.worlds import PARAMETERS, SELECT, STOP, SUCCESS
+
+pytestmark = pytest.mark.filterwarnings("ignore:mode='batch'")
+MODES = ("two_stage", "strict", "single", "native", "planner", "batch")
+DOCUMENTS = [("a.txt", "A"), ("b.txt", "B")]
+INPUT = "round1_task1_action0_input"
+
+
+class Says:
+    """A model that says one call, in the form of each profile and mode, as often as it is asked; then it answers."""
+
+    name, calls_tools = "says", True
+
+    def __init__(self, arguments: dict[str, Any], documents: list[str], connection: str | None) -> None:
+        self.arguments, self.documents, self.connection = arguments, documents, connection
+        self.asked: list[ModelCall] = []
+
+    def ask(self, call: ModelCall) -> Reply:
+        """Reply to *call*."""
+        self.asked.append(call)
+        text = json.dumps(self._reply(call))
+        return Reply(text, Usage(1, 1, 1))
+
+    def _reply(self, call: ModelCall) -> Any:
+        whole = self.arguments | ({"documentList": self.documents} if self.documents else {})
+        whole |= {"connectionReference": self.connection} if self.connection is not None else {}
+        often = sum(earlier.kind == call.kind for earlier in self.asked)
+        if call.kind == "selection":
+            fields = [field_of(name) for name in self.arguments if name not in SET_BY_STAGE_1]
+            more = {
+                "requiredInputDocuments": self.documents,
+                "requiredConnection": self.connection,
+                "parametersSchema": {"fields": fields},
+            }
+            if call.schema is not None and '"method"' in json.dumps(call.schema):
+                chosen = {"action": {"method": "bank", "name": "pay"}} | more
+            else:
+                chosen = SELECT("bank.pay", None) | more
+            return chosen if often < 3 else {"action": None, "answer": "That cannot be done."}
+        if call.kind == "parameters":
+            return {"schema": "parameters_v1", "parameters": self.arguments}
+        if call.kind == "turn":
+            calls = [{"id": "c", "name": "bank_pay", "arguments": whole}]
+            return {"text": "" if often < 3 else "That cannot be done.", "calls": calls if often < 3 else []}
+        if call.kind == "plan":
+            steps = [{"type": "tool", "name": "bank.pay", "args": whole}]
+            return {"steps": steps} if often < 3 else {"steps": [], "answer": "That cannot be done."}
+        return STOP if call.kind == "refinement" else SUCCESS
+
+
+SET_BY_STAGE_1 = ("documentList", "connectionReference")
+
+
+def field_of(name: str) -> dict[str, Any]:
+    """Return a field of Stage 1's schema."""
+    return {"name": name, "type": "string", "required": False, "description": "it"}
+
+
+def options_of(mode: str) -> dict[str, Any]:
+    """Return what `Engine.run` is given for a mode or profile."""
+    if mode == "single":
+        return {"profile": Profile(stage="single")}
+    return {"mode": mode} if mode in ("planner", "batch") else {"profile": mode}
+
+
+def calls_of(
+    mode: str,
+    parameters: dict[str, Any],
+    arguments: dict[str, Any],
+    references: list[str] = [],  # noqa: B006 - never changed
+    connection: str | None = None,
+    *,
+    documents: int = 0,
+    connections: tuple[str, ...] = (),
+    effect: Any = "once",
+) -> list[dict[str, Any]]:
+    """Return what the tool ``bank.pay`` was called with by a model that says this call; the run ends and replays."""
+    made: list[dict[str, Any]] = []
+
+    def pay(**values: Any) -> str:
+        made.append(values)
+        return "paid"
+
+    model = Says(arguments, references, connection)
+    with Journal(":memory:", "off") as journal:
+        engine = Engine(model, [Tool("bank.pay", "Pay.", parameters, pay, effect)], journal, builtins=False)
+        result = engine.run(
+            "Pay",
+            documents=DOCUMENTS[:documents],
+            connections=dict.fromkeys(connections, 1),
+            **options_of(mode),
+        )
+        assert result.status in ("done", "failed", "waiting")
+        assert replay(journal, result.run_id).identical
+        engine.close()
+    return made
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "to": {"type": "string"},
+    "amount": {"type": "number", "default": 5},
+    "count": {"type": "integer", "minimum": 1},
+    "flag": {"type": ["boolean", "null"], "default": True},
+    "language": {"type": "string"},
+    "timeRange": {"enum": ["day", "week", "month", "year"]},
+    "tags": {"type": "array", "items": {"type": "string"}},
+    "order_id": {"type": "object", "properties": {"at": {"type": "array"}}},
+    "documentList": {"type": "array", "items": {"type": "string"}},
+    "connectionReference": {"type": "string"},
+}
+SCALARS = (
+    st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([2**53 + 1, 2**70, 0.5, "x", "week", ""])
+)
+LISTS = st.lists(st.sampled_from(["x", "y"]), max_size=2)
+OBJECTS: st.SearchStrategy[dict[str, Any]] = (
+    st.just({}) | st.just({"at": [1]}) | st.just({"at": "[1]"}) | st.just({"at": "[1"})
+)
+VALUES = SCALARS | LISTS | OBJECTS | LISTS.map(json.dumps) | OBJECTS.map(json.dumps)
+BUSINESS = [name for name in KINDS if name not in SET_BY_STAGE_1]
+SAID = st.sampled_from([*BUSINESS, "currency", "dryRun", "documents", "history"])
+WHERE = (
+    "docList:{}",
+    "docItem:{}#0",
+    "docItem:{}#1",
+    "docItem:{}#7",
+    "docItem:{}",
+    "{}",
+    "{}#1",
+    "docList:{}#0",
+)
+REFERENCES = st.sampled_from([where.format(INPUT) for where in WHERE]) | st.sampled_from(
+    ["docList:round1_task1_action7_draft", "the draft", f"url:{INPUT}"]
+)
+
+
+def named(reference: str, count: int) -> set[int] | None:
+    """Return which of *count* input documents a reference certainly means, None where it is not certain or nothing."""
+    kind, _, rest = reference.rpartition(":")
+    label, mark, position = rest.partition("#")
+    if label != INPUT or kind not in ("docList", "docItem", "") or not count:
+        return None
+    if mark:
+        return {int(position)} if int(position) < count else None
+    return set(range(count)) if kind == "docList" or count == 1 else None
+
+
+def same(said: Any, got: Any) -> bool:
+    """Return whether a value arrived as it was said; the JSON text of an object or a list is that value."""
+    if json.dumps(said, sort_keys=True) == json.dumps(got, sort_keys=True):
+        return True
+    if isinstance(said, str) and isinstance(got, dict | list):
+        return same(json.loads(said), got)
+    if isinstance(said, dict) and isinstance(got, dict):
+        return said.keys() == got.keys() and all(same(said[name], got[name]) for name in said)
+    return False
+
+
+@settings(max_examples=examples(80), deadline=None)
+@given(
+    mode=st.sampled_from(MODES),
+    effect=st.sampled_from(["once", "idempotent"]),
+    declared=st.lists(st.sampled_from(sorted(KINDS)), unique=True),
+    required=st.sets(st.sampled_from(sorted(KINDS))),
+    arguments=st.dictionaries(SAID, VALUES, max_size=4),
+    references=st.lists(REFERENCES, max_size=2),
+    connection=st.sampled_from([None, "work", "home", "private"]),
+    documents=st.integers(0, 2),
+    connections=st.sampled_from([(), ("work",), ("work", "home")]),
+)
+def test_A119_a_call_that_is_not_read_gets_exactly_what_was_said_or_is_not_made(
+    mode: str,
+    effect: str,
+    declared: list[str],
+    required: set[str],
+    arguments: dict[str, Any],
+    references: list[str],
+    connection: str | None,
+    documents: int,
+    connections: tuple[str, ...],
+) -> None:
+    """Whatever the schema, the documents, the connections, the reply, the profile and the mode."""
+    parameters = {
+        "type": "object",
+        "properties": {name: KINDS[name] for name in declared},
+        "required": sorted(required & set(declared)),
+    }
+    made = calls_of(
+        mode,
+        parameters,
+        arguments,
+        references,
+        connection,
+        documents=documents,
+        connections=connections,
+        effect=effect,
+    )
+    staged = mode in ("two_stage", "strict", "single")
+    for got in made:
+        asked = not staged or set(declared) - set(SET_BY_STAGE_1)  # Stage 2, where it has anything to set
+        said = dict(arguments) if asked else {}
+        if staged:  # a null where none is taken is how a wire without optional names leaves one out
+            said = {name: value for name, value in said.items() if value is not None or name in got}
+        about = {"documentList": references if references else None, "connectionReference": connection}
+        if staged:
+            about = {name: value for name, value in about.items() if name in declared}
+            assert connection is None or connection in connections
+            assert None not in [named(reference, documents) for reference in references]
+        assert got.keys() == said.keys() | {name for name, value in about.items() if value is not None}
+        assert all(same(value, got[name]) for name, value in said.items())
+        assert got.get("connectionReference") == about.get("connectionReference")
+        assert got.get("connectionReference", "work") in ("work", "home")
+        meant = [named(reference, documents) for reference in references if "documentList" in got]
+        assert [named(reference, documents) for reference in got.get("documentList", [])] == list(
+            map(set, dict.fromkeys(frozenset(one or ()) for one in meant)) if staged else meant
+        )
+
+
+GOOD = {"to": "Dee", "amount": 5}
+PAY = {
+    "type": "object",
+    "properties": {name: KINDS[name] for name in ("to", "amount", "documentList", "connectionReference")},
+    "required": ["to", "amount", "documentList", "connectionReference"],
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_A119_a_call_that_says_everything_is_made(mode: str) -> None:
+    """In every profile and mode, so that the property is about calls; what is meant but not said is not made up."""
+    given: dict[str, Any] = {"documents": 1, "connections": ("work",)}
+    reference = f"docItem:{INPUT}#0"
+    whole = {**GOOD, "documentList": [reference], "connectionReference": "work"}
+    assert calls_of(mode, PAY, GOOD, [reference], "work", **given)[0] == whole
+    assert calls_of(mode, PAY, GOOD, [], "work", **given) == []
+    assert calls_of(mode, PAY, GOOD, [reference], None, **given) == []
+    assert calls_of(mode, PAY, GOOD, [reference], "private", **given) == []
+    assert calls_of(mode, PAY, GOOD, [f"docItem:{INPUT}#1"], "work", **given) == []
+    assert calls_of(mode, PAY, {**GOOD, "currency": "USD"}, [reference], "work", **given) == []
+
+
+@pytest.mark.parametrize("mode", ["two_stage", "single"])
+@pytest.mark.parametrize("said", [f"docItem:{INPUT}", INPUT])
+def test_a_label_without_its_position_is_asked_again_where_several_documents_match(
+    mode: str, said: str
+) -> None:
+    """One document under the label is certainly meant; of two nobody knows which."""
+    given = {"connections": ("work",)}
+    assert calls_of(mode, PAY, GOOD, [said], "work", documents=2, **given) == []
+    assert len(calls_of(mode, PAY, GOOD, [said], "work", documents=1, **given)) == 1
+    assert len(calls_of(mode, PAY, GOOD, [f"docList:{INPUT}"], "work", documents=2, **given)) == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("amount", [2**53 + 1, 2**70 + 1, 10**300])
+def test_a_number_is_never_converted_with_loss(mode: str, amount: int) -> None:
+    """A float cannot hold it: the function is not called. One that can hold it gets it."""
+    made: list[Any] = []
+
+    @tool("bank.pay", effect="once")
+    def pay(amount: float, parts: list[int]) -> str:
+        """Pay."""
+        made.append((amount, parts))
+        return "paid"
+
+    for said, expected in ((amount, []), (2**60, [(2.0**60, [amount])])):
+        with Journal(":memory:", "off") as journal:
+            engine = Engine(
+                Says({"amount": said, "parts": [amount]}, [], None), [pay], journal, builtins=False
+            )
+            engine.run("Pay", **options_of(mode))
+            engine.close()
+        assert made[:1] == expected
+
+
+def test_A119_what_is_left_out_of_a_read_call_stands_in_its_rows_and_is_told(tmp_path: Path) -> None:
+    """By name, not by number: references and connections that there are not, parameters that the tool does not have."""
+
+    @tool("notes.look", effect="read")
+    def look(page: int, documentList: list[str], connectionReference: str) -> str:
+        """Look."""
+        return "seen"
+
+    chosen = SELECT(
+        "notes.look", None, requiredInputDocuments=["docList:gone", INPUT], requiredConnection="private"
+    )
+    with World(tmp_path, [chosen, PARAMETERS(page=1, dpi=300), STOP, SUCCESS], [look]) as world:
+        world.run(documents=[("a.txt", "A")], connections={"work": 1})
+        check(world)
+        changes = {
+            row.trigger: changed(world, row) for row in world.rows if row.trigger in ("select", "specify")
+        }
+        assert changes["select"]["selection"]["leftOut"] == ["docList:gone", "private"]
+        assert changes["specify"]["intent"]["leftOut"] == ["docList:gone", "private", "dpi"]
+        assert changes["specify"]["intent"]["arguments"] == {
+            "page": 1,
+            "documentList": [f"docList:{INPUT}"],
+            "connectionReference": "work",
+        }
+        told = "left out of this call, since there is nothing of that name: 'docList:gone', 'private', 'dpi'"
+        assert observation(world)["notes"] == [told]
+        assert told in text_of(world.model.of("refinement")[0])
+
+
+def changed(world: World, row: Any) -> Mapping[str, Any]:
+    """Return what a row has set."""
+    found: Mapping[str, Any] = json.loads(str(world.journal.payload(row.run, row.change["n"]).body))
+    return found
+
+
+@pytest.mark.parametrize("mode", ["two_stage", "native", "planner"])
+def test_the_connection_that_a_call_names_is_the_one_that_its_tool_gets(mode: str) -> None:
+    """Its value, too, however the call was made."""
+    made: list[Any] = []
+
+    @tool("bank.pay", effect="once")
+    def pay(context: ToolContext, connectionReference: str) -> str:
+        """Pay."""
+        made.append((connectionReference, context.connection))
+        return "paid"
+
+    with Journal(":memory:", "off") as journal:
+        engine = Engine(Says({}, [], "home"), [pay], journal, builtins=False)
+        engine.run("Pay", connections={"work": "W", "home": "H"}, **options_of(mode))
+        engine.close()
+    assert made[0] == ("home", "H")
