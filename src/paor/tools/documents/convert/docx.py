@@ -490,4 +490,5 @@ def _start(level: Any) -> int:
 
 
 def _marked(mark: str, text: str) -> str:
-    return f"[{mark}: {text.strip()}] " if mark and text.strip() else text
+    words = text.strip()
+    return text.replace(words, f"[{mark}: {words}]", 1) if mark and words else text

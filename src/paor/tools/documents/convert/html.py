@@ -53,8 +53,8 @@ _COUNTED = {
     "math": FORMULAS,
 }
 _INLINE = {
-    **dict.fromkeys(("del", "s", "strike"), ("[deleted: ", "] ")),
-    "ins": ("[inserted: ", "] "),
+    **dict.fromkeys(("del", "s", "strike"), ("[deleted: ", "]")),
+    "ins": ("[inserted: ", "]"),
     "rt": (" (", ") "),
     "sup": ("", ""),
     "select": ("", " "),

@@ -226,7 +226,7 @@ class _Writer:
             self._paragraph(re.sub(" ?\n ?", "\n", re.sub(" +", " ", "".join(self._words))).strip())
             self._words, self._level, self._is_labelled = self._outer.pop()
         elif name == "text:span" and self._spans:
-            self._words.append("] " if self._spans.pop() == "struck out" else "")
+            self._words.append("]" if self._spans.pop() == "struck out" else "")
         elif name == "text:note-body":
             self._notes -= 1
             self._words = ["".join(self._words).rstrip() + ")"]
@@ -342,10 +342,10 @@ class _Writer:
                 (value for at, value in given.items() if at.endswith("id")), ""
             )
         elif name == "text:change" and self._changes.get(key):
-            self._words.append(f"[deleted: {self._changes[key]}] ")
+            self._words.append(f"[deleted: {self._changes[key]}]")
             self.seen[TRACKED] += 1
         elif name in ("text:change-start", "text:change-end") and key in self._inserted:
-            self._words.append("[inserted: " if name == "text:change-start" else "] ")
+            self._words.append("[inserted: " if name == "text:change-start" else "]")
             self.seen[TRACKED] += name == "text:change-start"
 
     def _end_apart(self) -> None:

@@ -206,7 +206,7 @@ def _words(paragraph: Any) -> str:
             raised = text.isdigit() and look.get("baseline", "").startswith(("1", "2", "3", "4"))
             text = text.translate(RAISED) if raised else text
             struck = look.get("strike", "noStrike") != "noStrike"
-            text = f"[struck out: {text.strip()}] " if struck else text
+            text = f"[struck out: {text}]" if struck else text
         parts.append(text)
     return "".join(parts)
 
