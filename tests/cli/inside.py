@@ -10,10 +10,11 @@ from paor.cli.support.json_input import answers_to
 from paor.cli.support.live_view import LINES_MAX, LiveView, readable
 from paor.cli.support.progress import Watch
 from paor.cli.support.row_text import deciding
-from paor.cli.support.streams import exit_code_of, json_text
+from paor.cli.support.streams import exit_code_of, json_text, write_atomically
 from paor.cli.support.text import (
     Cell,
     Column,
+    _wrapped,
     arrow,
     count,
     cut,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ..support.cli_support import Shell, make_shell  # noqa: F401 - the fixture `shell`
+from .inside import write_atomically
 
 NAMES = ("paor.db", "paor.db-wal", "paor.db-shm", "./sub/../paor.db", "link.db")
 WRITERS = (
@@ -85,3 +88,29 @@ def test_a_journal_whose_making_was_cut_short_is_told_to_be_empty(shell: Shell, 
         shell(command).refused("is empty: a run begins a journal")
     assert shell.run().code == 0
     assert shell("verify").code == 0
+
+
+def test_a_file_is_written_as_its_bytes_come(tmp_path: Path) -> None:
+    """Of 64 MB no more than a few are in memory, and the file has all of them."""
+    tracemalloc.start()
+    try:
+        written = write_atomically(tmp_path / "large", (bytes([number]) * 2**20 for number in range(64)))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * 2**20
+    assert written == (tmp_path / "large").stat().st_size == 64 * 2**20
+
+
+def test_a_file_is_as_it_was_where_its_bytes_end_early(tmp_path: Path) -> None:
+    """What makes the bytes has an error of its own, which is not one of the file."""
+    file = tmp_path / "kept"
+    file.write_bytes(b"before")
+
+    def failing() -> Iterator[bytes]:
+        yield b"after"
+        raise ValueError("a row cannot be read")
+
+    with pytest.raises(ValueError, match=r"^a row cannot be read$"):
+        write_atomically(file, failing())
+    assert [item.read_bytes() for item in tmp_path.iterdir()] == [b"before"]

@@ -38,7 +38,7 @@ def test_one_run_is_a_file_with_the_same_bytes_each_time(shell: Shell) -> None:
     assert len(page.encode()) == said.json["bytes"]
     parts = parts_of(page)
     run_id = said.json["run_id"]
-    assert list(parts) == ["index", f"run/{run_id}", f"rows/{run_id}/0"]
+    assert list(parts) == ["index", "machine/0", f"run/{run_id}", f"rows/{run_id}/0"]
     assert parts["index"]["open"] == run_id and [item["id"] for item in parts["index"]["runs"]] == [run_id]
     assert parts[f"run/{run_id}"]["replay"]["identical"]
     again = shell("report", "last")

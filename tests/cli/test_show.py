@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -26,6 +28,28 @@ from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `sh
 )
 
 # -- show --------------------------------------------------------------------------------------------------------
+
+
+LOADED = """import sys
+from paor.cli import main
+try:
+    main(["show"])
+except SystemExit as end:
+    assert not end.code
+print(sorted(sys.modules), file=sys.stderr)
+"""
+
+
+def test_showing_a_run_loads_nothing_that_drives_one(shell: Shell) -> None:
+    """Most of what `show` costs is what it loads: no engine, no machine, no event loop, and nothing that draws."""
+    given_run(shell)
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED], cwd=shell.folder, capture_output=True, text=True, check=True
+    )
+    loaded = set(re.findall(r"'([\w.]+)'", done.stderr))
+    assert "paor.fsm.journal_api" in loaded
+    unwanted = ("asyncio", "rich.console", "transitions", "paor.fsm.engine", "paor.fsm.machine.machine")
+    assert not loaded.intersection((*unwanted, "paor.fsm.lifecycle", "paor.fsm.replay", "paor.fsm.diagrams"))
 
 
 def test_show_tells_what_a_run_did(shell: Shell) -> None:

@@ -17,6 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
 
 from paor import Engine, Question, ScriptedModel, errors
 from paor.testing import SeededIds
@@ -26,6 +28,7 @@ from .inside import (
     Cell,
     Column,
     _requirement,
+    _wrapped,
     answers_to,
     arrow,
     count,
@@ -195,6 +198,21 @@ def test_the_guards_that_decided_are_those_of_the_row_that_was_taken() -> None:
         ),
     ):
         assert deciding(*row, guards) == told
+
+
+@given(
+    st.text(
+        st.sampled_from("abc .,\N{CJK UNIFIED IDEOGRAPH-8A9E}\N{COMBINING ACUTE ACCENT}\u00e4\u20ac"),
+        min_size=1,
+        max_size=120,
+    ),
+    st.integers(8, 40),
+)
+def test_a_text_is_wrapped_as_rich_wraps_it(text: str, cells: int) -> None:
+    """At its spaces, a word that is longer than a line within it, and wide signs count as two."""
+    text = " ".join(text.split())
+    wanted = Text(text).wrap(Console(width=cells), cells, overflow="fold")
+    assert _wrapped(text, cells) == [line.plain.rstrip() for line in wanted] or not text
 
 
 def test_short_ids_are_as_long_as_they_need_to_be(tmp_path: Path) -> None:

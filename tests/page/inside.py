@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from paor.fsm.journal.prompts import Known, prompt_places
+from paor.fsm.journal.read_ahead import ReadAhead
 from paor.fsm.journal.reader import JournalReader
-from paor.fsm.report.html import content_policy, page_html
+from paor.fsm.journal.rows import Transition
+from paor.fsm.journal.sqlite.source import SqliteSource
+from paor.fsm.report.html import content_policy, page_html, page_texts, report_texts
 from paor.fsm.report.run_rows import ANSWERED, ERASED, FAULT, IN_DOUBT, INVALID, REFUSED, SHARED, WAITS
 from paor.fsm.report.run_view import CHUNK, RunView
 from paor.fsm.report.view import JournalView
+from paor.fsm.verify.verify import RunDefects, run_defects
 from paor.inspect.access import access_of
 from paor.inspect.actions import AsRecorded
 from paor.inspect.application import ACTORS, FOUND_MAX, Inspector, search

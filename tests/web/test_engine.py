@@ -107,8 +107,12 @@ def test_A031_a_providers_own_parameter_is_left_out(tmp_path: Path) -> None:
 def test_A031_a_providers_own_parameter_is_refused_by_the_strict_profile(tmp_path: Path) -> None:
     """What only one search knows is no parameter."""
     index = Index()
+    field = {"name": "query", "type": "string", "required": True, "description": "what to look for"}
+    keys: dict[str, Any] = {name: [] for name in ("learnings", "requiredInputDocuments")}
+    keys |= {"requiredConnection": None, "parametersContext": "", "parametersSchema": {"fields": [field]}}
     script = [
-        *step("web.search", query="x", include_images=True),
+        SELECT("web.search", **keys),
+        PARAMETERS(query="x", include_images=True),
         PARAMETERS(query="x", auto_parameters=True),
     ]
     with world(tmp_path, [*script, STOP, SUCCESS], index) as run:

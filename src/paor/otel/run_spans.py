@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 
 from ..fsm.explain.calls import decision_words
-from ..fsm.journal.prompts import prompt_places
+from ..fsm.journal.prompts import Known, prompt_places
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow, Transition
 from ..fsm.machine.decide import machine_told
@@ -208,6 +208,7 @@ class RunSpans:
         self._call: _Open | None = None
         self._wait: _Open | None = None
         self._resumed: list[Link] = []
+        self._prompts: Known = {}
         self._used = dict.fromkeys(_USAGE[:2], 0)
 
     def take(self, row: Transition, reader: JournalReader) -> list[Span]:
@@ -318,7 +319,7 @@ class RunSpans:
 
     def _add_prompt(self, span: _Open, row: Transition, texts: PayloadTexts) -> None:
         """Add prompt and reply, as far as they are not erased."""
-        places = prompt_places(texts.rows(row), row)
+        places = prompt_places(texts.rows(row), row, self._prompts)
         said = [texts.shown(found.place) for found in places]
         system, rest = (said[:1], said[1:]) if len(said) > 1 else ([], said)
         if system and system[0] is not None:

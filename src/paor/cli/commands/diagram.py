@@ -107,11 +107,11 @@ def diagram(
             overlay = walk(opened.reader, data["run_id"])
             machine = machine_walked(opened.reader, data["run_id"])
     if form == "json":
-        say_or_write((json.dumps(machine.to_dict(), ensure_ascii=False, indent=2) + "\n").encode(), output)
+        say_or_write(output, [(json.dumps(machine.to_dict(), ensure_ascii=False, indent=2) + "\n").encode()])
         return OK
     text = drawn(cast("Format", form), overlay, machine)
     if output is not None or not as_json:
-        say_or_write(text.encode(), output)
+        say_or_write(output, [text.encode()])
     if as_json:
         say_json(data | {"format": form, "diagram": text})
     return OK

@@ -9,7 +9,7 @@ from contextlib import redirect_stdout
 
 import click
 
-from ...fsm.report.html import report as page_of
+from ...fsm.report.html import report_texts
 from ...inspect import naming_the_extra
 from ..support.app import EngineOptions
 from ..support.journals import busy_timeout_s, find_run, reading
@@ -138,8 +138,8 @@ def report(
     with reading(journal) as opened:
         one = None if everything else find_run(opened, name).run_id
         other = find_run(opened, second).run_id if second is not None else None
-        page = page_of(opened, one, diff=other, redact=redaction_given(redact)).encode()
-    say_or_write(page, output)
+        texts = report_texts(opened, one, diff=other, redact=redaction_given(redact))
+        written = say_or_write(output, map(str.encode, texts))
     if as_json:
-        say_json({"run_id": one, "diff": other, "output": output, "bytes": len(page)})
+        say_json({"run_id": one, "diff": other, "output": output, "bytes": written})
     return OK

@@ -24,7 +24,7 @@ from ...states.run.phase_names import PHASES
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import ALONE, find_run, is_driven, reading, short_id
 from ..support.options import METADATA, app_option, command, file_name, option
-from ..support.run_summary import question_line
+from ..support.run_summary import question_line, run_columns
 from ..support.streams import DAMAGED, DIVERGED, OK, say, say_json, tell
 from ..support.text import (
     NARROW,
@@ -148,11 +148,6 @@ def _asked_lines(journal: Journal, row: RunRow) -> list[str]:
 def _run_json(journal: Journal, row: RunRow) -> dict[str, Any]:
     question = open_question(journal.reader, row)
     return run_columns(row) | {"waiting_for": question.wire() if question is not None else None}
-
-
-def run_columns(row: RunRow) -> dict[str, Any]:
-    """Return a run's columns as JSON-able data."""
-    return row._asdict() | {"head_hash": row.head_hash.hex()}
 
 
 @command(

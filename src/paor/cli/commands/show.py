@@ -11,14 +11,12 @@ from itertools import pairwise
 import click
 
 from ...fsm.explain.calls import calls_of
-from ...fsm.explain.why import why as explain_row
 from ...fsm.journal.reader import damage_told
 from ...fsm.journal.rows import RunRow, StoredDocument, Transition, transition_of
 from ...fsm.journal_api import Journal
 from ...states.base.errors import UsageError
 from ..support.journals import ALONE, command_line, find_run, is_driven, reading
 from ..support.options import command, option
-from ..support.outcome import answer_lines
 from ..support.row_text import RowTexts, row_cells, row_columns, row_texts
 from ..support.run_summary import (
     ACTION_COLUMNS,
@@ -28,6 +26,7 @@ from ..support.run_summary import (
     call_blocks,
     is_given,
     question_pairs,
+    run_columns,
 )
 from ..support.streams import OK, say, say_bytes, say_json, tell
 from ..support.text import (
@@ -35,6 +34,7 @@ from ..support.text import (
     SLIM,
     Cell,
     Column,
+    answer_lines,
     count,
     duration,
     facts,
@@ -44,8 +44,6 @@ from ..support.text import (
     table,
     width,
 )
-from .audit import explanation
-from .read import run_columns
 
 POLL_S = 0.2
 """How often `--follow` looks for new rows."""
@@ -123,7 +121,10 @@ def _rows(journal: Journal, row: RunRow, as_json: bool) -> None:
 
 def _one_row(journal: Journal, row: RunRow, seq: int, as_json: bool) -> None:
     """Print one row: its facts, the prompt with what is new in it, the reply, and the guards."""
-    found = explain_row(journal, row.run_id, seq)
+    from ...fsm.explain.why import why
+    from .audit import explanation
+
+    found = why(journal, row.run_id, seq)
     rows = journal.transitions(row.run_id)
     taken = rows[seq] if seq < len(rows) else None
     texts = row_texts(journal, rows, taken) if taken is not None else RowTexts()

@@ -21,7 +21,7 @@ from ...otel.span import Span
 from ...states.base.errors import UsageError
 from ..support.journals import find_run, reading
 from ..support.options import command, option
-from ..support.streams import OK, keep_journals, reason, say_bytes, say_either, say_or_write, tell
+from ..support.streams import OK, keep_journals, reason, say_either, say_or_write, tell
 from ..support.text import count
 
 CONNECT_S = 5.0
@@ -71,11 +71,8 @@ def trace(
         spans = told.counted(_spans(still, ids, content=content_wanted(content or None)))
         if otlp is not None:
             _send(spans, otlp)
-        elif output == "-":
-            for line in json_lines(spans):
-                say_bytes(line)
         else:
-            say_or_write(b"".join(json_lines(spans)), output)
+            say_or_write(None if output == "-" else output, json_lines(spans))
         unended = sum(still.run(run_id).ended_at is None for run_id in ids)
     if unended:
         tell(f"{count(unended, 'run')} not ended: what is not over yet is sent when it is")

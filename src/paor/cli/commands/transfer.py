@@ -19,7 +19,7 @@ from ...states.base.errors import PaorError, UsageError
 from ..support.journals import busy_timeout_s, find_run, reading
 from ..support.json_input import text_file
 from ..support.options import OUTPUT, command, option
-from ..support.streams import OK, keep_journals, reason, say_bytes, say_either, say_or_write
+from ..support.streams import OK, keep_journals, reason, say_either, say_or_write
 from ..support.text import count
 
 
@@ -63,12 +63,7 @@ def export(
             if everything
             else [find_run(opened, name).run_id for name in names or (None,)]
         )
-        lines = (line_bytes(line) for line in export_runs(opened.reader, ids, redaction))
-        if output is not None:
-            say_or_write(b"".join(lines), output)
-        else:
-            for line in lines:
-                say_bytes(line)
+        say_or_write(output, map(line_bytes, export_runs(opened.reader, ids, redaction)))
     return OK
 
 

@@ -54,7 +54,7 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
     # the advice to run paor verify is what was done
     defects = [replace(item, problem=item.problem.partition("; run: paor verify")[0]) for item in defects]
     if write_head is not None and not defects:
-        write_atomically(Path(write_head), heads_file(now))
+        write_atomically(Path(write_head), [heads_file(now)])
     if as_json:
         message = {"ok": not defects, "runs": runs, "transitions": transitions, "heads": len(before)}
         say_json({**message, "defects": defects} | ({"unchecked": unchecked} if unchecked else {}))

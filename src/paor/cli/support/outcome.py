@@ -36,7 +36,17 @@ from .streams import (
     tell,
     write_atomically,
 )
-from .text import cached_text, count, duration, folded, harmless, one_line, state_text, styled, width
+from .text import (
+    answer_lines,
+    cached_text,
+    count,
+    duration,
+    folded,
+    one_line,
+    state_text,
+    styled,
+    width,
+)
 
 REPORT_LABELS = ("_final_format", "_report")
 """Ends of the labels of reports: the last formatting action's, and `document.generateReport`'s."""
@@ -96,7 +106,7 @@ def write_report(result: Result, path: Path) -> str:
         except PaorError as error:
             raise UsageError(f"{path}: not written: {error}") from None
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
-    write_atomically(path, data)
+    write_atomically(path, [data])
     return f"wrote {path} ({'the answer' if body is None else 'the report'}, {len(data):,} bytes)"
 
 
@@ -186,8 +196,3 @@ def _next(result: Result, journal: Journal, options: EngineOptions, output: Path
     if named is not None:
         return [f"{styled('whole text:', 'dim')} {show} --content {named.number}"]
     return [f"{styled('documents:', 'dim')} {show} --documents"]
-
-
-def answer_lines(answer: str) -> list[str]:
-    """Return an answer as it is printed: wrapped on a terminal, else line by line as it is."""
-    return folded(answer) if sys.stdout.isatty() else harmless(answer.rstrip("\n")).split("\n")

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from ...fsm.diagrams.overlays import machine_of_rows
 from ...fsm.explain.calls import decision_words
 from ...fsm.explain.thoughts import thought_in
 from ...fsm.journal.prompts import MessagePlace, prompt_places
+from ...fsm.journal.reader import JournalReader
 from ...fsm.journal.rows import Transition
 from ...fsm.journal_api import Journal
-from ...fsm.machine.ahead import ahead_words
-from ...fsm.machine.machine import MACHINE, Machine
+from ...fsm.machine.table import ROWS, Row
 from ...prompts.clients.settings import environment_secrets
+from ...states.base.errors import UsageError
 from ...states.base.secrets import Scrubber
 from ...states.records.visits import Visit
 from ...states.run.phase_names import PHASES, PLANNING, REVIEWING, SPECIFYING
@@ -154,7 +155,7 @@ def detail_of(journal: Journal, row: Transition) -> str:
     if kind in ("selection", "parameters", "turn") or row.trigger in ("specify", "wait", "format", "refuse"):
         change = change_of(journal, row)
         chosen = change.selection or change.intent or change.result
-        parts += [chosen.tool + ahead_words(change)] if chosen else []
+        parts += [chosen.tool + change.ahead_words] if chosen else []
     if request.get("tool"):
         parts.append(str(request["tool"]))
     if request.get("attempt"):
@@ -187,10 +188,24 @@ def detail_of(journal: Journal, row: Transition) -> str:
         parts.append("judged by code")
     parts += [cut_words(outcome)]
     parts += [visit_words(journal, row)] if row.dest not in PHASES or row.source not in PHASES else []
-    machine = machine_of_rows(journal.reader, row.run)
-    guards = deciding(row.source, row.trigger, row.dest, row.guards, machine)
+    guards = deciding(row.source, row.trigger, row.dest, row.guards, _table_of(journal.reader, row.run))
     parts = [part for part in parts if part]
     return ", ".join(parts) + (f" [{', '.join(guards)}]" if guards else "")
+
+
+@lru_cache(maxsize=8)
+def _table_of(journal: JournalReader, run: int) -> Sequence[Row]:
+    """Return the rows of the machine that the run with this number walks, the standard ones where its spec cannot be read any more."""
+    body = journal.payload(run, journal.root_columns(run)["spec_payload"]).body
+    try:
+        recorded = json.loads(body)["host_machine"] if body is not None else ""
+        if not recorded:
+            return ROWS
+        from ...fsm.machine.decide import machine_told  # with the machine, which the standard rows do without
+
+        return machine_told(recorded).rows
+    except (UsageError, ValueError, TypeError, KeyError):
+        return ROWS
 
 
 def _fault_of(journal: Journal, row: Transition) -> str:
@@ -231,7 +246,7 @@ def visit_words(journal: Journal, row: Transition) -> str:
 
 
 def deciding(
-    source: str, trigger: str, dest: str, guards: Mapping[str, bool], machine: Machine = MACHINE
+    source: str, trigger: str, dest: str, guards: Mapping[str, bool], table: Sequence[Row] = ROWS
 ) -> list[str]:
     """
     Return the guards that explain why a row was taken, as ``NAME`` and ``not NAME``; nothing for the usual way.
@@ -241,22 +256,20 @@ def deciding(
 
     Args:
         source, trigger, dest, guards: Of the row.
-        machine: That the run walks.
+        table: Rows of the machine that the run walks.
     """
-    rows = machine.rows_of(source)
     own = source not in PHASES or any(
-        row.host and (row.trigger, row.dest) == (trigger, dest)
-        for row in machine.rows
-        if row.source == source
+        row.host and (row.source, row.trigger, row.dest) == (source, trigger, dest) for row in table
     )
     if trigger in (_WITHIN if own else _EXPECTED):
         return []
     facts = {name if value else f"not {name}" for name, value in guards.items()}
-    for row in machine.rows:
+    for row in table:
         if (row.source, row.trigger, row.dest) == (source, trigger, dest) and facts.issuperset(row.guards):
             if row.guards:
                 return [name for name in row.guards if name not in _GRANTED and not name.endswith("_left")]
             break
+    rows = [row for row in table if row.source == source and row.is_tried(waits=False)]
     near: tuple[str, ...] = _LEADING_ON.get(source, ())
     if own:
         near = tuple(

@@ -13,7 +13,6 @@ from ...fsm.explain.calls import RunCall
 from ...fsm.journal.erasure_log import numbers_of
 from ...fsm.journal.rows import RunRow, Transition
 from ...fsm.journal_api import Journal
-from ...fsm.lifecycle.subruns import open_question, waiting_task
 from ...prompts.clients.settings import environment_secrets
 from ...states.base.errors import JournalDamaged
 from ...states.base.secrets import Scrubber
@@ -74,8 +73,24 @@ def change_of(journal: Journal, row: Transition) -> Change:
 
 def asking(journal: Journal, row: RunRow) -> RunRow:
     """Return the run whose question a waiting run waits for: a workflow's waiting task, else the run itself."""
+    from ...fsm.lifecycle.subruns import waiting_task
+
     task = waiting_task(journal.reader, row)
     return journal.run(task) if task is not None else row
+
+
+def question_of(journal: Journal, row: RunRow) -> Question | None:
+    """Return what a run waits for, of a workflow what its waiting task asks; None for nothing, or once it was erased."""
+    if row.status != "waiting":
+        return None
+    from ...fsm.lifecycle.subruns import open_question  # which runs can be driven with, too
+
+    return open_question(journal.reader, row)
+
+
+def run_columns(row: RunRow) -> dict[str, Any]:
+    """Return a run's columns as JSON-able data."""
+    return row._asdict() | {"head_hash": row.head_hash.hex()}
 
 
 ARGUMENTS_SHOWN = 20
@@ -213,7 +228,7 @@ class RunHead:
         self.spec = spec_of(journal, row)
         self.last = last
         self.change = change_of(journal, last) if last is not None else Change()
-        self.question = open_question(journal.reader, row)
+        self.question = question_of(journal, row)
         labels = [document.label for document in journal.documents(row.run_id)]
         self.given = sum(is_given(row, label) for label in labels)
         self.produced = len(labels) - self.given

@@ -6,12 +6,11 @@ import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import click
 
@@ -88,13 +87,22 @@ def say_bytes(data: bytes) -> None:
         sys.stdout.buffer.flush()
 
 
-def say_or_write(data: bytes, output: str | None) -> None:
-    """Write bytes to standard output, or to the file of ``--output``; raise `UsageError` when that cannot be written."""
-    if output is None:
-        say_bytes(data)
-    else:
-        write_atomically(Path(output), data)
-        tell(f"wrote {output} ({len(data):,} bytes)")
+def say_or_write(output: str | None, pieces: Iterable[bytes]) -> int:
+    """
+    Write bytes as they come to standard output, or to the file of ``--output``; return how many there were.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    if output is not None:
+        written = write_atomically(Path(output), pieces)
+        tell(f"wrote {output} ({written:,} bytes)")
+        return written
+    written = 0
+    for piece in pieces:
+        say_bytes(piece)
+        written += len(piece)
+    return written
 
 
 class OutputLost(Exception):
@@ -119,27 +127,48 @@ def forget_output() -> None:
         os.close(nowhere)
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, a device or pipe directly; raise `UsageError` when it cannot be written."""
-    try:
+def write_atomically(path: Path, pieces: Iterable[bytes]) -> int:
+    """Write a file whole or not at all, a device or pipe directly, and return its size; raise `UsageError` when it cannot be written."""
+    from tempfile import mkstemp
+
+    with _writing(path):
         target = path.resolve()
         if target.exists() and not target.is_file():
-            target.write_bytes(data)
-            return
+            with target.open("wb") as file:
+                return _write_pieces(path, file, pieces)
         os.umask(mask := os.umask(0o022))
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask
-        handle, name = tempfile.mkstemp(prefix=f".{target.name[:60]}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
+        handle, name = mkstemp(prefix=f".{target.name[:60]}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            written = _write_pieces(path, file, pieces)
+            with _writing(path):
                 file.flush()
                 os.fsync(file.fileno())
+        with _writing(path):
             os.chmod(name, mode)
             os.replace(name, target)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(name)
-            raise
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+    return written
+
+
+def _write_pieces(path: Path, file: BinaryIO, pieces: Iterable[bytes]) -> int:
+    written = 0
+    for piece in pieces:
+        with _writing(path):
+            file.write(piece)
+        written += len(piece)
+    return written
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Tell that a file cannot be written; where the bytes come from has errors of its own."""
+    try:
+        yield
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: cannot be written ({reason(error)})") from None
 

@@ -1,5 +1,5 @@
 """
-Text for people: foreign text made harmless, numbers with units, tables and wrapping by rich.
+Text for people: foreign text made harmless, numbers with units, tables and wrapping by the cells that rich counts.
 
 Objectives, answers, names and messages come from users, models and tools. On a terminal a control character in them
 could move the cursor, recolour or hide what is printed, so each becomes a visible picture of itself, and that before rich
@@ -11,16 +11,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import NamedTuple, TextIO
 
-from rich.cells import cell_len, set_cell_size
-
-if TYPE_CHECKING:  # loaded when something is drawn: most of what a command costs that prints a line or JSON
-    from rich.console import Console
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 CUT = "…"
 WIDE_LEAST = 8
@@ -32,8 +28,7 @@ _SEPARATORS = {0x2028: "\n", 0x2029: "\n"}
 _HARMLESS = _PICTURES | dict.fromkeys(_HIDDEN, "\ufffd") | _SEPARATORS
 """C0 controls as their pictures; C1 controls, direction overrides and lone surrogates as the replacement mark."""
 
-RESET = "\x1b[0m"
-
+_WORD = re.compile(r"\A\s*\S+\s*|\S+\s*")
 _BULLET = re.compile(r"\s*(?:[-*+>] |\d{1,3}[.)] )?")
 
 
@@ -91,22 +86,29 @@ def _paragraph(text: str, cells: int) -> list[str]:
     """Wrap one line; what follows hangs under the text of a list item."""
     if cell_len(text) <= cells:
         return [text.rstrip()]
-    from rich.text import Text
-
     bullet = _BULLET.match(text)
     lead = bullet[0] if bullet and len(bullet[0]) <= cells // 2 else ""
-    lines = Text(text[len(lead) :]).wrap(_console(cells), cells - cell_len(lead), overflow="fold")
-    heads = (lead if index == 0 else " " * len(lead) for index in range(len(lines)))
-    return [f"{head}{line.plain}".rstrip() for head, line in zip(heads, lines, strict=True)]
+    lines = _wrapped(text[len(lead) :], cells - cell_len(lead))
+    return [f"{' ' * len(lead) if index else lead}{line}".rstrip() for index, line in enumerate(lines)]
 
 
-@lru_cache(maxsize=8)
-def _console(cells: int) -> Console:
-    """Return a console for lines of *cells* cells; `streams` decides later whether colours are printed."""
-    from rich.console import Console
+def _wrapped(text: str, cells: int) -> list[str]:
+    """Break a text at its spaces into lines of at most *cells* cells; a word that is longer is broken, too."""
+    lines, line, used = [], "", 0
+    for word in _WORD.findall(text):
+        length = cell_len(word.rstrip())
+        if used + length <= cells:
+            line, used = line + word, used + cell_len(word)
+            continue
+        lines += [line] if line else []
+        *whole, line = chop_cells(word, cells) if length > cells else [word]
+        lines, used = lines + whole, cell_len(line)
+    return [item.rstrip() for item in (*lines, line)]
 
-    looks: dict[str, Any] = {"color_system": "standard", "force_terminal": True, "legacy_windows": False}
-    return Console(width=cells, markup=False, emoji=False, highlight=False, _environ={}, **looks)
+
+def answer_lines(answer: str) -> list[str]:
+    """Return an answer as it is printed: wrapped on a terminal, else line by line as it is."""
+    return folded(answer) if sys.stdout.isatty() else harmless(answer.rstrip("\n")).split("\n")
 
 
 def count(number: int, noun: str) -> str:
@@ -170,7 +172,7 @@ STYLES = {
 
 def styled(text: str, style: str) -> str:
     """Return *text* with the colours of *style*; what is printed without colours takes them out again."""
-    return f"\x1b[{STYLES[style][1]}m{text}{RESET}" if style and text else text
+    return f"\x1b[{STYLES[style][1]}m{text}\x1b[0m" if style and text else text
 
 
 STATE_STYLES = {"done": "good", "failed": "bad", "waiting": "warn", "running": ""}
@@ -210,7 +212,7 @@ def table(
     head: bool = True,
 ) -> list[str]:
     """
-    Return a table as lines of at most *cells* cells, drawn by rich.
+    Return a table as lines of at most *cells* cells.
 
     Args:
         columns: Left to right; those that are wide share what the others leave.
@@ -219,42 +221,51 @@ def table(
         wrap: Wrap the wide column's text over further lines instead of cutting it.
         head: Whether the headings come first.
     """
-    from rich.table import Table
-    from rich.text import Text
-
     cells = width() if cells is None else cells
     lines = [[Cell(one_line(cell.text), cell.style) for cell in row] for row in rows]
-    drawn = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=head, header_style="none")
-    used, needed = [], -2
-    for index, column in enumerate(columns):
-        texts = [row[index].text for row in lines]
-        if cells < column.from_width or not (column.wide or column.least or any(texts)):
-            continue
-        own = max(map(cell_len, (column.head, *texts)))
-        # only wide columns shrink: rich alone would shrink the others to nothing on a narrow terminal
-        least = column.least or WIDE_LEAST if column.wide else max(column.least, own)
-        used.append(index)
-        needed += least + 2
-        drawn.add_column(
-            Text(column.head, "dim"),
-            justify="right" if column.right else "default",
-            min_width=least,
-            no_wrap=not column.wide,
-            overflow="fold" if wrap else "ellipsis",
-        )
-    for row in lines:
-        shown = [row[index] for index in used]
-        drawn.add_row(*(Text(cell.text, STYLES[cell.style][0], no_wrap=not wrap) for cell in shown))
-    console = _console(max(cells, needed))
-    with console.capture() as captured:
-        console.print(drawn)
-    return [_trimmed(line) for line in captured.get().removesuffix("\n").split("\n")]
+    own = [
+        max(cell_len(text) for text in (column.head, *(row[place].text for row in lines)))
+        for place, column in enumerate(columns)
+    ]
+    used = [
+        place
+        for place, column in enumerate(columns)
+        if cells >= column.from_width
+        and (column.wide or column.least or any(row[place].text for row in lines))
+    ]
+    # only wide columns shrink
+    wide = [place for place in used if columns[place].wide]
+    widths = {place: max(columns[place].least, own[place]) for place in used if place not in wide}
+    room = cells - sum(widths.values()) - 2 * (len(used) - 1)
+    for left, place in zip(range(len(wide), 0, -1), sorted(wide, key=lambda place: own[place]), strict=True):
+        widths[place] = max(columns[place].least or WIDE_LEAST, min(own[place], room // left))
+        room -= widths[place]
+    heads = [[Cell(column.head, "dim") for column in columns]] if head else []
+    return [
+        line
+        for row in (*heads, *lines)
+        for line in _row_lines([(row[place], widths[place], columns[place].right) for place in used], wrap)
+    ]
 
 
-def _trimmed(line: str) -> str:
-    """Return a line without the spaces at its end, within a colour or after it."""
-    line = line.rstrip(" ")
-    return line.removesuffix(RESET).rstrip(" ") + RESET if line.endswith(RESET) else line
+def _row_lines(row: Sequence[tuple[Cell, int, bool]], wrap: bool) -> Iterator[str]:
+    """Yield the lines of one row of a table, of which each cell has its width and whether it is aligned to the right."""
+    texts = [_cell_lines(cell.text, cells, wrap) for cell, cells, _ in row]
+    for number in range(max(map(len, texts), default=0)):
+        pieces = []
+        for (cell, cells, right), lines in zip(row, texts, strict=True):
+            text = lines[number] if number < len(lines) else ""
+            gap, shown = " " * (cells - cell_len(text)), styled(text, cell.style)
+            pieces.append(gap + shown if right else shown + gap)
+        yield "  ".join(pieces).rstrip()
+
+
+def _cell_lines(text: str, cells: int, wrap: bool) -> list[str]:
+    if cell_len(text) <= cells:
+        return [text]
+    if not wrap:
+        return [set_cell_size(text, cells - 1) + CUT]
+    return _wrapped(text, cells)
 
 
 def facts(

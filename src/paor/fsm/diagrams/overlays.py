@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeGuard, get_args
 
 import orjson
@@ -123,20 +122,6 @@ def machine_walked(journal: JournalReader, run_id: str) -> Machine:
         return machine_told(text)
     except (UsageError, ValueError, TypeError):
         raise JournalDamaged(f"run {row.run_id}: its machine cannot be read; run: paor verify") from None
-
-
-def machine_of_rows(journal: JournalReader, run: int) -> Machine:
-    """Return the machine of the run with this number, the standard one where its spec cannot be read any more."""
-    return _machine_of_rows(journal, run)
-
-
-@lru_cache(maxsize=8)
-def _machine_of_rows(journal: JournalReader, run: int) -> Machine:
-    body = journal.payload(run, journal.root_columns(run)["spec_payload"]).body
-    try:
-        return machine_told(json.loads(body)["host_machine"]) if body is not None else MACHINE
-    except (UsageError, ValueError, TypeError, KeyError):
-        return MACHINE
 
 
 def joined(one: Machine, two: Machine) -> Machine:

@@ -24,7 +24,7 @@ from ...states.run.phase_names import FINAL
 from ...states.run.state import Change
 from ..journal.lineage import SharedPart, part_with
 from ..journal.payloads import content_key
-from ..journal.prompts import prompt_places
+from ..journal.prompts import Known, prompt_places
 from ..journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..journal.rows import Transition
 from ..replay.comparison import first_line
@@ -405,6 +405,7 @@ class Reader:
         self.row = journal.run(run_id)
         self.parts: tuple[SharedPart, ...] = journal.lineage(self.row.run)
         self.rows: list[Transition] = journal.transitions(self.row.run_id)
+        self._prompts: Known = {}
         self._ids = [part.run_id for part in self.parts]
 
     def text(self, row: Transition, place: Any) -> str:
@@ -426,7 +427,7 @@ class Reader:
 
     def prompt(self, row: Transition) -> list[str]:
         """Return the messages of a model request."""
-        return [self.text(row, found.place) for found in prompt_places(self.rows, row)]
+        return [self.text(row, found.place) for found in prompt_places(self.rows, row, self._prompts)]
 
     def request_facts(self, row: Transition) -> dict[str, Any]:
         """Return a row's request without its prompt and without the model's name."""

@@ -8,7 +8,6 @@ journal looks at the flags of all watched runs in one query, and only while ther
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 from itertools import islice
@@ -116,6 +115,8 @@ async def breakable(watch: CancelWatch, run: int, call: Awaitable[Any], *, plain
         Interrupted: The run was cancelled, and with it the call.
         CancelledError: The task that drives the run was cancelled.
     """
+    import asyncio  # a journal is read without it
+
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None, "a driver runs within a task"
     before, fired, over = task.cancelling(), False, False

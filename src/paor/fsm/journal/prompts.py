@@ -59,8 +59,14 @@ class EarlierRows(Mapping[int, Transition]):
         return self._journal.run(self._run_id).head_seq + 1
 
 
+Known = dict[int, list[MessagePlace]]
+"""By number of a row the places of its prompt, of the rows whose prompts were asked for last."""
+
+_KNOWN = 8
+
+
 def prompt_places(
-    rows: Sequence[Transition] | Mapping[int, Transition], row: Transition
+    rows: Sequence[Transition] | Mapping[int, Transition], row: Transition, known: Known | None = None
 ) -> list[MessagePlace]:
     """
     Return where the messages of a row's prompt are, in order; none for a row that asked no model.
@@ -68,13 +74,15 @@ def prompt_places(
     Args:
         rows: By number, those before *row* that asked a model; those that a fork shares included.
         row: Of the same run.
+        known: Prompts that were found before in the same run, for one who asks for row after row; this one is added.
 
     Raises:
         JournalDamaged: It refers to a prompt that is not there.
     """
+    asked, known = row.seq, {} if known is None else known
     parts: list[list[MessagePlace]] = []
     count: int | None = None
-    while True:
+    while row.seq not in known:
         roles = row.request.get("roles", "")
         own = [
             MessagePlace(row.run, place, ROLES.get(roles[number : number + 1], ""))
@@ -85,7 +93,7 @@ def prompt_places(
             own, before = own[: max(0, count - before)], min(before, count)
         parts.append(own)
         if not before:
-            return [place for part in reversed(parts) for place in part]
+            break
         try:
             earlier = rows[seq] if 0 <= seq < row.seq else None
         except LookupError:
@@ -93,6 +101,12 @@ def prompt_places(
         if earlier is None or earlier.seq != seq:
             raise JournalDamaged(f"row {row.seq}: its prompt begins as that of row {seq}, which is not there")
         row, count = earlier, before
+    else:
+        parts.append(known[row.seq][:count])
+    while len(known) >= _KNOWN:
+        del known[next(iter(known))]
+    known[asked] = [place for part in reversed(parts) for place in part]
+    return known[asked]
 
 
 def last_prompt(journal: JournalReader, run: Run) -> tuple[int, list[str]]:

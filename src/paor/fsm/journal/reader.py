@@ -26,12 +26,15 @@ from .rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_o
 from .run_index import RunIndex
 
 _ROW = ", ".join(f'"{name}"' for name in COLUMNS)
-_SELECT_ROWS = f"SELECT {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id"
-_SELECT_KEYED = f"SELECT id, {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
-_SELECT_ERASURES = (
-    "SELECT number, at, rule, payloads, reason, hash FROM erasures WHERE id BETWEEN ? AND ? ORDER BY id"
-)
 _BETWEEN = "WHERE id BETWEEN ? AND ?"
+_KEYED = {
+    "specs": f"SELECT run, root_hash, {', '.join(ROOT_COLUMNS)} FROM specs WHERE run BETWEEN ? AND ? ORDER BY run LIMIT ?",
+    "transitions": f"SELECT id, {_ROW} FROM transitions {_BETWEEN} ORDER BY id LIMIT ?",
+    "documents": f"SELECT id, number, label, position, name, mime, bytes, digest, payload FROM documents {_BETWEEN} ORDER BY id LIMIT ?",
+    "erasures": f"SELECT id, number, at, rule, payloads, reason, hash FROM erasures {_BETWEEN} ORDER BY id LIMIT ?",
+    "erased": f"SELECT id FROM payloads {_BETWEEN} AND body IS NULL ORDER BY id LIMIT ?",
+}
+_ALL = 2**62
 _SELECT_RUN = "SELECT * FROM runs"
 _ENDED = "SELECT run FROM transitions WHERE dest IN ('Done', 'Failed')"
 
@@ -116,6 +119,19 @@ class JournalReader:
             JournalBusy: It was written while it was read without locks.
         """
         self.query("SELECT 1")
+
+    def keyed(self, table: str, first: int, last: int, most: int = _ALL) -> list[tuple[Any, ...]]:
+        """
+        Return rows of a table in the order of their keys, each with its key before its columns.
+
+        Args:
+            table: A key of `_KEYED`, or ``payloads``; ``erased`` are the payloads without a body.
+            first, last: Keys; of ``specs`` the run's number, of the others that << 32 | the number within the run.
+            most: Rows at most.
+        """
+        if table == "payloads":
+            return self.source.query_payloads(f"{_BETWEEN} ORDER BY id LIMIT ?", (first, last, most))
+        return self.query(_KEYED[table], (first, last, most))
 
     def runs(
         self,
@@ -202,8 +218,8 @@ class JournalReader:
             return self._spec(self.run(run_id))
 
     def _spec(self, row: RunRow) -> Spec:
-        place, digest = self.query("SELECT spec_payload, spec FROM specs WHERE run = ?", (row.run,))[0]
-        body = self.intact(row.run, place, digest)
+        columns = self.root_columns(row.run)
+        body = self.intact(row.run, columns["spec_payload"], columns["spec"])
         if body is None:
             raise Erased(f"run {row.run_id}: its spec has been erased; it can be verified, not resumed")
         spec = Spec.model_validate_json(body)
@@ -236,7 +252,7 @@ class JournalReader:
 
     def own_rows(self, run: int, first: int = 0, last: int = 2**32 - 1) -> list[tuple[Any, ...]]:
         """Return the own rows of run number *run*, from *first* to *last*, as plain tuples."""
-        return self.query(_SELECT_ROWS, (run << 32 | first, run << 32 | last))
+        return [row[1:] for row in self.keyed("transitions", run << 32 | first, run << 32 | last)]
 
     def columns(
         self,
@@ -263,8 +279,7 @@ class JournalReader:
 
     def root_columns(self, run: int) -> dict[str, Any]:
         """Return the columns of a run that never change."""
-        values = self.query(f"SELECT {', '.join(ROOT_COLUMNS)} FROM specs WHERE run = ?", (run,))[0]
-        return dict(zip(ROOT_COLUMNS, values, strict=True))
+        return dict(zip(ROOT_COLUMNS, self.keyed("specs", run, run)[0][2:], strict=True))
 
     def root(self, run: int, before: bytes = b"") -> bytes:
         """
@@ -285,7 +300,7 @@ class JournalReader:
 
     def stored_root(self, run: int) -> bytes:
         """Return the hash that a run's first own row and its first record of an erasure follow, as it is stored."""
-        root: bytes = self.query("SELECT root_hash FROM specs WHERE run = ?", (run,))[0][0]
+        root: bytes = self.keyed("specs", run, run)[0][1]
         return root
 
     def labels(self, run: int) -> tuple[str | None, str]:
@@ -295,7 +310,11 @@ class JournalReader:
 
     def erasures(self, run: int) -> list[Erasure]:
         """Return the records of what was erased of a run, in order."""
-        return [Erasure(*row) for row in self.query(_SELECT_ERASURES, _range(run))]
+        return [Erasure(*row[1:]) for row in self.keyed("erasures", *_range(run))]
+
+    def forks(self, run_id: str) -> list[tuple[str, int]]:
+        """Return id and last shared row of every fork of a run."""
+        return [(fork, seq) for _, fork, parent, seq in self.index.forks() if parent == run_id]
 
     def next_payload(self, run: int) -> int:
         """Return the number of a run's next payload."""
@@ -330,25 +349,24 @@ class JournalReader:
         """Return one payload, of a fork also one that it shares, or None when there is none."""
         if not 0 <= n < 2**32:
             return None
-        rows = self.source.query_payloads("WHERE id = ?", (run << 32 | n,))
+        rows = self.keyed("payloads", run << 32 | n, run << 32 | n)
         if not rows and (part := part_with(self.lineage(run), "first_payload", n)).run != run:
-            rows = self.source.query_payloads("WHERE id = ?", (part.run << 32 | n,))
+            rows = self.keyed("payloads", part.run << 32 | n, part.run << 32 | n)
         return Payload(*rows[0][1:]) if rows else None
 
     def numbers_of_payloads(
         self, run: int, *, erased: bool, first: int = 0, last: int = 2**32 - 1
     ) -> list[int]:
         """Return the numbers of a run's payloads, of those that were erased or of those that were not."""
-        sql = f"SELECT n FROM payloads WHERE id BETWEEN ? AND ? AND body IS {'' if erased else 'NOT '}NULL"
+        if erased:
+            return [key & (2**32 - 1) for (key,) in self.keyed("erased", run << 32 | first, run << 32 | last)]
+        sql = f"SELECT n FROM payloads {_BETWEEN} AND body IS NOT NULL"
         return [n for (n,) in self.query(sql, (run << 32 | first, run << 32 | last))]
 
     def payloads_at(self, run: int, first: int, count: int) -> list[Payload]:
         """Return *count* payloads of a run from number *first* on, fewer where there are no more."""
         last = min(first + count - 1, 2**32 - 1)
-        return [Payload(*row[1:]) for row in self._payloads(f"{_BETWEEN} ORDER BY id", run, first, last)]
-
-    def _payloads(self, rest: str, run: int, first: int, last: int, *more: int) -> list[tuple[Any, ...]]:
-        return self.source.query_payloads(rest, (run << 32 | first, run << 32 | last, *more))
+        return [Payload(*row[1:]) for row in self.keyed("payloads", run << 32 | first, run << 32 | last)]
 
     def newest_row(self, run: int) -> int | None:
         """Return the number of the newest own row of a run, None without one."""
@@ -358,15 +376,14 @@ class JournalReader:
     def iterate_rows(self, run: int, batch: int, first: int = 0) -> Iterator[tuple[Any, ...]]:
         """Yield the own rows of a run from number *first* on, in order, a bounded number in memory at a time."""
         first, last = _range(run, first)
-        while rows := self.query(_SELECT_KEYED, (first, last, batch)):
+        while rows := self.keyed("transitions", first, last, batch):
             yield from (row[1:] for row in rows)
             first = self._after(rows[-1][0], first)
 
     def iterate_payloads(self, run: int, batch: int, first: int = 0) -> Iterator[Payload]:
         """Yield the payloads under a run's number from number *first* on, in order, a bounded number in memory at a time."""
         first, last = _range(run, first)
-        rest = f"{_BETWEEN} ORDER BY id LIMIT ?"
-        while rows := self.source.query_payloads(rest, (first, last, batch)):
+        while rows := self.keyed("payloads", first, last, batch):
             yield from (Payload(*row[1:]) for row in rows)
             first = self._after(rows[-1][0], first)
 
@@ -383,7 +400,8 @@ class JournalReader:
         end = 2**32
         for part in reversed(self.lineage(run)):
             if len(rows) < last and end > part.first_payload:
-                rows += self._payloads(rest, part.run, part.first_payload, end - 1, last - len(rows))
+                keys = part.run << 32 | part.first_payload, part.run << 32 | end - 1
+                rows += self.source.query_payloads(rest, (*keys, last - len(rows)))
             end = min(end, part.first_payload)
         return [Payload(*row[1:]) for row in reversed(rows)]
 
@@ -419,11 +437,8 @@ class JournalReader:
         return found
 
     def _own_documents(self, run: int, first: int, count: int) -> list[tuple[Any, ...]]:
-        return self.query(
-            "SELECT number, label, position, name, mime, bytes, digest, payload FROM documents"
-            " WHERE id BETWEEN ? AND ? ORDER BY id",
-            (run << 32 | first, run << 32 | min(first + count - 1, 2**32 - 1)),
-        )
+        last = min(first + count - 1, 2**32 - 1)
+        return [row[1:] for row in self.keyed("documents", run << 32 | first, run << 32 | last)]
 
     def count_documents(self, run: int) -> int:
         """Return how many documents stand under a run's number."""

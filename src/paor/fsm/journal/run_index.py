@@ -115,15 +115,10 @@ class RunIndex:
         sql = f"SELECT run, run_id, round, task FROM specs WHERE {where} AND run > ? ORDER BY run"
         return [PlacedRun(*row) for row in self._query(sql, (*given.values(), after))]
 
-    def forks(self, run_id: str) -> list[tuple[str, int]]:
-        """Return id and last shared row of every fork of a run."""
-        sql = "SELECT run_id, parent_seq FROM specs WHERE parent_run_id = ? ORDER BY run"
-        return [(fork, seq) for fork, seq in self._query(sql, (run_id,))]
-
-    def all_forks(self) -> list[tuple[int, str]]:
-        """Return number and id of every run that is a fork."""
-        sql = "SELECT run, run_id FROM specs WHERE parent_run_id IS NOT NULL ORDER BY run"
-        return [(run, run_id) for run, run_id in self._query(sql, ())]
+    def forks(self) -> list[tuple[int, str, str, int]]:
+        """Return of every run that is a fork its number and id, its parent's id and the last row that it shares."""
+        sql = "SELECT run, run_id, parent_run_id, parent_seq FROM specs WHERE parent_run_id IS NOT NULL ORDER BY run"
+        return [(*row,) for row in self._query(sql, ())]
 
     def links(self) -> Iterator[tuple[int, str, tuple[str, ...]]]:
         """Yield number and id of every run, and the ids that it was made from: workflow, parent, the run that it replaces."""

@@ -14,12 +14,12 @@ thread; with many it is one fsync for all of them, and each goes on only after i
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from ...states.base.errors import InternalError, JournalBusy, JournalError, LeaseHeld, PaorError
 from ...states.records.actions import DocumentRef, StoredText
@@ -31,6 +31,9 @@ from .reader import JournalReader
 from .record import label_columns, root_hash
 from .rows import document_row
 from .run_writer import RunWriter
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Committer:
@@ -121,7 +124,7 @@ class AsyncWriter:
         Raises:
             JournalError: It was not written.
         """
-        loop = asyncio.get_running_loop()
+        loop = _running_loop()
         future: asyncio.Future[None] = loop.create_future()
         self._waiting.append((entry, future))
         if self._flushing is None:
@@ -129,7 +132,7 @@ class AsyncWriter:
         await future
 
     async def _flush(self) -> None:
-        loop = asyncio.get_running_loop()
+        loop = _running_loop()
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
@@ -158,6 +161,12 @@ class AsyncWriter:
         self._pool.shutdown(wait=False)
 
 
+def _running_loop() -> asyncio.AbstractEventLoop:
+    import asyncio  # a journal is read without it
+
+    return asyncio.get_running_loop()
+
+
 class WriterPool:
     """One `AsyncWriter` for each event loop that uses a journal, whatever engines run there."""
 
@@ -168,7 +177,7 @@ class WriterPool:
 
     def writer(self) -> AsyncWriter:
         """Return the writer of the running event loop; writers of closed loops are let go."""
-        loop = asyncio.get_running_loop()
+        loop = _running_loop()
         with self._lock:
             for other in [other for other in self._writers if other.is_closed()]:
                 self._writers.pop(other).close()

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from ...states.base.errors import IllegalEvent
 from ...states.records.actions import Intent, ToolResult
 from ...states.records.outcomes import Ended, NoOutcome, Outcome
-from ...states.run.state import Change, Run
+from ...states.run.state import Run
 from ..decision.run_resources import RunResources
 from .fold import apply
 from .updates import Decision
@@ -55,11 +55,6 @@ def calls_ahead(run: Run, decision: Decision, kit: RunResources, decide: Decide)
         found.append(called.memory.intent)
         after = called
     return tuple(found)
-
-
-def ahead_words(change: Change) -> str:
-    """Return what a row with calls ahead says of them, empty for any other row."""
-    return f", {len(change.ahead)} more at once" if change.ahead else ""
 
 
 def _reads(run: Run, kit: RunResources, ahead: int) -> bool:

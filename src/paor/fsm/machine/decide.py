@@ -268,9 +268,9 @@ def _decided(
         change = replace(change, said=said)
     counters = _add_usage(counters, outcome.usage, moment, details=run.spec.revision > 1)
     facts = facts_of(case, row, outcome)
-    return Decision(
-        row, walker.guards, change, counters, facts if said is None else facts | _said_facts(said)
-    )
+    if said is not None:
+        facts = facts | _said_facts(said)
+    return Decision(row, walker.guards, change, counters, facts, case)
 
 
 def _said_facts(said: Spoken) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class Decision(Struct, frozen=True, gc=False):
         change: What the run's memory gets.
         counters: After the transition, usage and time included; payloads are counted by whoever stores them.
         facts: What the row records of the outcome beyond its payload references.
+        case: What the guards looked at.
     """
 
     row: Row
@@ -63,6 +64,7 @@ class Decision(Struct, frozen=True, gc=False):
     change: Change
     counters: Counters
     facts: dict[str, Any]
+    case: GuardContext
 
 
 APPROVAL_SCHEMA: dict[str, Any] = {

@@ -153,7 +153,7 @@ def compare_request(
     if run.spec.limits.reply_tokens is not None:
         size = prompt_bytes(messages, kit.offered(request.kind, run))
     yield from _compare_reservation(run, row, size)
-    recorded = prompt_places(rows, row)
+    recorded = prompt_places(rows, row, journal.prompts)
     if len(messages) != len(recorded):
         yield Divergence(row.seq, "request.prompt", f"{len(recorded)} messages", f"{len(messages)} messages")
         return

@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from ..journal.payloads import Payload
+from ..journal.prompts import Known
 from ..journal.reader import JournalReader
 
 AHEAD = 256
@@ -25,10 +26,12 @@ class PayloadWindow:
 
     Attributes:
         missed: Whether one of those that were returned since this was last set to False was erased.
+        prompts: Those of the rows that were replayed last.
     """
 
     def __init__(self, journal: JournalReader) -> None:
         self.missed = False
+        self.prompts: Known = {}
         self._journal = journal
         self._kept: dict[tuple[int, int], Payload] = {}
         self._known: dict[int, _Known] = {}

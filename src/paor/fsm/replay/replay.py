@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from ...states.base.errors import OUTDATED, JournalTooOld
 from ...states.run.phase_names import PHASES, PLANNING
+from ..decision.guard_context import GuardContext
 from ..journal.erasure_log import numbers_of
 from ..journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..journal.record import root_hash
@@ -156,7 +157,13 @@ def _recorded_choice(machine: Machine, row: Transition, *, waiting: bool) -> Row
     return None
 
 
-def replay(journal: Readable, run_id: str, engine: SpecSource | None = None) -> Replay:
+def replay(
+    journal: Readable,
+    run_id: str,
+    engine: SpecSource | None = None,
+    *,
+    cases: list[GuardContext] | None = None,
+) -> Replay:
     """
     Derive a run again from its recorded outcomes and compare field by field.
 
@@ -164,6 +171,7 @@ def replay(journal: Readable, run_id: str, engine: SpecSource | None = None) -> 
         journal: The `Journal` that holds it.
         run_id: Its id.
         engine: Compare with this engine's templates, policy and schemas; None: with the spec's own.
+        cases: Gets of each row that can be derived what its guards looked at.
 
     Returns:
         Every difference; `Replay.raise_if_diverged` turns the first into an error.
@@ -182,7 +190,7 @@ def replay(journal: Readable, run_id: str, engine: SpecSource | None = None) -> 
         if first is not None and first.is_outdated:
             raise JournalTooOld(OUTDATED.format(row.run_id))
         gone = erased_numbers(journal, row.run)
-        walk = ReplayWalk(PayloadWindow(journal), engine, parts, transitions)
+        walk = ReplayWalk(PayloadWindow(journal), engine, parts, transitions, cases=cases)
         if gone:
             walk.found.extend(column_problems(journal, row, transitions, gone))
         run = walk.replay()

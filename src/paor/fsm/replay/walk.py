@@ -24,7 +24,7 @@ from ...states.records.requests import NOTHING, Request
 from ...states.run.counters import COLUMN_COUNTERS as COLUMNS
 from ...states.run.spec import Spec
 from ...states.run.state import Change, Counters, Run
-from ..decision.guard_context import NO_VALUES, Given
+from ..decision.guard_context import NO_VALUES, Given, GuardContext
 from ..decision.host_machine import Unbound, recorded_phases
 from ..decision.run_resources import RunResources
 from ..journal.lineage import SharedPart
@@ -134,6 +134,7 @@ class ReplayWalk:
         found: Every difference so far.
         unchecked: What could not be compared so far.
         adrift: Whether an erased change that could not be derived again is missing from the run's memory.
+        cases: Gets what the guards of each row looked at; None: that is not kept.
     """
 
     store: PayloadWindow
@@ -147,6 +148,7 @@ class ReplayWalk:
     found: list[Divergence] = field(default_factory=list)
     unchecked: list[Unchecked] = field(default_factory=list)
     adrift: bool = False
+    cases: list[GuardContext] | None = None
 
     def replay(self) -> Run | None:
         """Replay every row; return the run after the last one, None where a row cannot be read or a spec was erased."""
@@ -263,6 +265,8 @@ class ReplayWalk:
             moment = Moment(row.at, row.time_us - run.counters.time_us)
             given, fresh = self._given(run, row), self._fresh(run, row)
             derived = decide(run, outcome, moment, self.kit, request, given=given, fresh=fresh)
+            if self.cases is not None:
+                self.cases.append(derived.case)
             if isinstance(outcome, Ended):
                 for item in compare_result(self.store, self.kit, run, row, outcome):
                     self._tell(item, sure=sure)

@@ -15,7 +15,7 @@ import hashlib
 import html
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -23,11 +23,14 @@ from typing import Any
 from ...states.base.errors import UsageError
 from ..explain.diff import diff as compare
 from ..journal.places.opening import open_store
+from ..journal.read_ahead import ReadAhead
 from ..journal.reader import JournalReader, Readable, reader_of
-from ..transfer.export import export_runs, in_order, line_bytes
+from ..journal.rows import RunRow
+from ..transfer.export import export_runs, line_bytes
 from ..transfer.importer import import_lines
 from ..transfer.redaction import Redaction, redaction_of
-from .run_view import CHUNK
+from ..verify.verify import RunDefects
+from .run_view import CHUNK, RunView
 from .view import JournalView
 
 SCRIPTS = (
@@ -89,35 +92,35 @@ _START = "<script>{loader}</script>\n"
 _END = "</body>\n</html>\n"
 
 
-def page_html(parts: Mapping[str, Any] | Iterable[tuple[str, Any]], *, live: str = "") -> str:
+def page_html(parts: Mapping[str, Any], *, live: str = "") -> str:
+    """Return the page of some parts as one text; see `page_texts`."""
+    return "".join(page_texts(parts.items(), live=live))
+
+
+def page_texts(parts: Iterable[tuple[str, Any]], *, live: str = "") -> Iterator[str]:
     """
-    Return the page as one HTML text; same parts, same bytes.
+    Yield the page piece by piece, together one HTML text; same parts, same bytes.
 
     Args:
-        parts: By name what the page shows, as `view.JournalView.part` gives it: ``index``, ``run/ID``, ``rows/ID/CHUNK``, ``diff``; an
-            iterable of pairs is read once. The page begins to work before the first part of rows, so ``index`` and the runs stand before them.
+        parts: Name and data of what the page shows, as `view.JournalView.part` gives it: ``index``, ``run/ID``, ``rows/ID/CHUNK``, ``diff``.
+            A run may have the name of a part, such as ``machine/0``, in the place of its machine. The page begins to work before the first part
+            of rows, so ``index`` and what is opened first stand before them.
         live: Where the page asks for its parts instead, a path that ends with a slash such as ``/``; empty: it asks for nothing.
     """
-    pairs = parts.items() if isinstance(parts, Mapping) else parts
-    style, code = packed(_style()), packed(_code())
-    text = [
-        _PAGE.format(
-            live=f' data-live="{html.escape(live)}"' if live else "",
-            policy=html.escape(content_policy(live=bool(live))),
-            style=style,
-            code=code,
-        )
-    ]
-    started = False
-    for name, part in pairs:
-        if name.startswith("rows/") and not started:
-            text.append(_START.format(loader=_LOADER))
-            started = True
+    yield _PAGE.format(
+        live=f' data-live="{html.escape(live)}"' if live else "",
+        policy=html.escape(content_policy(live=bool(live))),
+        style=packed(_style()),
+        code=packed(_code()),
+    )
+    start = _START.format(loader=_LOADER)
+    for name, part in parts:
+        if name.startswith("rows/") and start:
+            yield start
+            start = ""
         data = packed(json.dumps(part, ensure_ascii=True, separators=(",", ":"), allow_nan=False))
-        text.append(f'<script type="text/plain" data-part="{html.escape(name)}">{data}</script>\n')
-    if not started:
-        text.append(_START.format(loader=_LOADER))
-    return "".join([*text, _END])
+        yield f'<script type="text/plain" data-part="{html.escape(name)}">{data}</script>\n'
+    yield start + _END
 
 
 def content_policy(*, live: bool) -> str:
@@ -136,7 +139,7 @@ def content_policy(*, live: bool) -> str:
 
 def packed(text: str) -> str:
     """Return a text as the page unpacks it: UTF-8, gzip without a time, base64."""
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
 
 
 def _digest(text: str) -> str:
@@ -189,6 +192,17 @@ def report(
         UnknownRun: There is no such run.
         JournalDamaged: A row cannot be read.
     """
+    return "".join(report_texts(journal, run, diff=diff, redact=redact))
+
+
+def report_texts(
+    journal: Readable,
+    run: str | None = None,
+    *,
+    diff: str | None = None,
+    redact: Redaction | Mapping[str, str] | bool | None = None,
+) -> Iterator[str]:
+    """Yield the page of `report` piece by piece, so that a page of many runs is never in memory as a whole."""
     reader = reader_of(journal, "report takes a Journal, such as report(engine.journal, run_id)")
     if diff is not None and run is None:
         raise UsageError("diff= names a second run, to be compared with run=")
@@ -196,15 +210,22 @@ def report(
     with ExitStack() as stack:
         name = reader.name
         still = stack.enter_context(reader.snapshot())
-        wanted = [run, *([diff] if diff is not None else [])] if run is not None else in_order(still)[::-1]
-        ids = list(dict.fromkeys(still.run(str(item)).run_id for item in wanted))
-        if not ids:
+        if run is None:
+            rows = sorted(still.runs(), key=lambda row: (row.created_at, row.run_id), reverse=True)
+        else:
+            rows = [still.run(item) for item in (run, diff) if item is not None]
+        rows = list({row.run_id: row for row in rows}.values())
+        if not rows:
             raise UsageError(
                 f"{reader.path}: the journal holds no run yet; start one with: paor run OBJECTIVE"
             )
         if rules is not None:
-            still = _redacted(stack, still, ids, rules)
-        return page_html(_parts(still, ids, compared=diff is not None, redacted=rules is not None, name=name))
+            still = _redacted(stack, still, [row.run_id for row in rows], rules)
+            rows = [still.run(row.run_id) for row in rows]
+        ahead = ReadAhead(still.source, rows)
+        yield from page_texts(
+            _parts(ahead, rows, compared=diff is not None, redacted=rules is not None, name=name)
+        )
 
 
 def _redacted(
@@ -218,21 +239,35 @@ def _redacted(
 
 
 def _parts(
-    reader: JournalReader, run_ids: list[str], *, compared: bool, redacted: bool, name: str
+    reader: JournalReader, rows: Sequence[RunRow], *, compared: bool, redacted: bool, name: str
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield every part of the page by its name."""
+    """Yield every part of the page by its name; the runs by their numbers, as the journal is read."""
     view = JournalView(reader, name=name)
-    yield "index", view.index(run_ids) | {"compared": compared} | ({"open": run_ids[0]} if compared else {})
+    index = view.index(rows) | {"compared": compared} | ({"open": rows[0].run_id} if compared else {})
+    yield "index", index
+    lines = {line["id"]: line for line in index["runs"]}
     if compared:
-        yield "diff", _difference(view, run_ids)
-    for run_id in run_ids:
-        yield f"run/{run_id}", view.part(f"run/{run_id}") | {"redacted": redacted}
-        for number in range(-(-view.run(run_id).rows.count // CHUNK)):
-            yield f"rows/{run_id}/{number}", view.part(f"rows/{run_id}/{number}")
+        yield "diff", _difference(view, rows)
+    machines: list[Mapping[str, Any]] = []
+    with closing(RunDefects(reader)) as defects:
+        for row in sorted(rows, key=lambda row: row.run):
+            run = RunView(reader, row.run_id, defects=defects.of)
+            head = run.head(lines[row.run_id])
+            machine = head.pop("machine")
+            place = next((place for place, item in enumerate(machines) if item is machine), len(machines))
+            if place == len(machines):
+                machines.append(machine)
+                yield f"machine/{place}", view.clean(machine)
+            yield (
+                f"run/{row.run_id}",
+                view.clean(head) | {"machine": f"machine/{place}", "redacted": redacted},
+            )
+            for number in range(-(-run.rows.count // CHUNK)):
+                yield f"rows/{row.run_id}/{number}", view.clean(run.chunk(number))
 
 
-def _difference(view: JournalView, run_ids: Sequence[str]) -> Mapping[str, Any]:
-    left, right = run_ids[0], run_ids[-1]
+def _difference(view: JournalView, rows: Sequence[RunRow]) -> Mapping[str, Any]:
+    left, right = rows[0].run_id, rows[-1].run_id
     found = compare(view.journal, left, right)
     told = found.wire()
     one, two = told.pop("left"), told.pop("right")

@@ -11,7 +11,7 @@ from ..decision.guard_context import GuardContext
 from ..explain.calls import CallReader
 from ..explain.thoughts import thought_in
 from ..explain.why import guard_fact, repeated_calls, row_words
-from ..journal.prompts import prompt_places
+from ..journal.prompts import Known, prompt_places
 from ..journal.reader import JournalReader
 from ..journal.record import PREV_HASH, canonical_row
 from ..journal.rows import StoredDocument, Transition
@@ -47,6 +47,7 @@ class RunRows:
         previous: By kind of request the last row that asked a model for it.
         times: Of each row when it was decided.
         asked: The rows that asked a model, by number.
+        prompts: Those that were shown last.
         before: Of each row the last one before it with the same kind of request, -1 for none.
         ends, costs, keys: Of each call its last row, what its rows cost in millionths, and its idempotency key.
         decided_at: Of each call the rows of the answers about it.
@@ -64,6 +65,7 @@ class RunRows:
         self.by_key: dict[str, list[tuple[int, int]]] = {}
         self.previous: dict[str, int] = {}
         self.asked: dict[int, Transition] = {}
+        self.prompts: Known = {}
         self.before: list[int] = []
         self.times: list[int] = []
         self.last: Transition | None = None
@@ -252,7 +254,7 @@ class RowDetails:
         """Return one row; its texts go to `texts`."""
         asked, came = row_words(row, case)
         earlier = self.rows.before[row.seq]
-        places = prompt_places(self.rows.asked, row)
+        places = prompt_places(self.rows.asked, row, self.rows.prompts)
         prompt = [self._text(found.run, found.place) for found in places]
         reply = row.outcome.get("reply") or row.outcome.get("message")
         documents = self._documents(row)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import orjson
@@ -33,7 +33,7 @@ from ..replay.recorded_outcome import recorded_outcome
 from ..replay.replay import replay
 from ..replay.restore import continue_with, run_before
 from ..verify.references import references
-from ..verify.verify import run_defects
+from ..verify.verify import Defect, run_defects
 from ..versioning.amendments import amend_spec
 from .run_limits import cost_of, limits_of, policy_of
 from .run_lines import arguments_of, run_line, spec_data
@@ -60,12 +60,16 @@ class RunStates:
     def __init__(self, journal: JournalReader, run_id: str, parts: Mapping[int, SharedPart]) -> None:
         self.journal, self.run_id, self.parts = journal, run_id, parts
         self.kept: dict[int, Run] = {}
+        self.derived: list[GuardContext] = []
         self.note = ""
         self.ends = 2**32
         self._resources: tuple[object, RunResources] | None = None
 
     def cases(self, rows: Sequence[Transition]) -> Iterator[tuple[Transition, GuardContext | None]]:
         """Yield each of *rows*, which follow each other, with its case as the machine read it; None where it cannot be derived."""
+        if rows and rows[-1].seq < len(self.derived):  # by the replay
+            yield from zip(rows, self.derived[rows[0].seq :], strict=False)
+            return
         run: Run | None = None
         for row in rows:
             case = None
@@ -134,13 +138,22 @@ class RunView:
         journal: That holds it.
         run_id: Its id, or an unambiguous prefix.
         checked: Whether `head` says what `checks` finds; a page that follows the journal asks for that by itself.
+        defects: Finds what is wrong with a run by its number; by default in a pass for each.
 
     Attributes:
         rows: Its columns, as far as they were read.
     """
 
-    def __init__(self, journal: JournalReader, run_id: str, *, checked: bool = True) -> None:
+    def __init__(
+        self,
+        journal: JournalReader,
+        run_id: str,
+        *,
+        checked: bool = True,
+        defects: Callable[[int], Sequence[Defect]] | None = None,
+    ) -> None:
         self.journal, self.checked = journal, checked
+        self._defects_of = defects or partial(run_defects, journal)
         self.row = journal.run(run_id)
         self.run_id = self.row.run_id
         self.parts = {part.run: part for part in journal.lineage(self.row.run)}
@@ -154,6 +167,7 @@ class RunView:
         self._breaks: list[Transition] = []
         self._machines: list[Machine | None] = []
         self._documents_at: tuple[int, list[StoredDocument]] = (-1, [])
+        self._newest: list[tuple[tuple[Any, ...], Transition]] = []
         self._gone = self._erased()
 
     # -- reading on ------------------------------------------------------------------------------------------------
@@ -173,8 +187,8 @@ class RunView:
                 values = self._values(self.rows.count, min(self.rows.count + _BATCH, self.row.head_seq + 1))
                 if not values:
                     break
-                for item in values:
-                    row = transition_of(item)
+                self._newest = [(item, transition_of(item)) for item in values]
+                for _, row in self._newest:
                     if "spec" in row.request or not self._breaks or self._breaks[-1].run != row.run:
                         self._breaks.append(row)
                     self.rows.add(row, change_of(self.journal, row), erased=self._lacks(row, erased))
@@ -229,14 +243,17 @@ class RunView:
         first = number * CHUNK
         if not 0 <= first <= max(self.rows.count - 1, 0):
             raise UsageError(f"run {self.run_id} has no rows {first:,} and later")
-        values = self._values(first, min(first + CHUNK, self.rows.count))
-        rows = [transition_of(item) for item in values]
+        found = self._newest
+        if first or not len(found) == self.rows.count <= CHUNK:
+            values = self._values(first, min(first + CHUNK, self.rows.count))
+            found = [(item, transition_of(item)) for item in values]
         details = RowDetails(self.journal, self.row.run, self.rows, self._stored())
-        found = []
-        for plain, (row, case) in zip(values, self._states.cases(rows), strict=True):
-            machine = self._machine(row.seq) or MACHINE
-            found.append(details.row(plain, row, case, machine, self._states.note))
-        return {"first": first, "rows": found, "texts": details.texts}
+        cases = self._states.cases([row for _, row in found])
+        rows = [
+            details.row(plain, row, case, self._machine(row.seq) or MACHINE, self._states.note)
+            for (plain, _), (row, case) in zip(found, cases, strict=True)
+        ]
+        return {"first": first, "rows": rows, "texts": details.texts}
 
     def entries(self, first: int) -> list[dict[str, Any]]:
         """Return the rows from *first* on as the list of rows has them."""
@@ -244,22 +261,24 @@ class RunView:
 
     # -- the run as a whole ----------------------------------------------------------------------------------------
 
-    def head(self) -> dict[str, Any]:
+    def head(self, line: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """
         Return everything about the run but its rows one by one.
+
+        Args:
+            line: Its line of the list of runs, where that was made before.
 
         Raises:
             JournalDamaged: It cannot be read.
         """
         with damage_told(self.run_id):
-            return self._head()
+            return self._head(line)
 
-    def _head(self) -> dict[str, Any]:
+    def _head(self, line: Mapping[str, Any] | None) -> dict[str, Any]:
         row, spec = self.row, self._spec()
-        line = run_line(self.journal, row)
         calls = self.rows.reader.calls
         return {
-            "line": line,
+            "line": line or run_line(self.journal, row),
             "criteria": self._criteria(spec),
             "answer": self.rows.answer,
             "tone": _TONES[row.status],
@@ -336,8 +355,9 @@ class RunView:
         return {"replay": self._replay(), "verify": {"defects": defects[:_SHOWN], "count": len(defects)}}
 
     def _replay(self) -> dict[str, Any]:
+        cases: list[GuardContext] | None = [] if self.rows.count <= CHUNK else None
         try:
-            found = replay(self.journal, self.run_id)
+            found = replay(self.journal, self.run_id, cases=cases)
         except PaorError as error:
             return {
                 "identical": False,
@@ -348,6 +368,8 @@ class RunView:
                 "changed": [],
                 "error": str(error),
             }
+        if found.identical and cases and not any(case.given or case.fresh for case in cases):
+            self._states.derived = cases
         return {
             "identical": found.identical,
             "rows": found.transitions,
@@ -369,7 +391,7 @@ class RunView:
 
     def _defects(self) -> list[str]:
         try:
-            return [str(item) for number in self.parts for item in run_defects(self.journal, number)]
+            return [str(item) for number in self.parts for item in self._defects_of(number)]
         except PaorError as error:
             return [str(error)]
 
@@ -445,7 +467,7 @@ class RunView:
         return found
 
     def _forks(self) -> list[dict[str, Any]]:
-        return [{"id": run_id, "seq": seq} for run_id, seq in self.journal.index.forks(self.run_id)]
+        return [{"id": run_id, "seq": seq} for run_id, seq in self.journal.forks(self.run_id)]
 
     def _tasks(self) -> list[dict[str, Any]]:
         if self.row.task != 0:

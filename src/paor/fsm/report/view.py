@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...prompts.clients.settings import environment_secrets
@@ -60,6 +61,8 @@ class JournalView:
 
     def clean(self, part: dict[str, Any]) -> dict[str, Any]:
         """Return a part without the keys of the environment."""
+        if not self._scrub.spans("\0".join(_texts(part)) if self._scrub else ""):
+            return part
         cleaned: dict[str, Any] = _scrubbed(part, self._scrub)
         return cleaned
 
@@ -75,21 +78,23 @@ class JournalView:
             del self._runs[next(iter(self._runs))]
         return view
 
-    def index(self, run_ids: list[str] | None = None, title: str = "") -> dict[str, Any]:
-        """Return the list of runs, newest first, and what waits; of *run_ids* only, where they are given."""
-        rows = self.journal.runs() if run_ids is None else [self.journal.run(run_id) for run_id in run_ids]
+    def index(self, rows: Sequence[RunRow] | None = None) -> dict[str, Any]:
+        """Return the list of runs, newest first, and what waits; of *rows* only, where they are given."""
+        if rows is None:
+            rows = self.journal.runs()
         waits = [
             found
             for row in rows
             if row.status == "waiting" and (found := wait_of(self.journal, row, self.name))
         ]
+        lines = {row.run: run_line(self.journal, row) for row in sorted(rows, key=lambda row: row.run)}
         told = {
             "version": VERSION,
             "live": self.live,
             "journal": os.path.basename(self.name),
-            "title": title,
+            "title": "",
             "open": rows[0].run_id if len(rows) == 1 else "",
-            "runs": [run_line(self.journal, row) for row in rows],
+            "runs": [lines[row.run] for row in rows],
             "waits": list({(item["run"], item["seq"]): item for item in waits}.values()),
         }
         return self.clean(told)
@@ -116,6 +121,19 @@ class JournalView:
         rows = self.journal.runs(status="waiting")
         found = {(item["run"], item["seq"]): item for row in rows if (item := self.wait(row))}
         return list(found.values())
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text of JSON data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from value
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
 
 
 def _scrubbed(value: Any, scrub: Scrubber) -> Any:

@@ -55,7 +55,6 @@ from ..journal.payloads import JSON, recalled_text
 from ..journal.prompts import last_prompt
 from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row
-from ..machine.ahead import ahead_words
 from ..machine.decide import Moment, decide, machine_of, request_of
 from ..machine.fold import apply
 from ..machine.updates import Decision
@@ -423,7 +422,7 @@ def detail_of(decision: Decision, run: Run) -> str:
     if change.selection:
         return f"{change.selection.tool}: {change.selection.objective}".rstrip(": ")
     if change.intent:
-        return change.intent.tool + ahead_words(change)
+        return change.intent.tool + change.ahead_words
     if change.message:
         return change.message.summary
     if change.feedback:

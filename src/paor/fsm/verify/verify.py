@@ -18,6 +18,7 @@ hash, which commits to the last shared row, and numbers that go on where the sha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -104,7 +105,7 @@ def shared_problems(journal: JournalReader, broken: Iterable[tuple[str, str]]) -
         places.setdefault(run_id, []).append(place)
     if not places:
         return
-    for run, run_id in journal.index.all_forks():
+    for run, run_id, *_ in journal.index.forks():
         try:
             parts = journal.lineage(run)
         except JournalDamaged:
@@ -197,13 +198,49 @@ def verify_journal(
     return defects
 
 
-def run_defects(journal: Journal, run: int) -> Iterator[Defect]:
-    """Yield what is wrong with run number *run* by itself, in a journal whose schema and types are known to hold."""
-    verifier = _Verifier(journal, known_view=True, first=run)
-    try:
-        yield from verifier.defects(run)
-    finally:
-        verifier.close()
+def run_defects(journal: Journal, run: int) -> list[Defect]:
+    """Return what is wrong with run number *run* by itself, in a journal whose schema and types are known to hold."""
+    with closing(RunDefects(journal)) as defects:
+        return defects.of(run)
+
+
+class RunDefects:
+    """
+    What is wrong with runs by themselves; one pass over the journal where each is asked for after the one before it.
+
+    Args:
+        journal: Whose schema and types are known to hold; a snapshot, where more than one run is asked for.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._pass: _Verifier | None = None
+        self._first = self._next = 0
+        self._found: dict[int, list[Defect]] = {}
+
+    def of(self, run: int) -> list[Defect]:
+        """Return what is wrong with run number *run*."""
+        if self._pass is None or not self._first <= run <= self._next:
+            self.close()
+            self._pass = _Verifier(self._journal, known_view=True, first=run)
+            self._first, self._found = run, {}
+        elif run < self._next:
+            return self._found.get(run, [])
+        self._next = run + 1
+        try:
+            found = list(self._pass.defects(run))
+        except BaseException:
+            self.close()
+            raise
+        if found:
+            self._found[run] = found
+        return found
+
+    def close(self) -> None:
+        """Read no more of the runs that follow."""
+        if self._pass is not None:
+            self._pass.close()
+            self._pass = None
 
 
 class _Verifier:

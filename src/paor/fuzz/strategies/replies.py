@@ -97,7 +97,10 @@ def plan(draw: DrawFn, setting: Setting = ANY) -> Said:
         else:
             steps.append(_plan_call(draw, draw(st.sampled_from(tools)), setting.known, after=number + 1))
     text = json.dumps({"intention": "read on", "steps": steps})
-    good = None if "\\u0000" in text else True  # no text that is read may hold it
+    needed = {tool.name: {*tool.parameters.get("required", ())} for tool in tools}
+    whole = all(needed.get(step.get("name", ""), set()) <= step.get("args", {}).keys() for step in steps)
+    # no text that is read may hold it; a plan that forgot an argument is asked again as long as it may be
+    good = None if "\\u0000" in text or not whole else True
     return Said("plan", text, good=good, means={"steps": steps})
 
 

@@ -371,7 +371,7 @@ class HostWatch:
 
     def __init__(self, gives: Callable[[ValuesPort, str, str], Any]) -> None:
         self._gives = gives
-        self._context: GuardContext | None = None
+        self._decided: tuple[Any, Any] = (None, None)
         self.failing = self.failed = False
         self.place = NO_ROW
         self.values: dict[str, bool] = {}
@@ -381,14 +381,15 @@ class HostWatch:
 
     def forget(self) -> None:
         """Begin with the next row: what was seen of the decision before is done with."""
-        self._context, self.place, self.given = None, NO_ROW, None
+        self._decided, self.place, self.given = (None, None), NO_ROW, None
         self.values, self.twice, self.strangers = {}, [], []
 
     def call(self, name: str, function: Callable[[GuardContext], Any], context: GuardContext) -> Any:
         """Return what a function of the host says, noted where it is a guard; raise where it is made to."""
         self._raise(name)
-        if context is not self._context:
-            self._context, self.values = context, {}
+        decided = context.run, context.outcome  # of each function's own copy these are the same
+        if any(one is not other for one, other in zip(decided, self._decided, strict=True)):
+            self._decided, self.values = decided, {}
             self.place = context.run.run_id, context.run.seq
         value = function(context)
         if isinstance(value, bool):
@@ -414,6 +415,7 @@ class HostWatch:
     def _raise(self, name: str) -> None:
         if self.failing:
             self.failed = True
+            self.forget()
             raise HostFault(f"{name} raised on purpose")
 
 

@@ -49,6 +49,10 @@ class Scrubber:
         self._exact, self._exact_forms = _exact_pattern(known)
         self._hidden, self._hidden_forms = _hidden_pattern(known)
 
+    def __bool__(self) -> bool:
+        """Whether it knows any."""
+        return self._exact is not None
+
     def __call__(self, text: str) -> str:
         """Return *text* with every secret replaced."""
         return replaced(text, self.spans(text))

@@ -142,6 +142,11 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
         """Return what is set, None where it is cleared."""
         return {name: value for name, value in zip(SLOTS, astuple(self), strict=True) if value is not UNSET}
 
+    @property
+    def ahead_words(self) -> str:
+        """What a row with calls ahead says of them, empty for any other row."""
+        return f", {len(self.ahead)} more at once" if self.ahead else ""
+
 
 SLOTS = Change.__struct_fields__
 """Names of the slots of a change."""

@@ -18,7 +18,7 @@ async function openRun(id) {
   if (!opened.has(id))
     opened.set(
       id,
-      load("run/" + id).then(data => new Run(data)),
+      load("run/" + id).then(async data => new Run({...data, machine: typeof data.machine === "string" ? await load(data.machine) : data.machine})),
     );
   try {
     return await opened.get(id);
