@@ -83,7 +83,12 @@ class Converted:
     places: tuple[DocumentPlace, ...] = ()
 
     def place(self, at: int) -> str | None:
-        """Return the name of the place that holds the character *at* of the text, None before the first."""
+        """
+        Return the name of the place that holds a character of the text, None before the first.
+
+        Args:
+            at: Position of the character, from 0.
+        """
         before = bisect_right(self.places, at, key=lambda place: place.at)
         return self.places[before - 1].name if before else None
 
