@@ -181,6 +181,7 @@ _PLACES = {
 
 _FURTHER = (
     "audit",
+    "documents",
     "errors",
     "events",
     "inspect",

@@ -16,11 +16,11 @@ import os
 
 from .fsm.lifecycle.arguments import documents_of
 from .states.settings.limits import Limits
-from .tools.documents.convert.conversion import ConversionError, Converted, Place
+from .tools.documents.convert.conversion import ConversionError, Converted, DocumentPlace
 from .tools.documents.convert.converter import read_bytes
 from .tools.documents.convert.registry import SIZE_MAX
 
-__all__ = ["ConversionError", "Converted", "Place", "read"]
+__all__ = ["ConversionError", "Converted", "DocumentPlace", "read"]
 
 
 def read(

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ..support.effort import at_most_s, examples
-from .inside import DOCX, Converted, Place, convert, registry_module, sniff_mime
+from .inside import DOCX, Converted, DocumentPlace, convert, registry_module, sniff_mime
 from .inside import plain_module as convert_text
 from .inside import registry_ConversionError as ConversionError
 
@@ -123,7 +123,7 @@ def test_markdown_stays_and_gives_its_title() -> None:
         "intro\n\n# The *Plan* #\n\n- one",
         "text/markdown",
         "The *Plan*",
-        places=(Place(7, "“The *Plan* #”"),),
+        places=(DocumentPlace(7, "“The *Plan* #”"),),
     )
     assert convert("a.md", b"no heading").title is None
 

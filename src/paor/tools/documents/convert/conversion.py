@@ -48,7 +48,7 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DocumentPlace:
     """
     Where a part of a text was in its document.
 
@@ -80,10 +80,15 @@ class Converted:
     title: str | None = None
     pages: int | None = None
     notes: tuple[str, ...] = ()
-    places: tuple[Place, ...] = ()
+    places: tuple[DocumentPlace, ...] = ()
 
     def place(self, at: int) -> str | None:
-        """Return the name of the place that holds the character *at* of the text, None before the first."""
+        """
+        Return the name of the place that holds a character of the text, None before the first.
+
+        Args:
+            at: Position of the character, from 0.
+        """
         before = bisect_right(self.places, at, key=lambda place: place.at)
         return self.places[before - 1].name if before else None
 
@@ -93,7 +98,8 @@ class ConversionError(ToolError):
     A document could not be turned into text; inside a run the model reads the message as the observation.
 
     Attributes:
-        code: One of :data:`CODES`.
+        code: ``unsupported``, ``empty``, ``scanned``, ``encrypted``, ``broken``, ``too_large``, ``missing_extra``, ``binary``,
+            ``too_slow`` or ``stopped``.
         message: One line for a person: what is wrong and what to do.
     """
 
@@ -135,9 +141,9 @@ _MARKED = re.compile(
 """A heading, or a paragraph with a number of its own."""
 
 
-def places_of(text: str, pages: Sequence[Place]) -> tuple[Place, ...]:
+def places_of(text: str, pages: Sequence[DocumentPlace]) -> tuple[DocumentPlace, ...]:
     """Return the places of a text: its pages, and in them headings and numbered clauses."""
-    places: list[Place] = []
+    places: list[DocumentPlace] = []
     clause, inner, head, page = "", "", "", 0
     pending = deque(pages)
     for found in _MARKED.finditer(text):
@@ -153,7 +159,7 @@ def places_of(text: str, pages: Sequence[Place]) -> tuple[Place, ...]:
         elif not inner:
             clause, head = f"clause {number}", head if not found[1] else ""
         here = [*([pages[page - 1].name] if page else []), f"{clause} {inner}".strip()]
-        places.append(Place(found.start(), ", ".join(here)))
+        places.append(DocumentPlace(found.start(), ", ".join(here)))
     return (*places, *pending)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from ....states.settings.limits import Limits
 from ...process.child import AskedToStop, ChildProcess
-from .conversion import ConversionError, Converted, Place
+from .conversion import ConversionError, Converted, DocumentPlace
 from .registry import SIZE_MAX, convert, is_plain, shown
 
 _PLAIN_BYTES = 1_000_000
@@ -84,7 +84,7 @@ class Converter:
         if "code" in answer:
             self._end()
             raise ConversionError(answer["code"], answer["message"])
-        places = tuple(Place(**place) for place in answer["places"])
+        places = tuple(DocumentPlace(**place) for place in answer["places"])
         return Converted(**answer | {"notes": tuple(answer["notes"]), "places": places})
 
     def _ask(self, name: str, data: bytes, mime: str | None) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from .conversion import (
     RAISED,
     ConversionError,
     Converted,
-    Place,
+    DocumentPlace,
     clean,
     counted,
     one_line,
@@ -479,7 +479,7 @@ def read_pdf(data: bytes, charset: str = "") -> Converted:
     if title is None or _JUNK_TITLE.match(title):
         title = _heading(pages)
     places = tuple(
-        Place(start, f"page {number}") for number, start in enumerate(starts, 1) if pages[number - 1]
+        DocumentPlace(start, f"page {number}") for number, start in enumerate(starts, 1) if pages[number - 1]
     )
     return Converted(text, "application/pdf", title, len(pages), tuple(notes), places)
 

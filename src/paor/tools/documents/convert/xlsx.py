@@ -33,7 +33,7 @@ from .conversion import (
     PICTURES,
     ConversionError,
     Converted,
-    Place,
+    DocumentPlace,
     cell_of,
     counted,
     one_line,
@@ -115,7 +115,7 @@ def _read(data: bytes, parts: dict[str, bytes], *, formulas: bool) -> Converted:
         budget.strikes = b"<strike" in parts.get("xl/styles.xml", b"")
         notes: list[str] = []
         blocks: list[str] = []
-        places: list[Place] = []
+        places: list[DocumentPlace] = []
         sheets = sheets_of(values=True)
         twins = sheets_of(values=False) if formulas else repeat(None)
         for sheet, twin in zip(sheets[:SHEETS_MAX], twins, strict=False):
@@ -129,7 +129,7 @@ def _read(data: bytes, parts: dict[str, bytes], *, formulas: bool) -> Converted:
                 head = f"## {name}{hidden}\n\n"
                 at = sum(map(len, blocks)) + 2 * len(blocks) + len(head)
                 for row, line in zip(rows, text.split("\n"), strict=False):
-                    places += [Place(at, f"{name}!{row}")] if row else []
+                    places += [DocumentPlace(at, f"{name}!{row}")] if row else []
                     at += len(line) + 1
                 blocks.append(head + "\n\n".join(filter(None, [text, *beside])))
             if budget.is_spent:
