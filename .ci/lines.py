@@ -42,7 +42,19 @@ FIGURES = ("product", "tests", "sums")
 FACE = frozenset(
     f"paor{name}"
     for name in (
-        *("", ".audit", ".errors", ".events", ".machine", ".models", ".web", ".testing", ".fuzz", ".otel"),
+        *(
+            "",
+            ".audit",
+            ".documents",
+            ".errors",
+            ".events",
+            ".machine",
+            ".models",
+            ".web",
+            ".testing",
+            ".fuzz",
+            ".otel",
+        ),
         *(".temporal", ".worker", ".inspect", ".pytest_plugin", ".cli.main"),
     )
 )

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import product_facts
 import reference_pages
+from formats_table import formats_table
 from guarantees_table import breakage_table, guarantee_table
 from machine_parts import lines_table, phase_placeholders
 from pictures import pictures
@@ -46,6 +47,7 @@ PAGES = (
     "howto/traces.md",
     "cli.md",
     "web.md",
+    "documents.md",
     "spec-coverage.md",
     "guarantees.md",
     "diagrams.md",
@@ -180,6 +182,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "stops": stops,
     "predicates": predicates,
     "web_settings": web_settings,
+    "formats": formats_table,
     "placeholders": placeholders,
     "phase_placeholders": phase_placeholders,
     "machine_lines": lines_table,

@@ -90,6 +90,11 @@ GROUPS = {
         ("Machine", "Phase"),
         module="paor.machine",
     ),
+    "documents": Group(
+        "Documents",
+        "The contents of `paor.documents`. What each format gives: [documents](../documents.md).",
+        module="paor.documents",
+    ),
     "inspect": Group(
         "Inspect",
         'The contents of `paor.inspect`; it needs `pip install "paor[inspect]"`. How to use it: [inspect](../howto/inspect.md).',

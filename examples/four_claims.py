@@ -3,7 +3,7 @@ The whole promise in four short acts, with real output.
 
     python examples/four_claims.py
 
-1. A live run: every step is a guarded transition, on disk before the next one begins.
+1. A live run: every step is a guarded transition, on disk before anything acts on it.
 2. A strict replay: derived again from the journal alone, compared field by field; no socket, no write.
 3. A kill (SIGKILL, a real process) inside a refund, right after the money has moved; another process finishes the run, and no
    order is refunded twice.

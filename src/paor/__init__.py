@@ -7,7 +7,7 @@ paor: LLM agent loops as an explicit finite state machine, journaled to SQLite.
     result = engine.run("Summarise the obligations and list every deadline", documents=["contract.pdf"])
     print(result.state, result.answer)
 
-The nouns of an agent and its runs are here. The rest of what is public: `paor.events`, `paor.errors`, `paor.audit` (what reading and
+The nouns of an agent and its runs are here. The rest of what is public: `paor.documents` (files as text), `paor.events`, `paor.errors`, `paor.audit` (what reading and
 checking a journal gives back), `paor.models` (for a model of your own), `paor.machine` (for a machine of your own), `paor.web`, `paor.otel`, `paor.worker`, `paor.temporal`, `paor.testing`, `paor.fuzz`. The folders below are
 described in docs/rooms.md. May import every room; nothing in a room may import it. Start with `fsm/engine.py`.
 """
@@ -181,6 +181,7 @@ _PLACES = {
 
 _FURTHER = (
     "audit",
+    "documents",
     "errors",
     "events",
     "inspect",

@@ -318,14 +318,14 @@ def test_doctor_of_a_machine_that_lacks_something(shell: Shell, monkeypatch: pyt
     from importlib import metadata
 
     def missing(name: str) -> str:
-        if name in ("pypdfium2", "mammoth"):
+        if name in ("pypdfium2", "chardet"):
             raise metadata.PackageNotFoundError(name)
         return "1.0"
 
     monkeypatch.setattr("paor.cli.commands.doctor.metadata.version", missing)
     found = findings(shell)["paor[documents]"]
     assert found["state"] == "missing"
-    assert found["text"] == 'without pypdfium2, mammoth: pip install "paor[documents]"'
+    assert found["text"] == 'without chardet, pypdfium2: pip install "paor[documents]"'
     assert "--  paor[documents]" in shell("doctor").out
     assert shell("doctor").code == 0
 

@@ -21,6 +21,8 @@ from ..support.cli_support import (  # noqa: F401 - the fixture `shell`
     Shell,
     make_shell,
 )
+from ..support.planning import World
+from ..support.worlds import READ, REFINE, SUCCESS
 
 PART = re.compile(r'<script type="text/plain" data-part="([^"]*)">([^<]*)</script>')
 
@@ -44,6 +46,28 @@ def test_one_run_is_a_file_with_the_same_bytes_each_time(shell: Shell) -> None:
     again = shell("report", "last")
     assert again.code == 0 and again.out == page
     assert "http://" not in page and "https://" not in page and "//cdn" not in page
+
+
+@pytest.mark.parametrize(
+    ("judged", "shown"),
+    [
+        (REFINE("stop", reason="It is read."), "stop: It is read."),
+        ({"answer": "Page 1."}, "stop, no reason given"),
+    ],
+    ids=["a reason", "none"],
+)
+def test_A082_A068_the_reason_of_a_decision_stands_wherever_a_run_is_shown(
+    tmp_path: Path, shell: Shell, judged: dict[str, Any], shown: str
+) -> None:
+    """In the lists of rows and steps, in `why` and in the report; where the model gave none that is said, in nobody's words."""
+    with World(tmp_path, [*READ(1), judged, SUCCESS]) as world:
+        assert world.run().state == "Done"
+        row, run_id = world.triggers.index("conclude"), world.run_id
+    for command in (["show"], ["show", "--steps"], ["why", "last", str(row)]):
+        said = shell(*command, "--journal", str(world.path))
+        assert shown in " ".join(said.out.split()), command
+    parts = parts_of(shell("report", "last", "--journal", str(world.path)).out)
+    assert shown in json.dumps(parts[f"rows/{run_id}/0"])
 
 
 def test_all_runs_have_a_list(shell: Shell) -> None:

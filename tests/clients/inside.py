@@ -15,7 +15,6 @@ from paor.prompts.clients.wire.chat_completions import ChatWire
 from paor.prompts.clients.wire.exchange import REPEATED_CHARS, said_once
 from paor.prompts.clients.wire.faults import (
     AttemptFault,
-    lacking,
     retry_after_s,
     status_fault,
     told_fault,
@@ -24,10 +23,11 @@ from paor.prompts.clients.wire.faults import (
 from paor.prompts.clients.wire.interface import Interface, ParsedReply
 from paor.prompts.clients.wire.kept_turns import kept_parts
 from paor.prompts.clients.wire.messages import MessagesWire
+from paor.prompts.clients.wire.refusals import Refusal, refused
 from paor.prompts.clients.wire.responses import ResponsesWire
 from paor.prompts.model import FAULT_CODES, checked_reply, request_label
 from paor.prompts.parsing.plans import read_plan, read_task_plan
-from paor.prompts.parsing.provider_schema import strict_schema, wrapped
+from paor.prompts.parsing.provider_schema import plain_schema, strict_schema, wrapped
 from paor.prompts.parsing.replies import (
     WRAPPER,
     DirectAnswer,
@@ -39,6 +39,7 @@ from paor.prompts.parsing.replies import (
 )
 from paor.prompts.parsing.reply_forms import review_form
 from paor.prompts.parsing.turns import CALLS_MAX, ID_CHARS, Calls, read_turn
+from paor.prompts.parsing.unparsed import BEHIND_WORDS, ODD, calls_in, with_thoughts_marked
 from paor.states.base.secrets import PLACEHOLDERS, REDACTED, Scrubber, StreamScrubber
 from paor.states.records.actions import WebFact
 from paor.states.records.requests import RequestKind

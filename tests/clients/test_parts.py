@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from typing import Any
 
-import anthropic
-import httpx2
-import openai
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from paor import AnthropicModel, ModelCall, OpenAIModel, Reply, Usage
+from paor import Reply, Usage
 from paor.errors import ModelUnavailable, UsageError
-from paor.models import PromptMessage
 
 from ..support.model_server import WIRES, Wire, event
+from .canned import canned
 from .inside import (
     FAULT_CODES,
     WRAPPER,
@@ -30,7 +26,6 @@ from .inside import (
     ParsedReply,
     ResponsesWire,
     example_forms,
-    lacking,
     prices_of,
     read_refinement,
     read_review,
@@ -78,51 +73,6 @@ BODIES = st.recursive(
 )
 each_interface = pytest.mark.parametrize("interface", INTERFACES, ids=lambda one: type(one).__name__)
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: str(wire.name))
-
-
-class Canned:
-    """
-    A model over the real SDK, whose server sends what a test has put there; nothing goes over a network.
-
-    Attributes:
-        shown: The pieces of text of the last reply.
-    """
-
-    def __init__(self, wire: Wire) -> None:
-        self.shown: list[str] = []
-        self._pieces: list[bytes] = []
-        self._kind = ""
-        transport = httpx2.MockTransport(
-            lambda request: httpx2.Response(
-                200, headers={"content-type": self._kind}, content=iter(self._pieces)
-            )
-        )
-        options: dict[str, Any] = {
-            "api_key": "secret-value",
-            "http_client": httpx2.Client(transport=transport),
-        }
-        self._model: OpenAIModel | AnthropicModel
-        if wire.name == "messages":
-            claude = anthropic.Anthropic(base_url="http://model", **options)
-            self._model = AnthropicModel("m", client=claude, retries=0, stream=True)
-        else:
-            client = openai.OpenAI(base_url="http://model/v1", **options)
-            self._model = OpenAIModel("m", client=client, api=wire.name, retries=0, stream=True)
-
-    def ask(self, pieces: list[bytes], kind: str = "text/event-stream") -> Reply | ModelUnavailable:
-        """Return what the model makes of a body that comes in *pieces*."""
-        self._pieces, self._kind, self.shown = pieces, kind, []
-        call = ModelCall("refinement", (PromptMessage("user", "Go on?"),), on_text=self.shown.append)
-        try:
-            return self._model.ask(call)
-        except ModelUnavailable as fault:
-            return fault
-
-
-@cache
-def canned(name: str) -> Canned:
-    """Return the one of an interface: its client is made once."""
-    return Canned(Wire(name))
 
 
 def came(result: ParsedReply | AttemptFault | Reply | ModelUnavailable) -> None:
@@ -211,21 +161,6 @@ def test_any_retry_after_is_read_or_passed_over(text: str, now: float) -> None:
     """Never negative, never endless."""
     wait = retry_after_s({"retry-after": text}, now)
     assert wait is None or 0 <= wait <= 1e9
-
-
-def test_what_is_lacking_must_have_been_sent_and_be_named() -> None:
-    """An error of another kind leaves requests as they are."""
-    refused = AttemptFault("bad_request", "HTTP 400: temperature is not supported", status=400)
-    assert lacking(refused, {"temperature"}) == ("temperature", True) and lacking(refused, {"effort"}) is None
-    for status, words in (
-        (400, "max_tokens is too large: 5000"),
-        (401, "unknown key"),
-        (429, "schema not supported"),
-    ):
-        assert lacking(AttemptFault("x", words, status=status), {"max_tokens", "structure"}) is None
-    wrong = AttemptFault("bad_request", "HTTP 400: failed to parse grammar", status=400)
-    assert lacking(wrong, {"structure"}) == ("structure", False)
-    assert lacking(AttemptFault("bad_request", "no", status=500), {"structure"}) is None
 
 
 # -- schemas -----------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from paor import Journal, Limits, PaorError, replay, why
 from paor.cli import main
 from paor.errors import InternalError, JournalError, UsageError
 
+from .everything import FORMATS, MAKERS
 from .hostile_bytes import (
     CSV,
     HTML,
@@ -98,7 +99,7 @@ def readers(folder: Path) -> dict[str, Reader]:
     with _as_file(golden, scratch) as path, Journal(path, read_only=True) as journal:
         exported = _exported(journal)
     return {
-        **{name: Reader(*kind, partial(read_document, f"a.{name}")) for name, kind in _documents().items()},
+        **{name: Reader((*samples, *_everything(name)), changes, partial(read_document, f"a.{name}")) for name, (samples, changes) in _documents().items()},
         "kind": Reader((b"<!----><html>a", b"From: a\nSubject: b\n\nc", b"[1]"), (rearranged(HTML), rearranged(MAIL)), read_kind),
         "import": Reader((*runs, lines), (relined, relined, relined, damaged), partial(read_import, exported)),
         "forged": Reader((lines,), (proved, proved, relined), partial(read_import, None)),
@@ -140,6 +141,11 @@ def _documents() -> dict[str, tuple[tuple[bytes, ...], tuple[Change, ...]]]:
         "json": ((b'{"a": [1, {"b": null}], "c": "d"}',), (rearranged((b"[", b"{", b'"a":')), relined)),
         "txt": ((markdown, "\N{SNOWMAN} words\r\n".encode("utf-16")), (rearranged(()), *plain)),
     }  # fmt: skip
+
+
+def _everything(name: str) -> list[bytes]:
+    """Return a document with all that its format can hold."""
+    return [MAKERS[name](set(FORMATS[name]))] if name in MAKERS else []
 
 
 def _mail(own: dict[str, bytes]) -> bytes:

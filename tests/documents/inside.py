@@ -13,7 +13,7 @@ from paor.tools.documents.convert import plain as plain_module
 from paor.tools.documents.convert import pptx as pptx_module
 from paor.tools.documents.convert import registry as registry_module
 from paor.tools.documents.convert import xlsx as xlsx_module
-from paor.tools.documents.convert.conversion import CODES, ConversionError
+from paor.tools.documents.convert.conversion import CODES, ConversionError, DocumentPlace
 from paor.tools.documents.convert.converter import Converter
 from paor.tools.documents.convert.eml import MIME
 from paor.tools.documents.convert.html import Balancer, tokens

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ..support.effort import at_most_s, examples
-from .inside import DOCX, Converted, convert, registry_module, sniff_mime
+from .inside import DOCX, Converted, DocumentPlace, convert, registry_module, sniff_mime
 from .inside import plain_module as convert_text
 from .inside import registry_ConversionError as ConversionError
 
@@ -119,7 +119,12 @@ def test_a_stated_mime_decides_between_text_formats_only() -> None:
 def test_markdown_stays_and_gives_its_title() -> None:
     """Markdown needs no conversion."""
     converted = convert("a.md", b"intro\n\n# The *Plan* #\n\n- one\n")
-    assert converted == Converted("intro\n\n# The *Plan* #\n\n- one", "text/markdown", "The *Plan*")
+    assert converted == Converted(
+        "intro\n\n# The *Plan* #\n\n- one",
+        "text/markdown",
+        "The *Plan*",
+        places=(DocumentPlace(7, "“The *Plan* #”"),),
+    )
     assert convert("a.md", b"no heading").title is None
 
 
@@ -238,7 +243,7 @@ def test_refusals_say_what_to_do(name: str, data: bytes, code: str, words: str) 
 
 @pytest.mark.parametrize(
     ("name", "data", "library"),
-    [("a.pdf", b"%PDF-1.4", "pypdfium2"), ("a.html", b"<p>x", "bs4"), ("a.docx", word_file(), "mammoth")],
+    [("a.pdf", b"%PDF-1.4", "pypdfium2"), ("a.html", b"<p>x", "bs4"), ("a.docx", word_file(), "lxml")],
 )
 def test_missing_libraries_are_named_by_their_extra(
     monkeypatch: pytest.MonkeyPatch, name: str, data: bytes, library: str

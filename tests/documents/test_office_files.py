@@ -94,7 +94,7 @@ def mail(text: str = "Hello", **headers: str) -> email.message.EmailMessage:
 def test_a_workbook_of_libreoffice() -> None:
     """Dates, percentages, saved values of formulas, errors, line breaks in cells, a hidden sheet; no empty sheet."""
     found = real("orders.xlsx")
-    assert found.mime == SHEETS and found.notes == ()
+    assert found.mime == SHEETS and found.notes == ("hidden sheets, marked as such: 1",)
     assert found.text.startswith(
         "## Orders 2026\n\n| Item | Due | Price | Share |\n| --- | --- | --- | --- |\n"
     )

@@ -94,7 +94,7 @@ def row(*cells: str, repeated: int = 1) -> str:
                 "<text:tracked-changes><text:p>gone</text:p></text:tracked-changes><text:p>kept"
                 "<office:annotation><text:p>remark</text:p></office:annotation></text:p>"
             ),
-            "kept",
+            "kept\n\nComment after “kept”: remark",
         ),
         (
             (

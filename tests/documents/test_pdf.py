@@ -156,10 +156,10 @@ def test_one_unreadable_page_is_a_note_and_all_of_them_an_error(monkeypatch: pyt
     honest = convert_pdf._lines
     bad = {1}
 
-    def lines_of(document: object, index: int, raw: object) -> tuple[list[PageLine], bool]:
+    def lines_of(document: object, index: int, *given: object) -> tuple[list[PageLine], bool]:
         if index in bad:
             raise ValueError("bad stream")
-        return honest(document, index, raw)
+        return honest(document, index, *given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(convert_pdf, "_lines", lines_of)
     data = bytes(paper("first page", "second page").output())
@@ -246,7 +246,7 @@ def test_doubtful_pages_are_named() -> None:
 )
 def test_lines_are_joined_by_rule(page: list[PageLine], text: str | None) -> None:
     """Each rule of the module's description, one by one."""
-    joined, _ = flow([page])
+    joined, _, _ = flow([page])
     if text is None:
         assert "third-party. A third" in joined
     else:

@@ -44,7 +44,7 @@ def text_of(html: str) -> str:
         ("<div role=navigation>menu</div><h2>T<a class=headerlink>¶</a></h2>", "## T"),
         ("<script>if (a < b) { '</p>' }</script>x<style>p{}</style><noscript>n</noscript>", "x"),
         ("<svg><title>icon</title></svg>x<select><option>o</select>", "x"),
-        ("<textarea>a <b> c</textarea>x<xmp>raw <b></xmp>", "xraw <b>"),
+        ("<textarea>a <b> c</textarea>x<xmp>raw <b></xmp>", "a <b> c xraw <b>"),
         ("<p>a<hr>b<img src=x>", "a\n\n---\n\nb"),
     ],
 )
@@ -60,7 +60,7 @@ def test_hidden_parts_are_left_out_with_a_note() -> None:
     page += b"<div hidden><p hidden>x</p></div><p style='visibility:hidden'>y</p><input hidden>"
     converted = convert("a.html", page)
     assert converted.text == "seen"
-    assert converted.notes == ("3 hidden elements left out",)
+    assert converted.notes == ("hidden parts, left out: 3",)
 
 
 def test_title_and_character_set_of_a_page() -> None:
@@ -83,8 +83,8 @@ def test_deep_pages_lose_structure_but_no_text() -> None:
     )
     assert converted.text == "deep"
     assert converted.notes == (
-        "1 hidden elements left out",
-        "nested more than 100 levels deep; the inner structure is lost",
+        "hidden parts, left out: 1",
+        "elements nested more than 100 levels deep, whose structure is lost: 4,901",
     )
 
 

@@ -844,6 +844,8 @@ def test_A066_A113_A115_the_template_asks_for_the_whole_object_without_parameter
             first, later = (sections(call)["Reply"] for call in world.model.of("selection"))
             text = text_of(world.model.of("selection")[0])
             assert "Never write `parameters`." in text and '"parameters":' not in text
+            said = '"parametersContext": "the values, names and texts from which its parameters are set"'
+            assert said in first and said in later
             absent = [{key for key in FULL if f'"{key}"' not in reply} for reply in (first, later)]
             if profile == "strict":
                 assert absent == [set(), set()]

@@ -11,4 +11,3 @@ from paor.prompts.offline.units import Unit, fold
 from paor.prompts.offline.writer import Written, escape, find_evidence, write
 from paor.prompts.parsing.plans import read_plan
 from paor.states.records.plans import Plan
-from paor.tools.documents.convert.registry import convert

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .inside import convert
+from paor.documents import read
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "documents"
@@ -22,4 +22,4 @@ def test_example_documents_can_be_made_again(tmp_path: Path) -> None:
     for path in sorted(EXAMPLES.iterdir()):
         once, again = ((tmp_path / folder / path.name).read_bytes() for folder in ("one", "two"))
         assert once == again
-        assert convert(path.name, once).text == convert(path.name, path.read_bytes()).text
+        assert read(path.name, once).text == read(path).text

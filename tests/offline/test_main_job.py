@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from paor import Engine
+from paor.documents import read
 from paor.testing import SeededIds, SteppingClock
 
 from ..documents.real_documents import fetch
 from ..support.cli_support import Shell
-from .inside import convert
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "documents"
 OBJECTIVE = "Summarise the obligations and list every deadline"
@@ -48,7 +48,7 @@ def check_report(report: str, files: list[Path], *, least: int) -> None:
     A list item may stand after the sentence that introduces its list, which need not be next to it in the file; table
     rows are rephrased as "Header: value; ..." and left out here.
     """
-    source = words("\n".join(convert(file.name, file.read_bytes()).text for file in files))
+    source = words("\n".join(read(file).text for file in files))
     quoted = [text for text in statements(report) if "; " not in text]
     assert len(quoted) >= least
     sentences = [piece for text in quoted for piece in re.split(r"(?<=[.:!?])\s+", words(text))]

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from paor.documents import read
+
 from ..support.effort import examples
 from .inside import (
     Source,
     Unit,
     Written,
-    convert,
     escape,
     find_evidence,
     fold,
@@ -82,7 +83,7 @@ def section(written: Written, heading: str) -> str:
 
 def example(name: str) -> Source:
     """Return an example document as the tools read it."""
-    return Source(name, convert(name, (EXAMPLES / name).read_bytes()).text)
+    return Source(name, read(EXAMPLES / name).text)
 
 
 # -- the README's job ---------------------------------------------------------------------------------------------
@@ -422,3 +423,11 @@ def test_any_text_shows_as_text(text: str) -> None:
         "hr",
         "code_block",
     }
+
+
+def test_a_quote_names_its_clause() -> None:
+    """Also from the second sentence of one, which does not begin with the number."""
+    text = "## Delivery\n\n4.1 The goods are pumps.\n\n4.2 Both parties agree to the plan. The Supplier shall deliver within 30 days.\n\n## Notes\n\nThe Client shall pay at once."
+    answer = write("List all obligations", [Source("contract.docx", text)]).text
+    assert "The Supplier shall deliver within 30 days. *(contract.docx, Delivery, clause 4.2)*" in answer
+    assert "The Client shall pay at once. *(contract.docx, Notes)*" in answer

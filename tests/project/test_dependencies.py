@@ -27,6 +27,7 @@ OPTIONAL = {
     "paor.pytest_plugin": "test",
     "paor.fuzz": "fuzz",
     "paor.inspect": "inspect",
+    "paor.otel.bounded": "otel",
     "paor.otel.sdk_spans": "otel",
     "paor.temporal": "temporal",
     "paor.worker.temporal": "temporal",

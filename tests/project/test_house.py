@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FACE = ROOT / "src" / "paor"
 FLOORS = ("fsm", "prompts", "states", "tools")
 HEAVY = (
-    *("openai", "anthropic", "httpx2", "sqlite_utils", "click", "rich", "pypdfium2", "mammoth"),
+    *("openai", "anthropic", "httpx2", "sqlite_utils", "click", "rich", "pypdfium2", "docx"),
     *("markdownify", "bs4", "jsonschema_rs", "lark", "yaml", "httpcore2", "trafilatura", "lxml"),
     *("protego", "ddgs"),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paor import Limits, why
+from paor import Limits, Policy, why
 from paor.machine import Refinement, StepCheck
 from paor.testing import call_tools, step
 
@@ -211,7 +211,9 @@ JUDGED: dict[str, tuple[str, list[Any], dict[str, Any], str]] = {
 @pytest.mark.filterwarnings("ignore:mode='batch':DeprecationWarning")
 @pytest.mark.parametrize("case", JUDGED)
 @pytest.mark.parametrize("words", ["answer", "improvements", "none"])
-def test_a_review_that_says_failed_ends_failed_with_its_words(tmp_path: Path, case: str, words: str) -> None:
+def test_A073_a_review_that_says_failed_ends_failed_with_its_words(
+    tmp_path: Path, case: str, words: str
+) -> None:
     """In every mode, with and without criteria, whatever the model has drafted; the draft is not handed out as an answer."""
     mode, script, options, stop = JUDGED[case]
     criteria, numbers = apart(options)
@@ -238,7 +240,7 @@ def test_a_review_that_says_failed_ends_failed_with_its_words(tmp_path: Path, ca
 
 @pytest.mark.filterwarnings("ignore:mode='batch':DeprecationWarning")
 @pytest.mark.parametrize("case", [case for case in JUDGED if case != "batch"])
-def test_a_review_that_says_retry_goes_back_to_planning(tmp_path: Path, case: str) -> None:
+def test_A073_a_review_that_says_retry_goes_back_to_planning(tmp_path: Path, case: str) -> None:
     """In every mode; the next attempt reads what is asked for, and its own review ends the run."""
     mode, script, options, _ = JUDGED[case]
     criteria, numbers = apart(options)
@@ -257,21 +259,32 @@ def test_a_review_that_says_retry_goes_back_to_planning(tmp_path: Path, case: st
 
 
 @pytest.mark.parametrize("choice", ["auto", "rules"])
-@pytest.mark.parametrize("case", ["failed", "refused"])
-def test_code_ends_no_run_whose_last_call_failed(tmp_path: Path, choice: Any, case: str) -> None:
+@pytest.mark.parametrize("case", ["failed", "refused", "denied"])
+def test_A073_code_ends_no_run_whose_last_call_failed(tmp_path: Path, choice: Any, case: str) -> None:
     """The review is asked, and reads what failed; whoever answers after a later call that succeeded is not asked."""
     bad = {
         "failed": [SELECT("notes.fail"), PARAMETERS(page=1)],
         "refused": [SELECT("notes.read"), PARAMETERS(page="no"), PARAMETERS(page="no")],
+        "denied": [SELECT("notes.send", {"text": "string"}), PARAMETERS(text="Hello")],
     }[case]
     limits = Limits(completion_review=choice)
-    with World(tmp_path / "bad", [*bad, ANSWERED, REVIEW("success")], limits=limits) as world:
-        assert world.run().state == "Done"
+    policy = Policy(approvals=("notes.send",))
+    called = {"failed": "notes.fail", "refused": "notes.read", "denied": "notes.send"}[case]
+    with World(tmp_path / "bad", [*bad, ANSWERED, REVIEW("success")], limits=limits, policy=policy) as world:
+        result = world.run()
+        if case == "denied":
+            result = world.engine.resume(result.run_id, answer={"approve": False})
+        assert result.state == "Done"
         told = sections(world.model.of("review")[0])["What limited the run"]
         check(world)
-    assert "The last call" in told and ("notes.fail" if case == "failed" else "notes.read") in told
-    with World(tmp_path / "good", [*bad, CONTINUE, *READ(1), ANSWERED], limits=limits) as world:
-        assert world.run().state == "Done"
+    assert f"The last call, {called}, failed" in told
+    with World(
+        tmp_path / "good", [*bad, CONTINUE, *READ(1), ANSWERED], limits=limits, policy=policy
+    ) as world:
+        result = world.run()
+        if case == "denied":
+            result = world.engine.resume(result.run_id, answer={"approve": False})
+        assert result.state == "Done"
         assert "review" not in world.model.kinds
 
 

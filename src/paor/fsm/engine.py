@@ -77,7 +77,7 @@ T = TypeVar("T")
 
 class Engine:
     """
-    Run agents: every step is checked against the table of the machine, and written to the journal before the next one.
+    Run agents: every step is checked against the table of the machine, and written to the journal before anything acts on it.
 
     Args:
         model: A model, or the name of one: ``openai:NAME``, ``anthropic:NAME``, ``offline``, ``script:FILE``, or ``auto``

@@ -160,6 +160,7 @@ class ModelCall(Struct, frozen=True):
         tools: Of a `turn`: what may be called. The reply is words, or with calls
             ``{"text": "...", "calls": [{"id": "...", "name": "...", "arguments": {...}}]}``.
         may_call: Whether a tool of *tools* may be called now; else the model has to answer.
+        reads: Names of those of *tools* that only read: what a model calls behind words of its own is called only if it does no more.
         stable: How many of *messages*, from the first on, the next request of the run will begin with too: what a provider's cache is
             worth asking for.
     """
@@ -179,6 +180,7 @@ class ModelCall(Struct, frozen=True):
     step: int = 0
     tools: tuple[OfferedTool, ...] = ()
     may_call: bool = True
+    reads: frozenset[str] = frozenset()
     stable: int = 0
 
 

@@ -62,7 +62,9 @@ POLL_S = 0.2
 @option(
     "--row", "SEQ", "One row: what was asked, what came back, and what each guard looked at.", "seq", type=int
 )
-@click.option("--steps", is_flag=True, help="One line for each action.")
+@click.option(
+    "--steps", is_flag=True, help="Each action with its result, and why the model went on or stopped."
+)
 @click.option("--documents", is_flag=True, help="Its input documents and those that it produced.")
 @click.option("--content", metavar="LABEL#POSITION|NUMBER", help="Print one document as it is.")
 @click.option("--follow", is_flag=True, help="Print rows as they are written, until the run ends or waits.")
@@ -192,7 +194,7 @@ def _steps(journal: Journal, row: RunRow, as_json: bool) -> None:
     if as_json:
         say_json(actions)
     elif actions:
-        say(*table(ACTION_COLUMNS, [action_cells(action) for action in actions]))
+        say(*table(ACTION_COLUMNS, [action_cells(action) for action in actions], wrap=True))
     else:
         tell(f"run {row.run_id} has taken no action")
 

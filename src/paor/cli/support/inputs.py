@@ -30,7 +30,7 @@ from ...states.run.labels import values_of
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...tools.documents.convert.conversion import ConversionError
-from ...tools.documents.convert.converter import Converter
+from ...tools.documents.convert.converter import read_bytes
 from ...tools.documents.convert.registry import DOCX
 from ...tools.documents.tools import check_documents
 from ...tools.tool import Document
@@ -211,8 +211,7 @@ def read_documents(given: Any, size_max: int, *, any_kind: bool) -> list[Documen
         readable = any_kind or document.mime.startswith("text/") or document.mime in READABLE
         if isinstance(document.data, bytes) and not readable:
             try:
-                with Converter() as convert:
-                    convert(document.name, document.data)
+                read_bytes(document.name, document.data)
             except ConversionError as error:
                 raise UsageError(error.message) from None
     return documents

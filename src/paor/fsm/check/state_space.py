@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from ...states.base.errors import IllegalEvent
 from ...states.records.questions import Answer
 from ...states.run.budgets import all_met, exhausted_budget, tools_withheld
-from ...states.run.completion import decided_by_rules, draft_of, review_by_rules
+from ...states.run.completion import decided_by_rules, draft_of, last_call_denied, review_by_rules
 from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.spec import machine_data
 from ...states.run.state import Counters, Run, initial_run
@@ -137,9 +137,9 @@ def _own(run: Run) -> Hashable:
     place = caller if run.state in PHASES and caller else run.state
     seen: Hashable = None
     if place in ways.reviews:
-        seen = memory.observation is None, not memory.history, bool(draft_of(run)), _has_succeeded(run)
+        seen = memory.observation is None, not memory.history, bool(draft_of(run)), _came_to(run)
     elif place in ways.begins:
-        seen = _has_succeeded(run)
+        seen = _came_to(run)
     if place in PHASES:
         return counters.formatted, chosen, seen, _kept_call(run) if place in ways.specifies else None
     judged = None
@@ -209,9 +209,7 @@ def _memory(run: Run) -> Hashable:
             chosen = origin, selection.tool, selection.is_bare, selection.arguments is None
         if intent is not None:
             proposed = intent.tool, origin != "phase" and intent.key in memory.window
-        before = run.spec.native and _has_succeeded(
-            run
-        )  # within a turn of several calls; else it is set anew
+        before = run.spec.native and _came_to(run)  # within a turn of several calls; else it is set anew
         return chosen, proposed, before, None if reply is None else _answer(run, reply)
     if run.state == EXECUTING:
         settled = reply.action if reply is not None and reply.action in ("done", "fail") else None
@@ -225,24 +223,24 @@ def _memory(run: Run) -> Hashable:
         if run.counters.formatted:
             return origin, review.status if review is not None else None
         return origin, _completion(run)
-    return _has_succeeded(run) if run.state == PLANNING else None
+    return _came_to(run) if run.state == PLANNING else None
 
 
 def _completion(run: Run) -> Hashable:
     """Return what a completion review, by a model or by code, finds beside the reply."""
     if not run.counters.concluded:
         check = run.memory.check if run.spec.limits.completion_review == "rules" else None
-        return _has_succeeded(run), check.status if check is not None else None
+        return _came_to(run), check.status if check is not None else None
     if not decided_by_rules(run):
         return "asked"
     review = review_by_rules(run)
     return "rules", review.status if review is not None else run.counters.stop
 
 
-def _has_succeeded(run: Run) -> bool:
-    """Return whether the last action succeeded: without an answer, code's review of the run is what that was."""
+def _came_to(run: Run) -> Hashable:
+    """Return what the last action came to, as code's review looks at it: a denied call is judged by a model."""
     observed = run.memory.observation
-    return observed is not None and observed.success
+    return observed is not None and observed.success, last_call_denied(run)
 
 
 def _answer(run: Run, reply: Answer) -> Hashable:

@@ -171,6 +171,12 @@ class RunResources:
         return offered_tools(self.catalog, self.spec)
 
     @cached_property
+    def reads(self) -> frozenset[str]:
+        """Names under which tools are offered that only read."""
+        names = wire_names(tool.name for tool in self.spec.tools)
+        return frozenset(names[tool.name] for tool in self.catalog if tool.effect == "read")
+
+    @cached_property
     def takes_documents(self) -> bool:
         """Whether some tool takes documents, so that results have to say where theirs are."""
         return any(DOCUMENT_LIST in self.catalog.schema(tool).names for tool in self.catalog)

@@ -140,6 +140,7 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
         step=run.counters.step,
         tools=tools,
         may_call=own and may_call(run),
+        reads=drive.kit.reads if tools else frozenset(),
         stable=drive.kit.stable(kind, run, len(messages)),
     )
     answer = yield AskModel(run.number, model, call, place_of_next(drive))

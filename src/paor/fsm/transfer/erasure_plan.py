@@ -244,11 +244,10 @@ def _converted_texts(document: StoredDocument, body: str | bytes) -> list[str]:
     if document.mime in ("text/plain", "text/markdown", "application/json"):
         return []
     from ...tools.documents.convert.conversion import ConversionError
-    from ...tools.documents.convert.converter import Converter
+    from ...tools.documents.convert.converter import read_bytes
 
     try:
         data = body if isinstance(body, bytes) else body.encode()
-        with Converter() as convert:
-            return [convert(document.name, data, mime=document.mime).text]
+        return [read_bytes(document.name, data, mime=document.mime).text]
     except ConversionError:
         return []

@@ -179,7 +179,7 @@ def reviewed_by_code(seen: Seen) -> bool | None:
     choice = seen.spec.limits.completion_review
     if choice == "model":
         return False
-    failed = seen.errors > 0 or seen.refused > 0
+    failed = seen.errors > 0 or seen.refused > 0 or seen.denied
     if choice == "auto":
         if seen.spec.success_criteria or seen.decided != "model_stop" or failed:
             return False
@@ -207,7 +207,7 @@ def done_only_after_success(seen: Seen) -> bool:
     if reviewed_by_code(seen) is not False and seen.decided in ("model_stop", "criteria_met"):
         return True
     met = bool(seen.spec.success_criteria) and set(seen.spec.success_criteria) <= seen.met
-    return met and not (seen.errors or seen.refused)
+    return met and not (seen.errors or seen.refused or seen.denied)
 
 
 def only_declared_retries(seen: Seen) -> bool:

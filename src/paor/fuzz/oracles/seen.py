@@ -79,6 +79,7 @@ class Seen:
         last: Trigger of the row before, and how often it came in a row.
         decided: The reason of the stop that was decided, empty while the run goes on.
         errors, refused: Calls that failed, or were refused for their parameters, in a row.
+        denied: Whether the last call was denied.
         blocked: Calls that were blocked as duplicates.
         stale, best: Scores in a row that did not rise, and the highest one.
         scored: Whether every refinement so far was understood for sure.
@@ -106,6 +107,7 @@ class Seen:
     decided: str = ""
     errors: int = 0
     refused: int = 0
+    denied: bool = False
     blocked: int = 0
     stale: int = 0
     best: float | None = None
@@ -187,6 +189,8 @@ class Seen:
         row, reply = self.row, self.reply
         self.last = (row.trigger, self.again(row.trigger) + 1)
         self.criteria = str(row.counters.get("criteria", ""))
+        if row.trigger in ("execute", "refuse"):
+            self.denied = row.trigger == "refuse" and row.guards.get("action_allowed") is False
         match row.trigger:
             case "conclude":
                 self.decided = str(row.outcome.get("stop", ""))
@@ -206,10 +210,9 @@ class Seen:
             case "specify":
                 self.refused = 0
             case "refuse":
-                denied = row.guards.get("action_allowed") is False
-                blocked = not denied and bool(row.guards.get("duplicate"))
+                blocked = not self.denied and bool(row.guards.get("duplicate"))
                 self.blocked += blocked
-                self.refused = 0 if denied or blocked else self.refused + 1
+                self.refused = 0 if self.denied or blocked else self.refused + 1
             case "next_step":
                 self.place += 1
             case "select":

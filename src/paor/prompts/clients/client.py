@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections.abc import Generator, Mapping, Sequence
 from hashlib import sha256
 from importlib.util import find_spec
@@ -24,6 +25,7 @@ from ...states.records.outcomes import Usage
 from ...states.run.budgets import prompt_tokens
 from ..model import (
     CallStopped,
+    Finish,
     ModelCall,
     ModelUnavailable,
     Notice,
@@ -31,8 +33,10 @@ from ..model import (
     estimated_usage,
     prompt_bytes,
 )
-from ..parsing.provider_schema import without_patterns
+from ..parsing.json_reading import after_thinking
+from ..parsing.provider_schema import plain_schema, without_patterns
 from ..parsing.turns import turn_text
+from ..parsing.unparsed import calls_in, with_thoughts_marked
 from .background_loop import BACKGROUND
 from .connection import Attempt, AttemptResult, Connection
 from .facts import KNOWN, ServerFacts, ServerQuestion, facts_plan, listed_context, remember
@@ -53,9 +57,10 @@ from .settings import (
     url_secrets,
     whole,
 )
-from .wire.faults import AttemptFault, backoff_s, lacking, one_line
-from .wire.interface import ParsedReply, RequestOptions, as_json
+from .wire.faults import AttemptFault, backoff_s, one_line
+from .wire.interface import ParsedReply, RequestOptions, as_json, without_system
 from .wire.kept_turns import kept_parts
+from .wire.refusals import Refusal, refused
 
 LOGGER = logging.getLogger("paor.models")
 MAX_TOKENS, MAX_TOKENS_ELSEWHERE = 16_000, 4_096
@@ -67,6 +72,8 @@ REASONING_TOKENS = 4_096
 LOADING_S = 30.0
 """How long a server of one's own network that is not there, or loads its model, is waited for, in seconds."""
 PAUSES_MAX = 3
+REFUSALS_MAX = 24
+"""Most times that a request is asked anew without something: each of its features, and some tools."""
 _ONLY_AT = {"tool": "AnthropicModel", "object": "OpenAIModel"}
 _LIMIT_NAMES = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
@@ -76,7 +83,8 @@ class CallProgress(Struct):
     How far one call has come: attempts made, retries among them, seconds waited, what they used, what a paused turn said.
 
     Attributes:
-        without: Features that the server refuses in this request alone.
+        refusals: What is left out of this request, since the server has refused it. What holds for other requests, too, is remembered
+            once the server has answered without it.
     """
 
     attempts: int = 0
@@ -86,8 +94,16 @@ class CallProgress(Struct):
     said: str = ""
     turns: list[Any] = []
     parts: tuple[dict[str, Any], ...] = ()
-    without: frozenset[str] = frozenset()
+    refusals: tuple[Refusal, ...] = ()
     request_id: str | None = None
+
+    def limits(self) -> list[int]:
+        """Return the limits that the server has named."""
+        return [refusal.limit for refusal in self.refusals if refusal.feature == "smaller"]
+
+    def left_out(self) -> set[str]:
+        """Return the names of tools that are not offered."""
+        return {refusal.tool for refusal in self.refusals if refusal.tool}
 
 
 Answer = Reply | ModelUnavailable
@@ -108,7 +124,7 @@ class RemoteModel(Connection):
         models_path: Where below its address a server lists its models.
         hosts, key_names: The provider's own servers, and the variables of the environment that may hold its key.
         apis, structures: What `api` and `structured` can be besides ``auto``.
-        without: Features that this server has refused and is not asked for any more.
+        without: Features that this server has refused and is not asked for any more, by the names of `wire.refusals`.
     """
 
     models_path = "/models"
@@ -173,6 +189,7 @@ class RemoteModel(Connection):
         self._reasons = self.official  # whether it does cannot be known before its first reply
         self.without: frozenset[str] = frozenset()
         self._refused: frozenset[str] = frozenset()
+        self._limit = self._max_tokens
         self._prices = price_list(prices)
         self._price_told = False
         if api_key is None and not given:
@@ -365,7 +382,8 @@ class RemoteModel(Connection):
         end = None if call.timeout_s is None else self._port.now() + call.timeout_s
         while True:
             options = self._options(call, progress)
-            body, features = self._body(call, options)
+            offered = self._offered(call, progress)
+            body, features = self._body(offered, options)
             if options.stream:
                 body["stream"] = True
             if progress.turns:
@@ -380,6 +398,7 @@ class RemoteModel(Connection):
             # the token budget
             self._add_usage(call, progress, result.usage)
             if isinstance(result, ParsedReply):
+                self._remember(call, progress.refusals)
                 turn = {"role": "assistant", "content": list(result.parts)}
                 last = not result.is_paused or len(progress.turns) >= PAUSES_MAX
                 if last or not self._fits(call, options, progress, as_json(turn)):
@@ -389,13 +408,13 @@ class RemoteModel(Connection):
                 progress.said += result.text
                 progress.parts += result.parts
                 continue
-            if self._learnt(call, options, progress, result, features):
+            if self._learnt(offered, options, progress, result, features):
                 continue
             wait = self._wait(progress, result, end)
             if not isinstance(wait, str) and not self._fits(call, options, progress):
                 wait = " (what is left of the token budget is too little for another attempt)"
             if isinstance(wait, str):
-                yield self._unavailable(call, progress, result, wait + self._hint(result))
+                yield self._unavailable(call, progress, result, wait + self._hint(call, result))
                 return
             progress.retries += 1
             progress.waited_s += wait
@@ -404,31 +423,36 @@ class RemoteModel(Connection):
             self._tell(call, Notice("retry", result.code, text, progress.attempts, round(wait * 1e6)), told)
             yield wait
 
+    def _offered(self, call: ModelCall, progress: CallProgress) -> ModelCall:
+        """Return a request without the tools whose schemas the server does not take in any form."""
+        gone = progress.left_out()
+        tools = [
+            tool
+            for tool in call.tools
+            if tool.name not in gone and not (self._refused and _schema_key(tool.schema) in self._refused)
+        ]
+        return call if len(tools) == len(call.tools) else replace(call, tools=tuple(tools))
+
     def _body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
         """Return a request's body, and which features of it can be left out."""
-        plain = replace(
-            call,
-            schema=without_patterns(call.schema),
-            tools=tuple(replace(tool, schema=without_patterns(tool.schema)) for tool in call.tools),
-        )
-        body, features = self._interface.body(call if options.takes("pattern") else plain, options)
-        has_patterns = call != plain and (call.tools or options.structure in ("schema", "tool"))
-        return body, features | ({"pattern"} - options.without if has_patterns else set())
+        for feature, changed in _CHANGED.items():
+            if not options.takes(feature):
+                call = changed(call)
+        return self._interface.body(call, options)
 
     def _options(self, call: ModelCall, progress: CallProgress) -> RequestOptions:
-        structures = self._interface.structures
-        structure = self._structured
-        if structure == "auto":
-            left = [name for name in structures if name not in self.without]
-            refused = _schema_key(call) in self._refused
-            structure = next((name for name in left if not (refused and name == "schema")), "none")
+        without = self.without | {refusal.feature for refusal in progress.refusals}
+        forms = self._interface.structures if self._structured == "auto" else (self._structured,)
+        gone = without | ({"schema"} if _schema_key(call.schema) in self._refused else set())
+        structure = next((form for form in forms if form not in gone), "none")
+        limits = [self._max_tokens, self._limit, *progress.limits()]
         return RequestOptions(
             self._model,
-            self._max_tokens if call.max_tokens is None else min(self._max_tokens, call.max_tokens),
+            min(limits if call.max_tokens is None else [*limits, call.max_tokens]),
             self._temperature,
             self._effort,
             structure,
-            self.without | progress.without,
+            without,
             self.official,
             call.on_text is not None or not self.official if self._stream is None else self._stream,
             self._turns_of,
@@ -442,29 +466,31 @@ class RemoteModel(Connection):
         fault: AttemptFault,
         features: set[str],
     ) -> bool:
-        """Remember what the server does not take; return whether to ask again without it."""
-        found = lacking(fault, features)
-        if found is None:
+        """Note what the server does not take; return whether to ask again without it."""
+        made = {refusal.feature for refusal in progress.refusals}
+        sent = features | {"smaller", "offer"} | ({"again"} - made)
+        sent |= {name for name, changed in _CHANGED.items() if options.takes(name) and changed(call) != call}
+        found = refused(fault, sent, max_tokens=options.max_tokens, tools=call.tools)
+        if found is None or found in progress.refusals or len(progress.refusals) >= REFUSALS_MAX:
             return False
-        feature, always = found
-        before = self.without, self._refused, progress.without
-        if feature == "structure":
-            if self._structured != "auto":
-                return False
-            if options.structure == "schema" and not always:
-                self._refused |= {_schema_key(call)}
-            else:
-                self.without |= {options.structure}
-            feature = f"structured output ({options.structure})"
-        elif not always:
-            progress.without |= {feature}
-        else:
-            self.without |= {feature}
-        if before == (self.without, self._refused, progress.without):
-            return False  # it was left out already: the server means something else
-        told = f"asked without {feature}"
-        self._tell(call, Notice("fallback", feature, f"{told}: {self._clean(fault.message)}"), told)
+        if found.feature == "structure":
+            found = replace(found, feature=options.structure)
+        progress.refusals += (found,)
+        told = _told_of(found)
+        self._tell(call, Notice("fallback", found.feature, f"{told}: {self._clean(fault.message)}"), told)
         return True
+
+    def _remember(self, call: ModelCall, refusals: Sequence[Refusal]) -> None:
+        """Keep what is not to be asked for any more: the server has answered without it."""
+        for one in refusals:
+            if one.feature == "smaller" and one.scope == "server":
+                self._limit = min(self._limit, one.limit)
+            elif one.feature == "offer":
+                self._refused |= {_schema_key(tool.schema) for tool in call.tools if tool.name == one.tool}
+            elif one.scope == "schema" and one.feature == "schema":
+                self._refused |= {_schema_key(call.schema)}
+            elif one.scope != "request" and one.feature != "smaller":
+                self.without |= {one.feature}
 
     def _fits(self, call: ModelCall, options: RequestOptions, progress: CallProgress, more: str = "") -> bool:
         """Return whether the token budget holds another attempt, its prompt *more* longer, if anything is known to be used."""
@@ -476,8 +502,16 @@ class RemoteModel(Connection):
         size = prompt_bytes(call.messages, call.tools) + len(said) + len(more)
         return tokens + prompt_tokens(size) + options.max_tokens <= call.tokens_left
 
-    def _hint(self, fault: AttemptFault) -> str:
-        """Return what else may be wrong when a server has no such place."""
+    def _hint(self, call: ModelCall, fault: AttemptFault) -> str:
+        """Return what to change where a server refuses a request, if that can be told."""
+        words = f"{fault.param} {fault.message}".lower()
+        if fault.code not in ("bad_request", "not_found"):
+            return ""
+        named = [name for name in self._extra if re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", words)]
+        if named:
+            return f" (extra sends {', '.join(named)})"
+        if call.tools and re.search(r"\btools?\b|tool use|function.?calling", words):
+            return " (a run in another profile, such as two_stage, calls no tools at the server)"
         below = self.base_url is not None and "/v1" in self.base_url
         if self.provider != "openai" or self.official or below or fault.status not in (404, 405):
             return ""
@@ -504,8 +538,11 @@ class RemoteModel(Connection):
     def _make_reply(self, call: ModelCall, progress: CallProgress, parsed: ParsedReply) -> Reply:
         self._reasons = self._reasons or parsed.reasoned
         text = progress.said + parsed.text  # joined first: a key may be split over two turns
-        if call.kind == "turn" and parsed.finish == "tool_calls":
+        finish = parsed.finish
+        if call.kind == "turn" and finish == "tool_calls":
             text = turn_text(parsed.text, progress.said)
+        elif finish in ("stop", "length"):
+            text, finish = _taken_apart(call, text, finish)
         text = self._scrub(text)
         usage = parsed.usage
         if usage is None or not (
@@ -514,11 +551,11 @@ class RemoteModel(Connection):
             self._add_usage(call, progress, estimated_usage(call, text))
         parts = kept_parts(progress.parts + parsed.parts, self._scrub)
         api = self._turns_of if parts else ""
-        reply = Reply(text, progress.usage, parsed.finish, progress.request_id, progress.attempts, parts, api)
+        reply = Reply(text, progress.usage, finish, progress.request_id, progress.attempts, parts, api)
         if LOGGER.isEnabledFor(logging.DEBUG):
             used = progress.usage or Usage()
-            told = f"answered ({parsed.finish}), {used.tokens_in} tokens in, {used.tokens_out} out"
-            self._log(logging.DEBUG, call, "reply", parsed.finish, told, progress.attempts)
+            told = f"answered ({finish}), {used.tokens_in} tokens in, {used.tokens_out} out"
+            self._log(logging.DEBUG, call, "reply", finish, told, progress.attempts)
         return reply
 
     def _unavailable(
@@ -527,7 +564,10 @@ class RemoteModel(Connection):
         usage = replace(progress.usage or Usage(), calls=progress.attempts)
         told = f"no answer ({fault.code}), attempts: {progress.attempts}"
         self._log(logging.WARNING, call, "fault", fault.code, told, progress.attempts)
-        return ModelUnavailable(fault.code, self._clean(fault.message) + more, usage, progress.request_id)
+        message = self._clean(fault.message) + more
+        if fault.code == "bad_request" and fault.status:
+            message = f"{shown_url(self.base_url or self.home)} refused a request ({call.kind}): {message}"
+        return ModelUnavailable(fault.code, message, usage, progress.request_id)
 
     def _clean(self, text: str) -> str:
         return one_line(self._scrub(text))
@@ -585,5 +625,48 @@ def _reply_or_raise(answer: Answer) -> Reply:
     return answer
 
 
-def _schema_key(call: ModelCall) -> str:
-    return json.dumps(call.schema, sort_keys=True, default=str)
+def _taken_apart(call: ModelCall, text: str, finish: Finish) -> tuple[str, Finish]:
+    """Return a reply with the thoughts and calls in their one form that its server has left in the text."""
+    text = with_thoughts_marked(text)
+    if call.kind == "text":
+        return after_thinking(text), finish
+    called = calls_in(text, call.tools, call.reads) if call.kind == "turn" and finish == "stop" else None
+    return (text, finish) if called is None else (called, "tool_calls")
+
+
+def _schema_key(schema: object) -> str:
+    return json.dumps(schema, sort_keys=True, default=str)
+
+
+def _with_fewer_patterns(call: ModelCall) -> ModelCall:
+    tools = [replace(tool, schema=without_patterns(tool.schema)) for tool in call.tools]
+    return replace(call, schema=without_patterns(call.schema), tools=tuple(tools))
+
+
+def _with_plain_tools(call: ModelCall) -> ModelCall:
+    tools = []
+    for tool in call.tools:
+        try:
+            tools.append(replace(tool, schema=plain_schema(tool.schema)))
+        except ValueError:  # it stays as it is, and is left out if that is refused
+            tools.append(tool)
+    return replace(call, tools=tuple(tools))
+
+
+_CHANGED = {"schemas": _with_plain_tools, "pattern": _with_fewer_patterns, "system": without_system}
+"""How a request looks without a feature that every interface has."""
+
+
+def _told_of(refusal: Refusal) -> str:
+    """Return what is done about a refusal, for events and logs."""
+    if refusal.feature == "smaller":
+        return f"asked for at most {refusal.limit:,} tokens"
+    if refusal.feature in ("schema", "object"):
+        return f"asked without structured output ({refusal.feature})"
+    return {
+        "again": "asked again: the server could not take what its model wrote",
+        "system": "asked without a system message: its text is the user's",
+        "schemas": "asked with plainer schemas of the tools",
+        "pattern": "asked without patterns in schemas",
+        "offer": f"asked without the tool {refusal.tool}, whose schema the server does not take",
+    }.get(refusal.feature, f"asked without {refusal.feature}")

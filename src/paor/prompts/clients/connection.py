@@ -278,7 +278,7 @@ class Connection(ABC):
     def _finish(self, exchange: Exchange, body: Body | None, broken: AttemptFault | None) -> AttemptResult:
         """Return the outcome of an attempt: *broken*, a stream's reply as far as it is whole, or a whole body's."""
         if body is not None and (exchange.begun or exchange.is_events):
-            result = exchange.end(broken)
+            result = exchange.end(broken, is_done=body.is_done)
         else:
             result = broken or exchange.whole(b"".join(body.kept if body else ()))
         request_id = exchange.request_id

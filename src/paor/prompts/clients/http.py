@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -28,6 +29,10 @@ ERROR_BYTES = 64 * 2**10
 """How much of an error's body is read; what follows is not asked for."""
 
 
+_DONE, _DONE_BYTES = re.compile(rb"(?:\A|[\r\n])data: ?\[DONE\]"), 16
+"""The last line of a stream of OpenAI's, and how much of the bytes before has to be kept to find it."""
+
+
 class BodyTooLarge(Exception):
     """A response has more bytes than are taken."""
 
@@ -44,13 +49,15 @@ class Body:
         is_stream: Whether it may be a stream.
         kept: What was not handed on, since it is no stream.
         ended: Whether the response has ended; what cannot be read then was cut off.
+        is_done: Whether the server has said that its stream has no more events, as OpenAI's do.
     """
 
     is_async = False
 
     def __init__(self, *, is_stream: bool) -> None:
         self.is_stream = is_stream
-        self.ended = False
+        self.ended = self.is_done = False
+        self._line = b""
         self._bytes = self._event_bytes = self._event_lines = 0
         self._begins: bytes = b""
         self.kept: list[bytes] = []
@@ -67,6 +74,8 @@ class Body:
             self.kept.append(data)
             return b""
         self._count_event(data)
+        self.is_done = self.is_done or _DONE.search(self._line + data) is not None
+        self._line = (self._line + data)[-_DONE_BYTES:]
         return data
 
     def _count_event(self, data: bytes) -> None:

@@ -118,6 +118,7 @@ _OPENS = re.compile(
     r"(?:\d{1,2}(?:\.\d{1,2}){1,3}\.?|\(\d{1,2}\)|§+ ?\d+\w?|[^\W\d_a-z][^:|.!?]{0,36}:)\s+\S"
 )
 """The number of a clause, or the name of a property: "Date: 3 March"."""
+_CLAUSE = re.compile(r"(\d{1,3}(?:\.\d{1,3})+)[.)]?\s")
 _PAGE = re.compile(
     r"(?:.{0,60}\b)?(?:page|seite|p\.) ?\d{1,4}(?: ?(?:of|von|/) ?\d{1,4})?|[-–] ?\d{1,4} ?[-–]|\d{1,3}",
     re.IGNORECASE,
@@ -146,6 +147,7 @@ class Unit:
         heading: The nearest heading above, without its marks; empty if there is none.
         intro: What introduces the list or table that this is in, ending in a colon.
         follows: Whether it continues the paragraph of the unit before it.
+        clause: The number of the clause that it is in: "4.2"; empty if there is none.
     """
 
     text: str
@@ -153,6 +155,7 @@ class Unit:
     heading: str = ""
     intro: str = ""
     follows: bool = False
+    clause: str = ""
 
 
 def fold(text: str) -> str:
@@ -209,6 +212,7 @@ class _Reader:
     form: str = "sentence"
     heading: str = ""
     intro: str = ""
+    clause: str = ""
     fence: bool = False
     header: tuple[str, ...] | None = None
 
@@ -238,6 +242,7 @@ class _Reader:
     def _open(self, title: str) -> None:
         self.flush()
         self.heading, self.intro, self.header = title.strip("*_: ")[:200], "", None
+        self.clause = ""
 
     def _words(self, line: str) -> None:
         """Add a line of running text: to the open block, or as the start of one."""
@@ -248,6 +253,8 @@ class _Reader:
             self.form, line = "item", line[item.end() :]
         elif last and _OPENS.match(line) and (last.endswith(_ENDS) or len(last) < 60):
             self.flush()  # a paragraph begins although no blank line is above it
+        if not self.block and (numbered := _CLAUSE.match(line)):
+            self.clause = numbered[1]
         self.block.append(line)
 
     def _is_title(self, line: str, below: str | None) -> bool:
@@ -305,7 +312,7 @@ class _Reader:
             return
         if intro and self.out and self.out[-1].text == intro:
             self.out[-1] = replace(self.out[-1], form="intro")
-        self.out.append(Unit(text, form, self.heading, intro, follows))
+        self.out.append(Unit(text, form, self.heading, intro, follows, self.clause))
 
 
 def _delimits(line: str) -> bool:

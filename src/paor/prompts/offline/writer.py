@@ -281,9 +281,11 @@ def _render(sections: Sequence[_Section], chars_max: int) -> tuple[str, list[_Fi
 
 
 def _cited(place: int, corpus: Corpus) -> str:
-    """Return the name of the source of the unit at *place*, with the heading above it."""
-    heading = shortened(corpus.units[place].heading, HEADING_CHARS_MAX)
-    names = (corpus.names[corpus.origin[place]], heading)
+    """Return the name of the source of the unit at *place*, with the heading above it, and its clause where it does not begin with it."""
+    unit = corpus.units[place]
+    quoted = corpus.passage(place)
+    clause = f"clause {unit.clause}" if unit.clause and not quoted.startswith(unit.clause) else ""
+    names = (corpus.names[corpus.origin[place]], shortened(unit.heading, HEADING_CHARS_MAX), clause)
     return ", ".join(escape(name, start=False) for name in names if name)
 
 

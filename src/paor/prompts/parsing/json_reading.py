@@ -148,16 +148,25 @@ def read_object(text: str, *, chars_max: int = 1_000_000, depth_max: int = 64) -
         return _too_deep(depth_max)
 
 
+def decode_first(text: str, at: int = 0) -> tuple[Any, int] | None:
+    """Return the JSON value that begins at *at* and where it ends, as strictly as any other; None where there is none."""
+    try:
+        value, end = _parse(text, at)
+    except (ValueError, _Refused, RecursionError):
+        return None
+    piece = text[at:end]
+    return (
+        (value, end) if _depth(piece, _NESTED_MAX) <= _NESTED_MAX and _text_is_clean(piece, value) else None
+    )
+
+
 def json_value(text: str) -> dict[str, Any] | list[Any] | None:
     """Return the object or the list that *text* is, read as strictly as a reply; None for any other text."""
     body = text.strip()
     if body[:1] not in ("{", "[") or _depth(body, _NESTED_MAX) > _NESTED_MAX:
         return None
-    try:
-        value, end = _parse(body, 0)
-    except (ValueError, _Refused):
-        return None
-    return value if end == len(body) and _text_is_clean(body, value) else None
+    found = decode_first(body)
+    return found[0] if found is not None and found[1] == len(body) else None
 
 
 def after_thinking(text: str) -> str:

@@ -19,8 +19,14 @@ def draft_of(run: Run) -> str:
 
 
 def last_call_failed(run: Run) -> bool:
-    """Return whether the last call has failed, or was refused for its parameters."""
-    return run.counters.errors > 0 or run.counters.refused > 0
+    """Return whether the last call has failed, was refused for its parameters, or was denied by a policy or a person."""
+    return run.counters.errors > 0 or run.counters.refused > 0 or last_call_denied(run)
+
+
+def last_call_denied(run: Run) -> bool:
+    """Return whether the last action was a call that a policy, a person or a host's guard has denied."""
+    check = run.memory.check
+    return check is not None and check.improvements[:1] != () and check.improvements[0].startswith("denied:")
 
 
 def decided_by_rules(run: Run) -> bool:

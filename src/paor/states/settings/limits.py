@@ -68,7 +68,7 @@ class Limits(Settings):
             resumed counts as declined; None waits for ever. An effect in doubt always waits.
         completion_review: Who judges a run that would end: ``model`` always asks for the completion review, ``rules``
             decides by what the model said last, ``auto`` asks only where there are success criteria, or where
-            the model has not said an answer itself. Where the last call failed only a review can call the run done: it is asked.
+            the model has not said an answer itself. Where the last call failed or was denied only a review can call the run done: it is asked.
         no_improvement_limit: Consecutive refinements with a ``score`` that does not rise before the run stops.
         max_consecutive_errors: Tool errors in a row before the run is Failed(consecutive_errors).
         max_consecutive_refused: Calls in a row refused for their parameters before Failed(stuck).

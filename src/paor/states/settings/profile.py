@@ -22,7 +22,7 @@ class Profile(Settings):
         stage: ``two_stage`` asks for the action with its objective, inputs and parameters' schema, ``single`` only
             for the choice ``{"method", "name"}``; Stage 2 follows both. ``native`` has no Stage 2 and no refinement: one
             request a step offers the tools through the provider's own tool calling; a reply without a call is the answer.
-        forbidden: Whether the names that Stage 2 may not set are dropped with a note, or make its reply invalid.
+        forbidden: Whether the names that Stage 2 may not set are dropped with a note (of a ``read`` tool), or make its reply invalid.
         force_stage_2: Ask Stage 2 also for an action whose schema leaves nothing to set.
         catalog: How actions are shown to Stage 1: ``names`` of actions and parameters, ``described`` with a line of
             description each, ``auto`` described as long as the catalog has at most 2,000 characters.

@@ -18,6 +18,8 @@ from .reports import ENDINGS, MIMES, render_report
 EXTRACTED = ".md"
 """What document.extract adds to a file's name: ``contract.pdf`` becomes ``contract.pdf.md``."""
 
+_NOTES_MAX = 18
+"""Notes on documents that one call gives; an observation holds 20."""
 TEXT_MIMES = ("text/plain", "text/markdown")
 
 
@@ -64,11 +66,27 @@ def readable(context: ToolContext, documents: Sequence[Document]) -> tuple[list[
                 named = document.name in error.message
                 errors.append(error.message if named else f"{document.name}: {error.message}")
                 continue
-            notes.extend(f"{document.name}: {note}" for note in converted.notes)
+            notes += _told(document.name, converted.notes, context.limits.note_chars)
             texts.append(Readable(document.name, converted.text, converted.mime, document.size_bytes))
     if errors and not texts:
         raise ToolError("; ".join(errors))
-    return texts, errors + notes
+    notes = errors + notes
+    if len(notes) > _NOTES_MAX:
+        notes[_NOTES_MAX - 1 :] = [
+            f"{len(notes) - _NOTES_MAX + 1} more notes on documents are left out: read fewer at a time"
+        ]
+    return texts, notes
+
+
+def _told(name: str, notes: Sequence[str], chars_max: int) -> list[str]:
+    """Return the notes on a document in as few lines as their length allows, each with its name."""
+    lines: list[str] = []
+    for note in notes:
+        if lines and len(lines[-1]) + len(note) + 2 <= chars_max:
+            lines[-1] += f"; {note}"
+        else:
+            lines.append(f"{name}: {note}")
+    return lines
 
 
 @tool("document.extract", effect="read", label="text")

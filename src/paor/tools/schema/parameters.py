@@ -16,6 +16,7 @@ from typing import Any
 
 from .canonical import NotJson, canonical_arguments, dump, plain
 from .compiler import compile_schema, validator
+from .drafts import in_todays_words
 from .problems import Problem, foreign, locate, misfit, missing, no_secret, problems_of, unknown
 from .references import COMBINED, IN_PLACE, Node, SchemaError, SchemaGraph
 from .secret_values import marks_in, takes_secret
@@ -39,7 +40,7 @@ class ParameterSchema:
     A compiled parameter schema.
 
     Args:
-        schema: JSON Schema 2020-12 of the arguments as one object; empty for a tool without parameters. ``type`` may
+        schema: JSON Schema 2020-12 of the arguments as one object, or of the draft -04, -06 or -07 that its ``$schema`` names; empty for a tool without parameters. ``type`` may
             be missing at the top; ``definitions`` work like ``$defs``; unknown keywords and formats are ignored.
 
     Attributes:
@@ -227,7 +228,7 @@ def _copy(schema: object) -> dict[str, Any]:
         raise SchemaError(f"schema: {error}") from None
     if size > SCHEMA_BYTES_MAX:
         raise SchemaError(f"schema: found {size} bytes of JSON; expected at most {SCHEMA_BYTES_MAX}")
-    return copy
+    return in_todays_words(copy)  # type: ignore[no-any-return]
 
 
 def _check_types(root: Node, declared: list[Node]) -> None:

@@ -22,7 +22,6 @@ from .interface import (
     as_json,
     bad_body,
     cache_key,
-    count,
     counted,
     cut_stream,
     function_of,
@@ -34,6 +33,7 @@ from .interface import (
     text_in,
 )
 from .kept_turns import chat_turn
+from .pieces import CallPieces, joined, number_of
 
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -68,9 +68,9 @@ def _content(content: object) -> str:
 def _parse_message(message: dict[str, Any], finish: object, usage: Usage | None, id: str) -> ParsedReply:
     """Return the reply of a message, whichever way it came."""
     text, refusal = _content(message.get("content")), text_in(message.get("refusal"))
-    calls = [members(call) for call in message.get("tool_calls") or ()]
-    if message.get("function_call"):
-        calls.append({"type": "function", "function": members(message["function_call"])})
+    calls = _listed(message.get("tool_calls"))
+    if not calls and message.get("function_call"):  # the older form; some servers give both, of one call
+        calls = [{"type": "function", "function": members(message["function_call"])}]
     reasoned = any(message.get(name) for name in ("reasoning_content", "reasoning"))
     told = ParsedReply(text, "stop", usage, id, (message,), reasoned=reasoned)
     end = _FINISHES.get(text_in(finish), "stop")
@@ -82,12 +82,19 @@ def _parse_message(message: dict[str, Any], finish: object, usage: Usage | None,
     return replace(told, finish="stop" if end == "tool_calls" else end)
 
 
+def _listed(calls: object) -> list[dict[str, Any]]:
+    """Return tool calls as a list, where a server gives one alone."""
+    return (
+        [members(call) for call in calls] if isinstance(calls, list) else list(filter(None, [members(calls)]))
+    )
+
+
 def _joined(name: str, pieces: list[Any]) -> Any:
     """Return what the pieces of one member of a streamed message make: texts and lists grow, of all others the last one holds."""
     if name == "role":
         return pieces[0]
     if all(isinstance(piece, str) for piece in pieces):
-        return "".join(pieces)
+        return joined(pieces)
     if name == "content" or all(isinstance(piece, list) for piece in pieces):
         lists = [
             [{"type": "text", "text": piece}] if isinstance(piece, str) else piece
@@ -99,40 +106,35 @@ def _joined(name: str, pieces: list[Any]) -> Any:
 
 
 class ChatReader(ReplyReader):
-    """Reads one chat completion; the SDK itself ends a stream at ``[DONE]``."""
+    """Reads one chat completion, of several choices the first one; the SDK itself ends a stream at ``[DONE]``."""
 
     def __init__(self) -> None:
         self._id = ""
+        self._choice: int | None = None
         self._members: dict[str, list[Any]] = {}
-        self._calls: dict[int, dict[str, Any]] = {}
+        self._calls, self._older = CallPieces(), CallPieces()
         self._finish: str | None = None
 
     def add(self, chunk: ChatCompletionChunk) -> str:
         self._id = self._id or text_in(chunk.id)
         self.usage = counted(chunk.usage, "prompt", "completion") or self.usage
-        if not chunk.choices:
+        return "".join([self._add_choice(choice) for choice in chunk.choices or ()])
+
+    def _add_choice(self, choice: Any) -> str:
+        number = number_of(choice.index)
+        self._choice = number if self._choice is None else self._choice
+        if number not in (None, self._choice):
             return ""
-        choice = chunk.choices[0]
         self._finish = text_in(choice.finish_reason) or self._finish
         delta = members(choice.delta)
-        for call in delta.pop("tool_calls", None) or ():
-            self._add_call(members(call))
+        for call in _listed(delta.pop("tool_calls", None)):
+            self._calls.add(call)
+        if older := members(delta.pop("function_call", None)):
+            self._older.add({"function": older})
         for name, piece in delta.items():
             if piece is not None:
                 self._members.setdefault(name, []).append(piece)
         return _content(delta.get("content"))
-
-    def _add_call(self, part: dict[str, Any]) -> None:
-        """Add a piece of a tool call; its arguments come in pieces, too, and of its other members the last ones hold."""
-        index = part.pop("index", None)
-        empty = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
-        call = self._calls.setdefault(count(index if type(index) is int else len(self._calls)), empty)
-        function = members(part.pop("function", None))
-        call["id"] = call["id"] or text_in(part.pop("id", None))
-        call |= {name: value for name, value in part.items() if value is not None}
-        for name in ("name", "arguments"):
-            call["function"][name] += text_in(function.pop(name, None))
-        call["function"] |= {name: value for name, value in function.items() if value is not None}
 
     def whole(self, reply: ChatCompletion) -> ParsedReply | AttemptFault:
         self.usage = counted(reply.usage, "prompt", "completion")
@@ -143,12 +145,13 @@ class ChatReader(ReplyReader):
         return _parse_message(members(choice.message), choice.finish_reason, self.usage, text_in(reply.id))
 
     def end(self) -> ParsedReply | AttemptFault:
-        if self._finish is None:
+        calls = self._calls.made() or self._older.made()
+        if self._finish is None and not (self.done and (calls or self._members)):
             return cut_stream(self.usage)
         message: dict[str, Any] = {"role": "assistant", "content": None}
         message |= {name: _joined(name, pieces) for name, pieces in self._members.items()}
-        if self._calls:
-            message["tool_calls"] = [self._calls[index] for index in sorted(self._calls)]
+        if calls:
+            message["tool_calls"] = calls
         return _parse_message(message, self._finish, self.usage, self._id)
 
 

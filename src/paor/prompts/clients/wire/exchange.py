@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from ....states.base.secrets import Scrubber, StreamScrubber
 from .faults import AttemptFault, one_line
 from .interface import MALFORMED, Interface, ParsedReply, bad_body, decoded
+from .pieces import joined
 
 REPEATED_CHARS = 1_000
 """How many characters a text has to say again; a shorter passage that comes again is one while it fills as many."""
@@ -75,6 +76,7 @@ class Exchange:
         self._chars_left = max_tokens * CHARS_PER_TOKEN_MAX
         self._unlooked = 0
         self._once: int | None = None
+        self._half = ""
 
     @property
     def is_events(self) -> bool:
@@ -84,7 +86,9 @@ class Exchange:
     def take(self, event: Any) -> bool:
         """Take the next event of the stream and return whether it was the last one; raises `MALFORMED`."""
         self.begun = True
-        text = self._reader.add(event)
+        text = joined((self._half, self._reader.add(event)))
+        self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""  # the other half may follow
+        text = text.removesuffix(self._half)
         if text:
             self._texts.append(text[: self._chars_left])
             self._chars_left -= len(text)
@@ -103,8 +107,15 @@ class Exchange:
         if text and self._on_text is not None:
             self._on_text(text)
 
-    def end(self, broken: AttemptFault | None) -> ParsedReply | AttemptFault:
-        """Return what the events so far make; *broken* is why there were no more, if that was before the last one."""
+    def end(self, broken: AttemptFault | None, *, is_done: bool) -> ParsedReply | AttemptFault:
+        """
+        Return what the events so far make.
+
+        Args:
+            broken: Why there were no more, if that was before the last one.
+            is_done: Whether the server has said that there are no more.
+        """
+        self._reader.done = self._reader.done or is_done
         if self._chars_left < 0:  # the server has not kept to the limit that it was told
             self._show(self._shown.end())
             return ParsedReply("".join(self._texts), "length", self._reader.usage)
@@ -118,7 +129,7 @@ class Exchange:
             return bad_body("its events are not as its interface has them")
         mended = broken is None or (broken.code in _MENDED and not broken.status)
         if isinstance(result, ParsedReply) and mended:
-            self._show(self._shown.end())
+            self._show(self._shown.feed(self._half) + self._shown.end())
             return result
         return result if broken is None else replace(broken, usage=usage)
 

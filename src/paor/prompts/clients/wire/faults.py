@@ -1,16 +1,17 @@
 """
 What went wrong between a client and a server, as one value; which of it another attempt may cure, and when.
 
-The codes are those of `prompts.model.FAULT_CODES`. The words of a server are kept, one line of them; what is decided is
-decided by status, type and code, never by wording, but for servers that refuse a parameter that they do not know.
+The codes are those of `prompts.model.FAULT_CODES`. The words of a server are kept, one line of them, whatever JSON they stand in; what
+is decided here is decided by status, type and code. What they say of the request is read in `refusals`.
 
 Source: the error classes and retry rules of the installed SDKs, openai 3.54 and anthropic 2.12, read 2026-11.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -34,9 +35,10 @@ class AttemptFault(Struct, frozen=True):
         again: Whether another attempt may succeed.
         wait_s: Seconds that the server asks to wait, None if it does not say.
         status: HTTP status, 0 without one.
-        param: The parameter that the server names, empty without one.
+        param: The parameters that the server names, empty without one.
         usage: What the attempt used, as far as known.
         absent: Whether nobody listens or the server says that it is not ready, as one that starts or loads its model.
+        is_slip: Whether the server could not take what its model wrote, such as a call that is none: asked again it may be another.
     """
 
     code: str
@@ -47,6 +49,7 @@ class AttemptFault(Struct, frozen=True):
     param: str = ""
     usage: Usage | None = None
     absent: bool = False
+    is_slip: bool = False
 
 
 _STATUS = {
@@ -111,7 +114,10 @@ def status_fault(status: int, body: object, headers: Mapping[str, str], now_s: f
         told = words_of(body) or "no details"
     message = f"HTTP {status}: {told}"
     wait = retry_after_s(headers, now_s) if again else None
-    return AttemptFault(code, message, again, wait, status, _param(body), absent=again and status == 503)
+    absent = again and status == 503
+    return AttemptFault(
+        code, message, again, wait, status, _param(body), absent=absent, is_slip=_is_slip(body)
+    )
 
 
 def told_fault(error: object, usage: Usage | None = None) -> AttemptFault:
@@ -122,10 +128,14 @@ def told_fault(error: object, usage: Usage | None = None) -> AttemptFault:
         status = number
     code, again = status_code(status or 500)
     message = f"the server broke off: {words_of(error) or 'no details'}"
-    return AttemptFault(code, message, again, status=status, param=_param(error), usage=usage)
+    slip = _is_slip(error)
+    return AttemptFault(code, message, again, status=status, param=_param(error), usage=usage, is_slip=slip)
 
 
 def _inner(body: object) -> Mapping[str, Any]:
+    """Return the object that holds what an error is: some servers put it into a list, most into the member ``error``."""
+    if isinstance(body, list):
+        body = next((item for item in body if isinstance(item, Mapping)), None)
     if not isinstance(body, Mapping):
         return {}
     error = body.get("error")
@@ -139,21 +149,98 @@ def _names(body: object) -> list[str]:
     return [name for name in (inner.get("code"), inner.get("type"), more) if isinstance(name, str)]
 
 
+_SLIP = re.compile(r"tool_use_failed|malformed_function_call|json_validate_failed|output_parse_failed")
+
+
+def _is_slip(body: object) -> bool:
+    return "failed_generation" in _inner(body) or any(_SLIP.search(name.lower()) for name in _names(body))
+
+
+_TOLD = (
+    *(
+        "message",
+        "msg",
+        "error",
+        "errors",
+        "detail",
+        "details",
+        "description",
+        "error_description",
+        "error_message",
+    ),
+    *(
+        "error_msg",
+        "errorMessage",
+        "Message",
+        "title",
+        "fieldViolations",
+        "field_violations",
+        "metadata",
+        "raw",
+        "cause",
+    ),
+)
+"""Members in which servers say what is wrong, the most usual first; what a request said, which some repeat, is in none of them."""
+_PLACES = ("param", "loc", "field", "path", "pointer")
+"""Members in which they say of what."""
+_INNER_BYTES, _INNER_DEPTH = 10_000, 10
+
+
+def _told(value: object, keys: tuple[str, ...], depth: int = _INNER_DEPTH) -> Iterator[str]:
+    """Yield the texts that *value* has below *keys*, also in JSON within a text, as gateways pass on what they were told."""
+    if isinstance(value, str):
+        is_json = value.lstrip()[:1] in ("{", "[") and len(value) <= _INNER_BYTES
+        inner = _decoded(value) if is_json and depth else None
+        found = list(_told(inner, keys, depth - 1)) if inner is not None else []
+        yield from found or [value]
+    elif isinstance(value, list) and depth:
+        for item in value[:20]:
+            yield from _told(item, keys, depth - 1)
+    elif isinstance(value, Mapping) and depth:
+        for key in keys:
+            if key in value:
+                yield from _told(value[key], keys, depth - 1)
+
+
+def _decoded(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def _param(body: object) -> str:
-    param = _inner(body).get("param")
-    return param if isinstance(param, str) else ""
+    """Return the places that an error names, such as ``messages.0.role``."""
+    found: list[str] = []
+
+    def look(value: object, depth: int) -> None:
+        if isinstance(value, Mapping) and depth:
+            for key in (*_PLACES, *_TOLD):
+                inner = value.get(key)
+                if key not in _PLACES:
+                    look(inner, depth - 1)
+                elif isinstance(inner, list) and all(isinstance(one, str | int) for one in inner):
+                    found.append(".".join(str(one) for one in inner if one != "body"))
+                elif isinstance(inner, str):
+                    found.append(inner)
+        elif isinstance(value, list) and depth:
+            for item in value[:20]:
+                look(item, depth - 1)
+
+    look(body, _INNER_DEPTH)
+    return one_line(" ".join(dict.fromkeys(found)))
 
 
 def words_of(body: object) -> str:
-    """Return what an error body says, as one line of bounded length; empty for nothing."""
-    if isinstance(body, Mapping):
-        inner = _inner(body)
-        found = (inner.get("message"), body.get("error"), body.get("message"), body.get("detail"))
-        text = next((item for item in found if isinstance(item, str) and item.strip()), "")
-        text = text or " ".join(_names(body))
-    else:
-        text = body if isinstance(body, str) else ""
-    return one_line(text)
+    """Return what an error body says, whatever JSON it is, as one line of bounded length; empty for nothing."""
+    found: list[str] = []
+    for text in _told(body, _TOLD):
+        if text.strip() and not any(text in other for other in found):
+            found.append(text)
+    told = " ".join(found) or " ".join(_names(body))
+    if not told and isinstance(body, Mapping | list) and body:
+        told = json.dumps(body, ensure_ascii=False, default=str)[: 4 * MESSAGE_CHARS]
+    return one_line(told)
 
 
 def one_line(text: str) -> str:
@@ -189,58 +276,3 @@ def backoff_s(attempt: int, jitter: float) -> float:
     """Return the seconds to wait after the *attempt*-th attempt, from 1; *jitter* from 0 to 1 makes it shorter."""
     whole: float = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2.0 ** min(attempt - 1, 10))
     return whole * (1 - JITTER * jitter)
-
-
-# -- what a server lacks -----------------------------------------------------------------------------------------
-
-_UNSUPPORTED = re.compile(
-    r"unsupported|not support|n't support|unknown|unrecogni[sz]ed|unexpected|not permitted|extra (?:inputs|fields)|"
-    r"not allowed|not implemented|not available|unavailable|not enabled|use '?max_"
-)
-_WRONG_SCHEMA = re.compile(r"invalid (?:json )?schema|schema (?:error|conversion)|(?:parse|compile) grammar")
-"""How servers say that it is this schema which they do not take; some of them with status 500."""
-_FEATURES = (
-    ("stream_options", r"stream_options|include_usage"),
-    ("include", r"\binclude\b|encrypted.content"),
-    ("cache", r"cache_control|prompt_cache"),
-    ("tool_choice", r"tool_choice"),
-    ("parts", r"reasoning_content|annotations|\bmessages[.\[]|\binput[.\[]"),
-    ("max_completion_tokens", r"max_completion_tokens"),
-    ("max_tokens", r"max_tokens"),
-    ("temperature", r"temperature"),
-    ("effort", r"effort|reasoning"),
-    ("store", r"\bstore\b"),
-    ("structure", r"response_format|json_object|text\.format|output_config|output_format|grammar|schema"),
-)
-"""What can be left out of a request, and how servers call it."""
-_NOT_THEIRS = re.compile(r"\A(?=.*?(?:signature|encrypted))(?=.*?(?:invalid|verif|decrypt))", re.DOTALL)
-"""How providers say that a turn which is sent back is of another account, or of a key that is no more."""
-
-
-def lacking(fault: AttemptFault, sent: Iterable[str]) -> tuple[str, bool] | None:
-    """
-    Return which feature of a request a server refused, and whether in every request; None if it was none.
-
-    A schema that the server calls wrong is refused for itself; whatever it says it does not support, for all. Patterns are
-    what servers most often cannot take of a schema: they go before the schema does.
-
-    Args:
-        fault: Of the attempt.
-        sent: Features that were in the request.
-    """
-    if fault.status not in (400, 404, 405, 415, 422, 500, 501):
-        return None
-    words = f"{fault.param} {fault.message}".lower()
-    unsupported, wrong = _UNSUPPORTED.search(words) is not None, _WRONG_SCHEMA.search(words) is not None
-    if not (unsupported or wrong) and fault.status not in (400, 422):
-        return None
-    there = frozenset(sent)
-    if wrong and "pattern" in there:
-        return "pattern", True
-    if "parts" in there and _NOT_THEIRS.search(words):
-        return "parts", False
-    for name, pattern in _FEATURES:
-        named = re.search(pattern, words) is not None
-        if name in there and named and (unsupported or name == "structure"):
-            return name, unsupported and not wrong
-    return None

@@ -9,6 +9,7 @@ from importlib import import_module  # pure: an SDK, imported with the first req
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ....states.records.outcomes import Usage
 from ...model import Finish, ModelCall, OfferedTool, PromptMessage
@@ -79,7 +80,7 @@ class ReplyReader(ABC):
     `whole` and `end` raise any of `MALFORMED`, which whoever calls them takes for a body that cannot be read.
 
     Attributes:
-        done: Whether its last event has come.
+        done: Whether its last event has come, or what a server ends any stream with.
         usage: What the server has counted so far.
     """
 
@@ -177,6 +178,19 @@ def prompt(call: ModelCall) -> tuple[str, list[PromptMessage]]:
     """Return the system text of a request, and its other messages."""
     system = "\n\n".join(sendable(item.text) for item in call.messages if item.role == "system")
     return system, [item for item in call.messages if item.role != "system"]
+
+
+def without_system(call: ModelCall) -> ModelCall:
+    """Return a request that says its system text at the beginning of the user's first message."""
+    system, rest = prompt(call)
+    if not system:
+        return call
+    stable = sum(message.role != "system" for message in call.messages[: call.stable])
+    if rest and rest[0].role == "user":
+        rest[0] = replace(rest[0], text=f"{system}\n\n{rest[0].text}")
+    else:
+        rest.insert(0, PromptMessage("user", system))
+    return replace(call, messages=tuple(rest), stable=stable)
 
 
 def function_of(tool: OfferedTool) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from ....states.records.outcomes import Usage
 from ...model import Finish, ModelCall, OfferedTool, PromptMessage
 from ...parsing.provider_schema import strict_schema, wrapped
@@ -31,6 +33,7 @@ from .interface import (
     text_in,
 )
 from .kept_turns import with_calls, without_last
+from .pieces import Parts, joined, number_of
 
 if TYPE_CHECKING:
     from anthropic.types import Message, RawContentBlockDeltaEvent, RawMessageStreamEvent
@@ -49,6 +52,20 @@ _FINISHES: dict[str, Finish] = {
 }
 
 
+class _Block(Struct):
+    """A block as it began, and what was added to its members."""
+
+    whole: dict[str, Any]
+    pieces: dict[str, list[str]] = {}
+
+    def made(self) -> dict[str, Any]:
+        """Return the whole block."""
+        texts = {name: joined(pieces) for name, pieces in self.pieces.items()}
+        given = texts.pop("partial_json", "")
+        texts = {name: text_in(self.whole.get(name)) + text for name, text in texts.items()}
+        return self.whole | texts | ({"input": _input(given)} if given else {})
+
+
 class MessagesReader(ReplyReader):
     """
     Reads one message.
@@ -60,16 +77,19 @@ class MessagesReader(ReplyReader):
     def __init__(self) -> None:
         self._message: dict[str, Any] = {}
         self._totals: dict[str, Any] = {}
-        self._blocks: dict[int, dict[str, Any]] = {}
-        self._pieces: dict[tuple[int, str], list[str]] = {}
+        self._blocks: Parts[_Block] = Parts()
 
     def add(self, event: RawMessageStreamEvent) -> str:
         if event.type == "message_start":
             self._message["id"] = event.message.id
             self._count(event.message.usage)
         elif event.type == "content_block_start":
-            self._blocks[count(event.index)] = members(event.content_block)
-            return text_in(getattr(event.content_block, "text", None))
+            index, block = number_of(event.index), _Block(members(event.content_block))
+            before = self._blocks.at(index)
+            if before is not None and before.whole.get("id") and before.whole["id"] == block.whole.get("id"):
+                return ""  # the same block, begun once more
+            self._blocks.begin(index, block)
+            return text_in(block.whole.get("text"))
         elif event.type == "content_block_delta":
             return self._add_piece(event)
         elif event.type == "message_delta":
@@ -82,18 +102,18 @@ class MessagesReader(ReplyReader):
 
     def _add_piece(self, event: RawContentBlockDeltaEvent) -> str:
         """Add a piece to its block and return the text that it adds; pieces of an unknown kind grow the members that they name."""
-        index, delta = count(event.index), members(event.delta)
+        index, delta = number_of(event.index), members(event.delta)
         is_text = delta.pop("type", "") == "text_delta"
-        if is_text:
-            self._blocks.setdefault(index, {"type": "text", "text": ""})
-        block = self._blocks.get(index, {})
+        block = self._blocks.at(index) or (None if is_text else self._blocks.at(None))
+        if block is None:
+            block = self._blocks.begin(index, _Block({"type": "text", "text": ""} if is_text else {}))
         for name, piece in delta.items():
             if isinstance(piece, str):
-                self._pieces.setdefault((index, name), []).append(piece)
+                block.pieces.setdefault(name, []).append(piece)
             elif name == "citation":
-                block["citations"] = [*(block.get("citations") or ()), piece]
+                block.whole["citations"] = [*(block.whole.get("citations") or ()), piece]
             elif piece is not None:
-                block[name] = piece
+                block.whole["input" if name == "partial_json" else name] = piece
         return text_in(delta.get("text")) if is_text else ""
 
     def _count(self, usage: object) -> None:
@@ -118,15 +138,10 @@ class MessagesReader(ReplyReader):
         return self._parse_message([members(block) for block in content])
 
     def end(self) -> ParsedReply | AttemptFault:
-        if "stop_reason" not in self._message:
+        blocks = [block.made() for block in self._blocks]
+        if "stop_reason" not in self._message and not (self.done and blocks):
             return cut_stream(self.usage)
-        for (index, name), pieces in self._pieces.items():
-            block, text = self._blocks.get(index, {}), "".join(pieces)
-            if name != "partial_json":
-                block[name] = text_in(block.get(name)) + text
-            elif text:
-                block["input"] = _input(text)
-        return self._parse_message([self._blocks[index] for index in sorted(self._blocks)])
+        return self._parse_message([block for block in blocks if block.get("type")])
 
     def _parse_message(self, blocks: list[dict[str, Any]]) -> ParsedReply:
         """Return the reply of a message, whichever way it came."""
@@ -257,7 +272,8 @@ class MessagesWire(Interface):
             body |= {} if call.may_call else {"tool_choice": {"type": "none"}}
             if is_head_cached and not system:
                 body["tools"][-1]["cache_control"] = _CACHED
-        features = optional(
+        features = {"structure"} if body.get("tool_choice", {}).get("name") == REPLY_TOOL else set()
+        features |= optional(
             body,
             options,
             ("temperature", "temperature", options.temperature),

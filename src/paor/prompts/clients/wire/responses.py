@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from ...model import Finish, ModelCall, PromptMessage
 from .chat_completions import reply_format
 from .faults import AttemptFault, told_fault
@@ -31,6 +33,7 @@ from .interface import (
     text_in,
 )
 from .kept_turns import with_calls, without_last
+from .pieces import Parts, joined, number_of
 
 if TYPE_CHECKING:
     from openai.types.responses import Response
@@ -38,12 +41,34 @@ if TYPE_CHECKING:
 _LAST = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
 
+class _Item(Struct):
+    """An item as far as it has come, and the pieces of a message's text or of a call's arguments."""
+
+    whole: dict[str, Any]
+    is_whole: bool
+    pieces: list[str] = []
+
+    @property
+    def id(self) -> str:
+        """Its own id, or that of the call that it is; empty without one."""
+        return text_in(self.whole.get("id")) or text_in(self.whole.get("call_id"))
+
+    def made(self) -> dict[str, Any]:
+        """Return the whole item."""
+        text = joined(self.pieces)
+        if self.is_whole or not text:
+            return self.whole
+        if self.whole.get("type") == "message":
+            return self.whole | {"content": [{"type": "output_text", "text": text}]}
+        return self.whole | {"arguments": text}
+
+
 class ResponsesReader(ReplyReader):
     """Reads one response; items and texts that were streamed stand in for an output that its last event leaves out."""
 
     def __init__(self) -> None:
         self._text: list[str] = []
-        self._items: list[Any] = []
+        self._items: Parts[_Item] = Parts()
         self._last: Response | None = None
         self._error: object = None
 
@@ -52,15 +77,33 @@ class ResponsesReader(ReplyReader):
             self._error, self.done = event, True
         elif event.type == "response.output_text.delta":
             self._text.append(text_in(event.delta))
+            self._add_piece(event)
             return self._text[-1]
-        elif event.type == "response.output_item.done":
-            self._items.append(event.item)
+        elif event.type in ("response.output_item.added", "response.output_item.done"):
+            item = _Item(members(event.item), is_whole=event.type.endswith("done"))
+            self._add_item(number_of(getattr(event, "output_index", None)), item)
+        elif event.type == "response.function_call_arguments.delta":
+            self._add_piece(event)
         elif event.type in _LAST:
             self._last, self.done = event.response, True
         elif text_in(event.type).startswith("response."):
             response = getattr(event, "response", None)
             self.usage = counted(members(response).get("usage"), "input", "output") or self.usage
         return ""
+
+    def _add_item(self, number: int | None, item: _Item) -> None:
+        """Take an item that begins, or is whole by now."""
+        before = self._items.at(number)
+        if before is not None and before.id == item.id and (item.id or not before.is_whole):
+            before.whole, before.is_whole = item.whole, item.is_whole
+        else:
+            self._items.begin(number, item)
+
+    def _add_piece(self, event: Any) -> None:
+        """Take a piece of an item that has begun."""
+        item = self._items.at(number_of(getattr(event, "output_index", None)))
+        if item is not None:
+            item.pieces.append(text_in(event.delta))
 
     def end(self) -> ParsedReply | AttemptFault:
         if self._error is not None:
@@ -73,18 +116,20 @@ class ResponsesReader(ReplyReader):
             error = members(reply.error) or {"message": f"the response is {reply.status}"}
             return told_fault(error, self.usage)
         told: Any = reply.output
-        output, streamed = list(told or self._items), "".join(self._text)
-        if reply.status in ("queued", "in_progress") or (told is None and not (output or streamed)):
+        parts = tuple(map(members, told or ())) or tuple(item.made() for item in self._items)
+        streamed = joined(self._text)
+        if reply.status in ("queued", "in_progress") or (told is None and not (parts or streamed)):
             return bad_body("it has no output", self.usage)
-        parts = tuple(map(members, output))
-        messages = [item for item in output if item.type == "message"]
+        messages = [item for item in parts if item.get("type") == "message"]
         # a commentary is what the model says on its way to an answer
-        answers = [item for item in messages if getattr(item, "phase", None) != "commentary"]
-        refusal = "".join(text_in(part.refusal) for part in _pieces(messages) if part.type == "refusal")
+        answers = [item for item in messages if item.get("phase") != "commentary"]
+        refusal = "".join(
+            text_in(part.get("refusal")) for part in _pieces(messages) if part.get("type") == "refusal"
+        )
         texts = [
-            text_in(getattr(part, "text", None))
+            text_in(part.get("text"))
             for part in _pieces(answers)
-            if part.type in ("output_text", "text")
+            if part.get("type") in ("output_text", "text")
         ]
         text = "".join(texts) or (streamed if answers or not messages else "")
         if refusal:
@@ -93,14 +138,14 @@ class ResponsesReader(ReplyReader):
             reason = members(reply.incomplete_details).get("reason")
             finish: Finish = "content_filter" if reason == "content_filter" else "length"
             return ParsedReply(text, finish, self.usage, id, parts)
-        if any(item.type == "function_call" for item in output):
+        if any(item.get("type") == "function_call" for item in parts):
             return ParsedReply(as_json({"id": id, "output": parts}), "tool_calls", self.usage, id, parts)
         return ParsedReply(text, "stop", self.usage, id, parts)
 
 
-def _pieces(messages: list[Any]) -> list[Any]:
+def _pieces(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the parts of the content of messages."""
-    return [part for item in messages for part in item.content or ()]
+    return [members(part) for item in messages for part in item.get("content") or ()]
 
 
 def _items(message: PromptMessage, options: RequestOptions) -> list[dict[str, Any]]:

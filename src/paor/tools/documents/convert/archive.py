@@ -13,6 +13,7 @@ _RATIO_FREE = 10_000_000
 """Parts below this size may pack as tightly as they like."""
 PARTS_MAX = 10_000
 _ENTITY = tuple("<!ENTITY".encode(codec) for codec in ("ascii", "utf-16-le", "utf-16-be"))
+_DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _TITLE = ".//{http://purl.org/dc/elements/1.1/}title"
 
 
@@ -46,6 +47,17 @@ def checked_parts(data: bytes, kind: str, wanted: str = "") -> dict[str, bytes]:
             if re.fullmatch(wanted, name):
                 found[name] = content
         return found
+
+
+def drawing_words(part: bytes) -> list[str]:
+    """Return the texts of a drawing made of shapes (SmartArt), or of text boxes, given a checked part of an office file."""
+    from xml.etree import ElementTree
+
+    texts = (
+        " ".join("".join(item.itertext()).split())
+        for item in ElementTree.fromstring(part).iter(f"{_DRAWING}p")
+    )
+    return [text for text in texts if text]
 
 
 def stated_title(data: bytes, part: str = "docProps/core.xml") -> str | None:

@@ -1,7 +1,9 @@
 """What a conversion gives back, how it fails, and the clean-up and the tables that formats share."""
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ....states.base.errors import ToolError
@@ -20,10 +22,43 @@ CODES = (
 )
 """Every value that :attr:`ConversionError.code` can have."""
 
+RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+"""A raised number is no digit of the one before it: 10³, a footnote¹."""
+PICTURES = "pictures, which are not seen"
+CHARTS = "charts, left out"
+DRAWINGS = "drawings made of text (SmartArt), whose layout is lost"
+FILES = "embedded files or objects, left out"
+MEDIA = "sounds and films, left out"
+NOISE = "parts of the page around the document (navigation, footers, buttons), left out"
+FIELDS = "fields of forms, with what is filled in"
+FORMULAS = "mathematical formulas, whose layout is lost"
+TRACKED = "tracked changes, marked [inserted: …] and [deleted: …]"
+HIDDEN = "hidden parts, marked as such"
+CONCEALED = "hidden parts, left out"
+MERGED = "merged cells, whose text is repeated where it is short"
+MARKED = "passages that a reader has marked or struck out, not shown here"
+COMMENTS = "comments"
+HEADS = "page headers and footers, written once"
+"""What is counted in notes, by every format that can hold it: left out, flattened, or not where a reader expects it."""
+
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
 _NEWLINES = re.compile("\r\n?|[\f\x85\u2028\u2029]")
 _SPACES = str.maketrans({"\xa0": " ", "\u202f": " ", "\u2007": " ", "\xad": None, "\u200b": None})
 _BLANK_LINES = re.compile(r"\n{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPlace:
+    """
+    Where a part of a text was in its document.
+
+    Attributes:
+        at: Position of the first of its characters; the part ends where the next one begins.
+        name: How a person finds it: ``page 3``, ``clause 4.2``, ``Prices!A7`` for the row that begins with this cell.
+    """
+
+    at: int
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +72,7 @@ class Converted:
         title: Title that the document gives itself, ``None`` where it has none.
         pages: Number of pages; only PDF files have pages, else ``None``.
         notes: Short facts a reader of ``text`` should know, e.g. ``"2 of 14 pages hold no text"``.
+        places: Pages of a PDF file, rows of sheets, else headings and numbered clauses, in their order.
     """
 
     text: str
@@ -44,6 +80,17 @@ class Converted:
     title: str | None = None
     pages: int | None = None
     notes: tuple[str, ...] = ()
+    places: tuple[DocumentPlace, ...] = ()
+
+    def place(self, at: int) -> str | None:
+        """
+        Return the name of the place that holds a character of the text, None before the first.
+
+        Args:
+            at: Position of the character, from 0.
+        """
+        before = bisect_right(self.places, at, key=lambda place: place.at)
+        return self.places[before - 1].name if before else None
 
 
 class ConversionError(ToolError):
@@ -51,7 +98,8 @@ class ConversionError(ToolError):
     A document could not be turned into text; inside a run the model reads the message as the observation.
 
     Attributes:
-        code: One of :data:`CODES`.
+        code: ``unsupported``, ``empty``, ``scanned``, ``encrypted``, ``broken``, ``too_large``, ``missing_extra``, ``binary``,
+            ``too_slow`` or ``stopped``.
         message: One line for a person: what is wrong and what to do.
     """
 
@@ -85,6 +133,81 @@ def tidy(text: str) -> str:
 def one_line(text: str) -> str | None:
     """Return at most 200 characters of *text* on one line, as a title; None when nothing is left of it."""
     return " ".join(clean(text).split())[:200] or None
+
+
+_MARKED = re.compile(
+    r"(?m)^(?:(#{1,6}) )?(?:[-*] )?(?:((?:§ ?)?\d{1,3}(?:\.\d{1,3})*[.)]?|\((?:[a-z]{1,4}|\d{1,2})\))(?= )|(?<=# ))(.{0,80})"
+)
+"""A heading, or a paragraph with a number of its own."""
+
+
+def places_of(text: str, pages: Sequence[DocumentPlace]) -> tuple[DocumentPlace, ...]:
+    """Return the places of a text: its pages, and in them headings and numbered clauses."""
+    places: list[DocumentPlace] = []
+    clause, inner, head, page = "", "", "", 0
+    pending = deque(pages)
+    for found in _MARKED.finditer(text):
+        while pending and pending[0].at <= found.start():
+            places.append(pending.popleft())
+            page = len(pages) - len(pending)
+        number = (found[2] or "").strip(" .").removesuffix(")")
+        inner = f"{number})" if number.startswith("(") else ""
+        if not number:
+            clause = head = f"“{' '.join(found[3].split())}”"
+        elif number.isdigit() and head and not found[1]:
+            clause = f"{head}, item {number}"
+        elif not inner:
+            clause, head = f"clause {number}", head if not found[1] else ""
+        here = [*([pages[page - 1].name] if page else []), f"{clause} {inner}".strip()]
+        places.append(DocumentPlace(found.start(), ", ".join(here)))
+    return (*places, *pending)
+
+
+def counted(seen: Mapping[str, int]) -> tuple[str, ...]:
+    """Return notes on what a file holds, each with how many there are."""
+    return tuple(f"{what}: {count:,}" for what, count in seen.items() if count)
+
+
+def blocks_of(blocks: Iterable[tuple[str, str]]) -> str:
+    """Return blocks of text, each with the name of the list that it is an item of or an empty one, as Markdown."""
+    parts: list[str] = []
+    last = ""
+    for name, block in blocks:
+        if block:
+            parts += ["\n" if name and name == last else "\n\n"] * bool(parts) + [block]
+            last = name
+    return "".join(parts)
+
+
+def numeral(number: int, form: str) -> str:
+    """Return how *number* is printed in a list whose first item is *form*: ``1``, ``01``, ``1st``, ``a``, ``A``, ``i`` or ``I``; empty for an empty one."""
+    if form in ("a", "A") and 0 < number <= 26 * 26:  # after z comes aa, then bb, as office programs do
+        letters = "abcdefghijklmnopqrstuvwxyz"[(number - 1) % 26] * ((number - 1) // 26 + 1)
+        return letters if form == "a" else letters.upper()
+    if form in ("i", "I") and 0 < number < 4000:
+        rest, roman = number, ""
+        for value, digits in _ROMAN:
+            roman, rest = roman + digits * (rest // value), rest % value
+        return roman if form == "i" else roman.upper()
+    if form == "1st":
+        is_teen = number % 100 in (11, 12, 13)
+        return f"{number}{'th' if is_teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+    return f"{number:02}" if form == "01" else str(number) if form else ""
+
+
+_ROMAN = (
+    *((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl")),
+    *((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i")),
+)
+
+
+REPEATED_MAX = 60
+"""Characters of a merged cell that is written in each cell it covers; a longer one is written once, in the first."""
+
+
+def repeated(cell: str) -> str:
+    """Return what a cell holds that is covered by *cell*."""
+    return cell if len(cell) <= REPEATED_MAX else ""
 
 
 def cell_of(text: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from ....states.settings.limits import Limits
 from ...process.child import AskedToStop, ChildProcess
-from .conversion import ConversionError, Converted
+from .conversion import ConversionError, Converted, DocumentPlace
 from .registry import SIZE_MAX, convert, is_plain, shown
 
 _PLAIN_BYTES = 1_000_000
@@ -32,6 +32,12 @@ KEPT = (
     "SYSTEMROOT",
 )
 """All of the environment that the process sees, beside the path of modules: what a Python may need to start."""
+
+
+def read_bytes(name: str, data: bytes, *, mime: str | None = None, limits: Limits | None = None) -> Converted:
+    """Return the text of one document, as `Converter` does for several."""
+    with Converter(limits) as convert:
+        return convert(name, data, mime=mime)
 
 
 def _never() -> str | None:
@@ -78,7 +84,8 @@ class Converter:
         if "code" in answer:
             self._end()
             raise ConversionError(answer["code"], answer["message"])
-        return Converted(**answer | {"notes": tuple(answer["notes"])})
+        places = tuple(DocumentPlace(**place) for place in answer["places"])
+        return Converted(**answer | {"notes": tuple(answer["notes"]), "places": places})
 
     def _ask(self, name: str, data: bytes, mime: str | None) -> dict[str, Any]:
         """Return what the process answers: the fields of `Converted`, or a code and a message."""

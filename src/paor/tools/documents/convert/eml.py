@@ -12,6 +12,7 @@ from email.header import decode_header
 from email.message import Message
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 from .conversion import ConversionError, Converted, clean, one_line, tidy
 from .plain import decode
@@ -23,7 +24,7 @@ PARTS_MAX = 200
 CHARS_MAX = 10_000_000
 _MULTIPARTS_MAX = 100
 """The parser looks for every open boundary in each line: without a bound its time grows with the square."""
-_HEADERS = ("From", "To", "Cc", "Date", "Subject")
+_HEADERS = ("From", "Reply-To", "To", "Cc", "Bcc", "Date", "Subject")
 _HEAD = re.compile(
     rb"(?:From |(?:Received|From|To|Subject|Date|Message-ID|MIME-Version|Return-Path|Delivered-To|X-[\w-]+|Content-Type)"
     rb":)[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*",
@@ -111,9 +112,13 @@ class _Mail:
                 break
             kind = part.get_content_type()
             attached = (part.get_content_disposition() or "") == "attachment" or bool(_name(part))
-            if not attached and kind in ("text/plain", "text/html"):
+            if (not attached and kind in ("text/plain", "text/html")) or (
+                not attached and kind == "text/calendar"
+            ):
                 texts.append(part)
-            elif kind not in _ENCRYPTED:
+            elif kind in _ENCRYPTED:
+                self.notes.append(f"a part that is encrypted or sealed ({kind}) is left out")
+            else:
                 attachments.append(part)
         return texts, attachments
 
@@ -133,6 +138,8 @@ class _Mail:
             except ConversionError as error:
                 self.notes.append(f"an HTML part is left out: {error.message}")
                 return ""
+        if part.get_content_type() == "text/calendar":
+            text = "Invitation:\n" + _invitation(text)
         return self._cut(tidy(text).strip())
 
     def _attachment(self, part: Message, number: int) -> Iterator[str]:
@@ -179,9 +186,48 @@ def _leaves(message: Message) -> Iterator[Message]:
             if part.get_content_maintype() != "multipart":
                 yield part
         elif part.get_content_type() == "multipart/alternative":
-            pending.append(_best([item for item in inner if isinstance(item, Message)]) or Message())
+            parts = [item for item in inner if isinstance(item, Message)]
+            best = _best(parts) or Message()
+            more = [item for item in parts if item is not best and item.get_content_type() not in _TEXTS]
+            pending.extend([*reversed(more), best])
+        elif part.get_content_maintype() == "message":  # a report on delivery: its parts are headers only
+            yield _report(part, inner)
         else:
             pending.extend(reversed([item for item in inner if isinstance(item, Message)]))
+
+
+_TEXTS = (
+    "text/plain",
+    "text/html",
+    "text/enriched",
+    "text/x-amp-html",
+    "text/watch-html",
+    "multipart/related",
+)
+"""Forms of the same text; of alternatives one of them is read."""
+
+
+def _report(part: Message, inner: list[Any]) -> Message:
+    """Return a part that is made of headers as plain text."""
+    made = Message()
+    made.set_payload("\n\n".join(str(item) for item in inner).encode("utf-8", "replace"))
+    made["Content-Type"] = "text/plain; charset=utf-8"
+    return made
+
+
+_CALENDAR = re.compile(
+    r"(?:BEGIN|END|UID|DTSTAMP|SEQUENCE|PRODID|VERSION|CALSCALE|X-[\w-]+|TZ\w+|RRULE-\w+)[:;].*",
+    re.IGNORECASE,
+)
+
+
+def _invitation(text: str) -> str:
+    """Return the lines of a calendar that a person would be shown, unfolded: when, where, who, how often."""
+    lines = re.sub(r"\r?\n[ \t]", "", text).splitlines()
+    kept = (line for line in lines if not _CALENDAR.fullmatch(line))
+    return "\n".join(
+        "- " + re.sub(r"\\\\([,;\\\\])", r"\1", line.replace("\\n", " ")) for line in kept if line.strip()
+    )
 
 
 def _best(parts: list[Message]) -> Message | None:

@@ -9,22 +9,60 @@ Turn any HTML into a small, balanced page of known tags.
 Real pages are not well formed: ``<p>`` and ``<li>`` stay open, tags cross, layouts nest hundreds deep, and
 hostile pages are made to take hours. So the page is cut into tags and text in one pass that never looks
 back (:func:`tokens`), and written anew with every tag closed and little depth (:class:`Balancer`). All
-attributes are dropped except the start of a numbered list and the width of a cell.
+attributes are dropped except the start of a numbered list, what is filled into a form, the words for a picture, and how many
+rows and columns a cell covers.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from html import escape, unescape
 from typing import Any
 
-from .conversion import ConversionError, Converted, one_line, tidy
+from .conversion import (
+    CONCEALED,
+    FIELDS,
+    FILES,
+    FORMULAS,
+    MEDIA,
+    MERGED,
+    NOISE,
+    PICTURES,
+    RAISED,
+    TRACKED,
+    ConversionError,
+    Converted,
+    counted,
+    numeral,
+    one_line,
+    repeated,
+    tidy,
+)
 from .plain import text_of
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _HIDDEN = frozenset(("script", "style", "title", "template", "noscript", "canvas", "iframe", "object")) | {
-    *("nav", "footer", "svg", "audio", "video", "select", "button", "textarea", "noembed")
+    *("nav", "footer", "svg", "audio", "video", "button", "noembed")
 }
 """Elements whose text is no part of the document; the title is kept aside."""
+_COUNTED = {
+    **dict.fromkeys(("nav", "footer", "button"), NOISE),
+    **dict.fromkeys(("svg", "canvas", "img"), PICTURES),
+    **dict.fromkeys(("audio", "video"), MEDIA),
+    **dict.fromkeys(("iframe", "object", "embed"), FILES),
+    "math": FORMULAS,
+}
+_INLINE = {
+    **dict.fromkeys(("del", "s", "strike"), ("[deleted: ", "]")),
+    "ins": ("[inserted: ", "]"),
+    "rt": (" (", ") "),
+    "sup": ("", ""),
+    "select": ("", " "),
+    "option": ("", " "),
+    "textarea": ("", " "),
+}
+"""Elements within a line, with what is written before and after their text."""
+_UNSHOWN = frozenset(("hidden", "password", "submit", "button", "reset", "image", "file"))
 _SECTIONS = frozenset(
     ("address", "article", "aside", "body", "center", "details", "div", "form", "header", "main", "section")
 ) | {"fieldset", "figcaption", "figure", "hgroup", "summary"}
@@ -34,7 +72,7 @@ CELLS = frozenset(("td", "th"))
 _ROWS = CELLS | {"tr"}
 _TABLE = _ROWS | {"thead", "tbody", "tfoot", "caption", "table"}
 _ITEMS = frozenset(("li", "dt", "dd"))
-_KEPT = _BLOCKS | _TABLE | _ITEMS | {"br"} | _HIDDEN
+_KEPT = _BLOCKS | _TABLE | _ITEMS | {"br"} | _HIDDEN | _INLINE.keys()
 _VOID = frozenset(("br", "hr"))
 _EMPTY = frozenset(
     ("area", "base", "col", "embed", "img", "input", "link", "meta", "param", "source", "track", "wbr")
@@ -42,6 +80,7 @@ _EMPTY = frozenset(
 _ROLES = frozenset(("navigation", "contentinfo", "search"))
 DEPTH_MAX = 100
 """Deeper tags keep their text and lose their structure; pages written by people stay below 60."""
+_FLATTENED = f"elements nested more than {DEPTH_MAX} levels deep, whose structure is lost"
 _OPEN_MAX = 200
 """Open tags that are kept track of, so that a hostile page cannot make each step slower."""
 
@@ -52,6 +91,7 @@ _IMPLIED: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "dt": (frozenset(("dt", "dd", "p")), frozenset(("dl", "table"))),
     "dd": (frozenset(("dt", "dd", "p")), frozenset(("dl", "table"))),
     "tr": (_ROWS | {"caption"}, frozenset(("table",))),
+    "option": (frozenset(("option",)), frozenset(("select",))),
     "td": (CELLS, frozenset(("tr", "table"))),
     "th": (CELLS, frozenset(("tr", "table"))),
     **dict.fromkeys(("thead", "tbody", "tfoot"), (_TABLE - {"table"}, frozenset(("table",)))),
@@ -127,14 +167,14 @@ class Balancer:
 
     Attributes:
         title: Text of the ``title`` element in pieces.
-        flattened: Whether structure was lost because it was too deep.
-        hidden: Number of elements left out because the page hides them.
+        flattened: Number of elements whose structure is lost because they are too deep.
+        seen: What was left out or flattened, and how often.
     """
 
     def __init__(self) -> None:
         self.title: list[str] = []
-        self.flattened = False
-        self.hidden = 0
+        self.flattened = 0
+        self.seen: Counter[str] = Counter()
         self._out: list[str] = []
         self._open: list[tuple[str, str, bool]] = []  # source tag, written tag or "", hides its text
         self._hiding = 0
@@ -168,26 +208,54 @@ class Balancer:
         if lowest is not None:
             self._close_to(lowest)
         concealed = _concealed(named)
-        noise = tag in _HIDDEN or named.get("role") in _ROLES or "headerlink" in named.get("class", "")
+        unchosen = tag == "option" and "selected" not in named
+        noise = (
+            tag in _HIDDEN
+            or unchosen
+            or named.get("role") in _ROLES
+            or "headerlink" in named.get("class", "")
+        )
+        if not self._hiding:
+            is_told = concealed or (tag == "img" and bool(named.get("alt", "").strip()))
+            self.seen[_COUNTED.get(tag, NOISE if named.get("role") in _ROLES else "")] += not is_told
+            self.seen[CONCEALED] += concealed and tag not in _EMPTY
+            self.seen[TRACKED] += tag in _INLINE and "[" in _INLINE[tag][0]
+            self.seen[FIELDS] += tag in ("select", "textarea")
         if tag in _VOID:
             self._write(f"<{tag}>")
+        elif tag in ("img", "input") and not concealed:
+            self._write(escape(self._standing_for(tag, named), quote=False))
         elif tag not in _EMPTY and (tag in _KEPT or concealed or noise or self._hiding):
-            self.hidden += concealed and not self._hiding
             self._push(tag, named, concealed or noise)
+
+    def _standing_for(self, tag: str, named: dict[str, str]) -> str:
+        """Return the words for a picture, or what is filled into a field."""
+        if tag == "img":
+            words = one_line(named.get("alt", ""))
+            return f" [picture: {words}] " if words else ""
+        kind = named.get("type", "").lower()
+        if kind in _UNSHOWN:
+            return ""
+        self.seen[FIELDS] += not self._hiding
+        if kind in ("checkbox", "radio"):
+            return "☒ " if "checked" in named else "☐ "
+        return f" {one_line(named.get('value', '')) or '____'} "
 
     def _push(self, tag: str, attributes: dict[str, str], hides: bool) -> None:
         if len(self._open) >= _OPEN_MAX and (self._hiding or not hides):
+            self.flattened += not self._hiding
             return
-        written = "div" if tag in _SECTIONS else tag if tag in _KEPT else ""
+        written = "div" if tag in _SECTIONS else "" if tag in _INLINE else tag if tag in _KEPT else ""
         if tag in _TABLE and any(entry[1] in CELLS for entry in self._open):
             written = ""  # Markdown has no table inside a table
             self._write(" " if tag in CELLS else "")
-        if len(self._open) >= DEPTH_MAX:
-            self.flattened = self.flattened or bool(written)
-            written = ""
         if hides or self._hiding:
             written = ""
-        self._write(f"<{written}{_attributes(written, attributes)}>" if written else "\n")
+        if len(self._open) >= DEPTH_MAX:
+            self.flattened += bool(written)
+            written = ""
+        opening = _INLINE[tag][0] if tag in _INLINE else "\n"
+        self._write(f"<{written}{_attributes(written, attributes)}>" if written else opening)
         self._open.append((tag, written, hides))
         self._hiding += hides
         self._verbatim += tag == "pre"
@@ -204,6 +272,8 @@ class Balancer:
     def _text(self, data: str) -> None:
         if self._hiding == 0:
             plain = data if self._verbatim else re.sub(r"\s+", " ", data)
+            if self._open and self._open[-1][0] == "sup" and plain.strip().isdigit():
+                plain = plain.translate(RAISED)
             self._out.append(escape(plain, quote=False))
         elif self._open[-1][0] == "title":
             self.title.append(data)
@@ -214,7 +284,7 @@ class Balancer:
             if written == "tr" and self._out[-1] == "<tr>":
                 self._out.pop()  # a row without cells is none
             else:
-                self._write(f"</{written}>" if written else "\n")
+                self._write(f"</{written}>" if written else _INLINE[tag][1] if tag in _INLINE else "\n")
             self._hiding -= hides
             self._verbatim -= tag == "pre"
 
@@ -229,10 +299,102 @@ def _concealed(attributes: dict[str, str]) -> bool:
 
 
 def _attributes(tag: str, given: dict[str, str]) -> str:
-    name, digits_max = {"ol": ("start", 6), "td": ("colspan", 1), "th": ("colspan", 1)}.get(tag, ("", 0))
-    value = given.get(name, "")
-    fits = value.isascii() and value.isdigit() and len(value) <= digits_max
-    return f' {name}="{value}"' if fits else ""
+    if (
+        tag == "ol"
+        and (kind := given.get("type", _LIST_STYLES.get(_style(given, "list-style-type"), ""))) in _LIST_TYPES
+    ):
+        return (
+            f' type="{kind}"{_attributes("li", {"value": given.get("start", "")}).replace("value", "start")}'
+        )
+    names = {
+        "ol": (("start", 6),),
+        "li": (("value", 6),),
+        **dict.fromkeys(CELLS, (("colspan", 3), ("rowspan", 5))),
+    }.get(tag, ())
+    values = ((name, given.get(name, ""), digits_max) for name, digits_max in names)
+    fit = (
+        (name, value)
+        for name, value, most in values
+        if value.isascii() and value.isdigit() and len(value) <= most
+    )
+    return "".join(f' {name}="{value}"' for name, value in fit)
+
+
+_LIST_TYPES = ("a", "A", "i", "I")
+_LIST_STYLES = {
+    "lower-alpha": "a",
+    "lower-latin": "a",
+    "upper-alpha": "A",
+    "upper-latin": "A",
+    "lower-roman": "i",
+    "upper-roman": "I",
+}
+
+
+def _style(given: dict[str, str], name: str) -> str:
+    found = re.search(rf"{name}:([\w-]+)", re.sub(r"\s", "", given.get("style", "")).lower())
+    return found[1] if found else ""
+
+
+def _label_items(soup: Any) -> None:
+    """Write the label of each item of a list that counts with letters or Roman numerals, or from item to item as it likes."""
+    for found in soup.find_all("ol"):
+        items = found.find_all("li", recursive=False)
+        form = found.attrs.pop("type", "")
+        if not form and not any("value" in item.attrs for item in items):
+            continue
+        found.name = "ul"
+        number = int(found.attrs.pop("start", "1")) - 1
+        for item in items:
+            number = int(item.attrs.pop("value", number + 1))
+            item.insert(0, f"{numeral(number, form or '1')}. ")
+
+
+_COLUMNS_MAX = 100
+_ROWS_MAX = 65_534
+_COVERED_MAX = 100_000
+"""Cells of a page that are written because another cell covers them."""
+
+
+def _repeat_merged(soup: Any) -> int:
+    """Give each cell that another one covers a place of its own, with its text where that is short; return how many cover others."""
+    left, merged = _COVERED_MAX, 0
+    for table in soup.find_all("table"):
+        covered: dict[int, tuple[str, int]] = {}
+        for row in table.find_all("tr"):
+            column = 0
+            for cell in row.find_all(list(CELLS), recursive=False):
+                while column in covered:
+                    column, left = _fill(soup, cell.insert_before, covered, column), left - 1
+                wide, high = (int(cell.attrs.pop(f"{name}span", "1") or 1) for name in ("col", "row"))
+                wide = max(1, min(wide, _COLUMNS_MAX))
+                merged += wide > 1 or high > 1
+                text = repeated(" ".join(cell.get_text(" ").split())) if wide > 1 or high != 1 else ""
+                if left < wide:
+                    return merged
+                for place in range(column, column + wide):
+                    if high != 1:
+                        covered[place] = (text, (high or _ROWS_MAX) - 1)
+                for _ in range(1, wide):
+                    added = soup.new_tag(cell.name)
+                    added.string = text
+                    cell.insert_after(added)
+                left -= wide
+                column += wide
+            while column in covered and left > 0:
+                column, left = _fill(soup, row.append, covered, column), left - 1
+    return merged
+
+
+def _fill(soup: Any, put: Any, covered: dict[int, tuple[str, int]], column: int) -> int:
+    """Add a cell for one that is covered; return the next column."""
+    text, rows = covered.pop(column)
+    if rows > 1:
+        covered[column] = (text, rows - 1)
+    added = soup.new_tag("td")
+    added.string = text
+    put(added)
+    return column + 1
 
 
 CHARS_MAX = 10_000_000
@@ -241,9 +403,9 @@ MARKS_MAX = 1_000_000
 """Tags of a page; three million of them took minutes of a book of 40 kB (2026-11-23)."""
 
 
-def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
+def markdown_of(html: str) -> tuple[str, str | None, Counter[str]]:
     """
-    Return Markdown, title (of the page, else of its first heading of level one) and notes of HTML, well formed or not.
+    Return Markdown, title (of the page, else of its first heading of level one) and what is counted of HTML, well formed or not.
 
     Emphasis and link targets are dropped, so that sentences can be quoted word for word. The text may be empty.
 
@@ -259,6 +421,8 @@ def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
         raise ConversionError("too_large", f"is a page of more than {MARKS_MAX:,} tags; split it")
     balancer = Balancer()
     soup = BeautifulSoup(balancer.balance(html), "html.parser")
+    _label_items(soup)
+    balancer.seen[MERGED] += _repeat_merged(soup)
     for cell in soup.find_all(list(CELLS)):
         for text in cell.find_all(string=re.compile(r"\|")):
             text.replace_with(str(text).replace("|", "\\|"))
@@ -279,12 +443,9 @@ def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
     markdown = tidy(converter.convert_soup(soup))
     heading = soup.find("h1")
     title = one_line("".join(balancer.title)) or (one_line(heading.get_text(" ")) if heading else None)
-    notes = []
-    if balancer.hidden:
-        notes.append(f"{balancer.hidden} hidden elements left out")
-    if balancer.flattened:
-        notes.append(f"nested more than {DEPTH_MAX} levels deep; the inner structure is lost")
-    return markdown, title, tuple(notes)
+    del balancer.seen[""]
+    balancer.seen[_FLATTENED] += balancer.flattened
+    return markdown, title, balancer.seen
 
 
 def _without_blank_ends(text: str) -> str:
@@ -311,5 +472,5 @@ def page_text(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
 def read_html(data: bytes, charset: str = "") -> Converted:
     """Turn a web page into Markdown; scripts, styles, navigation, footers and hidden parts are left out."""
     text, notes = page_text(data, charset)
-    markdown, title, more = markdown_of(text)
-    return Converted(markdown, "text/html", title, notes=(*notes, *more))
+    markdown, title, seen = markdown_of(text)
+    return Converted(markdown, "text/html", title, notes=(*notes, *counted(seen)))

@@ -1,6 +1,7 @@
 """
 Read PDF: PDFium finds the characters of each page, `reflow` makes running text of the lines that they form.
 
+What is filled into a form is written beside its label, what readers have remarked behind the page.
 Not covered: text in pictures (OCR), columns that a file stores line by line across the page, files that
 need a password. One damaged page is left out with a note; a damaged file is an error.
 
@@ -17,16 +18,31 @@ it, also over a column's or page's end.
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from ctypes import addressof, c_double, create_string_buffer
-from dataclasses import dataclass
-from itertools import pairwise
+from ctypes import POINTER, addressof, c_double, c_ushort, cast, create_string_buffer
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from math import hypot, isfinite
 from threading import Lock
 from typing import Any, NamedTuple
 
-from .conversion import ConversionError, Converted, clean, one_line
+from .conversion import (
+    COMMENTS,
+    FIELDS,
+    FILES,
+    HIDDEN,
+    MARKED,
+    MEDIA,
+    PICTURES,
+    RAISED,
+    ConversionError,
+    Converted,
+    DocumentPlace,
+    clean,
+    counted,
+    one_line,
+)
 
 _FINISHED = re.compile(r"[.!?:;][\"'”’»)\]¹²³⁴⁵⁶⁷⁸⁹⁰]*$")
 _BULLET = re.compile(r"(?:[•‣▪●○◦■□➢✓·]|[-–—*](?=\s))\s*")
@@ -63,6 +79,7 @@ class PageLine:
         bold: All of it is in bold type.
         code: All of it is in type of fixed width.
         row: It has cells, set apart by " | ".
+        beside: It is not printed on the page: a reader's remark.
     """
 
     text: str
@@ -72,12 +89,13 @@ class PageLine:
     bold: bool = False
     code: bool = False
     row: bool = False
+    beside: bool = False
 
 
 Page = list[PageLine]
 
 
-def flow(pages: Sequence[Page]) -> tuple[str, int]:
+def flow(pages: Sequence[Page]) -> tuple[str, int, list[int]]:
     """
     Join the lines of all pages to running text.
 
@@ -86,13 +104,16 @@ def flow(pages: Sequence[Page]) -> tuple[str, int]:
 
     Returns:
         Paragraphs separated by blank lines, items, rows and code by line breaks; a paragraph that goes on
-        over a page's end is not interrupted. And how many different headers and footers were left out.
+        over a page's end is not interrupted. And how many different headers and footers were left out, and where
+        each page begins in the text.
     """
     bare, left_out = drop_running_heads(pages)
     usual = _Usual(bare)
     parts: list[str] = []
+    starts: list[int] = []
     last: PageLine | None = None
     for page in bare:
+        starts.append(len(parts))
         for index, line in enumerate(page):
             text, joint = _BULLET.sub("- ", line.text, count=1) if _is_bullet(line) else line.text, ""
             if last is not None:
@@ -100,7 +121,13 @@ def flow(pages: Sequence[Page]) -> tuple[str, int]:
                 parts[-1], joint, text = usual.mend(parts[-1], joint, text)
             parts += (joint, text)
             last = line
-    return "".join(parts), left_out
+    places = [0, *accumulate(map(len, parts))]
+    joints = (int(0 < start < len(parts)) for start in starts)  # a page begins behind what joins it
+    return (
+        "".join(parts),
+        left_out,
+        [places[start + joint] for start, joint in zip(starts, joints, strict=True)],
+    )
 
 
 class _Usual:
@@ -246,10 +273,10 @@ def _chars(pages: Iterable[Page]) -> int:
 
 def _edge_keys(page: Page, number: int, size_max: float) -> Iterator[tuple[PageLine, list[tuple[str, ...]]]]:
     """Yield each line with what a line of another page has in common with it if both are a running head."""
-    heights = sorted({round(line.y) for line in page})
+    heights = sorted({round(line.y) for line in page if not line.beside})
     ranks = {height: min(rank, len(heights) - 1 - rank) for rank, height in enumerate(heights)}
     for line in page:
-        rank = ranks[round(line.y)]
+        rank = _EDGE_LINES if line.beside else ranks[round(line.y)]
         keys: list[tuple[str, ...]] = []
         if rank < _EDGE_LINES:
             outermost = rank == 0 and line.size <= size_max
@@ -277,7 +304,6 @@ def _counted(wording: str, number: int) -> set[str]:
 PAGES_MAX = 5_000
 CHARS_MAX = 50_000_000
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
-_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BOLD = re.compile(r"bold|black|heavy|-medi$|-demi|cmbx", re.IGNORECASE)
 _FIXED = re.compile(r"mono|monl|courier|consol|typewriter|cmtt|menlo", re.IGNORECASE)
 _MARKER = re.compile(r"\W{1,2}|\(?(?:[a-zA-Z]|[ivxlc]{1,5})[.)]|\(?\d{1,3}(?:\.\d{1,3})*[.)]?")
@@ -296,6 +322,8 @@ _GLUED_SHARE = 0.3
 """Of the letters of a page, in words that long: in real prose below one in a hundred."""
 _UNKNOWN_SHARE = 0.1
 _LISTED = 10
+_ANNOTATIONS, _ANNOTATIONS_MAX = "annotations", 10_000
+_STRING_MAX = 100_000
 _SPLIT = (0x02, 0xAD, 0xFFFE)
 """What PDFium gives for a hyphen at the end of a line; the end itself it leaves out then."""
 _BULLETS = (0x0F, 0x88)
@@ -438,16 +466,22 @@ def read_pdf(data: bytes, charset: str = "") -> Converted:
             )
         document = PdfDocument(opened)
         try:
+            if document.get_formtype() != raw.FORMTYPE_NONE:
+                document.init_forms()
             pages, notes = _pages(document, raw)
+            notes += _attached(document, raw)
             title = one_line(document.get_metadata_value("Title"))
         finally:
             document.close()
-    text, left_out = flow(pages)
+    text, left_out, starts = flow(pages)
     if left_out:
         notes.append(f"{left_out} repeated page headers or footers left out")
     if title is None or _JUNK_TITLE.match(title):
         title = _heading(pages)
-    return Converted(text, "application/pdf", title, len(pages), tuple(notes))
+    places = tuple(
+        DocumentPlace(start, f"page {number}") for number, start in enumerate(starts, 1) if pages[number - 1]
+    )
+    return Converted(text, "application/pdf", title, len(pages), tuple(notes), places)
 
 
 def _pages(document: Any, raw: Any) -> tuple[list[Page], list[str]]:
@@ -457,10 +491,11 @@ def _pages(document: Any, raw: Any) -> tuple[list[Page], list[str]]:
         raise ConversionError("too_large", f"has {count} pages, the limit is {PAGES_MAX}; split it")
     pages: list[Page] = []
     unread, glued, unknown = [], [], []
+    seen: Counter[str] = Counter()
     chars = 0
     for number in range(1, count + 1):
         try:
-            lines, is_unknown = _lines(document, number - 1, raw)
+            lines, is_unknown = _lines(document, number - 1, raw, seen)
         except Exception:  # noqa: BLE001 - one bad page must not hide the others; it is named in a note
             lines, is_unknown = [], False
             unread.append(number)
@@ -478,6 +513,8 @@ def _pages(document: Any, raw: Any) -> tuple[list[Page], list[str]]:
             f"holds no text, probably only pictures (pages: {count}); OCR is not done here, run it first"
         )
         raise ConversionError("scanned", message)
+    if seen.pop(_ANNOTATIONS, 0) >= _ANNOTATIONS_MAX:
+        seen[f"remarks and fields beyond {_ANNOTATIONS_MAX:,}, left out"] += 1
     notes = [f"{blank} of {count} pages hold no text"] if blank else []
     for numbers, what in (
         (unread, "could not be read"),
@@ -485,7 +522,7 @@ def _pages(document: Any, raw: Any) -> tuple[list[Page], list[str]]:
         (unknown, "the file does not say which letters its signs are, so the text may be wrong"),
     ):
         notes += [f"page{'s' * (len(numbers) > 1)} {_listed(numbers)}: {what}"] if numbers else []
-    return pages, notes
+    return pages, [*notes, *counted(seen)]
 
 
 def _listed(numbers: list[int]) -> str:
@@ -493,7 +530,7 @@ def _listed(numbers: list[int]) -> str:
     return f"{shown} and {len(numbers) - _LISTED} more" if len(numbers) > _LISTED else shown
 
 
-def _lines(document: Any, index: int, raw: Any) -> tuple[Page, bool]:
+def _lines(document: Any, index: int, raw: Any, seen: Counter[str]) -> tuple[Page, bool]:
     """Return the lines of a page, and whether many of its characters are of unknown meaning."""
     page = document[index]
     try:
@@ -501,9 +538,129 @@ def _lines(document: Any, index: int, raw: Any) -> tuple[Page, bool]:
         reader = _Reader(raw, text_page)
         lines = [line for pieces in reader.lines() for line in _line(pieces)]
         text_page.close()
+        if seen[_ANNOTATIONS] < _ANNOTATIONS_MAX:
+            lines = _annotated(document, page, raw, lines, seen)
+        objects = (
+            raw.FPDFPage_GetObject(page.raw, place) for place in range(raw.FPDFPage_CountObjects(page.raw))
+        )
+        seen[PICTURES] += sum(raw.FPDFPageObj_GetType(found) == raw.FPDF_PAGEOBJ_IMAGE for found in objects)
     finally:
         page.close()
     return lines, reader.unknown > _UNKNOWN_SHARE * reader.chars
+
+
+def _annotated(document: Any, page: Any, raw: Any, lines: Page, seen: Counter[str]) -> Page:
+    """Return the lines of a page with what is filled in beside its labels, and behind them what readers have remarked."""
+    form = document.formenv.raw if document.formenv else None
+    remarks = list(_told_pictures(page, raw))
+    for place in range(min(raw.FPDFPage_GetAnnotCount(page.raw), _ANNOTATIONS_MAX)):
+        found = raw.FPDFPage_GetAnnot(page.raw, place)
+        if not found:
+            continue
+        seen[_ANNOTATIONS] += 1
+        kind = raw.FPDFAnnot_GetSubtype(found)
+        is_hidden = bool(
+            raw.FPDFAnnot_GetFlags(found) & (raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW)
+        )
+        if kind == raw.FPDF_ANNOT_WIDGET and form:
+            if filled := _filled(found, form, raw):
+                seen[HIDDEN if is_hidden else FIELDS] += 1
+                lines = _beside(found, raw, lines, f"[hidden: {filled}]" if is_hidden else filled)
+        elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET):
+            words = " ".join(_string(raw.FPDFAnnot_GetStringValue, found, b"Contents").split())
+            by = one_line(_string(raw.FPDFAnnot_GetStringValue, found, b"T"))
+            what = {
+                raw.FPDF_ANNOT_FILEATTACHMENT: FILES,
+                **dict.fromkeys(range(raw.FPDF_ANNOT_SOUND, raw.FPDF_ANNOT_WIDGET), MEDIA),
+            }
+            seen[COMMENTS if words else what.get(kind, MARKED)] += 1
+            remarks += [f"Comment{f' by {by}' if by else ''}: {words}"] if words else []
+        raw.FPDFPage_CloseAnnot(found)
+    low = min((line.y for line in lines), default=0.0)
+    size = lines[-1].size if lines else 10.0
+    return lines + [
+        PageLine(text, 0.0, low - 9 * size * (number + 1), size, beside=True)
+        for number, text in enumerate(remarks)
+    ]
+
+
+def _told_pictures(page: Any, raw: Any) -> Iterator[str]:
+    """Yield the words that a page's structure has for its pictures."""
+    tree = raw.FPDF_StructTree_GetForPage(page.raw)
+    if not tree:
+        return
+    count = max(0, raw.FPDF_StructTree_CountChildren(tree))
+    pending = [
+        raw.FPDF_StructTree_GetChildAtIndex(tree, place) for place in range(min(count, _ANNOTATIONS_MAX))
+    ]
+    for _ in range(_ANNOTATIONS_MAX):  # a tree that says of itself that it is a circle ends, too
+        if not pending:
+            break
+        found = pending.pop()
+        if found:
+            words = one_line(_string(raw.FPDF_StructElement_GetAltText, found))
+            if words:
+                yield f"[picture: {words}]"
+            count = max(0, raw.FPDF_StructElement_CountChildren(found))
+            inner = (
+                raw.FPDF_StructElement_GetChildAtIndex(found, place)
+                for place in range(min(count, _ANNOTATIONS_MAX))
+            )
+            pending += reversed(list(inner))
+    raw.FPDF_StructTree_Close(tree)
+
+
+def _filled(found: Any, form: Any, raw: Any) -> str:
+    """Return what is filled into a field of a form, with its name; empty for an empty one."""
+    kind = raw.FPDFAnnot_GetFormFieldType(form, found)
+    if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
+        value = "☒" if raw.FPDFAnnot_IsChecked(form, found) else "☐"
+    elif kind in (raw.FPDF_FORMFIELD_PUSHBUTTON, raw.FPDF_FORMFIELD_SIGNATURE):
+        return ""
+    else:
+        value = " ".join(_string(raw.FPDFAnnot_GetFormFieldValue, form, found).split())
+    name = one_line(_string(raw.FPDFAnnot_GetFormFieldAlternateName, form, found)) or one_line(
+        _string(raw.FPDFAnnot_GetFormFieldName, form, found)
+    )
+    return f"[{name or 'field'}: {value}]" if value else ""
+
+
+def _beside(found: Any, raw: Any, lines: Page, text: str) -> Page:
+    """Return the lines with *text* at the end of the one before the field, or else as a line of its own below the one above."""
+    box = raw.FS_RECTF()
+    if not raw.FPDFAnnot_GetRect(found, box):
+        return [*lines, PageLine(text, 0.0, 0.0, 10.0)]
+    low, high = sorted((box.bottom, box.top))
+    level = [place for place, line in enumerate(lines) if low - 2 <= line.y + line.size / 3 <= high + 2]
+    left = [place for place in level if lines[place].x <= box.left + 1]
+    if left:
+        place = max(left, key=lambda at: (lines[at].x, at))
+        changed = replace(lines[place], text=f"{lines[place].text} {text}")
+        return [*lines[:place], changed, *lines[place + 1 :]]
+    above = [place for place, line in enumerate(lines) if line.y >= low]
+    place = min(above, key=lambda at: (lines[at].y, -at)) + 1 if above else 0
+    size = lines[place - 1].size if above else 10.0
+    return [*lines[:place], PageLine(text, box.left, low, size), *lines[place:]]
+
+
+def _attached(document: Any, raw: Any) -> list[str]:
+    """Return a note that names the files within the file."""
+    count = raw.FPDFDoc_GetAttachmentCount(document.raw)
+    some = (raw.FPDFDoc_GetAttachment(document.raw, place) for place in range(min(count, _LISTED)))
+    names = [
+        one_line(_string(raw.FPDFAttachment_GetName, found)) or "without a name" for found in some if found
+    ]
+    return [f"{FILES}: {count} ({', '.join(names)})"] if count > 0 else []
+
+
+def _string(read: Any, *given: Any) -> str:
+    """Return a text that PDFium writes as UTF-16 into a buffer."""
+    size = min(read(*given, None, 0), _STRING_MAX)
+    if size < 4:
+        return ""
+    buffer = create_string_buffer(size)
+    read(*given, cast(buffer, POINTER(c_ushort)), size)
+    return clean(buffer.raw.decode("utf-16-le", "replace").partition("\0")[0])
 
 
 def _is_glued(lines: Page) -> bool:
@@ -526,7 +683,7 @@ def _line(pieces: list[_Piece]) -> Page:
     for place, (before, piece) in enumerate(pairwise(pieces)):
         text = piece.text
         if _is_raised(before, piece):
-            text = text.translate(_RAISED)
+            text = text.translate(RAISED)
         elif _is_cell(before, piece) and (place or _MARKER.fullmatch(before.text.strip()) is None):
             row = True
             text = f" | {text}"

@@ -1,16 +1,37 @@
 """
-Read PPTX, PPTM and PPSX: each slide with its title, texts, tables, chart data and notes.
+Read PPTX, PPTM and PPSX: each slide with its title, texts, tables, chart data, drawings made of text, comments and notes.
 
-Macros are not run, links not followed, pictures not decoded. Not covered: text in pictures and in SmartArt drawings,
-animations, masters.
+Macros are not run, links not followed. Not covered: animations and masters; pictures, films, embedded files and the layout of formulas are counted.
 """
 
 import io
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
+from xml.etree import ElementTree
 
-from .archive import checked_parts, stated_title
-from .conversion import ConversionError, Converted, cell_of, one_line, table_of, tidy
+from .archive import checked_parts, drawing_words, stated_title
+from .conversion import (
+    CHARTS,
+    COMMENTS,
+    DRAWINGS,
+    FILES,
+    FORMULAS,
+    HIDDEN,
+    MEDIA,
+    MERGED,
+    PICTURES,
+    RAISED,
+    ConversionError,
+    Converted,
+    cell_of,
+    counted,
+    numeral,
+    one_line,
+    repeated,
+    table_of,
+    tidy,
+)
 
 MIME = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 SLIDES_MAX = 2_000
@@ -19,6 +40,19 @@ DEPTH_MAX = 30
 """Groups within groups; programs make two or three levels."""
 CHARS_MAX = 10_000_000
 _POINTS_MAX = 1_000
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+_P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
+_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_NUMBERINGS = {"alphaLc": "a", "alphaUc": "A", "romanLc": "i", "romanUc": "I"}
+_COUNTED = {
+    "blip": PICTURES,
+    "videoFile": MEDIA,
+    "audioFile": MEDIA,
+    "wavAudioFile": MEDIA,
+    "oleObj": FILES,
+    "oMath": FORMULAS,
+}
 
 
 def read_slides(data: bytes, charset: str = "") -> Converted:
@@ -43,7 +77,7 @@ def read_slides(data: bytes, charset: str = "") -> Converted:
     if len(slides) > SLIDES_MAX:
         reader.notes[f"{len(slides) - SLIDES_MAX} more slides are left out"] = None
     text = tidy("\n\n".join(parts)) if reader.has_text else ""
-    return Converted(text, MIME, stated_title(data), notes=tuple(reader.notes))
+    return Converted(text, MIME, stated_title(data), notes=(*reader.notes, *counted(reader.seen)))
 
 
 class _Reader:
@@ -51,6 +85,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.notes: dict[str, None] = {}
+        self.seen: Counter[str] = Counter()
         self.has_text = False
         self.shapes_left, self.chars_left = SHAPES_MAX, CHARS_MAX
 
@@ -59,6 +94,7 @@ class _Reader:
         title = slide.shapes.title
         heading = one_line(title.text_frame.text) if title is not None and title.has_text_frame else None
         hidden = " (hidden)" if slide._element.get("show") == "0" else ""
+        self.seen[HIDDEN] += bool(hidden)
         blocks = [f"## Slide {number}{hidden}" + (f": {heading}" if heading else "")]
         skipped = title._element if title is not None else None
         for shape in self._shapes(slide.shapes, DEPTH_MAX):
@@ -67,6 +103,7 @@ class _Reader:
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
             said = tidy(slide.notes_slide.notes_text_frame.text).strip()
             blocks += [f"Notes: {said}"] if said else []
+        blocks += self._comments(slide.part)
         self.has_text = self.has_text or heading is not None or len(blocks) > 1
         text = "\n\n".join(blocks)
         self.chars_left -= len(text)
@@ -84,17 +121,62 @@ class _Reader:
                 yield from self._shapes(inner, depth - 1)
 
     def _blocks(self, shape: Any) -> Iterator[str]:
-        if getattr(shape, "has_table", False):
-            yield from _table([[cell.text for cell in row.cells] for row in shape.table.rows])
+        if getattr(shape, "has_table", False) and shape.table._tbl is not None:
+            yield from _table(self._cells(shape.table))
         elif getattr(shape, "has_chart", False):
             yield from self._chart(shape.chart)
         elif shape.has_text_frame:
-            lines = [_item(paragraph) for paragraph in shape.text_frame.paragraphs]
+            lines = list(_items(shape.text_frame.paragraphs))
             text = "\n".join(line for line in lines if line.strip())
             if text:
                 yield text
-        elif "/diagram" in str(shape._element.xml if shape._element.tag.endswith("graphicFrame") else ""):
-            self.notes["drawings made of text (SmartArt) are left out"] = None
+        yield from self._drawn(shape)
+
+    def _cells(self, table: Any) -> list[list[str]]:
+        """Return the cells of a table; one that another covers gets the text of that one where it is short."""
+        rows: list[list[str]] = []
+        for row in table._tbl.tr_lst:
+            texts: list[str] = []
+            for cell in row.tc_lst:
+                if cell.hMerge:
+                    texts.append(repeated(texts[-1]) if texts else "")
+                elif cell.vMerge:
+                    texts.append(
+                        repeated(rows[-1][len(texts)]) if rows and len(rows[-1]) > len(texts) else ""
+                    )
+                else:
+                    self.seen[MERGED] += cell.gridSpan > 1 or cell.rowSpan > 1
+                    texts.append(
+                        "\n".join(_words(paragraph) for paragraph in cell.txBody.p_lst)
+                        if cell.txBody is not None
+                        else ""
+                    )
+            rows.append(texts)
+        return rows
+
+    def _drawn(self, shape: Any) -> Iterator[str]:
+        """Yield the words of a drawing and those for a picture; what has none is counted."""
+        element = shape._element
+        for part in element.iter():
+            name = part.tag.rpartition("}")[2] if isinstance(part.tag, str) else ""
+            if name == "relIds" and (key := part.get(f"{_R}dm")) in shape.part.rels:  # SmartArt
+                self.seen[DRAWINGS] += 1
+                yield "\n".join(f"- {words}" for words in drawing_words(shape.part.related_part(key).blob))
+            elif what := _COUNTED.get(name):
+                self.seen[what] += 1
+        words = one_line(next((found.get("descr", "") for found in element.iter(f"{_P}cNvPr")), ""))
+        if words and element.tag.endswith(("}pic", "}graphicFrame")):
+            yield f"[picture: {words}]"
+
+    def _comments(self, part: Any) -> Iterator[str]:
+        """Yield what was remarked on a slide."""
+        for relation in part.rels.values():
+            if not relation.is_external and relation.reltype.rpartition("/")[2] == "comments":
+                for item in ElementTree.fromstring(relation.target_part.blob).iter():
+                    if item.tag.endswith("}cm"):
+                        texts = (found for found in item.iter() if found.tag.endswith(("}text", "}t")))
+                        self.seen[COMMENTS] += 1
+                        yield f"Comment: {' '.join(' '.join(found.text or '' for found in texts).split())}"
 
     def _chart(self, chart: Any) -> Iterator[str]:
         """Yield a chart's data as a table; a chart that cannot be read is left out with a note."""
@@ -109,14 +191,50 @@ class _Reader:
                 ]
                 rows.append([one_line(series.name or "") or "", *values])
         except Exception:  # noqa: BLE001 - kinds of charts that the library does not know
-            self.notes["a chart could not be read"] = None
+            self.seen[CHARTS] += 1
             return
         yield from _table(rows)
 
 
-def _item(paragraph: Any) -> str:
-    text = " ".join(tidy("".join(run.text for run in paragraph.runs) or paragraph.text).split())
-    return f"{'  ' * min(paragraph.level, 8)}- {text}" if text else ""
+def _words(paragraph: Any) -> str:
+    """Return the text of a paragraph: fields and formulas included, struck-out words marked."""
+    parts: list[str] = []
+    for part in paragraph.iter(f"{_A}t", f"{_A}br", f"{_M}t"):
+        look = part.getparent().find(f"{_A}rPr")
+        text = "\n" if part.tag == f"{_A}br" else part.text or ""
+        if look is not None and text.strip():
+            raised = text.isdigit() and look.get("baseline", "").startswith(("1", "2", "3", "4"))
+            text = text.translate(RAISED) if raised else text
+            struck = look.get("strike", "noStrike") != "noStrike"
+            text = f"[struck out: {text}]" if struck else text
+        parts.append(text)
+    return "".join(parts)
+
+
+def _items(paragraphs: Any) -> Iterator[str]:
+    """Yield paragraphs as items, with their numbers where the paragraph itself asks for them."""
+    counts = [0] * 9
+    for paragraph in paragraphs:
+        level = min(paragraph.level, 8)
+        text = " ".join(tidy(_words(paragraph._p)).split())
+        numbered = paragraph._p.find(f"{_A}pPr/{_A}buAutoNum")
+        counts[level + 1 :] = [0] * (8 - level)
+        if not text:
+            continue
+        if numbered is None:
+            counts[level] = 0
+            yield f"{'  ' * level}- {text}"
+            continue
+        start = numbered.get("startAt", "1")
+        first = int(start) if start.isdigit() and len(start) < 6 else 1
+        counts[level] = counts[level] + 1 if counts[level] else first
+        kind = numbered.get("type", "")
+        form = next((form for name, form in _NUMBERINGS.items() if kind.startswith(name)), "1")
+        before, after = (
+            "(" * kind.endswith("ParenBoth"),
+            ")" if "Paren" in kind else "." if "Period" in kind else "",
+        )
+        yield f"{'  ' * level}{before}{numeral(counts[level], form)}{after} {text}"
 
 
 def _table(rows: list[list[str]]) -> Iterator[str]:

@@ -13,10 +13,11 @@ import io
 import re
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from .archive import PARTS_MAX
-from .conversion import CODES, ConversionError, Converted
+from .conversion import CODES, ConversionError, Converted, places_of
 from .docx import read_docx
 from .eml import MIME as MAIL
 from .eml import looks_like_mail, read_mail
@@ -113,12 +114,13 @@ _READERS: dict[str, Reader] = {
 }
 
 
+_TABLES = (SHEETS, "text/csv", "text/tab-separated-values", "application/json")
 _PLAIN = (read_plain, read_markdown, read_csv, read_json)
 
 _PAGES = ("bs4", "markdownify")
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "application/pdf": ("pypdfium2",),
-    DOCX: ("mammoth", *_PAGES),
+    DOCX: ("lxml",),
     SHEETS: ("openpyxl",),
     SLIDES: ("pptx",),
     BOOK: _PAGES,
@@ -222,11 +224,15 @@ def _convert(name: str, data: bytes, *, mime: str | None = None, size_max: int, 
     except RecursionError as error:
         raise ConversionError("broken", f"{shown(name)} is nested too deeply to be read") from error
     except Exception as error:  # whatever a library makes of a damaged file
+        if "Excessive depth" in str(error):  # of lxml
+            raise ConversionError("broken", f"{shown(name)} is nested too deeply to be read") from error
         what = f"{shown(name)} is damaged and could not be read as {kind} ({type(error).__name__})"
         raise ConversionError("broken", f"{what}; open it in its own program and save it again") from error
     if not converted.text.strip():
         raise ConversionError("empty", f"{shown(name)} holds no text")
-    return converted
+    if kind in _TABLES:
+        return converted
+    return replace(converted, places=places_of(converted.text, converted.places))
 
 
 def absent_libraries(name: str, data: bytes) -> tuple[str, ...]:

@@ -1,10 +1,31 @@
-"""Read RTF with striprtf: the text, and tables row by row; type, pictures and fields are left out."""
+"""
+Read RTF with striprtf: the text, and tables row by row.
+
+Headers, notes, comments, boxes, hidden and changed text, which striprtf leaves out or runs together, are put into the text before it reads
+it. Pictures and embedded objects are counted.
+"""
 
 import re
+from collections import Counter
 from itertools import groupby
 from typing import Any
 
-from .conversion import ConversionError, Converted, cell_of, one_line, table_of, tidy
+from .conversion import (
+    COMMENTS,
+    FILES,
+    FORMULAS,
+    HEADS,
+    HIDDEN,
+    PICTURES,
+    TRACKED,
+    ConversionError,
+    Converted,
+    cell_of,
+    counted,
+    one_line,
+    table_of,
+    tidy,
+)
 
 MIME = "application/rtf"
 _TITLE = re.compile(r"\{\\title ([^{}\\]{1,300})\}")
@@ -13,6 +34,28 @@ _FONTS_STEPS_MAX = 50_000_000
 """Steps of the search for fonts in their table; 300 fonts on one line take 10 million of them."""
 _FONTS_REST_MAX = 300
 """Characters after the last semicolon of the table; the search takes their cube."""
+
+_GROUP = re.compile(r"\\[\\{}]|\{((?:\\\*|\\[a-zA-Z]{1,32}-?\d{0,10} ?)*+)|\}")
+_WORD = re.compile(r"\\\*|\\([a-zA-Z]+)(-?\d*) ?")
+_HEADS = ("header", "headerl", "headerr", "headerf")
+_SHOWN = {
+    **dict.fromkeys(_HEADS, ("\\par Page header: ", "\\par ", HEADS)),
+    **dict.fromkeys(
+        (name.replace("head", "foot") for name in _HEADS), ("\\par Page footer: ", "\\par ", HEADS)
+    ),
+    "footnote": (" [note: ", "]", ""),
+    "annotation": (" [comment: ", "]", COMMENTS),
+    "atnauthor": (" [by ", "] ", ""),
+    **dict.fromkeys(("shp", "shpinst", "do", "pntext"), ("", "", "")),
+    **dict.fromkeys(("shptxt", "dptxbxtext"), ("\\par ", "\\par ", "")),
+    "deleted": ("[deleted: ", "]", TRACKED),
+    "revised": ("[inserted: ", "]", TRACKED),
+    "v": ("[hidden: ", "]", HIDDEN),
+    "strike": ("[struck out: ", "]", ""),
+    "super": ("", "", "raised text, written on the line"),
+}
+"""By the control word of a group, what is written before and after its text, and what it is counted as."""
+_COUNTED = {"pict": PICTURES, "object": FILES, "moMath": FORMULAS}
 
 
 def read_rtf(data: bytes, charset: str = "") -> Converted:
@@ -31,6 +74,8 @@ def read_rtf(data: bytes, charset: str = "") -> Converted:
         raise ConversionError(
             "broken", "has a table of fonts that does not end, or that no program would write"
         )
+    source, seen = _opened(source)
+    seen["merged cells, whose text is in the first of them"] += len(re.findall(r"\\clv?mgf\b", source))
     read: Any = rtf_to_text  # it says that it is typed and is not
     lines = str(read(source, errors="replace")).split("\n")
     parts: list[str] = []
@@ -39,7 +84,35 @@ def read_rtf(data: bytes, charset: str = "") -> Converted:
         rows = [[cell_of(cell) for cell in line.rstrip()[:-1].split("|")] for line in group]
         parts += ["", table_of(rows, max(map(len, rows))), ""] if is_table else group
     stated = _TITLE.search(source[:100_000])
-    return Converted(tidy("\n".join(parts)), MIME, one_line(stated[1]) if stated else None)
+    return Converted(
+        tidy("\n".join(parts)), MIME, one_line(stated[1]) if stated else None, notes=counted(seen)
+    )
+
+
+def _opened(source: str) -> tuple[str, Counter[str]]:
+    """Return *source* with those groups as plain text that a reader sees, and how many of each kind there are."""
+    parts: list[str] = []
+    ends: list[str] = []
+    seen: Counter[str] = Counter()
+    last = 0
+    for found in _GROUP.finditer(source):
+        if found[0] == "}":
+            parts += [source[last : found.start()], ends.pop() if ends else ""]
+            last = found.start()
+        elif found[1] is not None:
+            words = {word[1]: word[2] for word in _WORD.finditer(found[1]) if word[2] != "0"}
+            seen.update(_COUNTED[word] for word in words if word in _COUNTED)
+            key = next((word for word in words if word in _SHOWN), "")
+            before, after, what = _SHOWN.get(key, ("", "", ""))
+            seen[what] += bool(what)
+            ends.append(after)
+            if key:
+                head = "".join(
+                    word[0] for word in _WORD.finditer(found[1]) if word[1] and word[1] not in _SHOWN
+                )
+                parts += [source[last : found.start()], "{", head, before]
+                last = found.end()
+    return "".join([*parts, source[last:]]), seen
 
 
 def _font_table(source: str) -> str:

@@ -2,20 +2,44 @@
 Read XLSX and XLSM: each sheet as a Markdown table of what its cells show, as last saved.
 
 openpyxl streams the rows, so that the size of a sheet on paper costs nothing. Formulas are not calculated and macros
-not run: a formula gives the value that was saved with it, or its own text where there is none. Not covered: charts,
-pictures, comments, pivot tables and number formats other than dates and plain percentages.
+not run: a formula gives the value that was saved with it, or its own text where there is none. Dates are written as
+2026-03-01, whatever their format. Not covered: charts, pictures and embedded objects, which are counted.
 """
 
 import datetime
 import io
+import math
+import posixpath
 import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from itertools import repeat
+from decimal import ROUND_HALF_UP, Decimal
+from functools import lru_cache
+from html import unescape
+from itertools import islice, repeat
 from typing import Any
+from xml.etree import ElementTree
 
-from .archive import checked_parts, stated_title
-from .conversion import ConversionError, Converted, cell_of, one_line, table_of, tidy
+from .archive import checked_parts, drawing_words, stated_title
+from .conversion import (
+    CHARTS,
+    COMMENTS,
+    DRAWINGS,
+    FILES,
+    HEADS,
+    MERGED,
+    PICTURES,
+    ConversionError,
+    Converted,
+    DocumentPlace,
+    cell_of,
+    counted,
+    one_line,
+    repeated,
+    table_of,
+)
 
 MIME = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 SHEETS_MAX = 200
@@ -28,11 +52,25 @@ FILLED_COST = 4
 CHARS_MAX = 10_000_000
 _STRINGS = "xl/sharedStrings.xml"
 _STRINGS_MAX = 60_000_000
-_PARTS = r"xl/(sharedStrings|worksheets/[^/]+)\.xml"
+_PARTS = r"xl/(sharedStrings\.xml|styles\.xml|worksheets/[^/]+\.xml|(worksheets|drawings)/_rels/[^/]+|drawings/[^/]+\.xml|diagrams/data[^/]*\.xml|comments/?[^/]*\.xml|chartsheets/[^/]+\.xml)"
 _SHEETS_BYTES_MAX = 60_000_000
 """XML of all sheets: openpyxl reads one that does not say how large it is to its end before the first row is given."""
 _FORMULA = re.compile(rb"<(?:\w+:)?f[\s/>]")
-_PERCENT = re.compile(r"0(\.0+)?%\Z")
+_HIDDEN_ROW = re.compile(rb'<(?:\w+:)?row\s(?=[^>]*\shidden="(?:1|true)")[^>]*?\br="(\d{1,7})"')
+_HIDDEN_COLUMNS = re.compile(rb'<(?:\w+:)?col\s(?=[^>]*\shidden="(?:1|true)")[^>]*>')
+_MERGE = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?\bref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+_MERGES_MAX = 20_000
+_HEAD = re.compile(rb"<(?:\w+:)?(?:odd|even|first)(Header|Footer)>([^<]{1,2000})<")
+_HEAD_CODE = re.compile(r'&(?:"[^"]*"|K[0-9A-F]{6}|[A-Z]|\d{1,3})', re.IGNORECASE)
+_FORMAT = re.compile(r"(?P<whole>[#0?,]*0|[#?,]*[#?])(?:\.(?P<part>[#0?]+))?(?P<scale>,*)(?P<percent>%?)")
+_LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|_.|\*.')
+FORMULA = (
+    "formulas without a saved value, shown as they are written; open and save the file in its own program"
+)
+ROUNDED = "numbers rounded as the sheet shows them"
+HIDDEN_SHEETS, HIDDEN_ROWS, HIDDEN_COLUMNS = (
+    f"hidden {what}, marked as such" for what in ("sheets", "rows", "columns")
+)
 
 
 class _Budget:
@@ -40,7 +78,8 @@ class _Budget:
 
     def __init__(self) -> None:
         self.cells, self.chars = CELLS_MAX, CHARS_MAX
-        self.formulas = 0
+        self.seen: Counter[str] = Counter()
+        self.strikes = False
         self.stopped = False
 
     @property
@@ -53,14 +92,15 @@ def read_sheets(data: bytes, charset: str = "") -> Converted:
     """Turn a workbook into Markdown: a heading and a table for each sheet with content; notes say what was cut."""
     parts = checked_parts(data, "workbook", _PARTS)
     texts = len(parts.pop(_STRINGS, b""))
-    sheets = sum(map(len, parts.values()))
-    for what, size, limit in (("texts", texts, _STRINGS_MAX), ("sheets", sheets, _SHEETS_BYTES_MAX)):
+    found = [part for name, part in parts.items() if name.startswith("xl/worksheets/")]
+    sizes = (("texts", texts, _STRINGS_MAX), ("sheets", sum(map(len, found)), _SHEETS_BYTES_MAX))
+    for what, size, limit in sizes:
         if size > limit:
             raise ConversionError("too_large", f"holds {size:,} bytes of {what}; the limit is {limit:,}")
-    return _read(data, formulas=any(map(_FORMULA.search, parts.values())))
+    return _read(data, parts, formulas=any(map(_FORMULA.search, found)))
 
 
-def _read(data: bytes, *, formulas: bool) -> Converted:
+def _read(data: bytes, parts: dict[str, bytes], *, formulas: bool) -> Converted:
     """Return a checked workbook as Markdown; *formulas*: there are any, so their own text is looked at too."""
     from openpyxl import load_workbook
 
@@ -72,27 +112,121 @@ def _read(data: bytes, *, formulas: bool) -> Converted:
             return list(book.worksheets)
 
         budget = _Budget()
+        budget.strikes = b"<strike" in parts.get("xl/styles.xml", b"")
         notes: list[str] = []
-        parts: list[str] = []
+        blocks: list[str] = []
+        places: list[DocumentPlace] = []
         sheets = sheets_of(values=True)
         twins = sheets_of(values=False) if formulas else repeat(None)
         for sheet, twin in zip(sheets[:SHEETS_MAX], twins, strict=False):
-            text = _table(_rows(sheet, twin, budget), budget, notes, sheet.title)
-            if not text:
-                continue
-            hidden = " (hidden)" if sheet.sheet_state != "visible" else ""
-            parts.append(f"## {one_line(sheet.title) or 'Sheet'}{hidden}\n\n{text}")
+            drawn = _Drawn(parts, sheet._worksheet_path.lstrip("/"), budget)
+            text, rows = _table(_rows(sheet, twin, budget), budget, notes, sheet.title, drawn)
+            beside = drawn.texts()
+            if text or beside:
+                hidden = " (hidden)" if sheet.sheet_state != "visible" else ""
+                budget.seen[HIDDEN_SHEETS] += bool(hidden)
+                name = one_line(sheet.title) or "Sheet"
+                head = f"## {name}{hidden}\n\n"
+                at = sum(map(len, blocks)) + 2 * len(blocks) + len(head)
+                for row, line in zip(rows, text.split("\n"), strict=False):
+                    places += [DocumentPlace(at, f"{name}!{row}")] if row else []
+                    at += len(line) + 1
+                blocks.append(head + "\n\n".join(filter(None, [text, *beside])))
             if budget.is_spent:
                 notes.append("the file is larger than what is read of one; the rest is left out")
                 break
         if len(sheets) > SHEETS_MAX:
             notes.append(f"{len(sheets) - SHEETS_MAX} more sheets are left out")
-    if budget.formulas:
-        notes.append(
-            f"{budget.formulas} formulas have no saved value and are shown as they are written;"
-            " open and save the file in its own program to have them calculated"
-        )
-    return Converted(tidy("\n\n".join(parts)), MIME, stated_title(data), notes=tuple(notes))
+    budget.seen[CHARTS] += sum(name.startswith("xl/chartsheets/") for name in parts)
+    title = stated_title(data)
+    return Converted(
+        "\n\n".join(blocks), MIME, title, notes=(*notes, *counted(budget.seen)), places=tuple(places)
+    )
+
+
+class _Drawn:
+    """What a sheet's own XML and the parts beside it say, and openpyxl does not read row by row."""
+
+    def __init__(self, parts: dict[str, bytes], path: str, budget: _Budget) -> None:
+        self._parts, self._path, self._budget = parts, path, budget
+        self._source = source = parts.get(path, b"")
+        hides = b'hidden="' in source
+        self.rows = {int(row[1]) for row in _HIDDEN_ROW.finditer(source)} if hides else set()
+        self.columns: list[tuple[int, int]] = []
+        for column in _HIDDEN_COLUMNS.findall(source) if hides else ():
+            ends = [re.search(rb'\b%b="(\d{1,5})"' % end, column) for end in (b"min", b"max")]
+            self.columns += [(int(ends[0][1]), int(ends[1][1]))] if ends[0] and ends[1] else []
+        self.merges = [
+            (_column(left), int(top), _column(right), int(bottom))
+            for left, top, right, bottom in islice(map(re.Match.groups, _MERGE.finditer(source)), _MERGES_MAX)
+        ]
+
+    def texts(self) -> list[str]:
+        """Return headers and footers, comments and the texts of drawings; the rest of it is counted."""
+        seen = self._budget.seen
+        found: dict[str, None] = {}
+        for kind, head in _HEAD.findall(self._source):
+            words = one_line(_HEAD_CODE.sub(" ", unescape(head.decode("utf-8", "replace"))))
+            if (
+                words
+                and b"&P" in unescape(head.decode("latin-1")).encode("latin-1", "replace")
+                and len(words.split()) < 3
+            ):
+                continue  # the number of the page
+            found |= {f"Page {kind.decode().lower()}: {words}": None} if words else {}
+        seen[HEADS] += len(found)
+        seen[FILES] += len(re.findall(rb"<(?:\w+:)?oleObject\s", self._source))
+        for kind, path in self._beside(self._path):
+            root = ElementTree.fromstring(self._parts[path])
+            if kind == "comments":
+                authors = ["".join(item.itertext()) for item in root.iterfind("{*}authors/{*}author")]
+                for item in root.iterfind("{*}commentList/{*}comment"):
+                    by = int(item.get("authorId", "0")) if item.get("authorId", "0").isdigit() else 0
+                    words = " ".join(
+                        "".join(part.text or "" for part in item.iter() if part.tag.endswith("}t")).split()
+                    )
+                    name = one_line(authors[by]) if by < len(authors) else None
+                    found[
+                        f"Comment on {item.get('ref', '')[:20]}{f' by {name}' if name else ''}: {words}"
+                    ] = None
+                    seen[COMMENTS] += 1
+            elif kind == "drawing":
+                for picture in root.iterfind(".//{*}pic/{*}nvPicPr/{*}cNvPr"):
+                    words = one_line(picture.get("descr", ""))
+                    seen[PICTURES] += not words
+                    found |= {f"[picture: {words}]": None} if words else {}
+                seen[CHARTS] += sum(kind == "chart" for kind, _ in self._beside(path, known=False))
+                found |= dict.fromkeys(f"Text box: {words}" for words in drawing_words(self._parts[path]))
+                for diagram in (part for kind, part in self._beside(path) if kind == "diagramData"):
+                    seen[DRAWINGS] += 1
+                    found |= dict.fromkeys(
+                        f"Drawing: {words}" for words in drawing_words(self._parts[diagram])
+                    )
+        return list(found)
+
+    def _beside(self, path: str, *, known: bool = True) -> Iterator[tuple[str, str]]:
+        """Yield the kind and the path of each part that a part refers to."""
+        folder, _, name = path.rpartition("/")
+        source = self._parts.get(f"{folder}/_rels/{name}.rels")
+        for item in ElementTree.fromstring(source) if source else ():
+            target = posixpath.normpath(posixpath.join("/", folder, item.get("Target", ""))).lstrip("/")
+            if target in self._parts or not known:
+                yield item.get("Type", "").rpartition("/")[2], target
+
+
+def _column(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - 64
+    return number
+
+
+def _letters(number: int) -> str:
+    letters = ""
+    while number > 0:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(65 + rest) + letters
+    return letters
 
 
 def _rows(sheet: Any, twin: Any, budget: _Budget) -> Iterator[list[str]]:
@@ -113,31 +247,69 @@ def _rows(sheet: Any, twin: Any, budget: _Budget) -> Iterator[list[str]]:
         yield row
 
 
-def _table(rows: Iterable[list[str]], budget: _Budget, notes: list[str], title: str) -> str:
-    """Return a sheet's rows as a table without empty rows and columns around it; its first row is the head."""
-    kept: list[list[str]] = []
+def _table(
+    rows: Iterable[list[str]], budget: _Budget, notes: list[str], title: str, drawn: _Drawn
+) -> tuple[str, list[str]]:
+    """Return a sheet's rows as a table without empty rows and columns around it, and the first cell of each of its lines."""
+    kept: dict[int, list[str]] = {}
     left_out = 0
     chars = budget.chars
-    for row in rows:
+    for number, row in enumerate(rows, 1):
         if row and len(kept) < ROWS_MAX:
-            kept.append(row)
+            kept[number] = row
         elif row:
             left_out += 1
     if not kept:
-        return ""
+        return "", []
     name = repr(one_line(title))
     if left_out:
         notes.append(f"{left_out:,} rows of the sheet {name} are left out")
-    first = min(next((place for place, cell in enumerate(row) if cell), len(row)) for row in kept)
-    width = max(map(len, kept)) - first
+    first = min(next((place for place, cell in enumerate(row) if cell), len(row)) for row in kept.values())
+    _repeat_merged(kept, max(map(len, kept.values())), drawn, budget)
+    _mark_hidden(kept, first, drawn, budget)
+    width = max(map(len, kept.values())) - first
     columns = max(1, chars // (4 * len(kept)))
     if width > columns:
         notes.append(f"{width - columns:,} columns of the sheet {name} are left out")
         width = columns
-    cut = [row[first : first + width] for row in kept]
+    cut = [row[first : first + width] for row in kept.values()]
     text = table_of(cut, width)
     budget.chars = chars - len(text)
-    return text
+    places = [f"{_letters(first + 1)}{number}" for number in kept]
+    return text, [places[0], "", *places[1:]]
+
+
+def _repeat_merged(kept: dict[int, list[str]], width: int, drawn: _Drawn, budget: _Budget) -> None:
+    """Write the text of merged cells into those that they cover."""
+    numbers = list(kept)
+    for left, top, right, bottom in drawn.merges:
+        row = kept.get(top, [])
+        text = row[left - 1] if 0 < left <= len(row) else ""
+        if not text:
+            continue
+        budget.seen[MERGED] += 1
+        covered = numbers[bisect_left(numbers, top) : bisect_right(numbers, bottom)] if repeated(text) else []
+        budget.cells -= len(covered) * max(1, min(right, width) - left + 1)
+        if budget.cells < 0:
+            return
+        for number in covered:
+            row = kept[number]
+            row += [""] * (min(right, width) - len(row))
+            row[left - 1 : right] = [cell or text for cell in row[left - 1 : right]]
+
+
+def _mark_hidden(kept: dict[int, list[str]], first: int, drawn: _Drawn, budget: _Budget) -> None:
+    """Mark rows and columns that the sheet does not show, in the first of their cells."""
+    for number in drawn.rows & kept.keys():
+        budget.seen[HIDDEN_ROWS] += 1
+        row = kept[number]
+        place = next((place for place, cell in enumerate(row) if cell), 0)
+        row[place] = f"[hidden row] {row[place]}"
+    head = next(iter(kept.values()))
+    for low, high in drawn.columns:
+        for place in range(max(low - 1, first), min(high, len(head))):
+            budget.seen[HIDDEN_COLUMNS] += 1
+            head[place] = f"[hidden column] {head[place]}"
 
 
 def _shown(cell: Any, source: Any, budget: _Budget) -> str:
@@ -147,14 +319,17 @@ def _shown(cell: Any, source: Any, budget: _Budget) -> str:
     if value is None and written is not None:
         formula = getattr(written, "text", written)  # of an array formula
         if isinstance(formula, str) and formula.startswith("="):
-            budget.formulas += 1
+            budget.seen[FORMULA] += 1
             value = formula
     if value is None:
         return ""
-    return cell_of(_text(value, cell))
+    text = cell_of(_text(value, cell, budget))
+    return (
+        f"[struck out: {text}]" if budget.strikes and text and cell.has_style and cell.font.strike else text
+    )
 
 
-def _text(value: Any, cell: Any) -> str:
+def _text(value: Any, cell: Any, budget: _Budget) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, datetime.datetime):
@@ -163,7 +338,63 @@ def _text(value: Any, cell: Any) -> str:
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, float | int):
-        percent = _PERCENT.match(str(cell.number_format or ""))
-        number, unit = (value * 100, "%") if percent else (value, "")
-        return (str(number) if isinstance(number, int) else format(number, ".15g")) + unit
+        return _number(value, str(cell.number_format or ""), budget)
     return str(value)
+
+
+def _number(value: float, form: str, budget: _Budget) -> str:
+    """Return a number as its format shows it; as it is where the format is not understood."""
+    before, digits, after = _format_of(form, value < 0, value == 0)
+    plain = str(value) if isinstance(value, int) else format(value, ".15g")
+    if digits is None or not math.isfinite(value) or abs(value) >= 1e15:
+        return plain
+    whole, most, least, scale, grouped = digits
+    scaled = Decimal(plain).copy_abs() * Decimal(10) ** scale
+    places = max(least, min(most, -int(scaled.normalize().as_tuple().exponent)))
+    shown = scaled.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+    budget.seen[ROUNDED] += shown != scaled
+    text = f"{shown:{',' if grouped else ''}.{places}f}"
+    left, point, right = text.partition(".")
+    return f"{before}{left.rjust(whole, '0')}{point}{right}{after}"
+
+
+@lru_cache(1000)
+def _format_of(
+    form: str, negative: bool, zero: bool
+) -> tuple[str, tuple[int, int, int, int, bool] | None, str]:
+    """
+    Return what a number format writes before and after the digits, and of them the least whole ones, the most and least decimals, the power of ten and
+    whether thousands are set apart; None for a format that is no plain number (dates, fractions, conditions, powers).
+    """
+    sections = re.split(r';(?=(?:[^"]*"[^"]*")*[^"]*$)', form[:200])
+    own = (
+        sections[1]
+        if negative and len(sections) > 1
+        else sections[2]
+        if zero and len(sections) > 2
+        else sections[0]
+    )
+    literals: list[str] = []
+
+    def kept(found: re.Match[str]) -> str:
+        literals.append(next((part for part in found.groups() if part), " " if found[0][0] == "_" else ""))
+        return chr(0xE000 + len(literals) - 1)
+
+    bare = _LITERAL.sub(kept, own)
+    found = list(_FORMAT.finditer(bare))
+    if len(found) != 1 or re.search(r"[A-Za-z/@?]", bare):
+        return "", None, ""
+
+    def words(text: str) -> str:
+        return re.sub("[\ue000-\ue0ff]", lambda mark: literals[ord(mark[0]) - 0xE000], text)
+
+    digits = found[0]
+    before, after = words(bare[: digits.start()]).lstrip(), words(bare[digits.end() :]).rstrip()
+    sign = "-" if negative and len(sections) < 2 else ""
+    part = digits["part"] or ""
+    scale = 2 * bool(digits["percent"] or "%" in after) - 3 * len(digits["scale"])
+    return (
+        sign + before,
+        (digits["whole"].count("0"), len(part), part.count("0"), scale, "," in digits["whole"].strip(",")),
+        digits["percent"] + after,
+    )
