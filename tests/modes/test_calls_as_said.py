@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import pydantic.dataclasses
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, WithJsonSchema
 
 from paor import Engine, Journal, Profile, Reply, Tool, ToolContext, Usage, replay, tool
 from paor.models import ModelCall
@@ -288,6 +293,115 @@ def test_a_number_is_never_converted_with_loss(mode: str, amount: int) -> None:
             engine.run("Pay", **options_of(mode))
             engine.close()
         assert made[:1] == expected
+
+
+class Part(BaseModel):
+    """Part of an order; pydantic drops the names that a model does not know."""
+
+    id: str = "none"
+    price: float = Field(default=0.0, exclude=True)
+
+
+@dataclass
+class Place:
+    """A place."""
+
+    id: str = "none"
+    price: float = 0.0
+
+
+@pydantic.dataclasses.dataclass(config={"extra": "ignore"})
+class Stop(Place):
+    """A place that asks for unknown names to be dropped."""
+
+
+class Line(Part):
+    """A line of an order."""
+
+    part: Part = Part()
+    parts: list[Part | int] = []
+    named: dict[int, Part] = {}
+    place: Place | Stop | None = None
+
+
+NAMES = st.sampled_from(["id", "price", "dryRun"])
+FLAT = st.dictionaries(NAMES, st.sampled_from(["x", 0.5, 2**53, 2**53 + 1]), max_size=2)
+NESTED: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.just("x"),
+        "price": st.sampled_from([0.5, 2**53 + 1]),
+        "dryRun": st.just(True),
+        "part": FLAT,
+        "parts": st.lists(FLAT | st.integers(0, 2), max_size=2),
+        "named": st.dictionaries(st.sampled_from(["1", "01", "2"]), FLAT, max_size=2),
+        "place": FLAT | st.none(),
+    },
+)
+
+
+def arrived(said: Any, got: Any) -> bool:
+    """Return whether everything that was said is in the Python value."""
+    if isinstance(said, dict):
+        if isinstance(got, dict):
+            return len(said) == len(got) and all(map(arrived, said.values(), got.values()))
+        return all(hasattr(got, name) and arrived(value, getattr(got, name)) for name, value in said.items())
+    if isinstance(said, list):
+        return len(said) == len(got) and all(map(arrived, said, got))
+    return bool(said == got)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    mode=st.sampled_from(MODES),
+    kind=st.sampled_from([Line, Annotated[Line, WithJsonSchema({"type": "object"})]]),
+    order=NESTED,
+)
+def test_A119_what_is_said_within_a_parameter_arrives_or_the_call_is_not_made(
+    mode: str, kind: Any, order: dict[str, Any]
+) -> None:
+    """Of every depth and type, whatever its class does with names that it does not know and its schema says of them."""
+    made = orders_of(mode, kind, order)
+    assert all(arrived(order, got) for got in made)
+    with suppress(ValidationError):
+        assert made or not arrived(order, TypeAdapter(Line).validate_json(json.dumps(order)))
+
+
+def orders_of(mode: str, kind: Any, said: Any) -> list[Any]:
+    """Return what a function of one parameter of type *kind* was called with by a model that says *said*."""
+    made: list[Any] = []
+
+    def pay(order: Any) -> str:
+        made.append(order)
+        return "paid"
+
+    pay.__doc__ = "Pay."
+    pay.__annotations__ = {"order": kind, "return": str}
+    with Journal(":memory:", "off") as journal:
+        paying = tool("bank.pay", effect="once")(pay)
+        engine = Engine(Says({"order": said}, [], None), [paying], journal, builtins=False)
+        engine.run("Pay", **options_of(mode))
+        engine.close()
+    return made
+
+
+ROUNDED = [
+    (datetime, "2026-01-01T00:00:00.123456789Z", "2026-01-01T00:00:00.123456000Z"),
+    (timedelta, "PT0.1234567S", "PT0.1234560S"),
+    (dict[int, str], {"1": "a", "01": "b"}, {"1": "a", "2": "b"}),
+    (dict[float, str], {"9007199254740993": "a"}, {"9007199254740992": "a"}),
+    (set[float], [2**53 + 1], [2**53]),
+    (tuple[float, int], [2**53 + 1, 2**53 + 1], [0.5, 2**53 + 1]),
+    (int, 1e23, 1e15),
+    (Place, {"id": "x", "price": 2**53 + 1}, {"id": "x", "price": 2**53}),
+]
+
+
+@pytest.mark.parametrize(("kind", "lost", "kept"), ROUNDED)
+def test_a_value_that_its_type_would_round_is_not_passed(kind: Any, lost: Any, kept: Any) -> None:
+    """Nor are two keys that become one."""
+    assert orders_of("native", kind, lost) == []
+    assert len(orders_of("native", kind, kept)) > 0
 
 
 def test_A119_what_is_left_out_of_a_read_call_stands_in_its_rows_and_is_told(tmp_path: Path) -> None:
