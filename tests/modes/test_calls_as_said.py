@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,14 +36,21 @@ class Says:
 
     name, calls_tools = "says", True
 
-    def __init__(self, arguments: dict[str, Any], documents: list[str], connection: str | None) -> None:
+    def __init__(
+        self,
+        arguments: dict[str, Any],
+        documents: list[str],
+        connection: str | None,
+        beside: dict[str, Any] = {},  # noqa: B006 - never changed
+    ) -> None:
+        self.beside = beside
         self.arguments, self.documents, self.connection = arguments, documents, connection
         self.asked: list[ModelCall] = []
 
     def ask(self, call: ModelCall) -> Reply:
         """Reply to *call*."""
         self.asked.append(call)
-        text = json.dumps(self._reply(call))
+        text = json.dumps(self._reply(call), default=str).replace(f'"{NUMBER}', "").replace(f'{NUMBER}"', "")
         return Reply(text, Usage(1, 1, 1))
 
     def _reply(self, call: ModelCall) -> Any:
@@ -62,16 +70,18 @@ class Says:
                 chosen = SELECT("bank.pay", None) | more
             return chosen if often < 3 else {"action": None, "answer": "That cannot be done."}
         if call.kind == "parameters":
-            return {"schema": "parameters_v1", "parameters": self.arguments}
+            return {"schema": "parameters_v1", "parameters": self.arguments} | self.beside
         if call.kind == "turn":
-            calls = [{"id": "c", "name": "bank_pay", "arguments": whole}]
+            calls = [{"id": "c", "name": "bank_pay", "arguments": whole} | self.beside]
             return {"text": "" if often < 3 else "That cannot be done.", "calls": calls if often < 3 else []}
         if call.kind == "plan":
-            steps = [{"type": "tool", "name": "bank.pay", "args": whole}]
+            steps = [{"type": "tool", "name": "bank.pay", "args": whole} | self.beside]
             return {"steps": steps} if often < 3 else {"steps": [], "answer": "That cannot be done."}
         return STOP if call.kind == "refinement" else SUCCESS
 
 
+NUMBER = "<number>"
+"""Around a number that JSON text shall hold as it is written here."""
 SET_BY_STAGE_1 = ("documentList", "connectionReference")
 
 
@@ -97,6 +107,7 @@ def calls_of(
     documents: int = 0,
     connections: tuple[str, ...] = (),
     effect: Any = "once",
+    beside: dict[str, Any] = {},  # noqa: B006 - never changed
 ) -> list[dict[str, Any]]:
     """Return what the tool ``bank.pay`` was called with by a model that says this call; the run ends and replays."""
     made: list[dict[str, Any]] = []
@@ -105,7 +116,7 @@ def calls_of(
         made.append(values)
         return "paid"
 
-    model = Says(arguments, references, connection)
+    model = Says(arguments, references, connection, beside)
     with Journal(":memory:", "off") as journal:
         engine = Engine(model, [Tool("bank.pay", "Pay.", parameters, pay, effect)], journal, builtins=False)
         result = engine.run(
@@ -293,6 +304,47 @@ def test_a_number_is_never_converted_with_loss(mode: str, amount: int) -> None:
             engine.run("Pay", **options_of(mode))
             engine.close()
         assert made[:1] == expected
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    mode=st.sampled_from(MODES),
+    effect=st.sampled_from(["once", "idempotent", "read"]),
+    beside=st.dictionaries(st.sampled_from(["amount", "to", "remark"]), SCALARS, min_size=1, max_size=2),
+)
+def test_A119_a_parameter_beside_its_place_is_not_dropped(
+    mode: str, effect: str, beside: dict[str, Any]
+) -> None:
+    """The call is asked again; a remark that is no parameter hinders none but a reply to the letter of a document."""
+    parameters = {"type": "object", "properties": {name: KINDS[name] for name in ("to", "amount")}}
+    made = calls_of(mode, parameters, {"to": "Dee"}, effect=effect, beside=beside)
+    lost = beside.keys() & parameters["properties"].keys()
+    refused = mode == "strict" or (bool(lost) and effect != "read")
+    assert made[:1] == ([] if refused else [{"to": "Dee"}])
+
+
+@pytest.mark.parametrize("key", ["arguments", "args", "input"])
+def test_values_in_two_places_that_differ_are_asked_again(key: str) -> None:
+    """Neither is taken for the other."""
+    parameters = {"type": "object", "properties": {"to": KINDS["to"]}}
+    assert calls_of("two_stage", parameters, {"to": "Dee"}, beside={key: {"to": "Ann"}}) == []
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    mode=st.sampled_from(MODES),
+    written=st.decimals(allow_nan=False, allow_infinity=False, min_value=-(2**60), max_value=2**60).map(str)
+    | st.sampled_from(["9007199254740993.0", "9.007199254740993e15", "1e-400", "0.1", "1e15", "52.5200066"]),
+    within=st.booleans(),
+)
+def test_a_number_is_read_as_it_is_written_or_not_at_all(mode: str, written: str, within: bool) -> None:
+    """In an object's JSON text, too."""
+    parameters = {"type": "object", "properties": {"amount": {}, "object": {"type": "object"}}}
+    number = f"{NUMBER}{written}{NUMBER}"
+    said: Any = {"object": f'{{"at": {written}}}'} if within else {"amount": number}
+    for got in calls_of(mode, parameters, said):
+        value = got["object"]["at"] if within else got["amount"]
+        assert Decimal(written) in (Decimal(repr(value)), Decimal(value))
 
 
 class Part(BaseModel):

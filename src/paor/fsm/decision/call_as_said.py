@@ -11,12 +11,13 @@ One place for every profile and mode: the two stages, native calls, steps of pla
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from ...prompts.parsing.replies import Invalid
+from ...prompts.parsing.tool_calls import Known
 from ...states.records.actions import Selection
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
@@ -46,6 +47,18 @@ class Target(Struct, frozen=True):
 def is_exact(spec: Spec, tool: ToolSpec) -> bool:
     """Return whether a call of *tool* gets exactly what is said of it."""
     return spec.profile.strict or (spec.revision > 1 and tool.effect != "read")
+
+
+def exact_calls(kit: RunResources, spec: Spec) -> Known:
+    """Return of which tools a call gets all that is said of it, by name, and what parameters those have."""
+
+    def known(name: str) -> Callable[[str], bool] | None:
+        tool = kit.catalog.find(name)
+        if tool is None or spec.revision == 1 or not is_exact(spec, tool):
+            return None
+        return kit.schema(tool).is_known
+
+    return known
 
 
 def target_of(selection: Selection, tool: ToolSpec, kit: RunResources, run: Run) -> Target | Invalid:

@@ -241,6 +241,7 @@ def _parameter_values(case: GuardContext, selection: Selection, kit: RunResource
         chars_max=spec.limits.reply_chars,
         profile=spec.profile,
         exact=is_exact(spec, tool),
+        whole=spec.revision > 1 and is_exact(spec, tool),
     )
     read = after(case.outcome.finish, read)
     if isinstance(read, Invalid):
