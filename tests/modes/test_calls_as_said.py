@@ -234,10 +234,13 @@ def test_A119_a_call_that_is_not_read_gets_exactly_what_was_said_or_is_not_made(
         asked = not staged or set(declared) - set(SET_BY_STAGE_1)  # Stage 2, where it has anything to set
         said = dict(arguments) if asked else {}
         if staged:  # a null where none is taken is how a wire without optional names leaves one out
-            said = {name: value for name, value in said.items() if value is not None or name in got}
+            said = {
+                name: value
+                for name, value in said.items()
+                if value is not None or name in got or "default" in KINDS.get(name, {})
+            }
         about = {"documentList": references if references else None, "connectionReference": connection}
         if staged:
-            about = {name: value for name, value in about.items() if name in declared}
             assert connection is None or connection in connections
             assert None not in [named(reference, documents) for reference in references]
         assert got.keys() == said.keys() | {name for name, value in about.items() if value is not None}
@@ -321,6 +324,24 @@ def test_A119_a_parameter_beside_its_place_is_not_dropped(
     lost = beside.keys() & parameters["properties"].keys()
     refused = mode == "strict" or (bool(lost) and effect != "read")
     assert made[:1] == ([] if refused else [{"to": "Dee"}])
+
+
+@pytest.mark.parametrize("case", ["null", "document", "connection"])
+@pytest.mark.parametrize("effect", ["once", "read"])
+def test_A119_what_a_call_cannot_use_is_asked_again(case: str, effect: str) -> None:
+    """A null where a default would be used, a document or a connection that the tool does not take; a `read` call is made."""
+    parameters = {"type": "object", "properties": {"amount": KINDS["amount"]}}
+    made = calls_of(
+        "two_stage",
+        parameters,
+        {"amount": None if case == "null" else 7},
+        [f"docItem:{INPUT}#0"] if case == "document" else [],
+        "work" if case == "connection" else None,
+        documents=1,
+        connections=("work",),
+        effect=effect,
+    )
+    assert made[:1] == ([] if effect == "once" else [{}] if case == "null" else [{"amount": 7}])
 
 
 @pytest.mark.parametrize("key", ["arguments", "args", "input"])

@@ -297,7 +297,7 @@ def read_parameters(
     chars_max: int,
     profile: Profile = TWO_STAGE,
     exact: bool = False,
-    whole: bool = False,
+    all_said: bool = False,
 ) -> Parameters | Invalid:
     """
     Read Stage 2: ``{"schema": "parameters_v1", "parameters": {...}}``; a missing `schema` is tolerated.
@@ -308,7 +308,7 @@ def read_parameters(
         chars_max: A longer reply is invalid unread.
         profile: Whether `schema` must be there, and whether forbidden names are dropped or refused.
         exact: Whether a name that Stage 2 may not set, or that the tool does not have, makes the reply invalid; else it is dropped.
-        whole: Whether a parameter beside `parameters`, in the strict profile any other key, and a rounded number make it invalid.
+        all_said: Whether a parameter beside `parameters`, in the strict profile any other key, and a rounded number make it invalid.
     """
     data = _object(text, chars_max)
     if isinstance(data, Invalid):
@@ -324,7 +324,7 @@ def read_parameters(
         )
     if wrapper.schema_name is None and profile.strict and profile.stage == "two_stage":
         return Invalid("schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, and it is missing")
-    if whole:
+    if all_said:
         beside = [key for key in data if key not in ("schema", "parameters")]
         if beside and profile.strict:
             return Invalid("unknown_keys", f"beside `parameters` there must not be {_list(beside)}")
