@@ -41,7 +41,7 @@ class Says:
         arguments: dict[str, Any],
         documents: list[str],
         connection: str | None,
-        beside: dict[str, Any] = {},  # noqa: B006 - never changed
+        beside: Mapping[str, Any] = {},  # noqa: B006 - never changed
     ) -> None:
         self.beside = beside
         self.arguments, self.documents, self.connection = arguments, documents, connection
@@ -70,12 +70,12 @@ class Says:
                 chosen = SELECT("bank.pay", None) | more
             return chosen if often < 3 else {"action": None, "answer": "That cannot be done."}
         if call.kind == "parameters":
-            return {"schema": "parameters_v1", "parameters": self.arguments} | self.beside
+            return {"schema": "parameters_v1", "parameters": self.arguments, **self.beside}
         if call.kind == "turn":
-            calls = [{"id": "c", "name": "bank_pay", "arguments": whole} | self.beside]
+            calls = [{"id": "c", "name": "bank_pay", "arguments": whole, **self.beside}]
             return {"text": "" if often < 3 else "That cannot be done.", "calls": calls if often < 3 else []}
         if call.kind == "plan":
-            steps = [{"type": "tool", "name": "bank.pay", "args": whole} | self.beside]
+            steps = [{"type": "tool", "name": "bank.pay", "args": whole, **self.beside}]
             return {"steps": steps} if often < 3 else {"steps": [], "answer": "That cannot be done."}
         return STOP if call.kind == "refinement" else SUCCESS
 
@@ -107,7 +107,7 @@ def calls_of(
     documents: int = 0,
     connections: tuple[str, ...] = (),
     effect: Any = "once",
-    beside: dict[str, Any] = {},  # noqa: B006 - never changed
+    beside: Mapping[str, Any] = {},  # noqa: B006 - never changed
 ) -> list[dict[str, Any]]:
     """Return what the tool ``bank.pay`` was called with by a model that says this call; the run ends and replays."""
     made: list[dict[str, Any]] = []
@@ -281,7 +281,7 @@ def test_a_label_without_its_position_is_asked_again_where_several_documents_mat
     mode: str, said: str
 ) -> None:
     """One document under the label is certainly meant; of two nobody knows which."""
-    given = {"connections": ("work",)}
+    given: dict[str, Any] = {"connections": ("work",)}
     assert calls_of(mode, PAY, GOOD, [said], "work", documents=2, **given) == []
     assert len(calls_of(mode, PAY, GOOD, [said], "work", documents=1, **given)) == 1
     assert len(calls_of(mode, PAY, GOOD, [f"docList:{INPUT}"], "work", documents=2, **given)) == 1
@@ -319,7 +319,10 @@ def test_A119_a_parameter_beside_its_place_is_not_dropped(
     mode: str, effect: str, beside: dict[str, Any]
 ) -> None:
     """The call is asked again; a remark that is no parameter hinders none but a reply to the letter of a document."""
-    parameters = {"type": "object", "properties": {name: KINDS[name] for name in ("to", "amount")}}
+    parameters: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: KINDS[name] for name in ("to", "amount")},
+    }
     made = calls_of(mode, parameters, {"to": "Dee"}, effect=effect, beside=beside)
     lost = beside.keys() & parameters["properties"].keys()
     refused = mode == "strict" or (bool(lost) and effect != "read")
