@@ -41,7 +41,7 @@ class Says:
         arguments: dict[str, Any],
         documents: list[str],
         connection: str | None,
-        beside: Mapping[str, Any] = {},  # noqa: B006 - never changed
+        beside: Mapping[str, Any] = {},
     ) -> None:
         self.beside = beside
         self.arguments, self.documents, self.connection = arguments, documents, connection
@@ -107,7 +107,7 @@ def calls_of(
     documents: int = 0,
     connections: tuple[str, ...] = (),
     effect: Any = "once",
-    beside: Mapping[str, Any] = {},  # noqa: B006 - never changed
+    beside: Mapping[str, Any] = {},
 ) -> list[dict[str, Any]]:
     """Return what the tool ``bank.pay`` was called with by a model that says this call; the run ends and replays."""
     made: list[dict[str, Any]] = []

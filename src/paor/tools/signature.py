@@ -238,8 +238,8 @@ def bind(function: Function, arguments: Mapping[str, Any]) -> dict[str, Any]:
     except NotJson as error:
         problem = foreign(error.code, error.path, error.reason)
         raise BindError(f"wrong arguments for {_name(function)}: {problem.message}", (problem,)) from None
-    if (problem := next(_lost(arguments, model, ()), None)) is not None:
-        raise BindError(f"wrong arguments for {_name(function)}: {problem.message}", (problem,))
+    if (lost := next(_lost(arguments, model, ()), None)) is not None:
+        raise BindError(f"wrong arguments for {_name(function)}: {lost.message}", (lost,))
     values, given = model.__dict__, model.__pydantic_fields_set__
     return {name: values[field] for field, name in signature.names if field in given}
 
