@@ -16,7 +16,8 @@ import subprocess
 import sys
 import textwrap
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -537,18 +538,17 @@ def test_a_key_in_the_path_of_an_address_is_one(path: str, secret: str) -> None:
     assert secret not in shown if secret else path in shown
 
 
-CODED = {
+def _behind(offset: int, key: str) -> str:
+    return base64.b64encode(b"x" * offset + key.encode() + b"y").decode()
+
+
+CODED: dict[str, Callable[[str], str]] = {
     "as it stands": lambda key: key,
     "upper case": lambda key: key.upper(),
     "lower case": lambda key: key.lower(),
     "backwards": lambda key: key[::-1],
     "hex": lambda key: key.encode().hex(),
-    **{
-        f"base64 behind {offset}": lambda key, offset=offset: base64.b64encode(
-            b"x" * offset + key.encode() + b"y"
-        ).decode()
-        for offset in range(3)
-    },
+    **{f"base64 behind {offset}": partial(_behind, offset) for offset in range(3)},
     "base64 of a URL": lambda key: base64.urlsafe_b64encode(b"xx" + key.encode()).decode(),
 }
 

@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import pytest
 from hypothesis import given
@@ -206,7 +206,7 @@ ECHOES: dict[str, Any] = {
     "a document's name": lambda key, pin: Document(f"{key}-{pin}.txt", "words"),
     "a note": lambda key, pin: ToolOutput(notes=(key, str(pin))),
     "a web page": lambda key, pin: ToolOutput(
-        web=({"url": f"https://example.com/?k={key}", "title": f"{pin}"},)
+        web=(cast("Any", {"url": f"https://example.com/?k={key}", "title": f"{pin}"}),)
     ),
     "an error": lambda key, pin: raised(ValueError(f"{key} {pin}")),
     "an error in its own words": lambda key, pin: raised(Quoting(f"{key} {pin}")),
@@ -221,7 +221,7 @@ def test_a_secret_is_taken_out_of_whatever_a_tool_comes_to(
     echo: str, effect: Any, tmp_path: Path, logged: Any
 ) -> None:
     """A text or a number, whatever form the result has, and whether or not it has one."""
-    asked = []
+    asked: list[Any] = []
 
     def login(context: ToolContext) -> Any:
         asked.append(context.resumption)
@@ -235,7 +235,7 @@ def test_a_secret_is_taken_out_of_whatever_a_tool_comes_to(
         last = own.engine.resume(first.run_id, answer={"key": SECRET, "pin": PIN})
         assert asked[1].content == {"key": SECRET, "pin": PIN}
         stored = own.engine.result(last.run_id)
-        told = own.told(first, last, stored, *own.engine.journal.calls(last.run_id)) + logged()
+        told = own.told(first, last, stored, *cast("Any", own.engine.journal.calls(last.run_id))) + logged()
         assert SECRET not in told and str(PIN) not in told
         assert own.engine.journal.verify() == []
 

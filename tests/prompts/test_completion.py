@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from paor import Limits, Policy, why
+from paor import Engine, Journal, Limits, Policy, ScriptedModel, replay, why
+from paor.errors import ToolError
 from paor.machine import Refinement, StepCheck
-from paor.testing import call_tools, step
+from paor.testing import call_tools, review, scripted_tool, step
 
 from ..support.cases import REASONS, REVIEWING, Run, Spec, draft_of, review_by_rules, run_in, spec
 from ..support.planning import END, PLAN, STEP, World, check
@@ -286,6 +287,36 @@ def test_A073_code_ends_no_run_whose_last_call_failed(tmp_path: Path, choice: An
             result = world.engine.resume(result.run_id, answer={"approve": False})
         assert result.state == "Done"
         assert "review" not in world.model.kinds
+
+
+@pytest.mark.parametrize("choice", ["auto", "rules"])
+@pytest.mark.parametrize("effect", ["once", "read"])
+@pytest.mark.parametrize("later", [False, True])
+def test_code_judges_no_failed_call_that_a_later_one_hides(choice: Any, effect: Any, later: bool) -> None:
+    """One of the same reply, and one with an effect in any reply; the review reads which."""
+    tools = [
+        scripted_tool("bank.pay", [ToolError("card declined")], effect=effect),
+        scripted_tool("notes.look", ["seen"], effect="read"),
+    ]
+    calls = [step("bank.pay"), step("notes.look")]
+    turns = [call_tools(call) for call in calls] if later else [call_tools(*calls)]
+    model = ScriptedModel([*turns, call_tools(text="It is paid"), review("success")], calls_tools=True)
+    with Journal(":memory:", "off") as journal, Engine(model, tools, journal, builtins=False) as engine:
+        result = engine.run("Pay", profile="native", limits={"completion_review": choice})
+        assert result.state == "Done"
+        assert replay(journal, result.run_id).identical
+        told = str(why(journal, result.run_id).wire())
+    judged_by_model = effect == "once" or not later
+    assert ("the completion review says success" in told) == judged_by_model
+    assert ("and the last call did not fail" in told) != judged_by_model
+
+
+def test_why_of_a_run_without_a_call_speaks_of_none(tmp_path: Path) -> None:
+    """Nothing that did not happen is said not to have failed."""
+    with World(tmp_path, [ANSWER("It is the 4th.")]) as world:
+        assert world.run().state == "Done"
+        told = str(why(world.journal, world.run_id, world.rows[-1].seq).wire())
+    assert "no tool was called" in told and "the last call" not in told
 
 
 def test_why_says_who_has_judged(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -117,7 +117,7 @@ FORMS: dict[str, tuple[Callable[[], Any], str]] = {
     "a document of rude bytes": (lambda: Document(RudeText("a"), RudeBytes(b"R-7")), "R-7"),
     "a rude note": (lambda: ToolOutput([Document("a", "R-7")], notes=[RudeText("a")]), "R-7"),
     "a rude fact": (
-        lambda: ToolOutput([Document("a", "R-7")], web=[{"url": RudeText("https://a.b")}]),
+        lambda: ToolOutput([Document("a", "R-7")], web=[cast("Any", {"url": RudeText("https://a.b")})]),
         "R-7",
     ),
     "a rude value": (lambda: {"id": RudeText("R-7"), RudeText("x"): [RudeText("y")]}, "R-7"),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import orjson
@@ -349,6 +349,10 @@ def test_a_hook_may_take_values_out_of_its_event(tmp_path: Path) -> None:
     assert sent == ["secret ['a']"] and logged == [{"text": "***", "tags": []}] * 2
 
 
+def _hear(heard: list[str], event: object) -> None:
+    heard.append(repr(event))
+
+
 @pytest.mark.parametrize("journey", JOURNEYS[:3], ids=lambda journey: journey.name)
 def test_each_hook_and_the_caller_have_their_own_copy_of_an_event(journey: Journey, tmp_path: Path) -> None:
     """A hook that changes its event changes neither what the next hook hears nor what `run` and `stream` give."""
@@ -358,7 +362,7 @@ def test_each_hook_and_the_caller_have_their_own_copy_of_an_event(journey: Journ
         folder = tmp_path / first.__name__
         folder.mkdir()
         with journey.engine(folder) as engine:
-            engine.hooks = (first, lambda event, heard=heard: heard.append(repr(event)))
+            engine.hooks = (cast("Any", first), partial(_hear, heard))
             result = play(dataclasses.replace(journey, run={**journey.run, "metadata": METADATA}), engine)
             heard.append(repr(result))
         told.append(heard)
@@ -371,8 +375,8 @@ def test_the_caller_of_a_stream_may_take_values_out_of_an_event_that_a_hook_has_
     """The stream's own copy holds all, and can be changed."""
     script = [*call("notes.read", page=1), refine("stop", answer="read"), SUCCESS]
     with worlds.engine(tmp_path, script, hooks=[meddle]) as engine:
-        arguments = [
-            event.arguments
+        arguments: list[Any] = [
+            getattr(event, "arguments", None)
             for event in engine.stream("Read", metadata=METADATA)
             if getattr(event, "arguments", None)
         ]

@@ -19,10 +19,12 @@ import inspect
 import json
 import re
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
+from datetime import datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
 from math import inf
@@ -44,7 +46,16 @@ from typing import (
 from weakref import WeakKeyDictionary
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    RootModel,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+)
 from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
@@ -227,40 +238,89 @@ def bind(function: Function, arguments: Mapping[str, Any]) -> dict[str, Any]:
     except NotJson as error:
         problem = foreign(error.code, error.path, error.reason)
         raise BindError(f"wrong arguments for {_name(function)}: {problem.message}", (problem,)) from None
-    if (number := _inexact(arguments, model)) is not None:
-        problem = misfit("value", [], "hold a number that the tool's type cannot hold exactly", number)
-        raise BindError(f"wrong arguments for {_name(function)}: {problem.message}", (problem,))
+    if (lost := next(_lost(arguments, model, ()), None)) is not None:
+        raise BindError(f"wrong arguments for {_name(function)}: {lost.message}", (lost,))
     values, given = model.__dict__, model.__pydantic_fields_set__
     return {name: values[field] for field, name in signature.names if field in given}
 
 
-def _inexact(arguments: Mapping[str, Any], model: BaseModel) -> int | None:
-    """Return a whole number of *arguments* that became a float of another value in *model*, or None."""
-    said = list(_numbers(arguments))
-    large = [value for value in said if isinstance(value, int) and _as_float(value) != value]
-    if not large:  # as nearly always: up to 2**53 every float is exact
-        return None
-    held = list(_numbers(model.model_dump(warnings=False)))
-    floats = {value for value in held if isinstance(value, float)}
-    exact = [value for value in held if not isinstance(value, float)]
+def _lost(said: object, held: object, path: tuple[str | int, ...]) -> Iterator[Problem]:
+    """Yield what of the JSON value *said* is not in the Python value *held* that was made of it; a host's own conversions may differ."""
+    if isinstance(held, RootModel):
+        yield from _lost(said, held.root, path)
+    elif isinstance(said, Mapping):
+        yield from _lost_names(said, held, path)
+    elif isinstance(said, list) and isinstance(held, list | tuple | deque):
+        for index, pair in enumerate(zip(said, held, strict=False)):
+            yield from _lost(*pair, (*path, index))
+    elif isinstance(said, list) and isinstance(held, set | frozenset):
+        for index, item in enumerate(said):
+            if item not in list(held):
+                yield from (problem for value in held for problem in _lost(item, value, (*path, index)))
+    elif _is_rounded(said, held):
+        yield misfit("value", path, "hold a number or a time that the tool's type cannot hold exactly", said)
 
-    def is_lost(value: int) -> bool:
-        return _as_float(value) in floats and exact.count(value) < said.count(value)
 
-    return next(filter(is_lost, large), None)
+def _lost_names(said: Mapping[str, Any], held: object, path: tuple[str | int, ...]) -> Iterator[Problem]:
+    """Yield which names of an object are not in *held*, and what of their values is not."""
+    if isinstance(held, Mapping):
+        if len(said) > len(held):
+            gone = [name for name in said if name not in held] or list(said)
+            yield unknown((*path, gone[0]))
+        for name, (key, value) in zip(said, held.items(), strict=False):
+            if _is_rounded(name, key):
+                yield unknown((*path, name))
+            yield from _lost(said[name], held.get(name, value), (*path, name))
+        return
+    fields: Mapping[str, Any] = {}
+    if isinstance(held, BaseModel):
+        fields = type(held).__pydantic_fields__
+        arrived = held.__pydantic_fields_set__ | (held.__pydantic_extra__ or {}).keys()
+        if len(said) > len(arrived):
+            known = {key for name, field in fields.items() for key in _keys_of(name, field)}
+            gone = [name for name in said if name not in known] or list(said)
+            yield unknown((*path, gone[0]))
+    elif is_dataclass(held):
+        fields = getattr(type(held), "__pydantic_fields__", {})
+    names = {key: name for name, field in fields.items() for key in _keys_of(name, field)}
+    for key, value in said.items():
+        yield from _lost(value, getattr(held, names.get(key, key), None), (*path, key))
+
+
+def _keys_of(name: str, field: FieldInfo) -> list[str]:
+    """Return the keys under which a field is given."""
+    alias = field.validation_alias or field.alias
+    choices = alias.choices if isinstance(alias, AliasChoices) else [alias]
+    return [choice for choice in choices if isinstance(choice, str)] + [name]
+
+
+_PARTS_OF_MICROSECONDS = re.compile(r"[.,]\d{6}0*[1-9]")
+
+
+def _is_rounded(said: object, held: object) -> bool:
+    """Return whether *held* is the nearest value of its type to the number, the time or the key *said*, and another one."""
+    if isinstance(held, datetime | time | timedelta):
+        text = format(_decimal(said), "f") if isinstance(said, float) else str(said)
+        return _PARTS_OF_MICROSECONDS.search(text) is not None
+    if isinstance(said, bool) or isinstance(held, bool):
+        return False
+    if isinstance(said, str) and isinstance(held, float):  # a key
+        with suppress(ArithmeticError):
+            return Decimal(said) not in (_decimal(held), Decimal(held))
+    if isinstance(said, int) and isinstance(held, float):
+        return held != said and held == _as_float(said)
+    if isinstance(said, float) and isinstance(held, int):
+        return held == said and held != _decimal(said)
+    return False
+
+
+def _decimal(number: float) -> Decimal:
+    """Return the number that a float's shortest form says."""
+    return Decimal(repr(number))
 
 
 def _as_float(value: int) -> float:
     return float(value) if value.bit_length() < 1024 else inf
-
-
-def _numbers(value: object) -> Iterator[int | float | Decimal]:
-    """Yield the numbers in nested data."""
-    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        yield value
-    elif isinstance(value, Mapping | list | tuple | set | frozenset):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from _numbers(item)
 
 
 def _problem(details: Mapping[str, Any]) -> Problem:
@@ -300,7 +360,7 @@ def _learnt(function: Function) -> _Signature:
     fields: dict[str, Any] = {field: (kinds[name], _field(name, required)) for field, name in names}
     try:
         model: type[BaseModel] = create_model("Parameters", __config__=_CONFIG, **fields)
-        made = model.model_json_schema(schema_generator=UntitledSchema)
+        made = model.model_json_schema(schema_generator=_ArgumentSchema)
     except (PydanticUserError, TypeError) as error:
         raise _culprit(function, kinds, error) from None
     schema: dict[str, Any] = {"type": "object", "properties": made.get("properties", {})}
@@ -334,6 +394,23 @@ class UntitledSchema(GenerateJsonSchema):
 
     def emit_warning(self, kind: Any, detail: str) -> None:
         """Do nothing: a nested default without a JSON form is left out silently."""
+
+
+class _ArgumentSchema(UntitledSchema):
+    """Says of every class that drops unknown keys that it takes none: what a call says arrives, or it is not made."""
+
+    def model_schema(self, schema: Any) -> Any:
+        """Return the schema of a model."""
+        made = super().model_schema(schema)
+        return made if schema.get("root_model") else {"additionalProperties": False} | made
+
+    def dataclass_schema(self, schema: Any) -> Any:
+        """Return the schema of a dataclass."""
+        return {"additionalProperties": False} | super().dataclass_schema(schema)
+
+    def typed_dict_schema(self, schema: Any) -> Any:
+        """Return the schema of a TypedDict."""
+        return {"additionalProperties": False} | super().typed_dict_schema(schema)
 
 
 def _parameters(function: Function) -> list[inspect.Parameter]:

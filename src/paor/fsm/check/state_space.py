@@ -28,7 +28,13 @@ from msgspec.structs import replace
 from ...states.base.errors import IllegalEvent
 from ...states.records.questions import Answer
 from ...states.run.budgets import all_met, exhausted_budget, tools_withheld
-from ...states.run.completion import decided_by_rules, draft_of, last_call_denied, review_by_rules
+from ...states.run.completion import (
+    decided_by_rules,
+    draft_of,
+    failed_calls,
+    last_call_denied,
+    review_by_rules,
+)
 from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.spec import machine_data
 from ...states.run.state import Counters, Run, initial_run
@@ -190,7 +196,8 @@ def _relevant_counters(run: Run) -> tuple[int, ...]:
     live = _LIVE.get(run.state)
     if live is None:
         live = _OWN_LIVE[run.state in _ways(run.spec.host_machine).specifies]
-    return tuple(
+    failed = int(any(failed_calls(run)))  # before it was the last call: code does not judge
+    return failed, *(
         min(getattr(counters, name), getattr(limits, limit) + 1 if limit else RETRIES_TOP)
         for name, limit in live
     )

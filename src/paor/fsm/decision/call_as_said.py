@@ -11,12 +11,13 @@ One place for every profile and mode: the two stages, native calls, steps of pla
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from ...prompts.parsing.replies import Invalid
+from ...prompts.parsing.tool_calls import Known
 from ...states.records.actions import Selection
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
@@ -48,6 +49,18 @@ def is_exact(spec: Spec, tool: ToolSpec) -> bool:
     return spec.profile.strict or (spec.revision > 1 and tool.effect != "read")
 
 
+def exact_calls(kit: RunResources, spec: Spec) -> Known:
+    """Return of which tools a call gets all that is said of it, by name, and what parameters those have."""
+
+    def known(name: str) -> Callable[[str], bool] | None:
+        tool = kit.catalog.find(name)
+        if tool is None or spec.revision == 1 or not is_exact(spec, tool):
+            return None
+        return kit.schema(tool).is_known
+
+    return known
+
+
 def target_of(selection: Selection, tool: ToolSpec, kit: RunResources, run: Run) -> Target | Invalid:
     """Return the documents and the connection that Stage 1 has chosen for *tool*, or why it is asked again."""
     spec, needs, exact = run.spec, kit.needs(tool), is_exact(run.spec, tool)
@@ -63,6 +76,8 @@ def target_of(selection: Selection, tool: ToolSpec, kit: RunResources, run: Run)
         return Invalid("reference", next(iter(wrong.values())))
     if exact and unknown:
         return Invalid("connection", unknown_connection(unknown[0], spec))
+    if exact and spec.revision > 1 and (useless := _useless(documents, named, tool, kit, run)):
+        return useless
     if needs.document and not documents and not exact and len(spec.documents) == 1:
         documents = (spec.documents[0].reference,)  # the only input is meant
     if needs.document and not documents:
@@ -74,6 +89,20 @@ def target_of(selection: Selection, tool: ToolSpec, kit: RunResources, run: Run)
         if connection is None:
             return Invalid("no_connection", connection_lacks(tool.name, "requiredConnection", spec))
     return Target(documents, connection, (*wrong, *unknown))
+
+
+def _useless(
+    documents: tuple[str, ...], connection: str | None, tool: ToolSpec, kit: RunResources, run: Run
+) -> Invalid | None:
+    """Return why *tool* cannot be about these documents or this connection; what an earlier result says, Stage 2 reads."""
+    names = kit.schema(tool).names
+    results = {message.label for message in run.memory.history}
+    inputs = [one for one in documents if one.partition(":")[2].partition("#")[0] not in results]
+    if inputs and DOCUMENT_LIST not in names:
+        return Invalid("reference", f"{tool.name} takes no documents, not even {ascii(inputs[0])[:120]}")
+    if connection is not None and CONNECTION not in names:
+        return Invalid("connection", f"{tool.name} takes no connection, not even {ascii(connection)[:80]}")
+    return None
 
 
 def call_arguments(

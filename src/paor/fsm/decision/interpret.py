@@ -239,19 +239,22 @@ def _parameter_values(case: GuardContext, selection: Selection, kit: RunResource
     tool = kit.tool(selection)
     schema = kit.schema(tool)
     listed = {field.name for field in selection.fields or ()}
+    to_the_word = is_exact(spec, tool)
+    all_said = to_the_word and spec.revision > 1
     read = read_parameters(
         case.outcome.text,
         listed.__contains__ if spec.to_the_letter else schema.is_known,
         chars_max=spec.limits.reply_chars,
         profile=spec.profile,
-        exact=is_exact(spec, tool),
+        exact=to_the_word,
+        all_said=all_said,
     )
     read = after(case.outcome.finish, read)
     if isinstance(read, Invalid):
         case.problem, case.invalid = read, read.message
         return None
     case.dropped = read.dropped
-    return schema.without_nulls(read.values)
+    return schema.without_nulls(read.values, keep_defaults=all_said)
 
 
 def _native_values(case: GuardContext, step: Step, kit: RunResources) -> dict[str, Any] | None:

@@ -40,6 +40,7 @@ from ..workflow.step_references import (
     placeholder_defects,
     resolve_arguments,
 )
+from .call_as_said import exact_calls
 from .guard_context import GuardContext
 from .observation import TURN_CHARS, clean, cut
 from .run_resources import RunResources
@@ -103,6 +104,7 @@ def read_planned(case: GuardContext, kit: RunResources) -> None:
         finish=outcome.finish,
         reply_id=reply_id,
         words=run.spec.mode == "planner",
+        known=exact_calls(kit, run.spec),
     )
     if isinstance(read, Invalid):
         case.problem = read
@@ -303,6 +305,7 @@ def read_native(case: GuardContext, kit: RunResources) -> None:
         chars_max=run.spec.limits.reply_chars,
         finish=outcome.finish,
         reply_id=f"{run.run_id}-{run.counters.calls}",
+        known=exact_calls(kit, run.spec),
     )
     if isinstance(read, Invalid):
         case.problem = read

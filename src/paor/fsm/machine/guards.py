@@ -453,7 +453,8 @@ def _judged(case: GuardContext, review: Review) -> str:
     if counters.stop == "criteria_met":
         why = "every criterion is met"
     elif draft_of(case.run):
-        why = "the model has answered, and the last call did not fail"
+        told = "and the last call did not fail" if case.run.memory.history else "and no tool was called"
+        why = f"the model has answered, {told}"
     else:
         why = "the last action succeeded" if review.status == "success" else "the last action failed"
     return f"judged {review.status} by code, no model was asked: {why}"

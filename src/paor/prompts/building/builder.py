@@ -20,7 +20,7 @@ from ...states.records.conversation import cut_of, size_of, with_cut
 from ...states.records.observations import Message
 from ...states.records.requests import RequestKind
 from ...states.run.budgets import BYTES_PER_TOKEN
-from ...states.run.completion import last_call_failed, output_asked
+from ...states.run.completion import failed_calls, last_call_failed, output_asked
 from ...states.run.reasons import LIMIT_REASONS, REASONS
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
@@ -589,6 +589,8 @@ def _stop_reason(run: Run) -> str:
     if run.spec.revision > 1 and last_call_failed(run) and run.memory.history:
         last = run.memory.history[-1]
         told.append(f"The last call, {last.tool}, failed: {_line(last.summary)}")
+    elif run.spec.revision > 1:
+        told += [f"A call of {one.tool} failed: {_line(one.summary)}" for one in failed_calls(run)]
     return "\n".join(told)
 
 

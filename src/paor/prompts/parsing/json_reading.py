@@ -28,7 +28,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from itertools import accumulate
 from json import JSONDecoder
 from math import isinf
@@ -166,7 +169,33 @@ def json_value(text: str) -> dict[str, Any] | list[Any] | None:
     if body[:1] not in ("{", "[") or _depth(body, _NESTED_MAX) > _NESTED_MAX:
         return None
     found = decode_first(body)
-    return found[0] if found is not None and found[1] == len(body) else None
+    if found is None or found[1] != len(body) or holds_any(found[0], rounded_in(body)):
+        return None
+    value: dict[str, Any] | list[Any] = found[0]
+    return value
+
+
+_FRACTION = re.compile(r"-?\d++(?:\.\d++(?:[eE][+-]?\d++)?|[eE][+-]?\d++)")
+
+
+def rounded_in(text: str) -> frozenset[float]:
+    """Return the floats that are read for numbers of *text* which say something else, such as ``9007199254740993.0``."""
+    return frozenset(float(digits) for digits in _FRACTION.findall(text) if _is_rounded(digits))
+
+
+def _is_rounded(digits: str) -> bool:
+    read = float(digits)
+    with suppress(InvalidOperation):  # an exponent beyond those of Decimal
+        return not isinf(read) and Decimal(digits) not in (Decimal(repr(read)), Decimal(read))
+    return True
+
+
+def holds_any(value: object, floats: Collection[float]) -> bool:
+    """Return whether one of *floats* is in a JSON value."""
+    if isinstance(value, float):
+        return value in floats
+    items = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return any(holds_any(item, floats) for item in items)
 
 
 def after_thinking(text: str) -> str:

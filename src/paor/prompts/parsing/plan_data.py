@@ -10,7 +10,7 @@ Source: document 004 section 3; docs/spec-coverage.md, A139 to A143, C11, C13.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_args
 
@@ -18,13 +18,14 @@ from pydantic import ValidationError
 
 from ...states.base.wire import Wire
 from ...states.records.plans import STEPS_MAX, Elicitation, Plan, Step, StepType
-from .tool_calls import native_step, read_arguments
+from .tool_calls import Known, any_call, native_step, read_arguments, unsaid
 
 W = TypeVar("W", bound=Wire)
 
 TYPES: tuple[str, ...] = get_args(StepType)
 
-_ARGUMENT_KEYS = ("args", "arguments", "parameters", "input")
+ARGUMENT_KEYS = ("args", "arguments", "parameters", "input")
+_STEP_KEYS = {*Step.model_fields, *ARGUMENT_KEYS, "function", "call_id"}
 _QUESTION_KEYS = ("message", "schema", "requestedSchema")
 _OLD_TYPES = {"clarify_intent": "elicitation"}
 """Source: the original executor, which takes this type for compatibility."""
@@ -59,8 +60,10 @@ def place_of(path: tuple[str | int, ...]) -> str:
     return ascii(shown)[1:-1][:120] or "the plan"
 
 
-def plan_of(data: object) -> Plan | tuple[PlanProblem, ...]:
-    """Return *data* as a plan, or everything that is wrong with it."""
+def plan_of(
+    data: object, known: Known = any_call, rounded: Collection[float] = ()
+) -> Plan | tuple[PlanProblem, ...]:
+    """Return *data* as a plan, or everything that is wrong with it; of calls that need all that is said, also what `unsaid` finds."""
     if not isinstance(data, Mapping):
         return (PlanProblem("wrong_type", (), f"expected an object, found {kind_of(data)}"),)
     problems: list[PlanProblem] = []
@@ -73,6 +76,11 @@ def plan_of(data: object) -> Plan | tuple[PlanProblem, ...]:
         problems.append(PlanProblem("too_many_steps", ("steps",), message))
         raw_steps = []
     steps = [_step(raw, ("steps", index), problems) for index, raw in enumerate(raw_steps or ())]
+    for index, (raw, step) in enumerate(zip(raw_steps or (), steps, strict=True)):
+        if step is not None and step.type == "tool" and step.fault is None:
+            beside = [key for key in raw if key not in _STEP_KEYS]
+            if (lost := unsaid(beside, step.args, known(step.name), rounded)) is not None:
+                problems.append(PlanProblem("arguments", ("steps", index), lost))
     question = _question(data.get("elicitation"), ("elicitation",), problems)
     rest = {key: data[key] for key in ("id", "intention") if data.get(key) is not None}
     head = _validate(Plan, rest, (), problems)
@@ -130,7 +138,7 @@ def _arguments(
     raw: Mapping[str, Any], path: tuple[str | int, ...], problems: list[PlanProblem]
 ) -> dict[str, Any]:
     """Return a step's arguments under their one name."""
-    given = [key for key in _ARGUMENT_KEYS if raw.get(key) is not None]
+    given = [key for key in ARGUMENT_KEYS if raw.get(key) is not None]
     if len(given) > 1 and any(raw[key] != raw[given[0]] for key in given):
         message = f"found {' and '.join(given)}, which differ; expected one of them"
         problems.append(PlanProblem("two_arguments", (*path, given[1]), message))

@@ -20,10 +20,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...states.records.plans import TASKS_MAX, Plan, PlannedTask, TaskPlan
-from .json_reading import Unreadable, after_thinking, read_object
+from .json_reading import Unreadable, after_thinking, read_object, rounded_in
 from .plan_data import TYPES, PlanProblem, kind_of, plan_of, short
 from .replies import DirectAnswer, Invalid, unwrapped, validated
-from .tool_calls import native_reply
+from .tool_calls import Known, any_call, native_reply
 
 REASON_CHARS = 1_000
 """How much prose before a plan is kept as its first step's reason."""
@@ -46,7 +46,13 @@ _NO_STEPS = Invalid(
 
 
 def read_plan(
-    text: str, *, chars_max: int, finish: str = "stop", reply_id: str = "", words: bool = True
+    text: str,
+    *,
+    chars_max: int,
+    finish: str = "stop",
+    reply_id: str = "",
+    words: bool = True,
+    known: Known = any_call,
 ) -> Plan | DirectAnswer | Invalid:
     """
     Read a planner's reply.
@@ -57,6 +63,7 @@ def read_plan(
         finish: How the reply ended; what was cut off or refused is no answer.
         reply_id: Goes into the ids of native calls that came without one.
         words: Whether bare words are an answer; else they are invalid, and only the key ``answer`` holds one.
+        known: Which calls need all that is said of them, and the parameters of their tools.
 
     Returns:
         A plan, perhaps an empty one (``Plan.is_empty``: there is nothing left to do); a direct answer; or why the
@@ -77,23 +84,23 @@ def read_plan(
     if native is not None:
         if not native.calls:
             return read_plan(native.text, chars_max=chars_max, finish=finish, reply_id=reply_id, words=words)
-        return _usable({"steps": list(native.calls)}, lead=native.text)
-    return _read_object(data, text, finish, words=words)
+        return _usable({"steps": list(native.calls)}, text, known, lead=native.text)
+    return _read_object(data, text, finish, known, words=words)
 
 
 def _read_object(
-    data: dict[str, Any], text: str, finish: str, *, words: bool
+    data: dict[str, Any], text: str, finish: str, known: Known, *, words: bool
 ) -> Plan | DirectAnswer | Invalid:
     """Read a reply whose one JSON object is *data*."""
     kind = data.get("type")
     if kind == "elicitation":
-        return _usable({"elicitation": data.get("elicitation") or data}, lead="")
+        return _usable({"elicitation": data.get("elicitation") or data}, text, known, lead="")
     if isinstance(kind, str) and kind in TYPES:
-        return _usable({"steps": [data]}, lead=_lead(text))
+        return _usable({"steps": [data]}, text, known, lead=_lead(text))
     answer = data.get("answer")
     if any(key in data for key in _PLAN_KEYS):
         inner = _unwrap(data)
-        plan = _usable(inner, lead=_lead(text))
+        plan = _usable(inner, text, known, lead=_lead(text))
         if isinstance(plan, Plan) and plan.is_empty and isinstance(answer, str) and answer.strip():
             return DirectAnswer(answer.strip())
         if (
@@ -138,9 +145,9 @@ def _unwrap(data: dict[str, Any]) -> object:
     return plan
 
 
-def _usable(data: object, *, lead: str) -> Plan | Invalid:
+def _usable(data: object, text: str, known: Known, *, lead: str) -> Plan | Invalid:
     """Return the plan, *lead* as its first step's reason if that has none; or its first defect."""
-    plan = plan_of(data)
+    plan = plan_of(data, known, rounded_in(text))
     if not isinstance(plan, Plan):
         return invalid_of(plan)
     if lead and plan.steps and not plan.steps[0].reason:

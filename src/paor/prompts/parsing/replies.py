@@ -25,8 +25,9 @@ from ...states.records.actions import (
 )
 from ...states.records.reviews import REASON_CHARS, Refinement, Review, says_something
 from ...states.settings.profile import Profile
-from .json_reading import Unreadable, after_thinking, read_object
-from .plan_data import short
+from .json_reading import Unreadable, after_thinking, read_object, rounded_in
+from .plan_data import ARGUMENT_KEYS, short
+from .tool_calls import unsaid
 
 PARAMETERS_SCHEMA = "parameters_v1"
 WRAPPER = "reply"
@@ -101,7 +102,7 @@ def read_selection(
         chars_max: A longer reply is invalid unread.
         context_chars: `parametersContext` is cut to this, with a marker.
         profile: Which forms are taken.
-        whole: Whether every key that document 003 prints must be there.
+        whole: Whether every key that document 003 prints must be there, and no other.
     """
     data = _object(text, chars_max)
     if isinstance(data, Invalid):
@@ -116,7 +117,7 @@ def read_selection(
         action = named[1] if named is not None else action
     compact = isinstance(action, dict)
     problem = _off_profile(action, data.get("parametersSchema"), profile.stage) if profile.strict else None
-    problem = problem or (_missing_keys(data) if whole else None)
+    problem = problem or (_wrong_keys(data) if whole else None)
     if problem is not None:
         return problem
     tool = _tool_of(action)
@@ -174,8 +175,8 @@ _STAGE_1 = (
 _FIELD = ("name", "type", "required", "description")
 
 
-def _missing_keys(data: dict[str, Any]) -> Invalid | None:
-    """Return which keys of Stage 1 and of its fields are not there, or None."""
+def _wrong_keys(data: dict[str, Any]) -> Invalid | None:
+    """Return which keys of Stage 1 and of its fields are not there, or which others are, or None."""
     lacking = [name for name in _STAGE_1 if name not in data]
     schema = data.get("parametersSchema")
     fields = schema.get("fields") if isinstance(schema, dict) else None
@@ -184,7 +185,10 @@ def _missing_keys(data: dict[str, Any]) -> Invalid | None:
     for place, field in enumerate(fields if isinstance(fields, list) else ()):
         own = field if isinstance(field, dict) else {}
         lacking += [f"parametersSchema.fields[{place}].{name}" for name in _FIELD if name not in own]
-    return Invalid("missing_keys", f"Stage 1 lacks {_list(lacking)}") if lacking else None
+    if lacking:
+        return Invalid("missing_keys", f"Stage 1 lacks {_list(lacking)}")
+    more = [key for key in data if key not in (*_STAGE_1, "answer")]
+    return Invalid("unknown_keys", f"Stage 1 has no {_list(more)}") if more else None
 
 
 def _direct_answer(data: dict[str, Any], *, strict: bool) -> DirectAnswer | Invalid:
@@ -293,6 +297,7 @@ def read_parameters(
     chars_max: int,
     profile: Profile = TWO_STAGE,
     exact: bool = False,
+    all_said: bool = False,
 ) -> Parameters | Invalid:
     """
     Read Stage 2: ``{"schema": "parameters_v1", "parameters": {...}}``; a missing `schema` is tolerated.
@@ -303,6 +308,7 @@ def read_parameters(
         chars_max: A longer reply is invalid unread.
         profile: Whether `schema` must be there, and whether forbidden names are dropped or refused.
         exact: Whether a name that Stage 2 may not set, or that the tool does not have, makes the reply invalid; else it is dropped.
+        all_said: Whether a parameter beside `parameters`, in the strict profile any other key, and a rounded number make it invalid.
     """
     data = _object(text, chars_max)
     if isinstance(data, Invalid):
@@ -318,6 +324,14 @@ def read_parameters(
         )
     if wrapper.schema_name is None and profile.strict and profile.stage == "two_stage":
         return Invalid("schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, and it is missing")
+    if all_said:
+        beside = [key for key in data if key not in ("schema", "parameters")]
+        if beside and profile.strict:
+            return Invalid("unknown_keys", f"beside `parameters` there must not be {_list(beside)}")
+        if [key for key in beside if key in ARGUMENT_KEYS and data[key] != wrapper.parameters]:
+            return Invalid("two_arguments", "the values must stand in `parameters` alone")
+        if (lost := unsaid(beside, wrapper.parameters, known, rounded_in(text))) is not None:
+            return Invalid("arguments", lost)
     forbidden = [
         name
         for name in wrapper.parameters

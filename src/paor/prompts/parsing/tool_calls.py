@@ -12,11 +12,11 @@ Source: docs/spec-coverage.md, A149, C18; the providers' API references, read 20
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .json_reading import Unreadable, read_object
+from .json_reading import Unreadable, holds_any, read_object
 
 ARGUMENTS_MAX = 1_000_000
 """Longest arguments of one call in characters."""
@@ -68,6 +68,32 @@ def native_calls(data: Mapping[str, Any]) -> tuple[str, list[Mapping[str, Any]]]
 def native_step(raw: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a provider's call as a raw step, None when *raw* is no call."""
     return _step(raw) if _is_call(raw) else None
+
+
+Known = Callable[[str], Callable[[str], bool] | None]
+"""By a tool's name: which parameters it has, None of a tool whose calls need not get exactly what is said."""
+
+
+def any_call(name: str) -> None:
+    """Hold no call to what is said of it."""
+
+
+def unsaid(
+    beside: Iterable[str],
+    args: Mapping[str, Any],
+    known: Callable[[str], bool] | None,
+    rounded: Collection[float],
+) -> str | None:
+    """Return what of a call its arguments do not say: a parameter *beside* them, or a number that was *rounded*; None if they say all."""
+    if known is None:
+        return None
+    lost = [key for key in beside if known(key)]
+    if lost:
+        return f"{ascii(lost[0])[:80]} is a parameter and must stand among the arguments, not beside them"
+    return ROUNDED if holds_any(args, rounded) else None
+
+
+ROUNDED = "a number has more digits than are read; write fewer, or a whole number without a fraction"
 
 
 def derived_id(reply_id: str, index: int, name: str) -> str:

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from ...states.records.plans import Step
-from .json_reading import Unreadable, after_thinking, read_object
+from .json_reading import Unreadable, after_thinking, holds_any, read_object, rounded_in
 from .replies import DirectAnswer, Invalid, after
-from .tool_calls import call_parts, derived_id, native_calls, read_arguments
+from .tool_calls import Known, any_call, call_parts, derived_id, native_calls, read_arguments, unsaid
 
 CALLS_MAX = 128
 """Most calls of one reply that is read: OpenAI's limit of parallel calls."""
@@ -32,6 +32,7 @@ _TAG = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 _FENCED = re.compile(r"\s*```[ \t]*(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\s*", re.DOTALL)
 _TURN = {"text", "calls"}
 _CALL = {"name", "arguments"}
+_BESIDE_ARGUMENTS = {*_CALL, "parameters", "id", "type", "fault"}
 
 
 class Calls(Struct, frozen=True):
@@ -66,12 +67,14 @@ def turn_text(message: str, lead: str = "") -> str:
     calls = []
     for id, name, given in map(call_parts, raw):
         read = read_arguments(given)
+        if isinstance(given, str) and (isinstance(read, str) or holds_any(read, rounded_in(given))):
+            read = given  # whose digits say what is wrong
         calls.append({"id": id, "name": name, "arguments": given if isinstance(read, str) else read})
     return json.dumps({"text": lead + text, "calls": calls}, ensure_ascii=False)
 
 
 def read_turn(
-    text: str, *, chars_max: int, finish: str = "stop", reply_id: str = ""
+    text: str, *, chars_max: int, finish: str = "stop", reply_id: str = "", known: Known = any_call
 ) -> Calls | DirectAnswer | Invalid:
     """
     Read one turn.
@@ -81,9 +84,10 @@ def read_turn(
         chars_max: A longer reply is invalid unread.
         finish: How it ended; what was refused or filtered is no answer, what was cut off no whole one.
         reply_id: Goes into the ids of calls that came without one.
+        known: Which calls need all that is said of them, and the parameters of their tools.
     """
     found = _read(text, chars_max, finish)
-    read = _calls_of(found, reply_id) if isinstance(found, Mapping) else found
+    read = _calls_of(found, reply_id, known, rounded_in(text)) if isinstance(found, Mapping) else found
     if isinstance(read, DirectAnswer) and finish == "length":
         read = Invalid("truncated", "the answer is cut off")
     return after(finish, read)
@@ -150,10 +154,15 @@ def _tagged(piece: str, chars_max: int) -> dict[str, Any]:
     if isinstance(data, Unreadable):
         return {"name": "", "arguments": {}, "fault": f"the call cannot be read: {data.message}"}
     given: Any = next((data[key] for key in ("arguments", "parameters") if key in data), {})
-    return {"name": data.get("name"), "arguments": given}
+    if data.get("parameters", given) != given:
+        return {"name": "", "arguments": {}, "fault": "the call has arguments and parameters, which differ"}
+    beside = {key: data[key] for key in data if key not in _BESIDE_ARGUMENTS}
+    return beside | {"name": data.get("name"), "arguments": given}
 
 
-def _calls_of(data: Mapping[str, Any], reply_id: str) -> Calls | Invalid:
+def _calls_of(
+    data: Mapping[str, Any], reply_id: str, known: Known, rounded: Collection[float]
+) -> Calls | Invalid:
     calls = data["calls"]
     if not calls:
         return Invalid("empty", "found an empty reply; expected a call or an answer")
@@ -164,7 +173,13 @@ def _calls_of(data: Mapping[str, Any], reply_id: str) -> Calls | Invalid:
         return Invalid(
             "id_too_long", f"found an id of {longest:,} characters; at most {ID_CHARS:,} are allowed"
         )
-    return Calls(data["text"], tuple(_step(raw, number, reply_id) for number, raw in enumerate(calls)))
+    steps = []
+    for number, raw in enumerate(calls):
+        step = _step(raw, number, reply_id)
+        beside = [key for key in raw if key not in _BESIDE_ARGUMENTS]
+        lost = unsaid(beside, step.args, known(step.name), rounded)
+        steps.append(step if step.fault or not lost else step.model_copy(update={"args": {}, "fault": lost}))
+    return Calls(data["text"], tuple(steps))
 
 
 def _step(raw: Mapping[str, Any], number: int, reply_id: str) -> Step:

@@ -2,11 +2,14 @@
 The completion review without a model: what code can say of a run that would end, from what the model has said last. Pure.
 
 Source: `Limits.completion_review`. A run without success criteria whose model has stopped with an answer has been judged by it;
-a second judgement costs a request. Code never calls a run done whose last call failed: whether its answer is true, only the results tell.
+a second judgement costs a request. Code never calls a run done whose last call failed, a call of its last reply, or one that is not `read`: whether its answer is true, only the results tell.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from ..records.observations import Message
 from ..records.reviews import Review
 from .state import Run
 
@@ -29,6 +32,27 @@ def last_call_denied(run: Run) -> bool:
     return check is not None and check.improvements[:1] != () and check.improvements[0].startswith("denied:")
 
 
+_NOT_MADE = ("invalid_parameters", "unsafe_parameters", "duplicate_call_blocked", "denied")
+
+
+def failed_calls(run: Run) -> Iterator[Message]:
+    """
+    Yield the failed calls after which code does not judge: those of the newest turn, and any made that is not `read`.
+
+    Of two stages none: a refinement has judged each result.
+    """
+    reads = {tool.name for tool in run.spec.tools if tool.effect == "read"}
+    own = {tool.name for tool in run.spec.tools} - reads
+    first = run.counters.step - run.counters.plan_step
+    for message in run.memory.history:
+        if message.success or message.origin or message.round or message.tool not in own | reads:
+            continue
+        newest = run.spec.native and message.step >= first
+        made = bool(message.error) and message.error.partition(":")[0] not in _NOT_MADE
+        if newest or (made and message.tool in own):
+            yield message
+
+
 def decided_by_rules(run: Run) -> bool:
     """Return whether the completion review of a run that has concluded is code's, so that no model is asked."""
     choice = run.spec.limits.completion_review
@@ -39,7 +63,7 @@ def decided_by_rules(run: Run) -> bool:
         run.spec.success_criteria or run.counters.stop not in stopped or not draft_of(run)
     ):
         return False
-    if run.spec.revision == 1 or not last_call_failed(run):
+    if run.spec.revision == 1 or not (last_call_failed(run) or any(failed_calls(run))):
         return True
     review = review_by_rules(run)
     return review is None or review.status != "success"

@@ -115,9 +115,18 @@ class ParameterSchema:
         wrong = [name for name in marked if self.is_known(name) and not takes_secret(self.schema, name)]
         return (*found, *(no_secret([name]) for name in wrong))
 
-    def without_nulls(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return *arguments* without the nulls of optional parameters that take none; some servers want every name given."""
-        nulls = [name for name, value in arguments.items() if value is None and name in self.optional]
+    def without_nulls(self, arguments: dict[str, Any], *, keep_defaults: bool = False) -> dict[str, Any]:
+        """
+        Return *arguments* without the nulls of optional parameters that take none; some servers want every name given.
+
+        With *keep_defaults* a null stays that a default would replace: nothing is not that default.
+        """
+        kept = self.defaults if keep_defaults else ()
+        nulls = [
+            name
+            for name, value in arguments.items()
+            if value is None and name in self.optional and name not in kept
+        ]
         refused = (
             {problem.path for problem in self.check(arguments) if problem.path in nulls} if nulls else ()
         )
