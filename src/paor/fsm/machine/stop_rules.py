@@ -24,6 +24,7 @@ from ...states.records.outcomes import (
 )
 from ...states.records.reviews import Refinement, Review
 from ...states.run import budgets
+from ...states.run.completion import last_call_failed
 from ...states.run.phase_names import OBSERVING, PHASES, REVIEWING, SPECIFYING
 from ...states.run.state import Run
 from ..decision.guard_context import GuardContext
@@ -161,8 +162,9 @@ def waiting(case: GuardContext) -> bool:
 
 
 def all_met_in_review(case: GuardContext) -> bool:
-    """The run is in Reviewing, with every criterion met before."""
-    return case.run.state == REVIEWING and budgets.all_met(case.run.counters.criteria)
+    """The run is in Reviewing, with every criterion met before, and its last call did not fail: it can still be done."""
+    met = case.run.state == REVIEWING and budgets.all_met(case.run.counters.criteria)
+    return met and not last_call_failed(case.run)
 
 
 def aborted(case: GuardContext) -> bool:
