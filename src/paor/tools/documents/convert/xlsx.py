@@ -62,8 +62,10 @@ _MERGE = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?\bref="([A-Z]{1,3})(\d{1,7}):(
 _MERGES_MAX = 20_000
 _HEAD = re.compile(rb"<(?:\w+:)?(?:odd|even|first)(Header|Footer)>([^<]{1,2000})<")
 _HEAD_CODE = re.compile(r'&(?:"[^"]*"|K[0-9A-F]{6}|[A-Z]|\d{1,3})', re.IGNORECASE)
-_FORMAT = re.compile(r"(?P<whole>[#0?,]*0|[#?,]*[#?])(?:\.(?P<part>[#0?]+))?(?P<scale>,*)(?P<percent>%?)")
-_LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|_.|\*.')
+_FORMAT = re.compile(
+    r"(?P<whole>[#0?,]{0,200}0|[#?,]{0,200}[#?])(?:\.(?P<part>[#0?]+))?(?P<scale>,*)(?P<percent>%?)"
+)
+_LITERAL = re.compile(r'"([^"]{0,200})"|\\(.)|\[\$([^\]-]{0,200})[^\]]{0,200}\]|\[[^\]]{0,200}\]|_.|\*.')
 FORMULA = (
     "formulas without a saved value, shown as they are written; open and save the file in its own program"
 )
@@ -359,6 +361,18 @@ def _number(value: float, form: str, budget: _Budget) -> str:
 
 
 @lru_cache(1000)
+def _sections(form: str) -> list[str]:
+    """Return the parts of a number format: they end at each semicolon outside of quotes."""
+    found, quoted = [""], False
+    for letter in form:
+        quoted ^= letter == '"'
+        if letter == ";" and not quoted:
+            found.append("")
+        else:
+            found[-1] += letter
+    return found
+
+
 def _format_of(
     form: str, negative: bool, zero: bool
 ) -> tuple[str, tuple[int, int, int, int, bool] | None, str]:
@@ -366,7 +380,7 @@ def _format_of(
     Return what a number format writes before and after the digits, and of them the least whole ones, the most and least decimals, the power of ten and
     whether thousands are set apart; None for a format that is no plain number (dates, fractions, conditions, powers).
     """
-    sections = re.split(r';(?=(?:[^"]*"[^"]*")*[^"]*$)', form[:200])
+    sections = _sections(form[:200])
     own = (
         sections[1]
         if negative and len(sections) > 1
