@@ -325,7 +325,7 @@ def test_doctor_of_a_machine_that_lacks_something(shell: Shell, monkeypatch: pyt
     monkeypatch.setattr("paor.cli.commands.doctor.metadata.version", missing)
     found = findings(shell)["paor[documents]"]
     assert found["state"] == "missing"
-    assert found["text"] == 'without chardet, pypdfium2: pip install "paor[documents]"'
+    assert found["text"] == 'without pypdfium2, chardet: pip install "paor[documents]"'
     assert "--  paor[documents]" in shell("doctor").out
     assert shell("doctor").code == 0
 
