@@ -139,7 +139,7 @@ def test_a_journal_with_a_forged_walk_fails_by_its_replay_alone(suite: pytest.Py
         def forged(*given, **more):
             decision = decide(*given, **more)
             return type(decision)(decision.row, {**decision.guards, "hard_stop": True}, decision.change,
-                                  decision.counters, decision.facts)
+                                  decision.counters, decision.facts, decision.case)
         monkeypatch.setattr(loop, "decide", forged)
         paor_engine([answer("Known."), review("success")]).run("Say")
     """,
