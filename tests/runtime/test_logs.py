@@ -164,7 +164,7 @@ def test_what_a_model_client_does_is_told_with_its_run_and_without_the_servers_w
     facts = [record.__dict__["paor"] for record in told]
     assert [(fact["run_id"], fact["event"], fact["code"]) for fact in facts][1:] == [
         (run, "retry", "rate_limited"),
-        (run, "fallback", "structured output (schema)"),
+        (run, "fallback", "schema"),
         (run, "fault", "unauthorized"),
     ]
     for record in caplog.records:
