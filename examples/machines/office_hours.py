@@ -20,7 +20,7 @@ from shown import play, show
 
 from paor import Engine, Journal, Machine, ScriptedModel, ToolContext, tool
 from paor.machine import GuardContext
-from paor.testing import SeededIds, SteppingClock, call, refine
+from paor.testing import SeededIds, SteppingClock, call, refine, review
 
 
 # lines: a new guard
@@ -64,6 +64,7 @@ def engine(
         return {"bank": bank}
 
     said = [*call("bank.pay", to="Dee", amount=250), refine("stop", answer="I have done what I may.")]
+    said += [review("failed", answer="It was refused.")]  # asked where the last call was refused
     return Engine(
         ScriptedModel(said),
         [pay],

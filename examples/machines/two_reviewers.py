@@ -19,7 +19,7 @@ from shown import ask, play, show
 
 from paor import Engine, Journal, Limits, Machine, Phase, ScriptedModel, ToolContext, tool
 from paor.machine import GuardContext
-from paor.testing import SeededIds, SteppingClock, call, refine
+from paor.testing import SeededIds, SteppingClock, call, refine, review
 
 APPROVE: dict[str, Any] = {
     "type": "object",
@@ -88,7 +88,7 @@ def replies(payments: int) -> list[Any]:
     for number in range(1, payments + 1):
         end = refine("stop", answer="I have done what I may.") if number == payments else refine("continue")
         said += [*call("bank.pay", to="Dee", amount=250), end]
-    return said
+    return [*said, review("failed", answer="It was refused.")]  # asked where the last call was refused
 
 
 def engine(

@@ -81,7 +81,7 @@ def through(of: Engine, answers: list[dict[str, Any]], objective: str = "Do it",
 ENDS = {
     "verifying": ("Done", "model_stop", ["patch.write", "tests.run", "patch.write", "tests.run"]),
     "escalating": ("Done", "model_stop", ["db.query", "db.query", "db.query"]),
-    "two_reviewers": ("Done", "model_stop", ["bank.pay 5"]),
+    "two_reviewers": ("Failed", "review_failed", ["bank.pay 5"]),
     "triage": ("Done", "model_stop", ["db.query"]),
 }
 
@@ -1043,6 +1043,7 @@ def test_the_sentence_of_a_guard_is_a_part_of_it(tmp_path: Path) -> None:
     of.close()
     with pytest.raises(RunChanged, match=r"guard\.closed has changed"):
         engine(tmp_path / "runs.db", told("Nobody is there."), pay_script(5)).resume(run_id)
-    of = engine(tmp_path / "runs.db", told("The bank is shut."), pay_script(5))
-    assert of.resume(run_id).state == "Done"
+    script = [*pay_script(5), review("failed", answer="The bank is shut.")]
+    of = engine(tmp_path / "runs.db", told("The bank is shut."), script)
+    assert of.resume(run_id).state == "Failed"
     holds(of, run_id)

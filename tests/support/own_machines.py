@@ -8,7 +8,7 @@ from typing import Any
 
 from paor import Engine, Machine, Phase, ScriptedModel, Tool, tool
 from paor.machine import GuardContext
-from paor.testing import SeededIds, SteppingClock, call, refine
+from paor.testing import SeededIds, SteppingClock, call, refine, review
 
 
 class World:
@@ -244,8 +244,9 @@ def _escalating(path: Path, world: World) -> tuple[Engine, list[dict[str, Any]]]
 
 
 def _two_reviewers(path: Path, world: World) -> tuple[Engine, list[dict[str, Any]]]:
+    script = [*pay_script(5, 7), review("failed", answer="One payment was refused.")]
     yes = [{"answer": {"approve": True}, "actor": actor} for actor in ("ann", "bob", "ann", "ann")]
-    return engine(path, two_reviewers(), pay_script(5, 7), world), yes
+    return engine(path, two_reviewers(), script, world), yes
 
 
 def _triage(path: Path, world: World) -> tuple[Engine, list[dict[str, Any]]]:
