@@ -275,7 +275,7 @@ def _unsafe_link(case: Case) -> dict[str, Any]:
 
 
 def _mail(case: Case) -> dict[str, Any]:
-    choice = case.choose("mail.send", "to", "subject")
+    choice = case.choose("mail.send", "to", "subject", requiredConnection="mailbox")
     return {
         "request": "Tell the customer that the order has left.",
         "replies": (
@@ -284,6 +284,7 @@ def _mail(case: Case) -> dict[str, Any]:
             stop(),
             success(),
         ),
+        "options": {"connections": {"mailbox": "desk@shop.example"}},
     }
 
 
