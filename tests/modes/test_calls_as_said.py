@@ -329,19 +329,17 @@ def test_A119_a_parameter_beside_its_place_is_not_dropped(
     assert made[:1] == ([] if refused else [{"to": "Dee"}])
 
 
-@pytest.mark.parametrize("case", ["null", "document", "connection"])
+@pytest.mark.parametrize("case", ["null", "document"])
 @pytest.mark.parametrize("effect", ["once", "read"])
 def test_A119_what_a_call_cannot_use_is_asked_again(case: str, effect: str) -> None:
-    """A null where a default would be used, a document or a connection that the tool does not take; a `read` call is made."""
+    """A null where a default would be used, a document that the tool does not take; a `read` call is made."""
     parameters = {"type": "object", "properties": {"amount": KINDS["amount"]}}
     made = calls_of(
         "two_stage",
         parameters,
         {"amount": None if case == "null" else 7},
         [f"docItem:{INPUT}#0"] if case == "document" else [],
-        "work" if case == "connection" else None,
         documents=1,
-        connections=("work",),
         effect=effect,
     )
     assert made[:1] == ([] if effect == "once" else [{}] if case == "null" else [{"amount": 7}])

@@ -76,8 +76,8 @@ def target_of(selection: Selection, tool: ToolSpec, kit: RunResources, run: Run)
         return Invalid("reference", next(iter(wrong.values())))
     if exact and unknown:
         return Invalid("connection", unknown_connection(unknown[0], spec))
-    if exact and spec.revision > 1 and (useless := _useless(documents, named, tool, kit, run)):
-        return useless
+    if exact and spec.revision > 1 and (useless := _useless(documents, tool, kit, run)):
+        return Invalid("reference", useless)
     if needs.document and not documents and not exact and len(spec.documents) == 1:
         documents = (spec.documents[0].reference,)  # the only input is meant
     if needs.document and not documents:
@@ -91,17 +91,16 @@ def target_of(selection: Selection, tool: ToolSpec, kit: RunResources, run: Run)
     return Target(documents, connection, (*wrong, *unknown))
 
 
-def _useless(
-    documents: tuple[str, ...], connection: str | None, tool: ToolSpec, kit: RunResources, run: Run
-) -> Invalid | None:
-    """Return why *tool* cannot be about these documents or this connection; what an earlier result says, Stage 2 reads."""
-    names = kit.schema(tool).names
+def _useless(documents: tuple[str, ...], tool: ToolSpec, kit: RunResources, run: Run) -> str | None:
+    """
+    Return why *tool* cannot be about these documents; what an earlier result says, Stage 2 reads.
+
+    A connection that is no parameter of a tool reaches it as `ToolContext.connection`.
+    """
     results = {message.label for message in run.memory.history}
     inputs = [one for one in documents if one.partition(":")[2].partition("#")[0] not in results]
-    if inputs and DOCUMENT_LIST not in names:
-        return Invalid("reference", f"{tool.name} takes no documents, not even {ascii(inputs[0])[:120]}")
-    if connection is not None and CONNECTION not in names:
-        return Invalid("connection", f"{tool.name} takes no connection, not even {ascii(connection)[:80]}")
+    if inputs and DOCUMENT_LIST not in kit.schema(tool).names:
+        return f"{tool.name} takes no documents, not even {ascii(inputs[0])[:120]}"
     return None
 
 
