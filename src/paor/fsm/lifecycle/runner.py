@@ -446,7 +446,7 @@ class Runner:
         """Hand a copy of *event* to each hook; one that raises, or changes its copy, changes nothing."""
         for hook in self.hooks:
             try:
-                hook(deepcopy(event) if isinstance(event, _HOLDING_DATA) else event)
+                hook(_own_copy(event))
             except Exception:  # a hook is the host's own
                 LOGGER.exception("run %s: a hook raised on %s", event.run_id, event.kind)
         return event
@@ -471,6 +471,14 @@ class Runner:
 
 _HOLDING_DATA = (TransitionTaken, RunWaiting, RunEnded)
 """Events with containers, which a hook could change; all others are texts and numbers."""
+
+
+def _own_copy(event: Event) -> Event:
+    """Return *event* as a hook may change it; its documents, which nobody can change, read from the journal that is open."""
+    if not isinstance(event, _HOLDING_DATA):
+        return event
+    documents = event.result.documents if isinstance(event, RunEnded) else ()
+    return deepcopy(event, {id(document): document for document in documents})
 
 
 def _provided(drive: RunContext, answer: Answer) -> Steps:

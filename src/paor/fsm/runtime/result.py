@@ -64,10 +64,6 @@ class ResultDocument:
         values = [getattr(self, name) for name in self.__slots__]
         return ResultDocument, (*values[:-2], place, self._run_id)
 
-    def __deepcopy__(self, memo: object) -> ResultDocument:
-        """Return itself: nothing of it can be changed, and it reads from a journal that is open."""
-        return self
-
     def wire(self) -> dict[str, Any]:
         """Return the JSON form."""
         names = ("label", "position", "name", "mime", "bytes", "digest")
