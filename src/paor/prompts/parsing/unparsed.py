@@ -24,6 +24,7 @@ from typing import Any
 
 from ..model import OfferedTool
 from .json_reading import after_thinking, decode_first
+from .plan_data import ARGUMENT_KEYS
 from .tool_calls import call_parts
 
 Call = tuple[str, Any]
@@ -230,20 +231,8 @@ _NAMED_JSON = re.compile(
     re.DOTALL,
 )
 _FENCED = re.compile(r"```[\w-]*+[ \t]*+\r?\n(.*)```", re.DOTALL)
-_BETWEEN = re.compile(r"[\s;,]*")
-_KEYS = {
-    "name",
-    "tool_name",
-    "arguments",
-    "parameters",
-    "args",
-    "input",
-    "type",
-    "id",
-    "tool_call_id",
-    "call_id",
-    "function",
-}
+_GIVEN = {*ARGUMENT_KEYS, "function"}
+_KEYS = {*_GIVEN, "name", "tool_name", "type", "id", "tool_call_id", "call_id"}
 _LITERALS_MAX = 20_000
 
 
@@ -330,12 +319,11 @@ def _json_calls(text: str) -> list[Call] | None:
                 return None
             _, name, given = call_parts(item | {"name": item.get("name", item.get("tool_name"))})
             given = item.get("parameters") if given is None else given
-            if not isinstance(name, str) or not (
-                {"arguments", "parameters", "args", "input", "function"} & item.keys()
-            ):
+            if not isinstance(name, str) or not _GIVEN & item.keys():
                 return None
             calls.append((name, {} if given is None else given))
-        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
+        while at < len(text) and (text[at].isspace() or text[at] in ";,"):
+            at += 1
     return calls
 
 
