@@ -14,6 +14,7 @@ from paor import Engine, Journal, Limits, replay, tool
 from paor.models import OfferedTool
 from paor.testing import walk
 
+from ..support.effort import at_most_s
 from ..support.model_server import ModelServer, Wire, model_server, plain
 from .chat_templates import TEMPLATES, Made
 from .inside import BEHIND_WORDS, ODD, DirectAnswer, Invalid, calls_in, read_turn, with_thoughts_marked
@@ -287,7 +288,7 @@ def test_any_text_is_a_turn_or_an_answer(pieces: list[str]) -> None:
     ],
 )
 def test_the_longest_replies_are_read_at_once(piece: str) -> None:
-    """What is read grows with the text, and no faster."""
+    """What is read grows with the text, and no faster: milliseconds, where the fuse is a second of the processor."""
     text = piece * (200_000 // len(piece))
     for begin in (
         "",
@@ -298,7 +299,8 @@ def test_the_longest_replies_are_read_at_once(piece: str) -> None:
         "```json\n",
         "[orders_find(",
     ):
-        calls_in(with_thoughts_marked(begin + text), OFFERED, set())
+        with at_most_s(1.0):
+            calls_in(with_thoughts_marked(begin + text), OFFERED, set())
 
 
 # -- whole runs ----------------------------------------------------------------------------------------------------------
