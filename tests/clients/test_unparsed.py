@@ -17,7 +17,16 @@ from paor.testing import walk
 from ..support.effort import at_most_s
 from ..support.model_server import ModelServer, Wire, model_server, plain
 from .chat_templates import TEMPLATES, Made
-from .inside import BEHIND_WORDS, ODD, DirectAnswer, Invalid, calls_in, read_turn, with_thoughts_marked
+from .inside import (
+    BEHIND_WORDS,
+    ODD,
+    ROUNDED,
+    DirectAnswer,
+    Invalid,
+    calls_in,
+    read_turn,
+    with_thoughts_marked,
+)
 
 CHAT = Wire("chat")
 SCHEMA = {
@@ -60,6 +69,11 @@ def fault(text: str, reads: set[str] | None = None) -> str:
     steps = steps_of(text, reads)
     assert all(step.fault for step in steps)
     return str(steps[0].fault)
+
+
+def exactly(name: str) -> Any:
+    """Hold every call to what is said of it."""
+    return lambda key: True
 
 
 @each_family
@@ -149,11 +163,28 @@ def test_no_part_of_a_call_is_made(family: str) -> None:
         ),
         ('<tool_call>{"name": "orders_find", "name": "orders_ship", "arguments": {}}</tool_call>', ODD),
         ("<tool_call>orders_find(O-1)</tool_call>", ODD),
+        (
+            "<function=orders_find><parameter=order>1</parameter><parameter=order>2</parameter></function>",
+            "the arguments cannot be read",
+        ),
+        (f"<tool_call>orders_find{'<arg_key>order</arg_key><arg_value>1</arg_value>' * 2}</tool_call>", ODD),
+        ('<tool_call>[orders_find(lines={"a": 1, "a": 2})]</tool_call>', ODD),
     ],
 )
 def test_a_call_that_cannot_be_read_is_told_to_the_model(text: str, wanted: str) -> None:
     """Nothing in it is repaired."""
     assert fault(text, {"orders_find"}).startswith(wanted)
+
+
+@each_family
+def test_a_number_that_is_read_as_another_changes_nothing(family: str) -> None:
+    """An amount of more digits than a float has would be another one; a tool that only reads gets the nearest."""
+    text = TEMPLATES[family]([("orders_ship", {"page": 4096.0})]).replace("4096.0", "9007199254740993.0")
+    exact: Any = read_turn(
+        str(calls_in(with_thoughts_marked(text), OFFERED, set())), chars_max=10_000, known=exactly
+    )
+    assert [step.fault for step in exact.steps] == [ROUNDED]
+    assert called(text, {"orders_ship"}) == [("orders_ship", {"page": 9007199254740992.0})]
 
 
 @pytest.mark.parametrize(
