@@ -38,6 +38,7 @@ from paor.prompts.parsing.replies import (
     read_selection,
 )
 from paor.prompts.parsing.reply_forms import review_form
+from paor.prompts.parsing.tool_calls import ROUNDED
 from paor.prompts.parsing.turns import CALLS_MAX, ID_CHARS, Calls, read_turn
 from paor.prompts.parsing.unparsed import BEHIND_WORDS, ODD, calls_in, with_thoughts_marked
 from paor.states.base.secrets import PLACEHOLDERS, REDACTED, Scrubber, StreamScrubber

@@ -156,7 +156,7 @@ def test_a_once_call_behind_one_that_has_failed_is_made_when_it_is_written_again
     turn = json.dumps({"text": "", "calls": calls})
     _, _, seen = run(turn, "Torn.", DONE)
     assert "notes.send" not in [call.tool for call in seen.calls]
-    result, _, seen = run(turn, turn, "Sent.")
+    result, _, seen = run(turn, turn, "Sent.", DONE)
     assert (result.state, result.answer) == ("Done", "Sent.")
     assert [call.tool for call in seen.calls].count("notes.send") == 1
 
@@ -385,6 +385,33 @@ def test_a_reply_that_is_none_is_asked_again_with_the_reason() -> None:
     assert result.state == "Done" and seen.triggers[0] == "reselect"
     assert "empty reply" in said(model.turns[1])[-1][1]
     assert run("", "")[0].reason == "selection_invalid"
+
+
+@pytest.mark.parametrize("how", [{"profile": "native"}, {"mode": "planner"}], ids=["native", "planner"])
+@pytest.mark.parametrize(
+    ("said_first", "answer"),
+    [
+        ('<tool_response>\n{"page": 1}\n</tool_response>', "Known."),
+        ("<tool_response>1</tool_response>\n<tool_response>2</tool_response>", "Known."),
+        ("<think>Which page?</think>\n<tool_result>Page 1</tool_result>", "Known."),
+        ("<function_results>\nPage 1", "Known."),
+        ("<think>Which page?</think>\nPage 1.", "Page 1."),
+        *(
+            [text] * 2
+            for text in ("<tool_response>1</tool_response>\nPage 1.", "`<tool_result>1</tool_result>`")
+        ),
+    ],
+)
+def test_neither_thoughts_nor_a_result_that_the_model_makes_up_are_an_answer(
+    said_first: str, answer: str, how: dict[str, Any]
+) -> None:
+    """A reply that is nothing else is asked again, with the reason."""
+    model = Heard(said_first, "Known.")
+    with Engine(model, [read], Journal(":memory:"), builtins=False) as engine:
+        result = engine.run("Read page 1", **how)
+        assert replay(engine.journal, result.run_id, engine).identical
+    assert (result.state, result.answer) == ("Done", answer)
+    assert answer != "Known." or "which only a tool gives" in str(model.calls[1].messages)
 
 
 @pytest.mark.parametrize("reason", ["cancelled", "token_budget"])

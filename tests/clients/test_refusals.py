@@ -230,7 +230,7 @@ def test_a_tool_that_is_refused_in_every_form_is_left_out_and_the_others_are_off
     assert list(schemas(server.seen[-1])) == ["clock_now"] and len(server.seen) == 4
 
 
-def test_a_limit_is_halved_no_further_than_makes_sense() -> None:
+def test_no_limit_that_is_too_small_for_an_answer_is_asked_for() -> None:
     """A prompt that fills the context leaves nothing to ask for."""
     fault = AttemptFault("bad_request", "max_tokens: 190 + 100 > 200 of the context", status=400)
     assert refused(fault, {"smaller"}, max_tokens=100) is None

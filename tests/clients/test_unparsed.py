@@ -14,9 +14,19 @@ from paor import Engine, Journal, Limits, replay, tool
 from paor.models import OfferedTool
 from paor.testing import walk
 
+from ..support.effort import at_most_s
 from ..support.model_server import ModelServer, Wire, model_server, plain
 from .chat_templates import TEMPLATES, Made
-from .inside import BEHIND_WORDS, ODD, DirectAnswer, Invalid, calls_in, read_turn, with_thoughts_marked
+from .inside import (
+    BEHIND_WORDS,
+    ODD,
+    ROUNDED,
+    DirectAnswer,
+    Invalid,
+    calls_in,
+    read_turn,
+    with_thoughts_marked,
+)
 
 CHAT = Wire("chat")
 SCHEMA = {
@@ -38,23 +48,32 @@ TWO: Made = [
 each_family = pytest.mark.parametrize("family", TEMPLATES)
 
 
+def steps_of(text: str, reads: set[str] | None = None) -> Any:
+    """Return the calls of a reply as steps, None if it is an answer."""
+    found = calls_in(with_thoughts_marked(text), OFFERED, reads or set())
+    read: Any = None if found is None else read_turn(found, chars_max=100_000)
+    return None if read is None else read.steps
+
+
 def called(text: str, reads: set[str] | None = None) -> Made | None:
     """Return the calls that are made of a reply, None if it is an answer."""
-    found = calls_in(with_thoughts_marked(text), OFFERED, reads or set())
-    if found is None:
+    steps = steps_of(text, reads)
+    if steps is None:
         return None
-    read: Any = read_turn(found, chars_max=100_000)
-    assert all(step.fault is None for step in read.steps), read.steps
-    return [(step.name, step.args) for step in read.steps]
+    assert all(step.fault is None for step in steps), steps
+    return [(step.name, step.args) for step in steps]
 
 
 def fault(text: str, reads: set[str] | None = None) -> str:
     """Return why no call of a reply is made."""
-    found = calls_in(with_thoughts_marked(text), OFFERED, reads or set())
-    assert found is not None
-    read: Any = read_turn(found, chars_max=100_000)
-    assert all(step.fault for step in read.steps)
-    return str(read.steps[0].fault)
+    steps = steps_of(text, reads)
+    assert all(step.fault for step in steps)
+    return str(steps[0].fault)
+
+
+def exactly(name: str) -> Any:
+    """Hold every call to what is said of it."""
+    return lambda key: True
 
 
 @each_family
@@ -74,8 +93,7 @@ def test_the_calls_of_every_family_are_read(family: str, calls: Made, before: st
 @each_family
 def test_a_call_of_a_tool_that_is_not_offered_is_an_answer(family: str) -> None:
     """It may be an answer about such marks."""
-    text = TEMPLATES[family]([("weather_now", {"order": "O-1"})])
-    assert calls_in(with_thoughts_marked(text), OFFERED, set()) is None or family == "gpt-oss"
+    assert steps_of(TEMPLATES[family]([("weather_now", {"order": "O-1"})])) is None
 
 
 @each_family
@@ -124,8 +142,7 @@ def test_no_part_of_a_call_is_made(family: str) -> None:
     """Wherever it is cut: what is left is no call, one that is told as unreadable, or, without marks at its end, all of it."""
     text = TEMPLATES[family](TWO)
     for end in range(1, len(text)):
-        found = calls_in(with_thoughts_marked(text[:end]), OFFERED, set())
-        steps: Any = read_turn(found, chars_max=10_000).steps if found else ()  # type: ignore[union-attr]
+        steps = steps_of(text[:end]) or ()
         made = [(step.name, step.args) for step in steps if step.fault is None]
         assert made in ([], TWO, TWO[:1]), end
 
@@ -146,11 +163,28 @@ def test_no_part_of_a_call_is_made(family: str) -> None:
         ),
         ('<tool_call>{"name": "orders_find", "name": "orders_ship", "arguments": {}}</tool_call>', ODD),
         ("<tool_call>orders_find(O-1)</tool_call>", ODD),
+        (
+            "<function=orders_find><parameter=order>1</parameter><parameter=order>2</parameter></function>",
+            "the arguments cannot be read",
+        ),
+        (f"<tool_call>orders_find{'<arg_key>order</arg_key><arg_value>1</arg_value>' * 2}</tool_call>", ODD),
+        ('<tool_call>[orders_find(lines={"a": 1, "a": 2})]</tool_call>', ODD),
     ],
 )
 def test_a_call_that_cannot_be_read_is_told_to_the_model(text: str, wanted: str) -> None:
     """Nothing in it is repaired."""
     assert fault(text, {"orders_find"}).startswith(wanted)
+
+
+@each_family
+def test_a_number_that_is_read_as_another_changes_nothing(family: str) -> None:
+    """An amount of more digits than a float has would be another one; a tool that only reads gets the nearest."""
+    text = TEMPLATES[family]([("orders_ship", {"page": 4096.0})]).replace("4096.0", "9007199254740993.0")
+    exact: Any = read_turn(
+        str(calls_in(with_thoughts_marked(text), OFFERED, set())), chars_max=10_000, known=exactly
+    )
+    assert [step.fault for step in exact.steps] == [ROUNDED]
+    assert called(text, {"orders_ship"}) == [("orders_ship", {"page": 9007199254740992.0})]
 
 
 @pytest.mark.parametrize(
@@ -285,7 +319,7 @@ def test_any_text_is_a_turn_or_an_answer(pieces: list[str]) -> None:
     ],
 )
 def test_the_longest_replies_are_read_at_once(piece: str) -> None:
-    """What is read grows with the text, and no faster."""
+    """What is read grows with the text, and no faster: milliseconds, where the fuse is a second of the processor."""
     text = piece * (200_000 // len(piece))
     for begin in (
         "",
@@ -296,7 +330,8 @@ def test_the_longest_replies_are_read_at_once(piece: str) -> None:
         "```json\n",
         "[orders_find(",
     ):
-        calls_in(with_thoughts_marked(begin + text), OFFERED, set())
+        with at_most_s(1.0):
+            calls_in(with_thoughts_marked(begin + text), OFFERED, set())
 
 
 # -- whole runs ----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import zlib
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from fpdf import FPDF
@@ -156,10 +157,10 @@ def test_one_unreadable_page_is_a_note_and_all_of_them_an_error(monkeypatch: pyt
     honest = convert_pdf._lines
     bad = {1}
 
-    def lines_of(document: object, index: int, *given: object) -> tuple[list[PageLine], bool]:
+    def lines_of(document: Any, index: int, *given: Any) -> tuple[list[PageLine], bool]:
         if index in bad:
             raise ValueError("bad stream")
-        return honest(document, index, *given)  # type: ignore[arg-type]
+        return honest(document, index, *given)
 
     monkeypatch.setattr(convert_pdf, "_lines", lines_of)
     data = bytes(paper("first page", "second page").output())

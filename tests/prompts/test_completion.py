@@ -322,11 +322,11 @@ def test_why_of_a_run_without_a_call_speaks_of_none(tmp_path: Path) -> None:
 def test_why_says_who_has_judged(tmp_path: Path) -> None:
     """A model or code: no row says that a review was made which was not."""
     told = {}
-    for name, script, choice in (
-        ("code", [*READ(1), ANSWERED], "auto"),
-        ("model", [*READ(1), ANSWERED, REVIEW("success")], "model"),
+    for name, script, limits in (
+        ("code", [*READ(1), ANSWERED], Limits(completion_review="auto")),
+        ("model", [*READ(1), ANSWERED, REVIEW("success")], Limits(completion_review="model")),
     ):
-        with World(tmp_path / name, script, limits=Limits(completion_review=choice)) as world:  # type: ignore[arg-type]
+        with World(tmp_path / name, script, limits=limits) as world:
             assert world.run().state == "Done"
             told[name] = str(why(world.journal, world.run_id, world.rows[-1].seq).wire())
     assert "judged success by code, no model was asked" in told["code"]

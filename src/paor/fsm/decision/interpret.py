@@ -19,6 +19,7 @@ from ...prompts.parsing.replies import (
     DirectAnswer,
     Invalid,
     after,
+    answer_in,
     read_answer,
     read_output,
     read_parameters,
@@ -61,6 +62,9 @@ from .run_resources import RunResources
 def read_phase(case: GuardContext, kit: RunResources) -> None:
     """Fill *case* with what its outcome means in the run's phase; total for every outcome that a request can have."""
     _READERS.get(case.run.state, read_host_phase)(case, kit)
+    if case.answer and case.run.spec.revision > 1:
+        read = answer_in(case.answer)
+        case.problem, case.answer = (read, None) if isinstance(read, Invalid) else (case.problem, read)
 
 
 def read_workflow(case: GuardContext, kit: RunResources) -> None:

@@ -426,12 +426,12 @@ class RemoteModel(Connection):
     def _offered(self, call: ModelCall, progress: CallProgress) -> ModelCall:
         """Return a request without the tools whose schemas the server does not take in any form."""
         gone = progress.left_out()
-        tools = [
-            tool
-            for tool in call.tools
-            if tool.name not in gone and not (self._refused and _schema_key(tool.schema) in self._refused)
-        ]
+        tools = [tool for tool in call.tools if tool.name not in gone and not self._is_refused(tool.schema)]
         return call if len(tools) == len(call.tools) else replace(call, tools=tuple(tools))
+
+    def _is_refused(self, schema: object) -> bool:
+        """Return whether the server has refused that very schema."""
+        return bool(self._refused) and _schema_key(schema) in self._refused
 
     def _body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
         """Return a request's body, and which features of it can be left out."""
@@ -443,7 +443,7 @@ class RemoteModel(Connection):
     def _options(self, call: ModelCall, progress: CallProgress) -> RequestOptions:
         without = self.without | {refusal.feature for refusal in progress.refusals}
         forms = self._interface.structures if self._structured == "auto" else (self._structured,)
-        gone = without | ({"schema"} if _schema_key(call.schema) in self._refused else set())
+        gone = without | ({"schema"} if self._is_refused(call.schema) else set())
         structure = next((form for form in forms if form not in gone), "none")
         limits = [self._max_tokens, self._limit, *progress.limits()]
         return RequestOptions(

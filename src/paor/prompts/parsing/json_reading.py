@@ -175,7 +175,7 @@ def json_value(text: str) -> dict[str, Any] | list[Any] | None:
     return value
 
 
-_FRACTION = re.compile(r"-?\d++(?:\.\d++(?:[eE][+-]?\d++)?|[eE][+-]?\d++)")
+_FRACTION = re.compile(r"(?<!\d)-?\d++(?:\.\d++(?:[eE][+-]?\d++)?|[eE][+-]?\d++)")
 
 
 def rounded_in(text: str) -> frozenset[float]:

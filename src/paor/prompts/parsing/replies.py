@@ -74,6 +74,20 @@ def after(finish: str, read: R) -> R | Invalid:
     return read
 
 
+_MADE_UP = re.compile(
+    r"(?:\s*<(tool_response|tool_result|function_results?)>(?:(?!</?\1>).)*(?:</\1>|\Z))+\s*", re.DOTALL
+)
+
+
+def answer_in(said: str) -> str | Invalid:
+    """Return an answer without the thoughts before it, or why it is none: some small models write the template of a tool's result."""
+    answer = after_thinking(said).strip()
+    if answer and not _MADE_UP.fullmatch(answer):
+        return answer
+    told = "found nothing but thoughts, or a tool's result, which only a tool gives; expected an action or an answer"
+    return Invalid("no_answer", told)
+
+
 class DirectAnswer(Struct, frozen=True):
     """Stage 1 chose no action: ``{"answer": "..."}``, also beside ``"action": null``."""
 

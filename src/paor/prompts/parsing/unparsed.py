@@ -23,8 +23,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..model import OfferedTool
-from .json_reading import after_thinking, decode_first
-from .tool_calls import call_parts
+from .json_reading import after_thinking, decode_first, holds_any, rounded_in
+from .plan_data import ARGUMENT_KEYS
+from .tool_calls import ROUNDED, call_parts
 
 Call = tuple[str, Any]
 """Name and arguments as the model wrote them."""
@@ -159,8 +160,10 @@ def calls_in(text: str, tools: Sequence[OfferedTool], reads: Collection[str]) ->
         calls: list[dict[str, Any]] = [{"name": "", "arguments": {}, "fault": ODD}]
     else:
         calls = [{"name": name, "arguments": given} for name, given in found]
-        if rest and lead and not all(name in reads for name, _ in found):
-            calls = [call | {"fault": BEHIND_WORDS} for call in calls]
+        if not all(name in reads for name, _ in found):
+            rounded = rounded_in(body)
+            fault = BEHIND_WORDS if rest and lead else ROUNDED if holds_any([*calls], rounded) else None
+            calls = [call | {"fault": fault} for call in calls] if fault else calls
     return json.dumps({"text": lead if rest else "", "calls": calls}, ensure_ascii=False)
 
 
@@ -230,20 +233,8 @@ _NAMED_JSON = re.compile(
     re.DOTALL,
 )
 _FENCED = re.compile(r"```[\w-]*+[ \t]*+\r?\n(.*)```", re.DOTALL)
-_BETWEEN = re.compile(r"[\s;,]*")
-_KEYS = {
-    "name",
-    "tool_name",
-    "arguments",
-    "parameters",
-    "args",
-    "input",
-    "type",
-    "id",
-    "tool_call_id",
-    "call_id",
-    "function",
-}
+_GIVEN = {*ARGUMENT_KEYS, "function"}
+_KEYS = {*_GIVEN, "name", "tool_name", "type", "id", "tool_call_id", "call_id"}
 _LITERALS_MAX = 20_000
 
 
@@ -258,8 +249,8 @@ def _piece(piece: str, tools: Mapping[str, OfferedTool], *, is_closed: bool) -> 
     keyed = _KEYED_CALL.fullmatch(piece) if is_closed else None
     if keyed and (tool := tools.get(str(_offered(keyed[1], tools)))):
         pairs = _all(_KEYED, keyed[2])
-        whole = {key.strip(): _typed(value, key.strip(), tool) for key, value in pairs}
-        return [(keyed[1], whole)] if pairs or not keyed[2] else None
+        values = _values(pairs, tool)
+        return [(keyed[1], values)] if values is not None and (pairs or not keyed[2]) else None
     if named := _NAMED_JSON.fullmatch(piece):
         return [(named[1], named[2])]
     if piece[:1] in ("{", "[") and (calls := _json_calls(piece)):
@@ -285,9 +276,14 @@ def _tagged(inner: str, tool: OfferedTool | None) -> Any:
     if inner.strip().startswith("{"):
         return inner.strip()
     found = _all(_PARAMETER, inner.strip())
-    if not found and inner.strip():
-        return inner
-    return {name.strip(): _typed(value, name.strip(), tool) for name, value in found}
+    values = _values(found, tool) if found or not inner.strip() else None
+    return inner if values is None else values
+
+
+def _values(pairs: list[tuple[str, str]], tool: OfferedTool | None) -> dict[str, Any] | None:
+    """Return parameters by their names, None where one comes twice."""
+    values = {name.strip(): _typed(value, name.strip(), tool) for name, value in pairs}
+    return values if len(values) == len(pairs) else None
 
 
 def _typed(value: str, name: str, tool: OfferedTool | None) -> Any:
@@ -302,7 +298,7 @@ def _typed(value: str, name: str, tool: OfferedTool | None) -> Any:
 
 
 def _types(schema: object) -> set[Any]:
-    """Return the types that a schema names; all texts where it names none."""
+    """Return the types that a schema names; of the values that it lists only whether one is a text."""
     if not isinstance(schema, Mapping):
         return set()
     kinds = schema.get("type")
@@ -330,12 +326,11 @@ def _json_calls(text: str) -> list[Call] | None:
                 return None
             _, name, given = call_parts(item | {"name": item.get("name", item.get("tool_name"))})
             given = item.get("parameters") if given is None else given
-            if not isinstance(name, str) or not (
-                {"arguments", "parameters", "args", "input", "function"} & item.keys()
-            ):
+            if not isinstance(name, str) or not _GIVEN & item.keys():
                 return None
             calls.append((name, {} if given is None else given))
-        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
+        while at < len(text) and (text[at].isspace() or text[at] in ";,"):
+            at += 1
     return calls
 
 
@@ -360,6 +355,7 @@ def _python_calls(text: str) -> list[Call] | None:
                 or not isinstance(call.func, ast.Name | ast.Attribute)
                 or call.args
                 or any(given.arg is None for given in call.keywords)
+                or any(map(_repeats, ast.walk(call)))
             ):
                 return None
             values = {str(given.arg): ast.literal_eval(given.value) for given in call.keywords}
@@ -367,6 +363,12 @@ def _python_calls(text: str) -> list[Call] | None:
         return found
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return None
+
+
+def _repeats(node: ast.AST) -> bool:
+    """Return whether *node* is an object that has a key twice."""
+    keys = node.keys if isinstance(node, ast.Dict) else []
+    return len({ast.unparse(key) for key in keys if key is not None}) < len(keys)
 
 
 def _printed(node: ast.expr) -> ast.expr:

@@ -32,14 +32,16 @@ def last_call_denied(run: Run) -> bool:
     return check is not None and check.improvements[:1] != () and check.improvements[0].startswith("denied:")
 
 
-_NOT_MADE = ("invalid_parameters", "unsafe_parameters", "duplicate_call_blocked", "denied")
+_BLOCKED = "duplicate_call_blocked"
+_NOT_MADE = ("invalid_parameters", "unsafe_parameters", _BLOCKED, "denied")
 
 
 def failed_calls(run: Run) -> Iterator[Message]:
     """
     Yield the failed calls after which code does not judge: those of the newest turn, and any made that is not `read`.
 
-    Of two stages none: a refinement has judged each result.
+    Of two stages none: a refinement has judged each result. A call with an effect that was blocked since it was made before has not
+    failed: the one that was made tells.
     """
     reads = {tool.name for tool in run.spec.tools if tool.effect == "read"}
     own = {tool.name for tool in run.spec.tools} - reads
@@ -47,9 +49,9 @@ def failed_calls(run: Run) -> Iterator[Message]:
     for message in run.memory.history:
         if message.success or message.origin or message.round or message.tool not in own | reads:
             continue
-        newest = run.spec.native and message.step >= first
-        made = bool(message.error) and message.error.partition(":")[0] not in _NOT_MADE
-        if newest or (made and message.tool in own):
+        code, acts = (message.error or "").partition(":")[0], message.tool in own
+        newest = run.spec.native and message.step >= first and not (acts and code == _BLOCKED)
+        if newest or (acts and code and code not in _NOT_MADE):
             yield message
 
 

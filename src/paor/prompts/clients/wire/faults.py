@@ -157,28 +157,9 @@ def _is_slip(body: object) -> bool:
 
 
 _TOLD = (
-    *(
-        "message",
-        "msg",
-        "error",
-        "errors",
-        "detail",
-        "details",
-        "description",
-        "error_description",
-        "error_message",
-    ),
-    *(
-        "error_msg",
-        "errorMessage",
-        "Message",
-        "title",
-        "fieldViolations",
-        "field_violations",
-        "metadata",
-        "raw",
-        "cause",
-    ),
+    *("message", "msg", "error", "errors", "detail", "details", "description", "error_description"),
+    *("error_message", "error_msg", "errorMessage", "Message", "title", "fieldViolations"),
+    *("field_violations", "metadata", "raw", "cause"),
 )
 """Members in which servers say what is wrong, the most usual first; what a request said, which some repeat, is in none of them."""
 _PLACES = ("param", "loc", "field", "path", "pointer")
@@ -186,20 +167,21 @@ _PLACES = ("param", "loc", "field", "path", "pointer")
 _INNER_BYTES, _INNER_DEPTH = 10_000, 10
 
 
-def _told(value: object, keys: tuple[str, ...], depth: int = _INNER_DEPTH) -> Iterator[str]:
-    """Yield the texts that *value* has below *keys*, also in JSON within a text, as gateways pass on what they were told."""
+def _told(value: object, depth: int = _INNER_DEPTH) -> Iterator[str | Mapping[str, Any]]:
+    """Yield what an error says, objects and texts, also in JSON within a text, as gateways pass on what they were told."""
     if isinstance(value, str):
         is_json = value.lstrip()[:1] in ("{", "[") and len(value) <= _INNER_BYTES
-        inner = _decoded(value) if is_json and depth else None
-        found = list(_told(inner, keys, depth - 1)) if inner is not None else []
-        yield from found or [value]
+        found = list(_told(_decoded(value), depth - 1)) if is_json and depth else []
+        yield from found
+        if not any(isinstance(part, str) for part in found):
+            yield value
     elif isinstance(value, list) and depth:
         for item in value[:20]:
-            yield from _told(item, keys, depth - 1)
+            yield from _told(item, depth - 1)
     elif isinstance(value, Mapping) and depth:
-        for key in keys:
-            if key in value:
-                yield from _told(value[key], keys, depth - 1)
+        yield value
+        for key in _TOLD:
+            yield from _told(value.get(key), depth - 1)
 
 
 def _decoded(text: str) -> object:
@@ -212,30 +194,20 @@ def _decoded(text: str) -> object:
 def _param(body: object) -> str:
     """Return the places that an error names, such as ``messages.0.role``."""
     found: list[str] = []
-
-    def look(value: object, depth: int) -> None:
-        if isinstance(value, Mapping) and depth:
-            for key in (*_PLACES, *_TOLD):
-                inner = value.get(key)
-                if key not in _PLACES:
-                    look(inner, depth - 1)
-                elif isinstance(inner, list) and all(isinstance(one, str | int) for one in inner):
-                    found.append(".".join(str(one) for one in inner if one != "body"))
-                elif isinstance(inner, str):
-                    found.append(inner)
-        elif isinstance(value, list) and depth:
-            for item in value[:20]:
-                look(item, depth - 1)
-
-    look(body, _INNER_DEPTH)
+    for part in _told(body):
+        for place in map(part.get, _PLACES) if isinstance(part, Mapping) else ():
+            if isinstance(place, list) and all(isinstance(one, str | int) for one in place):
+                found.append(".".join(str(one) for one in place if one != "body"))
+            elif isinstance(place, str):
+                found.append(place)
     return one_line(" ".join(dict.fromkeys(found)))
 
 
 def words_of(body: object) -> str:
     """Return what an error body says, whatever JSON it is, as one line of bounded length; empty for nothing."""
     found: list[str] = []
-    for text in _told(body, _TOLD):
-        if text.strip() and not any(text in other for other in found):
+    for text in _told(body):
+        if isinstance(text, str) and text.strip() and not any(text in other for other in found):
             found.append(text)
     told = " ".join(found) or " ".join(_names(body))
     if not told and isinstance(body, Mapping | list) and body:

@@ -103,9 +103,8 @@ def refused(
     return (
         _smaller(words, sent, max_tokens)
         or _tool_schema(words, sent, tools)
-        or next(
-            filter(None, (_named(text.lower(), words, sent) for text in (fault.param, fault.message))), None
-        )
+        or _named(fault.param.lower(), words, sent)
+        or _named(fault.message.lower(), words, sent)
     )
 
 
@@ -153,8 +152,9 @@ def _smaller(words: str, sent: Collection[str], max_tokens: int) -> Refusal | No
     others = {number for number in told if LIMIT_MIN <= number < 10**8 and number != max_tokens}
     rests = {whole - used for whole in others for used in others if used < whole}
     is_context = _OF_BOTH.search(words) is not None
-    for fits, scope in ((rests, "request"), (others, "server")) if is_context else ((others, "server"),):
+    ways: tuple[tuple[set[int], Scope], ...] = ((rests, "request"), (others, "server"))
+    for fits, scope in ways if is_context else ways[1:]:
         limit = max((number for number in fits if LIMIT_MIN <= number < max_tokens), default=0)
         if limit:
-            return Refusal("smaller", scope, limit)  # type: ignore[arg-type]
+            return Refusal("smaller", scope, limit)
     return None
