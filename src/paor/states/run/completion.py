@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..records.actions import NOT_MADE_CODES
 from ..records.observations import Message
 from ..records.reviews import Review
 from .state import Run
@@ -32,9 +33,6 @@ def last_call_denied(run: Run) -> bool:
     return check is not None and check.improvements[:1] != () and check.improvements[0].startswith("denied:")
 
 
-_NOT_MADE = ("invalid_parameters", "unsafe_parameters", "duplicate_call_blocked", "denied")
-
-
 def failed_calls(run: Run) -> Iterator[Message]:
     """
     Yield the failed calls after which code does not judge: those of the newest turn, and any made that is not `read`.
@@ -48,7 +46,7 @@ def failed_calls(run: Run) -> Iterator[Message]:
         if message.success or message.origin or message.round or message.tool not in own | reads:
             continue
         newest = run.spec.native and message.step >= first
-        made = bool(message.error) and message.error.partition(":")[0] not in _NOT_MADE
+        made = message.error_code not in ("", *NOT_MADE_CODES)
         if newest or (made and message.tool in own):
             yield message
 
