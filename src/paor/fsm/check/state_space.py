@@ -33,7 +33,7 @@ from ...states.run.completion import (
     decided_by_rules,
     draft_of,
     failed_calls,
-    last_call_denied,
+    last_call_failed,
     review_by_rules,
 )
 from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
@@ -206,13 +206,19 @@ def _relevant_counters(run: Run) -> tuple[Hashable, ...]:
 
 def _failed(run: Run) -> Hashable:
     """Return whether calls have failed after which code does not judge: in the newest turn, and beyond it."""
-    result = run.memory.result if run.state == OBSERVING else None
-    if result is not None:  # which is about to be in the history
-        message = message_of(run, result, observation_of(run, result, ()))
-        run = replace(run, memory=replace(run.memory, history=(*run.memory.history, message)))
+    run = _observed(run)
     counters = run.counters
     later = replace(run, counters=replace(counters, step=counters.step + 1, plan_step=0))
     return any(failed_calls(run)), any(failed_calls(later))
+
+
+def _observed(run: Run) -> Run:
+    """Return *run* with the result that it observes in its history already."""
+    result = run.memory.result if run.state == OBSERVING else None
+    if result is None:
+        return run
+    message = message_of(run, result, observation_of(run, result, ()))
+    return replace(run, memory=replace(run.memory, history=(*run.memory.history, message)))
 
 
 def _memory(run: Run) -> Hashable:
@@ -228,7 +234,7 @@ def _memory(run: Run) -> Hashable:
             chosen = origin, selection.tool, selection.is_bare, selection.arguments is None
         if intent is not None:
             proposed = intent.tool, origin != "phase" and intent.key in memory.window
-        before = run.spec.native and _came_to(run)  # within a turn of several calls; else it is set anew
+        before = _came_to(run) if run.spec.native else last_call_failed(run)  # else the rest is set anew
         return chosen, proposed, before, None if reply is None else _answer(run, reply)
     if run.state == EXECUTING:
         settled = reply.action if reply is not None and reply.action in ("done", "fail") else None
@@ -237,7 +243,7 @@ def _memory(run: Run) -> Hashable:
         run.state == OBSERVING
     ):  # what is recalled makes no difference: a result is observed, whatever it holds
         result = memory.result
-        return None if result is None else (origin, result.ok, result.error_code == "denied")
+        return None if result is None else (origin, result.ok, last_call_failed(_observed(run)))
     if run.state == REVIEWING:
         review = memory.review
         if run.counters.formatted:
@@ -258,9 +264,9 @@ def _completion(run: Run) -> Hashable:
 
 
 def _came_to(run: Run) -> Hashable:
-    """Return what the last action came to, as code's review looks at it: a denied call is judged by a model."""
+    """Return what the last action and the last call came to, as code's review looks at them."""
     observed = run.memory.observation
-    return observed is not None and observed.success, last_call_denied(run)
+    return observed is not None and observed.success, last_call_failed(run)
 
 
 def _answer(run: Run, reply: Answer) -> Hashable:

@@ -98,8 +98,9 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
 
     @property
     def error_code(self) -> str:
-        """The code of the error, see `states.records.actions.ToolResult`; empty where none is kept."""
-        return self.error.partition(":")[0]
+        """The code of the error, see `states.records.actions.ToolResult`; empty where there is none."""
+        told = "" if self.success else self.error or "".join(self.notes[:1])
+        return told.partition(":")[0]
 
     @property
     def told_error(self) -> str:

@@ -23,14 +23,21 @@ def draft_of(run: Run) -> str:
 
 
 def last_call_failed(run: Run) -> bool:
-    """Return whether the last call has failed, was refused for its parameters, or was denied by a policy or a person."""
-    return run.counters.errors > 0 or run.counters.refused > 0 or last_call_denied(run)
+    """
+    Return whether the last call has failed, was refused for its parameters, or was denied by a policy or a person.
+
+    A call that was blocked as a duplicate changes nothing, nor does that of a hook or of a host's own phase.
+    """
+    own = {tool.name for tool in run.spec.phase_tools} - {tool.name for tool in run.spec.tools}
+    for message in reversed(run.memory.history):
+        if message.round or message.origin == "hook" or message.tool in own or message.tool in _NO_CALLS:
+            continue
+        if message.error_code != "duplicate_call_blocked":
+            return not message.success
+    return False
 
 
-def last_call_denied(run: Run) -> bool:
-    """Return whether the last action was a call that a policy, a person or a host's guard has denied."""
-    check = run.memory.check
-    return check is not None and check.improvements[:1] != () and check.improvements[0].startswith("denied:")
+_NO_CALLS = ("noop", "elicitation")
 
 
 def failed_calls(run: Run) -> Iterator[Message]:
@@ -46,7 +53,7 @@ def failed_calls(run: Run) -> Iterator[Message]:
         if message.success or message.origin or message.round or message.tool not in own | reads:
             continue
         newest = run.spec.native and message.step >= first
-        made = message.error_code not in ("", *NOT_MADE_CODES)
+        made = bool(message.error) and message.error_code not in NOT_MADE_CODES
         if newest or (made and message.tool in own):
             yield message
 
