@@ -156,7 +156,7 @@ def test_a_once_call_behind_one_that_has_failed_is_made_when_it_is_written_again
     turn = json.dumps({"text": "", "calls": calls})
     _, _, seen = run(turn, "Torn.", DONE)
     assert "notes.send" not in [call.tool for call in seen.calls]
-    result, _, seen = run(turn, turn, "Sent.")
+    result, _, seen = run(turn, turn, "Sent.", DONE)
     assert (result.state, result.answer) == ("Done", "Sent.")
     assert [call.tool for call in seen.calls].count("notes.send") == 1
 
@@ -362,7 +362,7 @@ def test_refused_calls_are_counted_by_reply() -> None:
     assert (result.reason, len(seen.asked)) == ("stuck", 3)
     sent = call_tools(step("notes.send", text="a"))
     again = call_tools(*(step("notes.send", text="a") for _ in range(4)), step("notes.read", page=1))
-    result, _, seen = run(sent, again, "Sent once.", limits=Limits(max_steps=20))
+    result, _, seen = run(sent, again, "Sent once.", DONE, limits=Limits(max_steps=20))
     assert result.state == "Done" and [call.tool for call in seen.calls] == ["notes.send", "notes.read"]
 
 
