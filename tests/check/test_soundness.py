@@ -22,7 +22,17 @@ from msgspec.structs import replace
 from paor import Limits, Machine
 from paor.fsm.check.bounded_specs import BOUNDS, BoundedSpec, worlds_of
 from paor.fsm.check.inputs import outcome_of
-from paor.fsm.check.state_space import COUNTERS, LATE, NOW, State, StateGraph, StateWalker, explore, state_of
+from paor.fsm.check.state_space import (
+    COUNTERS,
+    LATE,
+    NOW,
+    State,
+    StateGraph,
+    StateWalker,
+    earlier_by,
+    explore,
+    state_of,
+)
 from paor.fsm.check.termination import endless_walk, unbounded_parts
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.soundness import find_shadowed, left_open
@@ -80,6 +90,7 @@ def cut_run(run: Run, cut: BoundedSpec) -> Run:
     if tools_withheld(run):
         values["withheld"] = values["retries"] + 1
     counters: dict[str, Any] = values
+    run = earlier_by(run, run.counters.step - values["step"])
     return replace(run, spec=explored(cut.name)[0].runs[0].spec, counters=replace(run.counters, **counters))
 
 

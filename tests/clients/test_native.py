@@ -362,7 +362,7 @@ def test_refused_calls_are_counted_by_reply() -> None:
     assert (result.reason, len(seen.asked)) == ("stuck", 3)
     sent = call_tools(step("notes.send", text="a"))
     again = call_tools(*(step("notes.send", text="a") for _ in range(4)), step("notes.read", page=1))
-    result, _, seen = run(sent, again, "Sent once.", limits=Limits(max_steps=20))
+    result, _, seen = run(sent, again, "Sent once.", DONE, limits=Limits(max_steps=20))
     assert result.state == "Done" and [call.tool for call in seen.calls] == ["notes.send", "notes.read"]
 
 

@@ -15,6 +15,7 @@ from paor.events import ModelNotice, RunEnded
 from paor.testing import call_tools, step
 
 from ..support.effort import examples
+from ..support.recording import paired
 
 LETTERS = st.sampled_from("w\N{CYRILLIC SMALL LETTER ZHE}\N{CJK UNIFIED IDEOGRAPH-6F22}#")
 
@@ -175,18 +176,6 @@ def drive(
             paired(call)
         assert replay(engine.journal, run_id).divergences == ()
     return crowded
-
-
-def paired(call: ModelCall) -> None:
-    """Hold a request to what every provider wants: each call of a turn has its one result before the next turn."""
-    wanted: list[str] = []
-    for item in call.messages:
-        if item.role == "tool":
-            assert wanted.pop(0) == item.call_id
-            continue
-        assert not wanted
-        wanted = [made.id for made in item.calls]
-    assert not wanted
 
 
 def test_the_calls_of_a_turn_share_what_is_left() -> None:

@@ -20,6 +20,7 @@ from paor.testing import call_tools, scripted_tool, step
 
 from ..support.cases import Spec
 from ..support.effort import examples
+from ..support.recording import paired
 
 
 class Heard(ScriptedModel):
@@ -89,16 +90,10 @@ def test_every_request_begins_with_all_of_the_one_before(turns: list[Any]) -> No
         result = engine.run("Read")
         checked(engine, result.run_id)
     assert all(begins_as_before(model.calls)) and len({call.tools for call in map(frozen, model.calls)}) <= 1
-    for call in model.calls:  # what providers require: each call has its one result before the next turn
-        wanted: list[str] = []
-        for item in call.messages:
-            if item.role == "tool":
-                assert wanted.pop(0) == item.call_id
-                continue
-            assert not wanted
-            wanted = [made.id for made in item.calls]
+    for call in model.calls:
+        paired(call)
         asked_last = call.kind == "review"  # what is asked of a judge is no part of the conversation
-        assert not wanted and call.stable == len(call.messages) - asked_last
+        assert call.stable == len(call.messages) - asked_last
 
 
 def frozen(call: ModelCall) -> Any:

@@ -46,6 +46,18 @@ class Recorder(ScriptedModel):
         return [call for call in self.calls if call.kind == kind]
 
 
+def paired(call: ModelCall) -> None:
+    """Hold a request to what every provider wants: each call of a turn has its one result before the next turn."""
+    wanted: list[str] = []
+    for item in call.messages:
+        if item.role == "tool":
+            assert wanted.pop(0) == item.call_id
+            continue
+        assert not wanted
+        wanted = [made.id for made in item.calls]
+    assert not wanted
+
+
 def text_of(call: ModelCall) -> str:
     """Return everything that the model was told."""
     return "\n".join(message.text for message in call.messages)

@@ -329,6 +329,29 @@ def test_the_policy_holds_in_every_task(started: Callable[..., Engine]) -> None:
         )
 
 
+def test_a_task_obeys_the_policy_of_its_workflow_in_a_process_without_one(
+    started: Callable[..., Engine],
+) -> None:
+    """The workflow's spec has the policy: a task that another process starts after a crash makes no denied call."""
+
+    def die(event: Any) -> None:
+        if isinstance(event, TransitionTaken) and event.dest == "Executing":
+            raise Gone
+
+    policy = Policy(deny=("shop.find",))
+    with started(Office(), policy=policy, hooks=[die]) as engine, pytest.raises(Gone):
+        engine.run_workflow("Find all", tasks=[Task("find the pen")])
+    with started(Office(), policy=Policy()) as other:
+        assert "policy" in str(other.recover().refused), "another policy is not taken unasked"
+    with started(Office()) as engine:
+        engine.recover()
+        assert places(engine)[1:] == [(1, 1, "Failed")]
+        task = engine.journal.runs()[0].run_id
+        assert engine.journal.spec(task).policy == policy
+        assert all(row.dest != "Executing" for row in engine.journal.transitions(task))
+        holds(engine)
+
+
 @pytest.mark.parametrize(
     ("tasks", "told"),
     [

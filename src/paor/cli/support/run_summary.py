@@ -164,7 +164,7 @@ SETTINGS = (
 def _permitted(spec: Spec) -> Iterator[tuple[str, str, str]]:
     """Yield what a run is offered, what is denied to it and needs an approval, and the limits that are not the usual ones."""
     names = [tool.name for tool in spec.tools]
-    denied = [name for name in names if denial(spec.policy, spec.task_type, name) is not None]
+    denied = [name for name in names if denial(spec.call_policy, spec.task_type, name) is not None]
     yield "offered", ", ".join(name for name in names if name not in denied), ""
     yield "denied", ", ".join(dict.fromkeys((*denied, *spec.policy.deny))), ""
     rules = [rule if isinstance(rule, str) else _rule_text(rule) for rule in spec.policy.approvals]

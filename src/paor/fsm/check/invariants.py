@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 
+from ...states.records.actions import REFUSED_CODES
 from ...states.records.outcomes import Answered, Asked, InDoubt
 from ...states.run.budgets import plans_left, steps_left, tools_withheld
 from ...states.run.completion import decided_by_rules
@@ -157,7 +158,7 @@ def _refusal(taken: AppliedDecision) -> str | None:
         return "the call is no duplicate"
     if result.error_code == "denied" and own.action_allowed(case) and not case.vetoes:
         return "the action is allowed"
-    if result.error_code in ("invalid_parameters", "unsafe_parameters"):
+    if result.error_code in REFUSED_CODES:
         if own.parameters_ok(case):
             return "nothing is wrong with the call"
         return "the parameters can be asked again" if own.parameter_retries_left(case) else None

@@ -26,13 +26,14 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from ...states.base.errors import IllegalEvent
+from ...states.records.actions import NOT_MADE_CODES
 from ...states.records.questions import Answer
 from ...states.run.budgets import all_met, exhausted_budget, tools_withheld
 from ...states.run.completion import (
     decided_by_rules,
     draft_of,
     failed_calls,
-    last_call_denied,
+    last_call_failed,
     review_by_rules,
 )
 from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
@@ -40,6 +41,7 @@ from ...states.run.spec import machine_data
 from ...states.run.state import Counters, Run, initial_run
 from ...states.settings.limits import Limits
 from ..decision.guard_context import GuardContext
+from ..decision.observation import message_of, observation_of
 from ..decision.plan_mode import steps_left_in_plan
 from ..decision.run_resources import RunResources
 from ..machine.decide import Moment, decide, request_of
@@ -89,7 +91,7 @@ def state_of(run: Run) -> State:
         asked,
         _memory(run),
         _plan(run),
-        _refused_in_turn(run),
+        _failed_in_turn(run),
         own,
     )
 
@@ -190,17 +192,33 @@ _OWN_LIVE = [
 """Those of a phase of a host's own, and of one that leads back to Specifying; the others begin anew wherever a way leads."""
 
 
-def _relevant_counters(run: Run) -> tuple[int, ...]:
-    """Return the counters that the run's phase looks at, each no larger than what is just past its limit."""
+def _relevant_counters(run: Run) -> tuple[Hashable, ...]:
+    """Return the counters that the run's phase looks at, each no larger than what is just past its limit, and what has failed."""
     counters, limits = run.counters, run.spec.limits
     live = _LIVE.get(run.state)
     if live is None:
         live = _OWN_LIVE[run.state in _ways(run.spec.host_machine).specifies]
-    failed = int(any(failed_calls(run)))  # before it was the last call: code does not judge
-    return failed, *(
+    return _failed(run), *(
         min(getattr(counters, name), getattr(limits, limit) + 1 if limit else RETRIES_TOP)
         for name, limit in live
     )
+
+
+def _failed(run: Run) -> Hashable:
+    """Return whether calls have failed after which code does not judge: in the newest turn, and beyond it."""
+    run = _observed(run)
+    counters = run.counters
+    later = replace(run, counters=replace(counters, step=counters.step + 1, plan_step=0))
+    return any(failed_calls(run)), any(failed_calls(later))
+
+
+def _observed(run: Run) -> Run:
+    """Return *run* with the result that it observes in its history already."""
+    result = run.memory.result if run.state == OBSERVING else None
+    if result is None:
+        return run
+    message = message_of(run, result, observation_of(run, result, ()))
+    return replace(run, memory=replace(run.memory, history=(*run.memory.history, message)))
 
 
 def _memory(run: Run) -> Hashable:
@@ -216,7 +234,7 @@ def _memory(run: Run) -> Hashable:
             chosen = origin, selection.tool, selection.is_bare, selection.arguments is None
         if intent is not None:
             proposed = intent.tool, origin != "phase" and intent.key in memory.window
-        before = run.spec.native and _came_to(run)  # within a turn of several calls; else it is set anew
+        before = _came_to(run) if run.spec.native else last_call_failed(run)  # else the rest is set anew
         return chosen, proposed, before, None if reply is None else _answer(run, reply)
     if run.state == EXECUTING:
         settled = reply.action if reply is not None and reply.action in ("done", "fail") else None
@@ -224,7 +242,8 @@ def _memory(run: Run) -> Hashable:
     if (
         run.state == OBSERVING
     ):  # what is recalled makes no difference: a result is observed, whatever it holds
-        return None if memory.result is None else (origin, memory.result.ok)
+        result = memory.result
+        return None if result is None else (origin, result.ok, last_call_failed(_observed(run)))
     if run.state == REVIEWING:
         review = memory.review
         if run.counters.formatted:
@@ -239,15 +258,15 @@ def _completion(run: Run) -> Hashable:
         check = run.memory.check if run.spec.limits.completion_review == "rules" else None
         return _came_to(run), check.status if check is not None else None
     if not decided_by_rules(run):
-        return "asked"
+        return "asked", _came_to(run)  # another attempt may answer at once
     review = review_by_rules(run)
     return "rules", review.status if review is not None else run.counters.stop
 
 
 def _came_to(run: Run) -> Hashable:
-    """Return what the last action came to, as code's review looks at it: a denied call is judged by a model."""
+    """Return what the last action and the last call came to, as code's review looks at them."""
     observed = run.memory.observation
-    return observed is not None and observed.success, last_call_denied(run)
+    return observed is not None and observed.success, last_call_failed(run)
 
 
 def _answer(run: Run, reply: Answer) -> Hashable:
@@ -291,19 +310,17 @@ def _plan(run: Run) -> Hashable:
     return tuple(left)
 
 
-_COUNT_ONCE = frozenset(("duplicate_call_blocked", "invalid_parameters", "unsafe_parameters"))
-
-
-def _refused_in_turn(run: Run) -> Hashable:
-    """Return why calls of the newest turn were refused, while others of it are left: of a turn each reason counts once."""
+def _failed_in_turn(run: Run) -> Hashable:
+    """Return why calls of the newest turn have failed, while others of it are left: of a turn each reason counts once."""
     done = run.state not in (SPECIFYING, EXECUTING, OBSERVING)
     if not run.spec.native or not (steps_left_in_plan(run) or not done):
         return None
     made = run.counters.plan_step + done
-    codes = {message.error.partition(":")[0] for message in run.memory.history[-made:] if made}
+    codes = {message.error_code for message in run.memory.history[-made:] if made}
     if run.state == OBSERVING and run.memory.result is not None:
         codes.add(run.memory.result.error_code or "")
-    return tuple(sorted(codes & _COUNT_ONCE))
+    codes -= {"", "denied"}
+    return tuple(sorted(code if code in NOT_MADE_CODES else "made" for code in codes))
 
 
 STATES_MAX = 50_000
@@ -498,6 +515,12 @@ class StateWalker:
         return tuple(name for name, old, new, more in compared if new < old or more < old + 1)
 
 
+def earlier_by(run: Run, steps: int) -> Run:
+    """Return *run* with the actions of its history so many *steps* earlier."""
+    history = tuple(replace(message, step=message.step - steps) for message in run.memory.history)
+    return replace(run, memory=replace(run.memory, history=history))
+
+
 def explore(
     world: BoundedSpec,
     machine: Machine,
@@ -562,6 +585,8 @@ def explore(
                     if "retries" in held:  # the attempt in which the tools were withheld is over all the same
                         back["withheld"] = 0
                     after = replace(after, counters=replace(after.counters, **back))
+                    if "step" in held:  # what was done is as many steps ago all the same
+                        after = earlier_by(after, 1)
                 dest, is_first = visit(after, (strain + taken.strained, kept + len(held), length + 1))
                 edge = StateEdge(number, dest, move, taken.row, decision.guards, raised, taken.lowered, held)
                 graph.edges.append(edge)

@@ -196,16 +196,13 @@ def _whole_turn(case: GuardContext, outcome: Replied, kit: RunResources) -> Item
     payload, parts, room = outcome.payload, outcome.parts, kit.room // 2
     pieces: tuple[Piece, ...] = (Piece(text=payload),)
     calls = case.calls
-    if (
-        calls
-        and case.plan is not None
-        and (payload.bytes > room or len(fitting(calls, kit.room)) < len(calls))
-    ):
+    too_long = payload.bytes > room or len(fitting(calls, kit.room)) < len(calls)
+    if too_long and calls and case.plan is not None:
         steps = case.plan.steps
         pieces = (Piece(_shortened_turn(spoken(outcome.text).strip(), steps, len(calls), room)),)
         calls = tuple(step.id for step in steps)
         return Item(role="assistant", pieces=pieces, size=_size(pieces), calls=calls, whole=payload.bytes)
-    if payload.bytes > room or len(fitting(calls, kit.room)) < len(calls):
+    if too_long:
         pieces = Piece(text=payload, bytes=min(room, payload.bytes)), Piece(CUT)
         return Item(role="assistant", pieces=pieces, size=_size(pieces), whole=payload.bytes)
     if parts is not None and (parts.bytes > room or (outcome.finish == "tool_calls" and not calls)):

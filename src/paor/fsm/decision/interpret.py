@@ -119,7 +119,7 @@ def _check_selection(case: GuardContext, selection: Selection, kit: RunResources
         )
         return
     target = target_of(selection, tool, kit, run)
-    case.denied = denial(kit.spec.policy, run.spec.task_type, tool.name)
+    case.denied = denial(kit.spec.call_policy, run.spec.task_type, tool.name)
     if isinstance(target, Invalid):
         case.selection, case.problem = selection.model_copy(update={"tool": tool.name}), target
         return
@@ -187,7 +187,7 @@ def _read_specifying(case: GuardContext, kit: RunResources) -> None:
     case.arguments = arguments
     # An unsafe value is looked for in valid arguments only, and a key is made of safe ones only: nothing of a call that
     # will not be made is compared with earlier calls or shown to the person who approves.
-    case.unsafe = unsafe(kit.spec.policy, arguments)
+    case.unsafe = unsafe(kit.spec.call_policy, arguments)
     if case.unsafe is None:
         _propose(case, kit)
 
@@ -195,13 +195,13 @@ def _read_specifying(case: GuardContext, kit: RunResources) -> None:
 def _check_allowed(case: GuardContext, selection: Selection, kit: RunResources) -> None:
     """Note why the policy, or the workflow's own list, denies the action."""
     run = case.run
-    case.denied = denial(kit.spec.policy, run.spec.task_type, selection.tool)
+    case.denied = denial(kit.spec.call_policy, run.spec.task_type, selection.tool)
     if run.memory.flow is not None and step_of(run) is not None:
         from .workflow_mode import check_listed
 
         check_listed(case, kit, selection)
     # The last formatting is paor's own action, a phase's call the host's: a list of allowed tools names neither, a ban of it holds.
-    if selection.origin in ("format", "phase") and not matches(selection.tool, kit.spec.policy.deny):
+    if selection.origin in ("format", "phase") and not matches(selection.tool, kit.spec.call_policy.deny):
         case.denied = None
 
 
@@ -312,7 +312,7 @@ def _propose(case: GuardContext, kit: RunResources) -> None:
         effect=tool.effect,
         left_out=() if run.spec.revision == 1 else (*selection.left_out, *case.dropped),
     )
-    policy = kit.spec.policy
+    policy = kit.spec.call_policy
     made = case.duplicate is None and case.denied is None and (not case.repeated or tools_withheld(run))
     if made and approval_needed(policy, tool.name, with_defaults(arguments, tool.parameters)):
         case.approval_id = approval_id(policy, tool.name, key)

@@ -138,7 +138,7 @@ def _accept(case: GuardContext, plan: Plan, kit: RunResources) -> None:
             told = f"steps[{number}].name: there is no tool {ascii(step.name)[:80]}; choose from: {names}"
             case.problem = Invalid("unknown_action", told)
             return
-        case.denied = case.denied or denial(kit.spec.policy, run.spec.task_type, tool.name)
+        case.denied = case.denied or denial(kit.spec.call_policy, run.spec.task_type, tool.name)
         lacking = [name for name in kit.catalog.schema(tool).required if name not in step.args]
         if lacking and run.spec.revision > 1 and selection_retries_left(run):  # only then a person is asked
             told = f"steps[{number}].args: {tool.name} needs {', '.join(lacking)}"

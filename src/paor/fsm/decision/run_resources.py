@@ -55,7 +55,7 @@ def offered_tools(catalog: Catalog, spec: Spec) -> tuple[OfferedTool, ...]:
     found = []
     for tool in catalog:
         lacks = CONNECTION in catalog.schema(tool).required and not spec.connections
-        if not lacks and denial(spec.policy, spec.task_type, tool.name) is None:
+        if not lacks and denial(spec.call_policy, spec.task_type, tool.name) is None:
             found.append(OfferedTool(names[tool.name], tool.description, _schema(tool.parameters, spec)))
     return tuple(found)
 
@@ -106,7 +106,7 @@ class RunResources:
         self._own_schemas: dict[str, ParameterSchema] = {}
         self.catalog = catalog if catalog is not None else Catalog(spec.tools)
         self.allowed = tuple(
-            tool for tool in self.catalog if denial(spec.policy, spec.task_type, tool.name) is None
+            tool for tool in self.catalog if denial(spec.call_policy, spec.task_type, tool.name) is None
         )
         allowed = {tool.name for tool in self.allowed}
         denied = [tool.name for tool in self.catalog if tool.name not in allowed]

@@ -178,14 +178,14 @@ class EngineSettings:
         templates |= {name: spec.templates[name] for name in kept}
         hosts = tuple(sorted({*self.prompts, *spec.host_templates}))
         own: dict[str, Any] = {"templates": templates, "host_templates": hosts}
+        own["policy"] = self.given_policy if self.given_policy is not None else spec.policy
         if self.instructions is not None:
             own["instructions"] = instructions_text(self.instructions, spec)
-        if spec.task == 0:  # a workflow calls its tasks whatever the policy says; the tasks obey it
+        if spec.task == 0:  # it calls nothing but its tasks
             return spec.model_copy(update=own)
         tools = {fold_name(name): tool.spec() for name, tool in self.tools.items()}
         own["tools"] = tuple(tools.get(fold_name(tool.name), tool) for tool in spec.tools)
         own["formatter"] = generate_report.spec() if spec.formatter is not None else None
-        own["policy"] = self.given_policy if self.given_policy is not None else spec.policy
         own["rules"] = self.rules or spec.rules
         if spec.host_machine or (spec.workflow is None and self.host_machine):
             own |= {"host_machine": self.host_machine, "phase_tools": self.phase_tools}

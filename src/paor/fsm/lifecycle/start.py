@@ -179,8 +179,7 @@ def new_run(
         objective,
         success_criteria,
         limits=limits_for(limits, chosen, said),
-        # the run of a workflow calls nothing but its tasks, each of which has the policy in its own spec
-        policy=settings.policy if not whole else Policy(),
+        policy=settings.policy,
         model=chosen,
         offered=() if whole else offered if flow is None else flow.tools_of_workflow(settings.tools, offered),
         templates=templates_of(settings.prompts, template, mode=mode, profile=profile)

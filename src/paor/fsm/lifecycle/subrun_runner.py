@@ -77,11 +77,11 @@ class SubrunDriver:
         return await aperformed(self._runner, found)
 
     def _new_task(self, workflow: RunContext, call: TaskCall) -> Pending[NewRun]:
-        """Check the arguments of a task's run."""
+        """Check the arguments of a task's run, which obeys the policy of its workflow in every process."""
         runner = self._runner
         return Pending(
             new_run(
-                runner.settings,
+                replace(runner.settings, given_policy=workflow.run.spec.policy),
                 runner.ids.salt,
                 call.objective,
                 call.success_criteria,

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from ...states.records.actions import Selection, ToolResult
+from ...states.records.actions import NOT_MADE_CODES, REFUSED_CODES, Selection, ToolResult
 from ...states.records.observations import Message, Turn
 from ...states.records.outcomes import Answered, Asked, Cancelled, InDoubt, ModelFault, Replied
 from ...states.records.plans import Step
@@ -185,8 +185,8 @@ def _refuse(case: GuardContext) -> Update:
         code, error = "denied", f"the host's own rules refuse it: {problem_of(case)}"
     else:
         code, error = "invalid_parameters", problem_of(case)
-    refused, blocked = code in ("invalid_parameters", "unsafe_parameters"), code == "duplicate_call_blocked"
-    again = _counted_before(case, _REFUSED if refused else (code,))
+    refused, blocked = code in REFUSED_CODES, code == "duplicate_call_blocked"
+    again = _counted_before(case, REFUSED_CODES if refused else (code,))
     change = Change(
         result=ToolResult(tool=selection.tool, ok=False, error=error, error_code=code, echo=echo),
         intent=None,
@@ -203,11 +203,6 @@ def _refuse(case: GuardContext) -> Update:
     )
 
 
-_REFUSED = ("invalid_parameters", "unsafe_parameters")
-_NOT_MADE = (*_REFUSED, "duplicate_call_blocked", "denied")
-"""Codes of calls that were refused for their parameters, and of all that were not executed."""
-
-
 def _counted_before(case: GuardContext, codes: tuple[str, ...]) -> bool:
     """Return whether a call of the same reply came to an error with one of *codes*: what counts is the reply."""
     return any(code in codes for code in _errors_of_reply(case))
@@ -218,7 +213,7 @@ def _errors_of_reply(case: GuardContext) -> Iterator[str]:
     run, first = case.run, case.run.counters.step - case.run.counters.plan_step
     for message in run.memory.history if run.spec.native else ():
         if message.step >= first and message.error:
-            yield message.error.partition(":")[0]
+            yield message.error_code
 
 
 def _other_result(case: GuardContext, step: Step) -> ToolResult:
@@ -246,7 +241,7 @@ def _execute(case: GuardContext) -> Update:
     assert result is not None and intent is not None, "Executing ends with a result of its intent"
     window = run.memory.window
     same = counters.same_key + 1 if window and window[-1] == intent.key else 1
-    again = not result.ok and any(code not in _NOT_MADE for code in _errors_of_reply(case))
+    again = not result.ok and any(code not in NOT_MADE_CODES for code in _errors_of_reply(case))
     return Change(result=result, reply=None), replace(
         counters,
         errors=counters.errors if again else _failures_in_row(case, counters.errors, failed=not result.ok),

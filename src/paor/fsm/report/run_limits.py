@@ -58,7 +58,9 @@ def policy_of(
         refused: What was refused: row, tool and why.
     """
     names = [tool.name for tool in spec.tools]
-    why = {name: told for name in names if (told := denial(spec.policy, spec.task_type, name)) is not None}
+    why = {
+        name: told for name in names if (told := denial(spec.call_policy, spec.task_type, name)) is not None
+    }
     called = {call.tool for call in calls if call.started_at is not None}
     offered = [name for name in names if name not in why]
     asks = [rule if isinstance(rule, str) else rule.tool for rule in spec.policy.approvals]

@@ -434,8 +434,8 @@ def detail_of(decision: Decision, run: Run) -> str:
     if change.refinement:
         return change.refinement.words
     if change.review:
-        by = "" if decision.facts["kind"] == "reply" else " by code" if not run.counters.formatted else ""
-        return f"judged {change.review.status}{by}"
+        by_code = decision.facts["kind"] != "reply" and not run.counters.formatted
+        return f"judged {change.review.status}{' by code' if by_code else ''}"
     if change.question:
         return change.question.message
     return run.counters.stop

@@ -287,7 +287,7 @@ def _call_of(
 ) -> UseTool | Ended:
     """Return the call of *intent*, or how it ends where it must not begin; *run* is in Executing with it."""
     # right before the call: the guards saw only the text of a path, and a link in it may have changed while the run waited
-    if (reason := outside(run.spec.policy, arguments)) is not None:
+    if (reason := outside(run.spec.call_policy, arguments)) is not None:
         unsafe = error_of(intent, ToolError(reason), code="unsafe_parameters")
         return Ended(replace(unsafe, retryable=False))
     bound = _bound_of(tool, run)

@@ -140,7 +140,8 @@ def _web_fact(fact: Any) -> WebFact:
     return WebFact.of(fact)
 
 
-def _size_words(documents: Sequence[Document], limits: Limits) -> list[Document]:
+def _within_size(documents: Sequence[Document], limits: Limits) -> list[Document]:
+    """Return documents as a journal can have them; raise `ToolError` where they have more bytes than are kept."""
     total, documents = 0, list(documents)
     for document in documents:
         size = document.size_bytes
@@ -169,7 +170,7 @@ def _kept(
 ) -> tuple[list[Document], tuple[str, ...], tuple[WebFact, ...]]:
     """Return documents, notes and web facts as they are kept, without keys."""
     exactly = [exact_document(document) for document in output.documents]
-    documents = [without_keys(document, scrub) for document in _size_words(exactly, limits)]
+    documents = [without_keys(document, scrub) for document in _within_size(exactly, limits)]
     notes = tuple(cut(line(scrub(exact(str(note)))), limits.note_chars) for note in list(output.notes)[:20])
     notes += _binary_notes(documents[: limits.previews], limits)
     facts = [orjson.loads(json_of(fact.wire())[0]) for fact in _best_first(output.web)]

@@ -178,6 +178,11 @@ class WebFact(Stored, frozen=True, gc=False):
     entities: tuple[str, ...] = ()
 
 
+REFUSED_CODES = ("invalid_parameters", "unsafe_parameters")
+NOT_MADE_CODES = (*REFUSED_CODES, "duplicate_call_blocked", "denied")
+"""Error codes of calls that were refused for their parameters, and of all that were not executed."""
+
+
 class ToolResult(Stored, frozen=True, gc=False):
     """
     How a call ended, before it is observed.

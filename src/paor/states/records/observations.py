@@ -97,6 +97,12 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
         self._seal("arguments")
 
     @property
+    def error_code(self) -> str:
+        """The code of the error, see `states.records.actions.ToolResult`; empty where there is none."""
+        told = "" if self.success else self.error or "".join(self.notes[:1])
+        return told.partition(":")[0]
+
+    @property
     def told_error(self) -> str:
         """The error as a planner is told: of a blocked call the marker alone, of a tool its words."""
         code, _, told = self.error.partition(": ")

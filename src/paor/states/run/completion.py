@@ -2,13 +2,15 @@
 The completion review without a model: what code can say of a run that would end, from what the model has said last. Pure.
 
 Source: `Limits.completion_review`. A run without success criteria whose model has stopped with an answer has been judged by it;
-a second judgement costs a request. Code never calls a run done whose last call failed, a call of its last reply, or one that is not `read`: whether its answer is true, only the results tell.
+a second judgement costs a request. Code never calls a run done whose last call failed, a call of its last reply, or one that is not `read`:
+whether its answer is true, only the results tell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..records.actions import NOT_MADE_CODES
 from ..records.observations import Message
 from ..records.reviews import Review
 from .state import Run
@@ -22,18 +24,22 @@ def draft_of(run: Run) -> str:
 
 
 def last_call_failed(run: Run) -> bool:
-    """Return whether the last call has failed, was refused for its parameters, or was denied by a policy or a person."""
-    return run.counters.errors > 0 or run.counters.refused > 0 or last_call_denied(run)
+    """
+    Return whether the last call has failed, was refused for its parameters, or was denied by a policy or a person.
+
+    A call that was blocked as a duplicate changes nothing, nor does that of a hook or of a host's own phase.
+    """
+    own = {tool.name for tool in run.spec.phase_tools} - {tool.name for tool in run.spec.tools}
+    for message in reversed(run.memory.history):
+        if message.round or message.origin == "hook" or message.tool in own or message.tool in _NO_CALLS:
+            continue
+        if message.error_code != _BLOCKED:
+            return not message.success
+    return False
 
 
-def last_call_denied(run: Run) -> bool:
-    """Return whether the last action was a call that a policy, a person or a host's guard has denied."""
-    check = run.memory.check
-    return check is not None and check.improvements[:1] != () and check.improvements[0].startswith("denied:")
-
-
+_NO_CALLS = ("noop", "elicitation")
 _BLOCKED = "duplicate_call_blocked"
-_NOT_MADE = ("invalid_parameters", "unsafe_parameters", _BLOCKED, "denied")
 
 
 def failed_calls(run: Run) -> Iterator[Message]:
@@ -49,9 +55,9 @@ def failed_calls(run: Run) -> Iterator[Message]:
     for message in run.memory.history:
         if message.success or message.origin or message.round or message.tool not in own | reads:
             continue
-        code, acts = (message.error or "").partition(":")[0], message.tool in own
+        acts, code = message.tool in own, message.error_code
         newest = run.spec.native and message.step >= first and not (acts and code == _BLOCKED)
-        if newest or (acts and code and code not in _NOT_MADE):
+        if newest or (acts and message.error and code not in NOT_MADE_CODES):
             yield message
 
 

@@ -228,6 +228,11 @@ class Spec(BaseModel):
         return recorded_profile(profile) if isinstance(profile, dict) else profile
 
     @property
+    def call_policy(self) -> Policy:
+        """What the run's own calls are held against: a workflow calls its tasks whatever `policy` says, and these obey it."""
+        return self.policy if self.task else Policy()
+
+    @property
     def context_tokens(self) -> int:
         """Tokens of the model's context."""
         return self.limits.context_tokens or CONTEXT_TOKENS
