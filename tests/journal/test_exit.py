@@ -18,7 +18,14 @@ from ..support.pages import environment
 PROGRAM = """
 import os, sys
 import paor
-from paor import Engine, ScriptedModel
+from paor import Engine, Journal, ScriptedModel
+
+def fail():
+    raise RuntimeError("cannot be closed")
+
+if sys.argv[2] == "another fails":
+    another = Journal(sys.argv[1] + "-another", "off")
+    another.store.backend.close = fail
 engine = Engine(ScriptedModel(["Hello."] * 2), [], sys.argv[1])
 engine.run("Say hello", profile="native")
 if sys.argv[2] == "fork":
@@ -31,14 +38,15 @@ if sys.argv[2] == "fork":
 """
 
 
-@pytest.mark.parametrize(("how", "runs"), [("", 1), ("fork", 2)])
+@pytest.mark.parametrize(("how", "runs"), [("", 1), ("fork", 2), ("another fails", 1)])
 def test_a_program_that_closes_nothing_leaves_one_file(how: str, runs: int, tmp_path: Path) -> None:
-    """As the first example of many a reader does; its children end as well, and take nothing away."""
+    """As the first example of many a reader does; its children end as well, and take nothing away; nor does a journal that cannot be closed."""
     path = tmp_path / "runs.db"
     command = [sys.executable, "-c", PROGRAM, str(path), how]
     own = {**environment(), "PYTHONPATH": str(Path(paor.__file__).parents[1])}
-    subprocess.run(command, check=True, env=own, timeout=60)
-    assert [one.name for one in tmp_path.iterdir()] == ["runs.db"]
+    done = subprocess.run(command, check=True, env=own, timeout=60, capture_output=True, text=True)
+    assert ("cannot be closed" in done.stderr) == (how == "another fails"), done.stderr
+    assert [one.name for one in tmp_path.iterdir() if "another" not in one.name] == ["runs.db"]
     copied = shutil.copy(path, tmp_path / "copy.db")
     with Journal(copied, read_only=True) as journal:
         assert [row.status for row in journal.runs()] == ["done"] * runs

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -261,6 +262,29 @@ def test_what_an_open_transaction_still_sees_does_not_count_as_scrubbed(postgres
             other.execute("ROLLBACK")  # a connection that is closed may end a moment later in the server
     with Journal(url, "off", busy_timeout_s=0.5) as journal:
         assert journal.finish_erasing() and journal.store.unscrubbed() == []
+
+
+def test_an_erasure_waits_for_a_transaction_that_ends_soon(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of the server itself when it takes samples: once it has ended nothing is left to be done again."""
+    url = postgres.url()
+    with Journal(url, "off") as journal:
+        run_id = WORLDS[1].play(journal)
+        place = f"postgresql://postgres@127.0.0.1:{postgres.port}/postgres"
+        with closing(psycopg.connect(place, autocommit=True)) as other:
+            other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            other.execute("SELECT 1")  # whose snapshot it keeps, without a lock
+            waited = list[float]()
+
+            def sleep(seconds: float) -> None:
+                waited.append(seconds)
+                other.execute("ROLLBACK")
+
+            clock = SimpleNamespace(sleep=sleep, monotonic=time.monotonic)
+            monkeypatch.setattr("paor.fsm.journal.postgres.backend.time", clock)
+            journal.erase(run_id)
+            assert len(waited) == 1 and journal.store.unscrubbed() == []
 
 
 def test_an_erased_text_is_in_no_file_of_the_server_but_its_log(postgres: PostgresServer) -> None:

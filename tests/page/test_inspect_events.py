@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -207,10 +208,15 @@ def test_who_is_shown_less_than_the_journal_holds_is_told_so(
         writer(path, 2) as process,
         served(shown := app(engine.journal)) as browser,
         browser.events("events") as events,
+        ExitStack() as listening,
     ):
         next(events)
         before = engine.run("Pay").run_id
         while not next(events)[2]["waits"]:
+            pass
+        quiet = listening.enter_context(browser.events(f"events/{before}"))
+        head = engine.journal.run(before).head_seq
+        while next(quiet)[1] != str(head):
             pass
         held = shown._views.reader.source.scan(
             "SELECT id FROM transitions WHERE id >= ? ORDER BY id", 0, size=1
@@ -224,7 +230,9 @@ def test_who_is_shown_less_than_the_journal_holds_is_told_so(
             assert [line["id"] for line in data["runs"]] == [before]  # what was still to be told of it
         assert "older than the journal" in caplog.text
         assert [line["id"] for line in browser.get("data/index").json["runs"]] == [before]
+        assert next(quiet) == ("behind", "", {"behind": True})
         held.close()
+        assert next(quiet) == ("behind", "", {"behind": False}), "though this run has nothing new"
         assert next(
             line["status"] for _, _, data in events for line in data.get("runs", ()) if line["id"] != before
         )

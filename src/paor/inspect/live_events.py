@@ -5,7 +5,8 @@ One thread looks at the file for everybody, and only while somebody listens. Wha
 client has nothing but a place in it. One that is slow falls behind and reads the rows from the journal again, one that takes nothing for
 `SEND_S` is let go: neither costs memory, and none waits for another.
 
-After each look the newest row that readers see is compared with the one in the file: where they see less, who listens is sent ``behind``.
+After each look the newest row that readers see is compared with the one in the file: who listens is sent ``behind`` once they see less, and once
+they see all again.
 
 An event of a run has the number of its row as id, one of the index a number that grows, so a client that comes again gets what it has missed.
 """
@@ -68,11 +69,17 @@ Told = tuple[int, bytes]
 
 
 class Listener:
-    """One client: woken, in its own event loop, when there may be something new for it."""
+    """
+    One client: woken, in its own event loop, when there may be something new for it.
+
+    Attributes:
+        told_behind: Whether it was last told that readers see less than the journal holds.
+    """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._event = asyncio.Event()
+        self.told_behind = False
 
     def wake(self) -> None:
         """Wake it, from any thread."""
@@ -273,14 +280,16 @@ class Hub:
             watch.close()
 
     def _compare(self, newest: int) -> None:
-        """Note whether readers see less than the file holds, and wake all who listen once they do."""
+        """Note whether readers see less than the file holds, and wake all who listen when that has changed."""
         was = self.is_behind
         self.is_behind = int(self.views.reader.query(NEWEST_ROW)[0][0]) < newest
-        if self.is_behind and not was:
+        if self.is_behind == was:
+            return
+        if self.is_behind:
             LOGGER.warning("paor inspect: what is shown is older than the journal; restart it")
-            with self._lock:
-                for feed in (*self._feeds.values(), self._index):
-                    feed.wake()
+        with self._lock:
+            for feed in (*self._feeds.values(), self._index):
+                feed.wake()
 
     def _is_unheard(self) -> bool:
         """Return whether nobody listens any more, so that the thread ends; decided under the lock in which one is begun."""
@@ -422,9 +431,10 @@ async def index_events(hub: Hub, last: str) -> AsyncIterator[bytes]:
 
 
 async def _beats(hub: Hub, listener: Listener) -> AsyncIterator[bytes]:
-    """Yield a comment now and then until there may be something new; first of all whether what was told is older than the journal."""
-    if hub.is_behind:
-        yield event("behind", {})
+    """Yield a comment now and then until there may be something new; first whether what was told is older than the journal, if that has changed."""
+    if hub.is_behind != listener.told_behind:
+        listener.told_behind = hub.is_behind
+        yield event("behind", {"behind": listener.told_behind})
     while not hub.is_closing() and not await listener.wait(HEARTBEAT_S):
         yield b":\n\n"
 

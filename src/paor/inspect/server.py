@@ -7,7 +7,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from typing import Literal
+from typing import Any, Literal
 
 import h11
 import uvicorn
@@ -159,7 +159,7 @@ class _Protocol(H11Protocol):
 
     _until: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._look()
 

@@ -254,14 +254,6 @@ class Backend(JournalSource, Protocol):
     def now_us(self) -> int | None:
         """Return the database's own clock in microseconds, which all machines share; None where there is none but theirs."""
 
-    def check_there(self) -> None:
-        """
-        See to it that what is written is found again.
-
-        Raises:
-            JournalError: The journal was deleted, moved, replaced or emptied while it was open.
-        """
-
     def start_erasing(self) -> None:
         """See to it that what is freed from now on is overwritten, as far as the database can."""
 

@@ -47,7 +47,7 @@ class ReadAhead(JournalReader):
         self._specs: dict[int, Spec] = {}
 
     def keyed(self, table: str, first: int, last: int, most: int = _END) -> _Rows:
-        """See `JournalReader.keyed`; only *most* rows are asked for by what reads in pages of its own."""
+        """See `JournalReader.keyed`; with *most*, which is given by what reads in pages of its own, nothing is read ahead."""
         if most < _END:
             return super().keyed(table, first, last, most)
         if table not in self._tables:

@@ -175,9 +175,6 @@ class PostgresBackend(PostgresSource):
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    def check_there(self) -> None:
-        """Do nothing: each statement that writes asks for the journal's id."""
-
     def _check_id(self, found: Values | None = None) -> None:
         """Raise where another journal is found under the names; within a transaction what was written there is undone."""
         if (found or self.connection.execute(_JOURNAL_ID).fetchone()) != (self._id,):
@@ -350,7 +347,7 @@ class PostgresBackend(PostgresSource):
                 self.connection.execute(_WRITE_ANEW)
                 while left and time.monotonic() < end:
                     left.clear()
-                    time.sleep(AGAIN_S)
+                    time.sleep(AGAIN_S)  # PostgreSQL wakes nobody when the snapshot of another session ends
                     self.connection.execute(_WRITE_ANEW)
                 if left:
                     return False

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -327,14 +327,12 @@ _OPEN: WeakKeyDictionary[SqliteBackend, int] = WeakKeyDictionary()
 @atexit.register
 def _close_at_exit() -> None:
     """Close what this process has left open: a journal is one file then, and can be copied."""
-    for backend, process in list(_OPEN.items()):
-        # a child holds connections of its parent, which it must not use; a thread in a statement is not waited for
-        if process == os.getpid() and backend.lock.acquire(timeout=1):
-            try:
-                with suppress(sqlite3.Error):
-                    backend.close()
-            finally:
-                backend.lock.release()
+    with ExitStack() as closing_all:  # all of them, also when one cannot be closed
+        for backend, process in list(_OPEN.items()):
+            # a child holds connections of its parent, which it must not use; a thread in a statement is not waited for
+            if process == os.getpid() and backend.lock.acquire(timeout=1):
+                closing_all.callback(backend.lock.release)
+                closing_all.callback(backend.close)
 
 
 def _nothing() -> None:

@@ -274,12 +274,11 @@ function stream(path, last, handlers) {
     source = new EventSource(`${live}${path}?after=${encode(last)}`);
     say("connecting");
     source.onopen = () => say("live");
-    source.addEventListener("behind", () => say("behind"));
+    source.addEventListener("behind", event => say(JSON.parse(event.data).behind ? "behind" : "live"));
     source.onerror = () => say(source?.readyState === 2 ? "disconnected" : "reconnecting");
     for (const [name, handle] of Object.entries(handlers))
       source.addEventListener(name, event => {
         last = event.lastEventId || last;
-        say("live");
         if (name === "end") {
           over = true;
           pause();
