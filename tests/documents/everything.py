@@ -615,6 +615,8 @@ def eml(features: Features) -> bytes:
         made.add_attachment(inner)
     parts = made.as_bytes()
     more = b""
+    if "hidden" in features:
+        more += b"Content-Type: text/html\n\n<p hidden>hidden words</p><p>page words</p>\n\0"
     if "sealed" in features:
         more += b"Content-Type: application/pkcs7-mime\n\nsealed\n\0"
     if "report" in features:
