@@ -163,6 +163,11 @@ def places_of(text: str, pages: Sequence[DocumentPlace]) -> tuple[DocumentPlace,
     return (*places, *pending)
 
 
+def whole(digits: str, otherwise: int = 0) -> int:
+    """Return the whole number that an attribute of a file says; *otherwise* where that is none, or one of more than nine digits."""
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else otherwise
+
+
 def counted(seen: Mapping[str, int]) -> tuple[str, ...]:
     """Return notes on what a file holds, each with how many there are."""
     return tuple(f"{what}: {count:,}" for what, count in seen.items() if count)

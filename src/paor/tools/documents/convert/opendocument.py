@@ -8,7 +8,6 @@ are not calculated and macros not run. Not covered: charts, pictures, embedded o
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 from xml.etree.ElementTree import XMLParser
 
 from .archive import checked_parts, stated_title
@@ -34,6 +33,7 @@ from .conversion import (
     repeated,
     table_of,
     tidy,
+    whole,
 )
 
 MIME = "application/vnd.oasis.opendocument."
@@ -486,7 +486,6 @@ def _short(tag: str) -> str:
     return f"{parts[-2]}:{name}" if len(parts) > 1 else name
 
 
-def _count(given: Any, most: int = CELLS_MAX) -> int:
+def _count(given: str | None, most: int = CELLS_MAX) -> int:
     """Return a count as an attribute gives it, 1 where it is missing or no number."""
-    digits = str(given or "1")
-    return max(1, min(most, int(digits))) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 1
+    return max(1, min(most, whole(given or "", 1)))

@@ -31,6 +31,7 @@ from .conversion import (
     repeated,
     table_of,
     tidy,
+    whole,
 )
 
 MIME = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
@@ -225,9 +226,7 @@ def _items(paragraphs: Any) -> Iterator[str]:
             counts[level] = 0
             yield f"{'  ' * level}- {text}"
             continue
-        start = numbered.get("startAt", "1")
-        first = int(start) if start.isdigit() and len(start) < 6 else 1
-        counts[level] = counts[level] + 1 if counts[level] else first
+        counts[level] = counts[level] + 1 if counts[level] else whole(numbered.get("startAt", ""), 1)
         kind = numbered.get("type", "")
         form = next((form for name, form in _NUMBERINGS.items() if kind.startswith(name)), "1")
         before, after = (

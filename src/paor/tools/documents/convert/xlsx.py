@@ -39,6 +39,7 @@ from .conversion import (
     one_line,
     repeated,
     table_of,
+    whole,
 )
 
 MIME = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -183,7 +184,7 @@ class _Drawn:
             if kind == "comments":
                 authors = ["".join(item.itertext()) for item in root.iterfind("{*}authors/{*}author")]
                 for item in root.iterfind("{*}commentList/{*}comment"):
-                    by = int(item.get("authorId", "0")) if item.get("authorId", "0").isdigit() else 0
+                    by = whole(item.get("authorId", ""))
                     words = " ".join(
                         "".join(part.text or "" for part in item.iter() if part.tag.endswith("}t")).split()
                     )
