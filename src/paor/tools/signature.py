@@ -8,9 +8,8 @@ strict rules for JSON: a date is written as text, but the text ``"1"`` is no num
 A parameter annotated with a class that is called ``ToolContext``, or with ``ToolContext[Deps]``, gets the run's context; it is no
 part of the schema.
 
-`typing.TypedDict` for pydantic, which wants `typing_extensions.TypedDict` before Python 3.12.
-
-The class that makes those is taken from pydantic's own `ConfigDict`, so that paor does not depend on typing_extensions.
+A `typing.TypedDict`, which pydantic refuses before Python 3.12, is replaced by an equal one (`modern`). Its class is taken from
+pydantic's own `ConfigDict`, so that paor does not depend on typing_extensions here.
 """
 
 from __future__ import annotations

@@ -15,24 +15,14 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+from . import noted
 from .archive import checked_parts, drawing_words, stated_title
 from .conversion import (
-    CHARTS,
-    COMMENTS,
-    DRAWINGS,
-    FILES,
-    FORMULAS,
-    HEADS,
-    HIDDEN,
-    MERGED,
-    PICTURES,
     RAISED,
-    TRACKED,
     ConversionError,
     Converted,
     blocks_of,
     cell_of,
-    counted,
     numeral,
     one_line,
     repeated,
@@ -74,7 +64,12 @@ _TICKS = {
     "F0B7": "•",
 }
 """Of Wingdings and Symbol."""
-_COUNTED = {"pic": PICTURES, "imagedata": PICTURES, "chart": CHARTS, "OLEObject": FILES}
+_COUNTED = {
+    "pic": noted.PICTURES,
+    "imagedata": noted.PICTURES,
+    "chart": noted.CHARTS,
+    "OLEObject": noted.FILES,
+}
 
 
 def read_docx(data: bytes, charset: str = "") -> Converted:
@@ -87,7 +82,7 @@ def read_docx(data: bytes, charset: str = "") -> Converted:
         )
     writer = _Writer(parts)
     text = tidy(writer.document(_parsed(parts[_BODY])))
-    return Converted(text, _MIME, stated_title(data) or writer.title, notes=counted(writer.seen))
+    return Converted(text, _MIME, stated_title(data) or writer.title, notes=noted.counted(writer.seen))
 
 
 def _parsed(part: bytes) -> Any:
@@ -189,19 +184,19 @@ class _Writer:
         for kind, what in (("header", "Page header"), ("footer", "Page footer")):
             texts = [self._plain(root) for root in self._roots(kind)]
             blocks += [("", f"{what}: {text}") for text in dict.fromkeys(filter(None, texts))]
-            self.seen[HEADS] += len(set(filter(None, texts)))
-        noted = {
+            self.seen[noted.HEADS] += len(set(filter(None, texts)))
+        notes = {
             (kind, _value(item, "id")): item
             for kind in ("footnote", "endnote")
             for item in reversed(self._noted(kind))  # of two with one id the first counts
         }
         for done, key in enumerate(self._notes, 1):  # a note may refer to another, which comes behind it
-            blocks.append(("", f"[{done}] {self._plain(noted[key]) if key in noted else '(missing)'}"))
+            blocks.append(("", f"[{done}] {self._plain(notes[key]) if key in notes else '(missing)'}"))
         for comment in self._noted("comment"):
             about = one_line("".join(self._anchors.get(_value(comment, "id"), ())))
             by = one_line(_value(comment, "author")) or "somebody"
             blocks.append(("", f"Comment by {by}{f' on “{about}”' if about else ''}: {self._plain(comment)}"))
-            self.seen[COMMENTS] += 1
+            self.seen[noted.COMMENTS] += 1
         return blocks_of(blocks)
 
     def _roots(self, kind: str) -> Iterator[Any]:
@@ -236,7 +231,7 @@ class _Writer:
             ):
                 yield from self._blocks(_chosen(item))
             elif kind == "altChunk":
-                self.seen[FILES] += 1
+                self.seen[noted.FILES] += 1
 
     def _paragraph(self, paragraph: Any) -> Iterator[tuple[str, str]]:
         level, number, place, is_list = self._format(paragraph)
@@ -299,7 +294,7 @@ class _Writer:
             if kind in ("t", "delText") and not any(self._fields):
                 yield mark, item.text or ""
             elif kind in _MARKS:
-                self.seen[TRACKED] += bool(_kind(root) != "rPr")
+                self.seen[noted.TRACKED] += bool(_kind(root) != "rPr")
                 yield from self._runs(item, mark or _MARKS[kind])
             elif kind == "r":
                 yield from self._raised(item, self._runs(item, mark or self._look(item)))
@@ -317,7 +312,7 @@ class _Writer:
             elif kind in ("drawing", "pict", "object"):
                 yield from self._drawing(item, kind, mark)
             elif kind == "oMath":
-                self.seen[FORMULAS] += 1
+                self.seen[noted.FORMULAS] += 1
                 yield mark, "".join(part.text or "" for part in item.iter() if _kind(part) == "t")
             elif kind == "ruby":
                 for part, form in (("rubyBase", "{}"), ("rt", " ({})")):
@@ -364,11 +359,11 @@ class _Writer:
             elif name in ("docPr", "shape") and (words := part.get("descr") or part.get("alt")):
                 told[f"[picture: {one_line(words)}]"] = None
             elif name == "relIds":
-                self.seen[DRAWINGS] += 1
+                self.seen[noted.DRAWINGS] += 1
                 key = part.get(f"{_R}dm")
                 told |= dict.fromkeys(drawing_words(self._related[key])) if key in self._related else {}
             elif what := _COUNTED.get(name):
-                self.seen[what] += kind != "object" or what == FILES
+                self.seen[what] += kind != "object" or what == noted.FILES
         for words in told:
             yield mark, f" {words} "
 
@@ -384,7 +379,7 @@ class _Writer:
             return ""
         for name, mark in (("vanish", "hidden"), ("strike", "struck out"), ("dstrike", "struck out")):
             if _is_on(look.find(f"{_W}{name}")):
-                self.seen[HIDDEN] += mark == "hidden"
+                self.seen[noted.HIDDEN] += mark == "hidden"
                 return mark
         return ""
 
@@ -401,7 +396,7 @@ class _Writer:
                     text = repeated(rows[-1][len(row)])
                 else:
                     text = cell_of("\n".join(block for _, block in self._blocks(cell)))
-                self.seen[MERGED] += span > 1 or (merge is not None and not goes_on)
+                self.seen[noted.MERGED] += span > 1 or (merge is not None and not goes_on)
                 self._chars -= span * (len(text) + 3)
                 if self._chars < 0:
                     raise ConversionError("too_large", f"holds more than {CHARS_MAX:,} characters; split it")

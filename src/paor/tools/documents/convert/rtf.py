@@ -10,22 +10,8 @@ from collections import Counter
 from itertools import groupby
 from typing import Any
 
-from .conversion import (
-    COMMENTS,
-    FILES,
-    FORMULAS,
-    HEADS,
-    HIDDEN,
-    PICTURES,
-    TRACKED,
-    ConversionError,
-    Converted,
-    cell_of,
-    counted,
-    one_line,
-    table_of,
-    tidy,
-)
+from . import noted
+from .conversion import ConversionError, Converted, cell_of, one_line, table_of, tidy
 
 MIME = "application/rtf"
 _TITLE = re.compile(r"\{\\title ([^{}\\]{1,300})\}")
@@ -39,23 +25,23 @@ _GROUP = re.compile(r"\\[\\{}]|\{((?:\\\*|\\[a-zA-Z]{1,32}-?\d{0,10} ?)*+)|\}")
 _WORD = re.compile(r"\\\*|\\([a-zA-Z]+)(-?\d*) ?")
 _HEADS = ("header", "headerl", "headerr", "headerf")
 _SHOWN = {
-    **dict.fromkeys(_HEADS, ("\\par Page header: ", "\\par ", HEADS)),
+    **dict.fromkeys(_HEADS, ("\\par Page header: ", "\\par ", noted.HEADS)),
     **dict.fromkeys(
-        (name.replace("head", "foot") for name in _HEADS), ("\\par Page footer: ", "\\par ", HEADS)
+        (name.replace("head", "foot") for name in _HEADS), ("\\par Page footer: ", "\\par ", noted.HEADS)
     ),
     "footnote": (" [note: ", "]", ""),
-    "annotation": (" [comment: ", "]", COMMENTS),
+    "annotation": (" [comment: ", "]", noted.COMMENTS),
     "atnauthor": (" [by ", "] ", ""),
     **dict.fromkeys(("shp", "shpinst", "do", "pntext"), ("", "", "")),
     **dict.fromkeys(("shptxt", "dptxbxtext"), ("\\par ", "\\par ", "")),
-    "deleted": ("[deleted: ", "]", TRACKED),
-    "revised": ("[inserted: ", "]", TRACKED),
-    "v": ("[hidden: ", "]", HIDDEN),
+    "deleted": ("[deleted: ", "]", noted.TRACKED),
+    "revised": ("[inserted: ", "]", noted.TRACKED),
+    "v": ("[hidden: ", "]", noted.HIDDEN),
     "strike": ("[struck out: ", "]", ""),
     "super": ("", "", "raised text, written on the line"),
 }
 """By the control word of a group, what is written before and after its text, and what it is counted as."""
-_COUNTED = {"pict": PICTURES, "object": FILES, "moMath": FORMULAS}
+_COUNTED = {"pict": noted.PICTURES, "object": noted.FILES, "moMath": noted.FORMULAS}
 
 
 def read_rtf(data: bytes, charset: str = "") -> Converted:
@@ -85,7 +71,7 @@ def read_rtf(data: bytes, charset: str = "") -> Converted:
         parts += ["", table_of(rows, max(map(len, rows))), ""] if is_table else group
     stated = _TITLE.search(source[:100_000])
     return Converted(
-        tidy("\n".join(parts)), MIME, one_line(stated[1]) if stated else None, notes=counted(seen)
+        tidy("\n".join(parts)), MIME, one_line(stated[1]) if stated else None, notes=noted.counted(seen)
     )
 
 
