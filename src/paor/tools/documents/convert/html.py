@@ -273,18 +273,15 @@ class Balancer:
 
 
 def _concealed(attributes: dict[str, str]) -> bool:
-    style = re.sub(r"\s", "", attributes.get("style", "")).lower()
-    return "hidden" in attributes or "display:none" in style or "visibility:hidden" in style
+    styled = "none" in _styles(attributes, "display") or "hidden" in _styles(attributes, "visibility")
+    return "hidden" in attributes or styled
 
 
 def _attributes(tag: str, given: dict[str, str]) -> str:
-    if (
-        tag == "ol"
-        and (kind := given.get("type", _LIST_STYLES.get(_style(given, "list-style-type"), ""))) in _LIST_TYPES
-    ):
-        return (
-            f' type="{kind}"{_attributes("li", {"value": given.get("start", "")}).replace("value", "start")}'
-        )
+    """Return those attributes of a tag that are kept: small whole numbers, and how a list is numbered."""
+    style = ["", *_styles(given, "list-style"), *_styles(given, "list-style-type")][-1]
+    kind = given.get("type", _LIST_STYLES.get(style, ""))
+    form = f' type="{kind}"' if tag == "ol" and kind in _LIST_TYPES else ""
     names = {
         "ol": (("start", 6),),
         "li": (("value", 6),),
@@ -296,7 +293,7 @@ def _attributes(tag: str, given: dict[str, str]) -> str:
         for name, value, most in values
         if value.isascii() and value.isdigit() and len(value) <= most
     )
-    return "".join(f' {name}="{value}"' for name, value in fit)
+    return form + "".join(f' {name}="{value}"' for name, value in fit)
 
 
 _LIST_TYPES = ("a", "A", "i", "I")
@@ -310,9 +307,9 @@ _LIST_STYLES = {
 }
 
 
-def _style(given: dict[str, str], name: str) -> str:
-    found = re.search(rf"{name}:([\w-]+)", re.sub(r"\s", "", given.get("style", "")).lower())
-    return found[1] if found else ""
+def _styles(given: dict[str, str], name: str) -> list[str]:
+    """Return the values that an element's own style has for *name*, the one that counts last."""
+    return re.findall(rf"(?<![\w-]){name}\s*+:\s*+([\w-]+)", given.get("style", "").lower())
 
 
 def _label_items(soup: Any) -> None:

@@ -162,14 +162,10 @@ class _Drawn:
         seen = self._budget.seen
         found: dict[str, None] = {}
         for kind, head in _HEAD.findall(self._source):
-            words = one_line(_HEAD_CODE.sub(" ", unescape(head.decode("utf-8", "replace"))))
-            if (
-                words
-                and b"&P" in unescape(head.decode("latin-1")).encode("latin-1", "replace")
-                and len(words.split()) < 3
-            ):
-                continue  # the number of the page
-            found |= {f"Page {kind.decode().lower()}: {words}": None} if words else {}
+            written = unescape(head.decode("utf-8", "replace"))
+            words = one_line(_HEAD_CODE.sub(" ", written))
+            is_number = "&P" in written and words is not None and len(words.split()) < 3  # of the page
+            found |= {f"Page {kind.decode().lower()}: {words}": None} if words and not is_number else {}
         seen[noted.HEADS] += len(found)
         seen[noted.FILES] += len(re.findall(rb"<(?:\w+:)?oleObject\s", self._source))
         for kind, path in self._beside(self._path):
