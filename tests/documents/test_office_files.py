@@ -11,7 +11,7 @@ import email.message
 import io
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import docx
 import openpyxl
@@ -241,7 +241,8 @@ def test_a_picture_of_an_alternative_that_is_not_read_is_noted() -> None:
     """The plain text is read, and its twin in HTML has the picture."""
     made = mail("plain words")
     made.add_alternative("<p>plain words <img src='cid:1'></p>", subtype="html")
-    made.get_payload()[1].add_related(b"\x89PNG\r\n\x1a\n", "image", "png", cid="<1>", filename="logo.png")
+    page = cast("email.message.EmailMessage", list(made.iter_parts())[1])
+    page.add_related(b"\x89PNG\r\n\x1a\n", "image", "png", cid="<1>", filename="logo.png")
     found = convert("a.eml", made.as_bytes())
     assert found.text.count("plain words") == 1
     assert [note for note in found.notes if note.startswith("the attachment logo.png is left out")]
