@@ -65,7 +65,7 @@ def part(data: bytes, name: str) -> str:
 _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _RELS = "http://schemas.openxmlformats.org/package/2006/relationships"
 _WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml"
-_NAMES = " ".join(
+NAMES = " ".join(
     f'xmlns:{name}="{space}"'
     for name, space in {
         "w": "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
@@ -82,7 +82,7 @@ _NAMES = " ".join(
         "o": "urn:schemas-microsoft-com:office:office",
     }.items()
 )
-_SMART = f"<dgm:dataModel {_NAMES}><dgm:ptLst><dgm:pt><dgm:t><a:p><a:r><a:t>smart words</a:t></a:r></a:p></dgm:t></dgm:pt></dgm:ptLst></dgm:dataModel>"
+_SMART = f"<dgm:dataModel {NAMES}><dgm:ptLst><dgm:pt><dgm:t><a:p><a:r><a:t>smart words</a:t></a:r></a:p></dgm:t></dgm:pt></dgm:ptLst></dgm:dataModel>"
 
 
 def _p(inner: str, look: str = "") -> str:
@@ -160,11 +160,11 @@ def docx(features: Features) -> bytes:
         for place, text in enumerate(("%1.", "%1.%2"))
     )
     inner = {
-        "numbering": f'<w:numbering {_NAMES}><w:abstractNum w:abstractNumId="0">{levels}</w:abstractNum>'
+        "numbering": f'<w:numbering {NAMES}><w:abstractNum w:abstractNumId="0">{levels}</w:abstractNum>'
         '<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num></w:numbering>',
-        "footnotes": f'<w:footnotes {_NAMES}><w:footnote w:id="2">{_p(_r("footnote words"))}</w:footnote></w:footnotes>',
-        "comments": f'<w:comments {_NAMES}><w:comment w:id="0" w:author="Ann">{_p(_r("comment words"))}</w:comment></w:comments>',
-        "header": f"<w:hdr {_NAMES}>{_p(_r('header words'))}</w:hdr>",
+        "footnotes": f'<w:footnotes {NAMES}><w:footnote w:id="2">{_p(_r("footnote words"))}</w:footnote></w:footnotes>',
+        "comments": f'<w:comments {NAMES}><w:comment w:id="0" w:author="Ann">{_p(_r("comment words"))}</w:comment></w:comments>',
+        "header": f"<w:hdr {NAMES}>{_p(_r('header words'))}</w:hdr>",
     }
     wanted = {"number": "numbering", "footnote": "footnotes", "comment": "comments", "header": "header"}
     inner = {name: inner[name] for feature, name in wanted.items() if feature in features}
@@ -180,7 +180,7 @@ def docx(features: Features) -> bytes:
         'ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>'
         f"{main}{types}</Types>",
         "_rels/.rels": f'<Relationships xmlns="{_RELS}"><Relationship Id="r" Type="{_OFFICE}/officeDocument" Target="word/document.xml"/></Relationships>',
-        "word/document.xml": f"<w:document {_NAMES}><w:body>{body}</w:body></w:document>",
+        "word/document.xml": f"<w:document {NAMES}><w:body>{body}</w:body></w:document>",
         "word/_rels/document.xml.rels": f'<Relationships xmlns="{_RELS}">{relations}'
         f'<Relationship Id="smart" Type="{_OFFICE}/diagramData" Target="smart.xml"/></Relationships>',
         "word/smart.xml": _SMART,
@@ -280,7 +280,7 @@ def pptx(features: Features) -> bytes:
     box.text = PLAIN
     for name, text in _SLIDE.items():
         if name in features:
-            for item in etree.fromstring(f"<x {_NAMES}>{text}</x>"):
+            for item in etree.fromstring(f"<x {NAMES}>{text}</x>"):
                 box._txBody.append(item)
     if "merged" in features:
         table = slide.shapes.add_table(1, 2, *at).table
@@ -322,7 +322,7 @@ def pptx(features: Features) -> bytes:
         frame = slide.shapes.add_table(1, 1, *at)._element
         del frame.graphic.graphicData[:]
         frame.graphic.graphicData.set("uri", "http://schemas.openxmlformats.org/drawingml/2006/diagram")
-        frame.graphic.graphicData.append(etree.fromstring(f'<x {_NAMES}><dgm:relIds r:dm="{key}"/></x>')[0])
+        frame.graphic.graphicData.append(etree.fromstring(f'<x {NAMES}><dgm:relIds r:dm="{key}"/></x>')[0])
     if "hidden" in features:
         other = deck.slides.add_slide(deck.slide_layouts[5])
         other.shapes.title.text = "hidden words"
@@ -615,6 +615,8 @@ def eml(features: Features) -> bytes:
         made.add_attachment(inner)
     parts = made.as_bytes()
     more = b""
+    if "hidden" in features:
+        more += b"Content-Type: text/html\n\n<p hidden>hidden words</p><p>page words</p>\n\0"
     if "sealed" in features:
         more += b"Content-Type: application/pkcs7-mime\n\nsealed\n\0"
     if "report" in features:

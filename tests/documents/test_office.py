@@ -1,11 +1,16 @@
 """Word files: what comes through, and what is refused before a library opens it."""
 
 import io
+import re
 import zipfile
+from typing import Any
 
 import docx
 import docx.document
+import pytest
+from lxml import etree
 
+from . import everything
 from .inside import DOCX, convert
 from .test_convert import failure, word_file
 
@@ -71,3 +76,46 @@ def test_word_document_is_checked_before_it_is_opened() -> None:
     depth = b"<w:p><w:r>" + b"<w:smartTag>" * 3000 + b"</w:smartTag>" * 3000 + b"</w:r></w:p>"
     deep = body.replace(b"<w:p>", depth + b"<w:p>", 1)
     assert failure("a.docx", changed_zip(good, word__document_xml=deep)).message.endswith("to be read")
+
+
+def test_notes_are_looked_up_in_a_part_that_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A book of 800 notes took five seconds when each of them was looked for in the part anew."""
+    several = 30
+    body = "".join(f'<w:p><w:r><w:footnoteReference w:id="{place}"/></w:r></w:p>' for place in range(several))
+    notes = "".join(f'<w:footnote w:id="{place}"><w:p/></w:footnote>' for place in range(several))
+    data = everything.packed(
+        {
+            "word/document.xml": f"<w:document {everything.NAMES}><w:body>{body}</w:body></w:document>",
+            "word/footnotes.xml": f"<w:footnotes {everything.NAMES}>{notes}</w:footnotes>",
+        },
+        everything.docx({"footnote"}),
+    )
+    parsed: list[bytes] = []
+    honest = etree.fromstring
+
+    def counting(part: bytes, *given: Any) -> Any:
+        parsed.append(part)
+        return honest(part, *given)
+
+    monkeypatch.setattr(etree, "fromstring", counting)
+    assert f"[{several}]" in convert("a.docx", data).text
+    assert sum(b"<w:footnotes" in part for part in parsed) == 1
+
+
+@pytest.mark.parametrize("number", ["²", "-1", "x", "", "9" * 30])
+def test_a_number_in_an_attribute_that_is_none_spoils_nothing(number: str) -> None:
+    """`str.isdigit` takes a raised two for a digit, `int` does not."""
+    attributes = r'((?:w:gridSpan|w:ilvl|w:start|startAt|authorId)(?: w:val)?=)"\d+"'
+    for maker, parts in (
+        (everything.docx, ("word/document.xml", "word/numbering.xml")),
+        (everything.xlsx, ("xl/comments1.xml",)),
+        (everything.pptx, ("ppt/slides/slide1.xml",)),
+    ):
+        good = maker({"merged", "number", "comment"} & everything.FORMATS[maker.__name__].keys())
+        texts = {
+            name: everything.part(good, name).replace("buAutoNum ", 'buAutoNum startAt="1" ')
+            for name in parts
+        }
+        changed = {name: re.sub(attributes, rf'\1"{number}"', text) for name, text in texts.items()}
+        assert changed != texts
+        assert everything.PLAIN in convert(f"a.{maker.__name__}", everything.packed(dict(changed), good)).text

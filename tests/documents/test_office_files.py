@@ -11,7 +11,7 @@ import email.message
 import io
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import docx
 import openpyxl
@@ -222,8 +222,39 @@ def test_a_mail_in_html_only_is_read_as_a_page() -> None:
     """What it hides stays hidden."""
     made = mail("x")
     made.set_content("<p>Price: <b>5</b></p><div style='display:none'>secret</div>", subtype="html")
+    found = convert("a.eml", made.as_bytes())
+    assert "Price: 5" in found.text and "secret" not in found.text
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1", "utf-16"])
+def test_what_a_page_in_a_mail_says_of_its_encoding_is_not_believed_twice(charset: str) -> None:
+    """The part itself is decoded by its own header; programs leave any ``meta`` in the page."""
+    for stated in ("utf-8", "iso-8859-1", "shift_jis"):
+        made = mail("x")
+        page = f"<html><head><meta charset={stated}></head><body><p>Größe für naïve</p></body></html>"
+        made.set_content(page.encode(charset), "text", "html")
+        made.set_param("charset", charset)
+        assert convert("a.eml", made.as_bytes()).text.endswith("Größe für naïve")
+
+
+def test_a_picture_of_an_alternative_that_is_not_read_is_noted() -> None:
+    """The plain text is read, and its twin in HTML has the picture."""
+    made = mail("plain words")
+    made.add_alternative("<p>plain words <img src='cid:1'></p>", subtype="html")
+    page = cast("email.message.EmailMessage", list(made.iter_parts())[1])
+    page.add_related(b"\x89PNG\r\n\x1a\n", "image", "png", cid="<1>", filename="logo.png")
+    found = convert("a.eml", made.as_bytes())
+    assert found.text.count("plain words") == 1
+    assert [note for note in found.notes if note.startswith("the attachment logo.png is left out")]
+
+
+def test_the_words_of_an_invitation_are_as_they_were_written() -> None:
+    r"""``\,`` is a comma, ``\n`` a line break, ``\\`` one backslash; long lines are folded."""
+    made = mail("x")
+    lines = (r"SUMMARY:Lunch\, then\; C:\\new\Nroom", "DESCRIPTION:long", "  line", "END:VEVENT", "")
+    made.add_alternative("BEGIN:VEVENT\r\n" + "\r\n".join(lines), subtype="calendar")
     text = convert("a.eml", made.as_bytes()).text
-    assert "Price: 5" in text and "secret" not in text
+    assert r"- SUMMARY:Lunch, then; C:\new room" in text and "- DESCRIPTION:long line" in text
 
 
 def test_mails_within_mails_end_somewhere() -> None:

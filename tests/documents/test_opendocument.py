@@ -300,3 +300,20 @@ def test_a_table_of_fonts_costs_no_more_than_its_length(table: bytes, read: bool
     else:
         with pytest.raises(ConversionError, match="table of fonts"):
             convert("a.rtf", data)
+
+
+@pytest.mark.parametrize("word", ["deleted", "revised", "v", "strike", "super"])
+def test_a_word_that_switches_a_look_is_read_as_a_group_of_it(word: str) -> None:
+    """Some programs write groups, others switch it on and off; nothing is counted of styles that a file only defines."""
+    group = convert("a.rtf", rb"{\rtf1 a {\b\%b words} b}" % word.encode())
+    for begin, end in (
+        (word, f"{word}0"),
+        (f"{word}1", f"{word}0"),
+        (word, "plain"),
+        (f"b\\{word}", "plain"),
+    ):
+        switched = convert("a.rtf", rf"{{\rtf1 a \{begin} words\{end}  b}}".encode())
+        assert (switched.text.split(), switched.notes) == (group.text.split(), group.notes)
+    assert "words" in group.text
+    styles = rf"{{\rtf1{{\stylesheet{{\s1\{word} Name;}}{{\*\cs1\b\{word} Other;}}}}words}}".encode()
+    assert (convert("a.rtf", styles).text, convert("a.rtf", styles).notes) == ("words", ())

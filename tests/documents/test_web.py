@@ -115,3 +115,25 @@ def test_balanced_pages_are_balanced(pieces: list[str]) -> None:
             assert depth.pop() == name
     assert depth == []
     assert balanced.count("x") == page.count("x")
+
+
+@pytest.mark.parametrize(
+    ("style", "is_hidden"),
+    [
+        ("display: none", True),
+        ("color:red;DISPLAY:none !important", True),
+        ("/*x*/visibility : hidden", True),
+        ("backface-visibility: hidden", False),
+        ("--display:none", False),
+        ("display:block", False),
+    ],
+)
+def test_what_a_style_hides_is_left_out_and_nothing_else(style: str, is_hidden: bool) -> None:
+    """The name of another property may end alike: what turns over is seen from its front."""
+    found = convert("a.html", f"<p>shown</p><p style='{style}'>words</p>".encode())
+    assert ("words" not in found.text) == is_hidden == any(note.startswith("hidden") for note in found.notes)
+
+
+@pytest.mark.parametrize("style", ["list-style-type: lower-alpha", "list-style:lower-latin inside"])
+def test_a_list_is_numbered_as_its_style_says(style: str) -> None:
+    assert "- b. two" in convert("a.html", f"<ol style='{style}'><li>one<li>two</ol>".encode()).text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -47,6 +47,22 @@ class Rude:
 
     def __repr__(self) -> str:
         return "Rude()"
+
+
+class Exiting:
+    """Whatever looks at it ends the program, were it not a value that a tool returned."""
+
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+    def __len__(self) -> int:
+        raise SystemExit(3)
+
+
+def torn(end: type[BaseException]) -> Iterator[Document]:
+    """One document, and an error in the place of the next."""
+    yield Document("r.txt", "R-7")
+    raise end("torn")
 
 
 def refusing(self: Any, *given: Any, **more: Any) -> Any:
@@ -111,6 +127,11 @@ FORMS: dict[str, tuple[Callable[[], Any], str]] = {
     "exception": (lambda: ValueError("R-7"), "<ValueError>"),
     "class": (lambda: {"id": "R-7", "of": Rude}, '"id":"R-7"'),
     "rude": (lambda: [Rude(), "R-7"], "R-7"),
+    "a set that exits": (lambda: {"id": "R-7", "all": {Exiting(), "x"}}, '"id":"R-7"'),
+    "a name that exits": (lambda: {"id": "R-7", Exiting(): 1}, '"id":"R-7"'),
+    "a note that exits": (lambda: ToolOutput([Document("a", "R-7")], notes=[cast("Any", Exiting())]), "R-7"),
+    "documents that exit": (lambda: ToolOutput(cast("Any", torn(SystemExit))), ""),
+    "documents that are torn": (lambda: ToolOutput(cast("Any", torn(ValueError))), ""),
     "a rude text": (lambda: RudeText("R-7"), "R-7"),
     "rude bytes": (lambda: RudeBytes(b"R-7"), "R-7"),
     "a rude document": (lambda: Document(RudeText("a"), RudeText("R-7"), RudeText("text/plain")), "R-7"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft4Validator, Draft7Validator  # type: ignore[import-untyped]
+from jsonschema_rs import Draft4Validator, Draft7Validator
 
 from paor.errors import UsageError
 

@@ -683,10 +683,15 @@ def work(page: int, context: ToolContext, how: str = "", ids: set[int] = set()) 
         return "x" * 7000
     if how == "lock":
         return {"n": 2**70, "lock": threading.Lock()}
+    if how == "exits":
+        return {"id": "R-7", "all": {Exits(), "x"}}
     if how == "leaves":
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
         place.joinpath("begun").open("a").write(f"{child.pid}\\n")
     return {"page": page, "ids": sorted(ids), "key": context.idempotency_key, "env": os.environ.get("HERE"), "again": context.resumption and context.resumption.content}
+
+class Exits:
+    def __str__(self): raise SystemExit(3)
 
 ERRORS = {"ToolError": ToolError("torn out"), "ValueError": ValueError("odd"), "NotStarted": NotStarted("busy"), "EffectUnknown": EffectUnknown("cut off"), "TimedOut": TimedOut("silent"), "exit": SystemExit(3), "AnswerNeeded": AnswerNeeded("Which?", {"type": "object"}, {"n": 1})}
 
@@ -879,10 +884,11 @@ def test_what_a_process_returns_beyond_the_limit_is_not_read(
     [
         ("huge", "x" * 1000),
         ("lock", '{"n":1180591620717411303424,"lock":"<lock>"}'),
+        ("exits", '{"id":"R-7","all":"<set>"}'),
         ("bytes", b"bytes"),
         ("object", '"<object>"'),
     ],
-    ids=["huge", "lock", "bytes", "object"],
+    ids=["huge", "lock", "exits", "bytes", "object"],
 )
 def test_a_once_call_in_a_process_is_done_whatever_it_returned(
     how: str, kept: object, tmp_path: Path, apart: Any

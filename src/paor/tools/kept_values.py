@@ -24,6 +24,9 @@ DEPTH_MAX, VALUES_MAX = 200, 300_000
 _BITS_MAX = 10_000
 """Of whole numbers that are written in decimal digits."""
 
+OF_ITS_CLASS = (Exception, SystemExit)
+"""What a class of a host's own may raise when a value of it is looked at; an exit is no end of the program either."""
+
 _NO_JSON = "JSON has no such number: it is kept as null"
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 _SAME_NAMES = "two names were the same in JSON: a number tells them apart"
@@ -50,7 +53,7 @@ def json_of(value: Any, *, lossy: bool = False) -> tuple[str, list[str]]:
         text = _dumped(value)
         if "null" not in text or _has_no_nan(value):
             return text, []
-    except Exception:  # noqa: BLE001 - also of a model's own serializers
+    except OF_ITS_CLASS:  # a model's own serializers, too
         text = ""
     walk = _Walk()
     found = walk.of(value)
@@ -99,7 +102,7 @@ def plain(value: Any) -> Any:
         raise TypeError(type(value).__name__)
     try:
         return _ANYTHING.dump_python(value, mode="json", by_alias=True)
-    except Exception:  # noqa: BLE001 - of a host's own class
+    except OF_ITS_CLASS:
         raise TypeError(type(value).__name__) from None
 
 
@@ -139,7 +142,7 @@ class _Walk:
         self._around.add(id(value))
         try:
             return self._within(value, depth + 1)
-        except Exception:  # noqa: BLE001 - of a host's own class
+        except OF_ITS_CLASS:
             return self._lost(value)
         finally:
             self._around.discard(id(value))
@@ -200,7 +203,13 @@ def rescued(value: Any, limits: Limits) -> ToolOutput:
 
 def _items(given: Any, notes: list[str], name: str) -> list[Any]:
     if isinstance(given, Sequence | AbstractSet | Iterator) and not isinstance(given, str | bytes):
-        return list(given)
+        found: list[Any] = []
+        try:
+            for item in given:
+                found.append(item)  # noqa: PERF402 - those before an error are kept
+        except OF_ITS_CLASS as error:
+            notes.append(f"the {name} end with a {type(error).__name__}")
+        return found
     notes.append(f"the {name} are a {type(given).__name__}, not a list")
     return [] if given is None else [given]
 
@@ -224,7 +233,7 @@ def _sound(value: Any, notes: list[str]) -> Document | None:
 def _fact(item: Any, notes: list[str]) -> list[WebFact]:
     try:
         return [item if isinstance(item, WebFact) else WebFact.of(item)]
-    except Exception:  # noqa: BLE001 - a tool may put anything there
+    except OF_ITS_CLASS:
         notes.append(f"a web fact was left out: it is a {type(item).__name__} of another form")
         return []
 
@@ -232,7 +241,7 @@ def _fact(item: Any, notes: list[str]) -> list[WebFact]:
 def _text(value: Any) -> str:
     try:
         return exact(value if isinstance(value, str) else str(value))
-    except (Exception, SystemExit):  # noqa: BLE001 - of a host's own class
+    except OF_ITS_CLASS:
         return f"<{type(value).__name__}>"
 
 

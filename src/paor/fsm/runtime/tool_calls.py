@@ -18,6 +18,7 @@ from ...states.run.spec import TASK_TOOL
 from ...states.run.state import Run
 from ...tools.catalog import CONNECTION
 from ...tools.documents.files import outside
+from ...tools.kept_values import OF_ITS_CLASS
 from ...tools.schema.secret_values import marks_in, revealed
 from ...tools.tool import Resumption, Tool
 from ..decision.observation import cut, line
@@ -397,7 +398,7 @@ def _settle_doubt(drive: RunContext, tool: Tool, intent: Intent) -> Generator[Ef
         return InDoubt("reconcile_failed", told, drive.stager.stage(told))
     try:
         output_of(came_to.value)
-    except (Exception, SystemExit):  # a value that no journal can hold says nothing
+    except OF_ITS_CLASS:  # a value that no journal can hold says nothing
         return InDoubt("reconcile_unreadable")
     if came_to.value is not None:
         return reconcile_outcome(drive, "done", came_to.value, asked="done")

@@ -15,7 +15,7 @@ from ...states.records.actions import DocumentRef, Intent, ToolResult, WebFact
 from ...states.records.outcomes import Asked
 from ...states.records.questions import Asking
 from ...states.settings.limits import Limits
-from ...tools.kept_values import exact, exact_document, json_of, rescued
+from ...tools.kept_values import OF_ITS_CLASS, exact, exact_document, json_of, rescued
 from ...tools.tool import Document, ToolOutput
 from ..decision.observation import clean, cut, line
 from ..journal.payloads import JSON, Stager, is_text
@@ -61,7 +61,7 @@ def is_empty(value: Any) -> bool:
         return value is None or (
             isinstance(value, str | bytes | bytearray | Sequence | Mapping) and not value
         )
-    except Exception:  # of a host's own class
+    except OF_ITS_CLASS:
         return False
 
 
@@ -92,7 +92,7 @@ def result_of(
     scrub = said_scrubber(model, given)
     try:
         documents, notes, web = _kept(output_of(value), limits, scrub)
-    except Exception as error:  # a tool may put anything into a `ToolOutput` or a `Document`
+    except OF_ITS_CLASS as error:  # a tool may put anything into a `ToolOutput` or a `Document`
         if intent.effect != "once":
             return error_of(intent, error, model=model, given=given)
         documents, notes, web = _kept(rescued(value, limits), limits, scrub)
@@ -241,7 +241,7 @@ def message_of(error: object, model: object = None, given: Iterable[str] = ()) -
     """
     try:
         text = exact(str(error))
-    except (Exception, SystemExit):
+    except OF_ITS_CLASS:
         return ""
     own = getattr(model, "secrets", None)  # a host's own model may mean something else by it
     keys = {key for key in own if isinstance(key, str)} if isinstance(own, set | frozenset) else set()

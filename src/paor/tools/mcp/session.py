@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -123,7 +122,7 @@ class Session:
 
         _quiet()
         settings = self._settings
-        mode = {"modern": "2026-07-28"}.get(settings.mode, settings.mode)
+        mode: Any = {"modern": "2026-07-28"}.get(settings.mode, settings.mode)
         http = None
         try:
             if settings.is_url:
@@ -139,19 +138,17 @@ class Session:
                 target = self._transport = self._child()
             else:
                 target = settings.target
-            callbacks: dict[str, Callable[..., Awaitable[Any]]] = {
-                "elicitation_callback": self._on_elicitation
-            }
+            callbacks: dict[str, Any] = {"elicitation_callback": self._on_elicitation}
             if settings.sampling:
                 callbacks["sampling_callback"] = self._on_sampling
             if settings.roots:
                 callbacks["list_roots_callback"] = self._roots
-            client = Client(target, mode=mode, cache=None, message_handler=self._on_message, **callbacks)  # type: ignore[arg-type]
+            client = Client(target, mode=mode, cache=None, message_handler=self._on_message, **callbacks)
             async with client:
                 self.client = client
+                session: Any = client.session
                 # looked at by the call: an error here would be one of a call that was made
-                self.fits = client.session.validate_tool_result
-                setattr(client.session, "validate_tool_result", _fits)  # noqa: B010 - it is a method for the type checker
+                self.fits, session.validate_tool_result = session.validate_tool_result, _fits
                 await self._list()
                 if not self._opened.done():
                     self._opened.set_result(None)
@@ -233,7 +230,9 @@ def roots_of(settings: McpSettings) -> Any:
     from mcp_types import ListRootsResult, Root
 
     folders = [Path(root).resolve() for root in settings.roots]
-    return ListRootsResult(roots=[Root(uri=folder.as_uri(), name=folder.name) for folder in folders])  # type: ignore[arg-type]
+    return ListRootsResult(
+        roots=[Root.model_validate({"uri": folder.as_uri(), "name": folder.name}) for folder in folders]
+    )
 
 
 def _listing_of(tool: Any) -> Listed:

@@ -23,12 +23,10 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, BinaryIO, NoReturn, cast
 
-from pydantic import TypeAdapter
-
 from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
 from ...states.settings.limits import Limits
 from ...states.settings.policy import Policy
-from ..kept_values import rescued
+from ..kept_values import OF_ITS_CLASS, plain, rescued
 from ..signature import bind, context_parameter
 from ..tool import Document, Resumption, Tool, ToolContext, ToolOutput
 
@@ -99,8 +97,8 @@ def _returned(value: Any, bytes_max: int) -> Any:
             f"the tool ran and returned {type(value).__name__}; a process gives back text or JSON"
         )
     try:
-        text = json.dumps(value, default=_plain)
-    except (TypeError, ValueError, RecursionError):
+        text = json.dumps(value, default=plain)
+    except OF_ITS_CLASS:
         raise ToolError(
             f"the tool ran and returned a {type(value).__name__}, which has no JSON form"
         ) from None
@@ -123,19 +121,10 @@ def _parts(output: ToolOutput) -> dict[str, Any]:
     return {"documents": documents, "notes": list(output.notes), "web": [fact.wire() for fact in output.web]}
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=str)
-    return _ANYTHING.dump_python(value, mode="json")
-
-
-_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
-
-
 def _words(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - a class of the host's own
+    except OF_ITS_CLASS:
         return ""
 
 

@@ -8,7 +8,6 @@ into what has another place then lead nowhere, which the compiler says.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 _EARLIER = re.compile(r"https?://json-schema\.org/draft-0[467]/schema#?")
@@ -16,19 +15,20 @@ _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependencie
 _VALUES = ("const", "enum", "default", "examples")
 
 
-def in_todays_words(schema: Any) -> Any:
+def in_todays_words(schema: dict[str, Any]) -> dict[str, Any]:
     """Return *schema*, plain JSON, in the words of 2020-12; itself where it does not say that it is of an earlier draft."""
-    told = schema.get("$schema") if isinstance(schema, Mapping) else None
-    if not isinstance(told, str) or not _EARLIER.fullmatch(told):
-        return schema
-    return _node(schema)
+    stated = schema.get("$schema")
+    is_earlier = isinstance(stated, str) and _EARLIER.fullmatch(stated)
+    return _node(schema) if is_earlier else schema
 
 
-def _node(schema: Any) -> Any:
+def _any(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_node(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
+        return [_any(item) for item in schema]
+    return _node(schema) if isinstance(schema, dict) else schema
+
+
+def _node(schema: dict[str, Any]) -> dict[str, Any]:
     node = {name: item if name in _VALUES else _member(name, item) for name, item in schema.items()}
     if isinstance(node.get("items"), list):
         node["prefixItems"] = node.pop("items")
@@ -49,5 +49,5 @@ def _node(schema: Any) -> Any:
 
 def _member(name: str, item: Any) -> Any:
     if name in _MAPS and isinstance(item, dict):
-        return {key: _node(value) for key, value in item.items()}
-    return _node(item)
+        return {key: _any(value) for key, value in item.items()}
+    return _any(item)

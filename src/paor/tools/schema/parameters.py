@@ -237,7 +237,7 @@ def _copy(schema: object) -> dict[str, Any]:
         raise SchemaError(f"schema: {error}") from None
     if size > SCHEMA_BYTES_MAX:
         raise SchemaError(f"schema: found {size} bytes of JSON; expected at most {SCHEMA_BYTES_MAX}")
-    return in_todays_words(copy)  # type: ignore[no-any-return]
+    return in_todays_words(copy)
 
 
 def _check_types(root: Node, declared: list[Node]) -> None:

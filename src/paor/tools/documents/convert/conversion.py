@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ....states.base.errors import ToolError
@@ -24,22 +24,6 @@ CODES = (
 
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 """A raised number is no digit of the one before it: 10³, a footnote¹."""
-PICTURES = "pictures, which are not seen"
-CHARTS = "charts, left out"
-DRAWINGS = "drawings made of text (SmartArt), whose layout is lost"
-FILES = "embedded files or objects, left out"
-MEDIA = "sounds and films, left out"
-NOISE = "parts of the page around the document (navigation, footers, buttons), left out"
-FIELDS = "fields of forms, with what is filled in"
-FORMULAS = "mathematical formulas, whose layout is lost"
-TRACKED = "tracked changes, marked [inserted: …] and [deleted: …]"
-HIDDEN = "hidden parts, marked as such"
-CONCEALED = "hidden parts, left out"
-MERGED = "merged cells, whose text is repeated where it is short"
-MARKED = "passages that a reader has marked or struck out, not shown here"
-COMMENTS = "comments"
-HEADS = "page headers and footers, written once"
-"""What is counted in notes, by every format that can hold it: left out, flattened, or not where a reader expects it."""
 
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
 _NEWLINES = re.compile("\r\n?|[\f\x85\u2028\u2029]")
@@ -163,9 +147,9 @@ def places_of(text: str, pages: Sequence[DocumentPlace]) -> tuple[DocumentPlace,
     return (*places, *pending)
 
 
-def counted(seen: Mapping[str, int]) -> tuple[str, ...]:
-    """Return notes on what a file holds, each with how many there are."""
-    return tuple(f"{what}: {count:,}" for what, count in seen.items() if count)
+def whole(digits: str, otherwise: int = 0) -> int:
+    """Return the whole number that an attribute of a file says; *otherwise* where that is none, or one of more than nine digits."""
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else otherwise
 
 
 def blocks_of(blocks: Iterable[tuple[str, str]]) -> str:

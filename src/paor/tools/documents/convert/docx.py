@@ -15,29 +15,20 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+from . import noted
 from .archive import checked_parts, drawing_words, stated_title
 from .conversion import (
-    CHARTS,
-    COMMENTS,
-    DRAWINGS,
-    FILES,
-    FORMULAS,
-    HEADS,
-    HIDDEN,
-    MERGED,
-    PICTURES,
     RAISED,
-    TRACKED,
     ConversionError,
     Converted,
     blocks_of,
     cell_of,
-    counted,
     numeral,
     one_line,
     repeated,
     table_of,
     tidy,
+    whole,
 )
 
 _MIME = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -73,6 +64,12 @@ _TICKS = {
     "F0B7": "•",
 }
 """Of Wingdings and Symbol."""
+_COUNTED = {
+    "pic": noted.PICTURES,
+    "imagedata": noted.PICTURES,
+    "chart": noted.CHARTS,
+    "OLEObject": noted.FILES,
+}
 
 
 def read_docx(data: bytes, charset: str = "") -> Converted:
@@ -85,7 +82,7 @@ def read_docx(data: bytes, charset: str = "") -> Converted:
         )
     writer = _Writer(parts)
     text = tidy(writer.document(_parsed(parts[_BODY])))
-    return Converted(text, _MIME, stated_title(data) or writer.title, notes=counted(writer.seen))
+    return Converted(text, _MIME, stated_title(data) or writer.title, notes=noted.counted(writer.seen))
 
 
 def _parsed(part: bytes) -> Any:
@@ -112,9 +109,9 @@ class _Numbering:
             self._abstract[number] = abstract = _inner(found, "abstractNumId")
             levels = self._levels.get(abstract, {})
             self._overrides[number] = {
-                _count(item, "ilvl"): int(start)
+                _count(item, "ilvl"): start
                 for item in found.iterfind(f"{_W}lvlOverride")
-                if (start := _inner(item, "startOverride")).isdigit() and len(start) < 9
+                if (start := whole(_inner(item, "startOverride"), -1)) >= 0
             }
             for place, level in levels.items():
                 if style := _inner(level, "pStyle"):
@@ -187,18 +184,19 @@ class _Writer:
         for kind, what in (("header", "Page header"), ("footer", "Page footer")):
             texts = [self._plain(root) for root in self._roots(kind)]
             blocks += [("", f"{what}: {text}") for text in dict.fromkeys(filter(None, texts))]
-            self.seen[HEADS] += len(set(filter(None, texts)))
-        done = 0
-        while done < len(self._notes):  # a note may refer to another
-            kind, key = self._notes[done]
-            done += 1
-            note = next((item for item in self._noted(kind) if _value(item, "id") == key), None)
-            blocks.append(("", f"[{done}] {self._plain(note) if note is not None else '(missing)'}"))
+            self.seen[noted.HEADS] += len(set(filter(None, texts)))
+        notes = {
+            (kind, _value(item, "id")): item
+            for kind in ("footnote", "endnote")
+            for item in reversed(self._noted(kind))  # of two with one id the first counts
+        }
+        for done, key in enumerate(self._notes, 1):  # a note may refer to another, which comes behind it
+            blocks.append(("", f"[{done}] {self._plain(notes[key]) if key in notes else '(missing)'}"))
         for comment in self._noted("comment"):
             about = one_line("".join(self._anchors.get(_value(comment, "id"), ())))
             by = one_line(_value(comment, "author")) or "somebody"
             blocks.append(("", f"Comment by {by}{f' on “{about}”' if about else ''}: {self._plain(comment)}"))
-            self.seen[COMMENTS] += 1
+            self.seen[noted.COMMENTS] += 1
         return blocks_of(blocks)
 
     def _roots(self, kind: str) -> Iterator[Any]:
@@ -233,7 +231,7 @@ class _Writer:
             ):
                 yield from self._blocks(_chosen(item))
             elif kind == "altChunk":
-                self.seen[FILES] += 1
+                self.seen[noted.FILES] += 1
 
     def _paragraph(self, paragraph: Any) -> Iterator[tuple[str, str]]:
         level, number, place, is_list = self._format(paragraph)
@@ -261,14 +259,12 @@ class _Writer:
 
     def _format(self, paragraph: Any) -> tuple[int, str, int, bool]:
         """Return the level of a heading or 0, the list and the level in it, and whether its style is a list's."""
-        given = paragraph.find(f"{_W}pPr")
-        style = _inner(given, "pStyle") if given is not None else ""
+        style = _inner(paragraph, "pPr", "pStyle")
         heading, number, place, is_list = self._styled(style or self._default)
-        own = given.find(f"{_W}numPr") if given is not None else None
+        own = paragraph.find(f"{_W}pPr/{_W}numPr")
         if own is not None:
             number = _inner(own, "numId") or number
-            stated = _inner(own, "ilvl")
-            place = int(stated) if stated.isdigit() and len(stated) == 1 else place
+            place = whole(_inner(own, "ilvl"), place)
         return heading, "" if number == "0" else number, place, is_list
 
     def _styled(self, key: str) -> tuple[int, str, int, bool]:
@@ -286,12 +282,7 @@ class _Writer:
             given = style.find(f"{_W}pPr/{_W}numPr")
             if given is not None and not number:
                 number = _inner(given, "numId")
-                stated = _inner(given, "ilvl")
-                place = (
-                    int(stated)
-                    if stated.isdigit() and len(stated) == 1
-                    else self._numbering.by_style.get((number, at), 0)
-                )
+                place = whole(_inner(given, "ilvl"), self._numbering.by_style.get((number, at), 0))
             at = _inner(style, "basedOn")
         self._known[key] = heading, number, place, is_list
         return self._known[key]
@@ -303,7 +294,7 @@ class _Writer:
             if kind in ("t", "delText") and not any(self._fields):
                 yield mark, item.text or ""
             elif kind in _MARKS:
-                self.seen[TRACKED] += bool(_kind(root) != "rPr")
+                self.seen[noted.TRACKED] += bool(_kind(root) != "rPr")
                 yield from self._runs(item, mark or _MARKS[kind])
             elif kind == "r":
                 yield from self._raised(item, self._runs(item, mark or self._look(item)))
@@ -321,16 +312,12 @@ class _Writer:
             elif kind in ("drawing", "pict", "object"):
                 yield from self._drawing(item, kind, mark)
             elif kind == "oMath":
-                self.seen[FORMULAS] += 1
+                self.seen[noted.FORMULAS] += 1
                 yield mark, "".join(part.text or "" for part in item.iter() if _kind(part) == "t")
             elif kind == "ruby":
                 for part, form in (("rubyBase", "{}"), ("rt", " ({})")):
-                    yield (
-                        mark,
-                        form.format(
-                            "".join(text for at in _found(item, part) for _, text in self._runs(at, ""))
-                        ),
-                    )
+                    texts = (text for at in _found(item, part) for _, text in self._runs(at, ""))
+                    yield mark, form.format("".join(texts))
             elif kind not in ("instrText", "delInstrText", "pPr", "rPr", "sdtPr", "ffData"):
                 yield from self._runs(_chosen(item), mark)
 
@@ -350,17 +337,10 @@ class _Writer:
         kind = _value(item, "fldCharType")
         if kind == "begin":
             self._fields.append(True)
-            box = next(iter(_found(item, "checkBox")), None)
-            if box is not None:
-                state = next(
-                    (
-                        box.find(f"{_W}{name}")
-                        for name in ("checked", "default")
-                        if box.find(f"{_W}{name}") is not None
-                    ),
-                    None,
-                )
-                yield mark, "☒" if state is not None and _value(state, "val") not in ("0", "false") else "☐"
+            for box in _found(item, "checkBox"):
+                states = (box.find(f"{_W}{name}") for name in ("checked", "default"))
+                state = next((found for found in states if found is not None), None)
+                yield mark, "☒" if _is_on(state) else "☐"
             entries = [_value(entry, "val") for entry in _found(item, "listEntry")]
             chosen = next((_count(at, "val") for at in _found(item, "result")), 0)
             yield mark, entries[chosen] if chosen < len(entries) else ""
@@ -379,22 +359,16 @@ class _Writer:
             elif name in ("docPr", "shape") and (words := part.get("descr") or part.get("alt")):
                 told[f"[picture: {one_line(words)}]"] = None
             elif name == "relIds":
-                self.seen[DRAWINGS] += 1
+                self.seen[noted.DRAWINGS] += 1
                 key = part.get(f"{_R}dm")
                 told |= dict.fromkeys(drawing_words(self._related[key])) if key in self._related else {}
-            elif what := {
-                "pic": PICTURES,
-                "imagedata": PICTURES,
-                "chart": CHARTS,
-                "OLEObject": FILES,
-            }.get(name):
-                self.seen[what] += kind != "object" or what == FILES
+            elif what := _COUNTED.get(name):
+                self.seen[what] += kind != "object" or what == noted.FILES
         for words in told:
             yield mark, f" {words} "
 
     def _raised(self, run: Any, texts: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        look = run.find(f"{_W}rPr")
-        is_raised = look is not None and _inner(look, "vertAlign") == "superscript"
+        is_raised = _inner(run, "rPr", "vertAlign") == "superscript"
         for mark, text in texts:
             yield mark, text.translate(RAISED) if is_raised and text.strip().isdigit() else text
 
@@ -404,31 +378,25 @@ class _Writer:
         if look is None:
             return ""
         for name, mark in (("vanish", "hidden"), ("strike", "struck out"), ("dstrike", "struck out")):
-            found = look.find(f"{_W}{name}")
-            if found is not None and _value(found, "val") not in ("0", "false"):
-                self.seen[HIDDEN] += mark == "hidden"
+            if _is_on(look.find(f"{_W}{name}")):
+                self.seen[noted.HIDDEN] += mark == "hidden"
                 return mark
         return ""
 
     def _table(self, table: Any) -> str:
         """Return a table; a merged cell is repeated, a table in a cell is text."""
         rows: list[list[str]] = []
-        for found in _rows(table):
+        for found in _within(table, "tr"):
             row: list[str] = []
-            for cell in _cells(found):
-                given = cell.find(f"{_W}tcPr")
-                span = (
-                    max(1, min(_COLUMNS_MAX, int(wide)))
-                    if given is not None and (wide := _inner(given, "gridSpan")).isdigit() and len(wide) < 5
-                    else 1
-                )
-                merge = given.find(f"{_W}vMerge") if given is not None else None
+            for cell in _within(found, "tc"):
+                span = max(1, min(_COLUMNS_MAX, whole(_inner(cell, "tcPr", "gridSpan"), 1)))
+                merge = cell.find(f"{_W}tcPr/{_W}vMerge")
                 goes_on = merge is not None and _value(merge, "val") != "restart"
                 if goes_on and rows and len(rows[-1]) > len(row):
                     text = repeated(rows[-1][len(row)])
                 else:
                     text = cell_of("\n".join(block for _, block in self._blocks(cell)))
-                self.seen[MERGED] += span > 1 or (merge is not None and not goes_on)
+                self.seen[noted.MERGED] += span > 1 or (merge is not None and not goes_on)
                 self._chars -= span * (len(text) + 3)
                 if self._chars < 0:
                     raise ConversionError("too_large", f"holds more than {CHARS_MAX:,} characters; split it")
@@ -449,20 +417,13 @@ def _chosen(item: Any) -> Any:
     return item if isinstance(item.tag, str) else ()
 
 
-def _rows(table: Any) -> Iterator[Any]:
-    for item in table:
-        if _kind(item) == "tr":
+def _within(root: Any, kind: str) -> Iterator[Any]:
+    """Yield the rows (``tr``) of a table, or the cells (``tc``) of a row, also those in a content control."""
+    for item in root:
+        if _kind(item) == kind:
             yield item
         elif _kind(item) in ("sdt", "sdtContent", "ins", "customXml"):
-            yield from _rows(item)
-
-
-def _cells(row: Any) -> Iterator[Any]:
-    for item in row:
-        if _kind(item) == "tc":
-            yield item
-        elif _kind(item) in ("sdt", "sdtContent", "customXml"):
-            yield from _cells(item)
+            yield from _within(item, kind)
 
 
 def _found(root: Any, name: str) -> list[Any]:
@@ -473,20 +434,22 @@ def _value(item: Any, name: str) -> str:
     return str(item.get(f"{_W}{name}") or "")
 
 
-def _inner(item: Any, name: str) -> str:
-    """Return the value of the child *name*; empty without one."""
-    found = item.find(f"{_W}{name}")
+def _inner(item: Any, *names: str) -> str:
+    """Return the value of the child, or the child's child, of these *names*; empty without one."""
+    found = item.find("/".join(_W + name for name in names))
     return _value(found, "val") if found is not None else ""
 
 
 def _count(item: Any, name: str) -> int:
-    digits = _value(item, name)
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 9 else 0
+    return whole(_value(item, name))
 
 
 def _start(level: Any) -> int:
-    found = level.find(f"{_W}start")
-    return _count(found, "val") if found is not None else 0
+    return whole(_inner(level, "start"))
+
+
+def _is_on(switch: Any) -> bool:
+    return switch is not None and _value(switch, "val") not in ("0", "false", "off")
 
 
 def _marked(mark: str, text: str) -> str:

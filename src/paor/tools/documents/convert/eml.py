@@ -18,6 +18,7 @@ from .conversion import ConversionError, Converted, clean, one_line, tidy
 from .plain import decode
 
 MIME = "message/rfc822"
+_UTF_8_PAGE = "text/html; charset=utf-8"
 DEPTH_MAX = 3
 """Mails within mails."""
 PARTS_MAX = 200
@@ -44,7 +45,7 @@ class _ShortHeaders(email.policy.Compat32):
 
 
 Converter = Callable[..., Converted]
-"""Converts an attachment, given its name, its bytes and `depth`: how many mails it is in."""
+"""Converts an attachment or a page, given its name, its bytes, `mime` where it is known, and `depth`: how many mails it is in."""
 
 
 def looks_like_mail(head: bytes) -> bool:
@@ -112,9 +113,7 @@ class _Mail:
                 break
             kind = part.get_content_type()
             attached = (part.get_content_disposition() or "") == "attachment" or bool(_name(part))
-            if (not attached and kind in ("text/plain", "text/html")) or (
-                not attached and kind == "text/calendar"
-            ):
+            if not attached and kind in ("text/plain", "text/html", "text/calendar"):
                 texts.append(part)
             elif kind in _ENCRYPTED:
                 self.notes.append(f"a part that is encrypted or sealed ({kind}) is left out")
@@ -133,11 +132,15 @@ class _Mail:
         text, notes = decoded
         self.notes += notes
         if part.get_content_type() == "text/html":
-            try:
-                text = self._convert("mail.html", text.encode("utf-8", "replace"), depth=self._depth).text
+            try:  # what the page says of its own encoding was true of the part as it came
+                page = self._convert(
+                    "mail.html", text.encode("utf-8", "replace"), mime=_UTF_8_PAGE, depth=self._depth
+                )
             except ConversionError as error:
                 self.notes.append(f"an HTML part is left out: {error.message}")
                 return ""
+            text = page.text
+            self.notes += page.notes
         if part.get_content_type() == "text/calendar":
             text = "Invitation:\n" + _invitation(text)
         return self._cut(tidy(text).strip())
@@ -188,7 +191,8 @@ def _leaves(message: Message) -> Iterator[Message]:
         elif part.get_content_type() == "multipart/alternative":
             parts = [item for item in inner if isinstance(item, Message)]
             best = _best(parts) or Message()
-            more = [item for item in parts if item is not best and item.get_content_type() not in _TEXTS]
+            others = [item for part in parts if part is not best for item in _around(part)]
+            more = [item for item in others if item.get_content_type() not in _TEXTS]
             pending.extend([*reversed(more), best])
         elif part.get_content_maintype() == "message":  # a report on delivery: its parts are headers only
             yield _report(part, inner)
@@ -196,15 +200,15 @@ def _leaves(message: Message) -> Iterator[Message]:
             pending.extend(reversed([item for item in inner if isinstance(item, Message)]))
 
 
-_TEXTS = (
-    "text/plain",
-    "text/html",
-    "text/enriched",
-    "text/x-amp-html",
-    "text/watch-html",
-    "multipart/related",
-)
+_TEXTS = ("text/plain", "text/html", "text/enriched", "text/x-amp-html", "text/watch-html")
 """Forms of the same text; of alternatives one of them is read."""
+
+
+def _around(part: Message) -> list[Message]:
+    """Return a form of the text with the pictures that come with it."""
+    inner = part.get_payload()
+    is_related = part.get_content_type() == "multipart/related" and isinstance(inner, list)
+    return [item for item in inner if isinstance(item, Message)] if is_related else [part]
 
 
 def _report(part: Message, inner: list[Any]) -> Message:
@@ -224,9 +228,9 @@ _CALENDAR = re.compile(
 def _invitation(text: str) -> str:
     """Return the lines of a calendar that a person would be shown, unfolded: when, where, who, how often."""
     lines = re.sub(r"\r?\n[ \t]", "", text).splitlines()
-    kept = (line for line in lines if not _CALENDAR.fullmatch(line))
+    kept = (line for line in lines if line.strip() and not _CALENDAR.fullmatch(line))
     return "\n".join(
-        "- " + re.sub(r"\\\\([,;\\\\])", r"\1", line.replace("\\n", " ")) for line in kept if line.strip()
+        "- " + re.sub(r"\\(.)", lambda at: " " if at[1] in "nN" else at[1], line) for line in kept
     )
 
 

@@ -5,8 +5,9 @@ from collections import Counter
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
+from . import noted
 from .archive import checked_parts
-from .conversion import ConversionError, Converted, counted, one_line
+from .conversion import ConversionError, Converted, one_line
 from .html import markdown_of, page_text
 
 MIME = "application/epub+zip"
@@ -60,4 +61,6 @@ def read_book(data: bytes, charset: str = "") -> Converted:
     seen[_APART] += len((apart & parts.keys()) - read)
     stated = package.find(".//{http://purl.org/dc/elements/1.1/}title")
     title = one_line(stated.text or "") if stated is not None else None
-    return Converted("\n\n".join(text for text in texts if text), MIME, title, notes=(*notes, *counted(seen)))
+    return Converted(
+        "\n\n".join(text for text in texts if text), MIME, title, notes=(*notes, *noted.counted(seen))
+    )

@@ -1,16 +1,12 @@
 """
 Read HTML: headings, paragraphs, lists, tables and link texts as Markdown, without the page around them.
 
-`html_sanitizer` first writes a small, balanced page; only that goes to BeautifulSoup and markdownify,
-which recurse once per level. Nothing in a page is fetched or run.
-
-Turn any HTML into a small, balanced page of known tags.
-
-Real pages are not well formed: ``<p>`` and ``<li>`` stay open, tags cross, layouts nest hundreds deep, and
-hostile pages are made to take hours. So the page is cut into tags and text in one pass that never looks
-back (:func:`tokens`), and written anew with every tag closed and little depth (:class:`Balancer`). All
-attributes are dropped except the start of a numbered list, what is filled into a form, the words for a picture, and how many
-rows and columns a cell covers.
+`Balancer` first writes a small, balanced page; only that goes to BeautifulSoup and markdownify, which recurse once per
+level. Real pages are not well formed: ``<p>`` and ``<li>`` stay open, tags cross, layouts nest hundreds deep, and hostile
+pages are made to take hours. So the page is cut into tags and text in one pass that never looks back (`tokens`), and
+written anew with every tag closed and little depth. Of its attributes only the start and the numbers of a list, what is
+filled into a form, the words for a picture, and how many rows and columns a cell covers are kept. Nothing in a page is
+fetched or run.
 """
 
 import re
@@ -19,25 +15,8 @@ from collections.abc import Iterator
 from html import escape, unescape
 from typing import Any
 
-from .conversion import (
-    CONCEALED,
-    FIELDS,
-    FILES,
-    FORMULAS,
-    MEDIA,
-    MERGED,
-    NOISE,
-    PICTURES,
-    RAISED,
-    TRACKED,
-    ConversionError,
-    Converted,
-    counted,
-    numeral,
-    one_line,
-    repeated,
-    tidy,
-)
+from . import noted
+from .conversion import RAISED, ConversionError, Converted, numeral, one_line, repeated, tidy
 from .plain import text_of
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -46,11 +25,11 @@ _HIDDEN = frozenset(("script", "style", "title", "template", "noscript", "canvas
 }
 """Elements whose text is no part of the document; the title is kept aside."""
 _COUNTED = {
-    **dict.fromkeys(("nav", "footer", "button"), NOISE),
-    **dict.fromkeys(("svg", "canvas", "img"), PICTURES),
-    **dict.fromkeys(("audio", "video"), MEDIA),
-    **dict.fromkeys(("iframe", "object", "embed"), FILES),
-    "math": FORMULAS,
+    **dict.fromkeys(("nav", "footer", "button"), noted.NOISE),
+    **dict.fromkeys(("svg", "canvas", "img"), noted.PICTURES),
+    **dict.fromkeys(("audio", "video"), noted.MEDIA),
+    **dict.fromkeys(("iframe", "object", "embed"), noted.FILES),
+    "math": noted.FORMULAS,
 }
 _INLINE = {
     **dict.fromkeys(("del", "s", "strike"), ("[deleted: ", "]")),
@@ -217,10 +196,10 @@ class Balancer:
         )
         if not self._hiding:
             is_told = concealed or (tag == "img" and bool(named.get("alt", "").strip()))
-            self.seen[_COUNTED.get(tag, NOISE if named.get("role") in _ROLES else "")] += not is_told
-            self.seen[CONCEALED] += concealed and tag not in _EMPTY
-            self.seen[TRACKED] += tag in _INLINE and "[" in _INLINE[tag][0]
-            self.seen[FIELDS] += tag in ("select", "textarea")
+            self.seen[_COUNTED.get(tag, noted.NOISE if named.get("role") in _ROLES else "")] += not is_told
+            self.seen[noted.CONCEALED] += concealed and tag not in _EMPTY
+            self.seen[noted.TRACKED] += tag in _INLINE and "[" in _INLINE[tag][0]
+            self.seen[noted.FIELDS] += tag in ("select", "textarea")
         if tag in _VOID:
             self._write(f"<{tag}>")
         elif tag in ("img", "input") and not concealed:
@@ -236,7 +215,7 @@ class Balancer:
         kind = named.get("type", "").lower()
         if kind in _UNSHOWN:
             return ""
-        self.seen[FIELDS] += not self._hiding
+        self.seen[noted.FIELDS] += not self._hiding
         if kind in ("checkbox", "radio"):
             return "☒ " if "checked" in named else "☐ "
         return f" {one_line(named.get('value', '')) or '____'} "
@@ -294,18 +273,15 @@ class Balancer:
 
 
 def _concealed(attributes: dict[str, str]) -> bool:
-    style = re.sub(r"\s", "", attributes.get("style", "")).lower()
-    return "hidden" in attributes or "display:none" in style or "visibility:hidden" in style
+    styled = "none" in _styles(attributes, "display") or "hidden" in _styles(attributes, "visibility")
+    return "hidden" in attributes or styled
 
 
 def _attributes(tag: str, given: dict[str, str]) -> str:
-    if (
-        tag == "ol"
-        and (kind := given.get("type", _LIST_STYLES.get(_style(given, "list-style-type"), ""))) in _LIST_TYPES
-    ):
-        return (
-            f' type="{kind}"{_attributes("li", {"value": given.get("start", "")}).replace("value", "start")}'
-        )
+    """Return those attributes of a tag that are kept: small whole numbers, and how a list is numbered."""
+    style = ["", *_styles(given, "list-style"), *_styles(given, "list-style-type")][-1]
+    kind = given.get("type", _LIST_STYLES.get(style, ""))
+    form = f' type="{kind}"' if tag == "ol" and kind in _LIST_TYPES else ""
     names = {
         "ol": (("start", 6),),
         "li": (("value", 6),),
@@ -317,7 +293,7 @@ def _attributes(tag: str, given: dict[str, str]) -> str:
         for name, value, most in values
         if value.isascii() and value.isdigit() and len(value) <= most
     )
-    return "".join(f' {name}="{value}"' for name, value in fit)
+    return form + "".join(f' {name}="{value}"' for name, value in fit)
 
 
 _LIST_TYPES = ("a", "A", "i", "I")
@@ -331,9 +307,9 @@ _LIST_STYLES = {
 }
 
 
-def _style(given: dict[str, str], name: str) -> str:
-    found = re.search(rf"{name}:([\w-]+)", re.sub(r"\s", "", given.get("style", "")).lower())
-    return found[1] if found else ""
+def _styles(given: dict[str, str], name: str) -> list[str]:
+    """Return the values that an element's own style has for *name*, the one that counts last."""
+    return re.findall(rf"(?<![\w-]){name}\s*+:\s*+([\w-]+)", given.get("style", "").lower())
 
 
 def _label_items(soup: Any) -> None:
@@ -422,7 +398,7 @@ def markdown_of(html: str) -> tuple[str, str | None, Counter[str]]:
     balancer = Balancer()
     soup = BeautifulSoup(balancer.balance(html), "html.parser")
     _label_items(soup)
-    balancer.seen[MERGED] += _repeat_merged(soup)
+    balancer.seen[noted.MERGED] += _repeat_merged(soup)
     for cell in soup.find_all(list(CELLS)):
         for text in cell.find_all(string=re.compile(r"\|")):
             text.replace_with(str(text).replace("|", "\\|"))
@@ -473,4 +449,4 @@ def read_html(data: bytes, charset: str = "") -> Converted:
     """Turn a web page into Markdown; scripts, styles, navigation, footers and hidden parts are left out."""
     text, notes = page_text(data, charset)
     markdown, title, seen = markdown_of(text)
-    return Converted(markdown, "text/html", title, notes=(*notes, *counted(seen)))
+    return Converted(markdown, "text/html", title, notes=(*notes, *noted.counted(seen)))

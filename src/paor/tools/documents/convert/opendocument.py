@@ -8,32 +8,22 @@ are not calculated and macros not run. Not covered: charts, pictures, embedded o
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 from xml.etree.ElementTree import XMLParser
 
+from . import noted
 from .archive import checked_parts, stated_title
 from .conversion import (
-    CHARTS,
-    COMMENTS,
-    FIELDS,
-    FILES,
-    FORMULAS,
-    HEADS,
-    HIDDEN,
-    MERGED,
-    PICTURES,
     RAISED,
-    TRACKED,
     ConversionError,
     Converted,
     blocks_of,
     cell_of,
-    counted,
     numeral,
     one_line,
     repeated,
     table_of,
     tidy,
+    whole,
 )
 
 MIME = "application/vnd.oasis.opendocument."
@@ -87,7 +77,13 @@ def read_opendocument(data: bytes, charset: str = "") -> Converted:
             parser.close()
             writer.learn(around)
     for name, part in parts.items():
-        inner = CHARTS if b"chart:chart" in part else FORMULAS if b"/MathML" in part[:1000] else FILES
+        inner = (
+            noted.CHARTS
+            if b"chart:chart" in part
+            else noted.FORMULAS
+            if b"/MathML" in part[:1000]
+            else noted.FILES
+        )
         writer.seen[inner] += name.endswith(f"/{_CONTENT}")
     mime = parts.get("mimetype", b"").decode("ascii", "replace").strip()
     title, text = stated_title(data, _META) or writer.title, tidy(writer.text())
@@ -95,7 +91,7 @@ def read_opendocument(data: bytes, charset: str = "") -> Converted:
         raise ConversionError(
             "too_large", f"holds more text than is read of one file ({CHARS_MAX:,} characters)"
         )
-    return Converted(text, mime, title, notes=(*writer.notes, *counted(writer.seen)))
+    return Converted(text, mime, title, notes=(*writer.notes, *noted.counted(writer.seen)))
 
 
 @dataclass(slots=True)
@@ -148,7 +144,7 @@ class _Writer:
     def learn(self, around: "_Writer") -> None:
         """Take over the styles, and the page headers and footers, that a file keeps in a part for them."""
         self._styles, self._looks, self._heads = around._styles, around._looks, around._heads
-        self.seen[HEADS] = len(self._heads)
+        self.seen[noted.HEADS] = len(self._heads)
 
     def text(self) -> str:
         """Return what was written, without blank lines between the items of a list; nothing if there are only headings of slides."""
@@ -187,13 +183,13 @@ class _Writer:
             self._slides += 1
             hidden = self._looks.get(given.get("drawing:style-name", "")) == "hidden"
             self._add(f"## Slide {self._slides}{' (hidden)' * hidden}")
-            self.seen[HIDDEN] += hidden
+            self.seen[noted.HIDDEN] += hidden
         elif name == "presentation:notes":
             self._prefix = "Notes: "
         elif name == "drawing:image":
-            self.seen[PICTURES] += 1
+            self.seen[noted.PICTURES] += 1
         elif name == "text:section" and given.get("text:display", "true") != "true":
-            self.seen[HIDDEN] += 1
+            self.seen[noted.HIDDEN] += 1
             self._prefix = "[hidden section] "
         elif name.startswith(("style:", "text:list-", "text:outline-")):
             self._start_style(name, given)
@@ -215,7 +211,7 @@ class _Writer:
         elif name in _ASIDE and self._aside:
             text = " ".join("".join(self._words).split())
             self._words = self._aside.pop()
-            self.seen[HIDDEN] += name == "text:hidden-text"
+            self.seen[noted.HIDDEN] += name == "text:hidden-text"
             if name == "http:creator":
                 self._author = text
             elif text and not (_ASIDE[name] == "{}" and self._apart and "style:" in self._apart[-1][0]):
@@ -343,10 +339,10 @@ class _Writer:
             )
         elif name == "text:change" and self._changes.get(key):
             self._words.append(f"[deleted: {self._changes[key]}]")
-            self.seen[TRACKED] += 1
+            self.seen[noted.TRACKED] += 1
         elif name in ("text:change-start", "text:change-end") and key in self._inserted:
             self._words.append("[inserted: " if name == "text:change-start" else "]")
-            self.seen[TRACKED] += name == "text:change-start"
+            self.seen[noted.TRACKED] += name == "text:change-start"
 
     def _end_apart(self) -> None:
         name, found, self._words = self._apart.pop()
@@ -355,7 +351,7 @@ class _Writer:
             self._changes[self._change] = text
         elif name == "office:annotation":
             by = f" by {self._author}" if self._author else ""
-            self.seen[COMMENTS] += 1
+            self.seen[noted.COMMENTS] += 1
             self._end(f"Comment{by}{self._place()}: {text}")
         elif _APART[name] and len(re.findall(r"\w{2,}", text)) > 1:  # one is the word for a page
             self._heads["", f"{_APART[name]}: {text}"] = None
@@ -392,7 +388,7 @@ class _Writer:
         elif name == "form:option":
             value = given.get("form:label") if given.get("form:current-selected") == "true" else None
         if value is not None:
-            self.seen[FIELDS] += 1
+            self.seen[noted.FIELDS] += 1
             label = one_line(given.get("form:label") or given.get("form:name") or "") or "field"
             self._has_text = True
             self._end(f"Form field {label}: {value}")
@@ -404,7 +400,7 @@ class _Writer:
             self._tables += 1
             if self._tables == 1:
                 hidden = self._looks.get(given.get("table:style-name", "")) == "hidden"
-                self.seen[HIDDEN] += hidden
+                self.seen[noted.HIDDEN] += hidden
                 self._rows, self._covered, self._lines, self._hidden_columns = [], {}, 0, []
                 self._sheet = (
                     f"## {one_line(given.get('table:name', '')) or 'Sheet'}{' (hidden)' * hidden}"
@@ -437,7 +433,7 @@ class _Writer:
                 if len(self._rows) > kept:
                     self.notes[CUT] = None
                 for place in (place for place in self._hidden_columns if place < len(self._rows[0])):
-                    self.seen[HIDDEN] += 1
+                    self.seen[noted.HIDDEN] += 1
                     self._rows[0] = [*self._rows[0]]
                     self._rows[0][place] = f"[hidden column] {self._rows[0][place]}"
                 self._blocks.append(("", f"{self._sheet}\n\n{table_of(self._rows[:kept], width)}".lstrip()))
@@ -448,7 +444,7 @@ class _Writer:
                 self._row.pop()
             self._lines += self._repeats["row"]
             if self._is_hidden_row and self._row:
-                self.seen[HIDDEN] += self._repeats["row"]
+                self.seen[noted.HIDDEN] += self._repeats["row"]
                 self._row[0] = f"[hidden row] {self._row[0]}"
             wanted = self._repeats["row"] if self._row else 0
             cells = max(1, len(self._row))
@@ -473,7 +469,7 @@ class _Writer:
         else:
             self._row += [text] * repeats
             if self._covers != (1, 1):
-                self.seen[MERGED] += 1
+                self.seen[noted.MERGED] += 1
                 for place in range(self._column, self._column + self._covers[0]):
                     self._covered[place] = (repeated(text), self._lines + self._covers[1])
         self._column += repeats
@@ -486,7 +482,6 @@ def _short(tag: str) -> str:
     return f"{parts[-2]}:{name}" if len(parts) > 1 else name
 
 
-def _count(given: Any, most: int = CELLS_MAX) -> int:
+def _count(given: str | None, most: int = CELLS_MAX) -> int:
     """Return a count as an attribute gives it, 1 where it is missing or no number."""
-    digits = str(given or "1")
-    return max(1, min(most, int(digits))) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 1
+    return max(1, min(most, whole(given or "", 1)))

@@ -1,15 +1,13 @@
 """
-Read PDF: PDFium finds the characters of each page, `reflow` makes running text of the lines that they form.
+Read PDF: PDFium finds the characters of each page, `flow` makes running text of the lines that they form.
 
 What is filled into a form is written beside its label, what readers have remarked behind the page.
 Not covered: text in pictures (OCR), columns that a file stores line by line across the page, files that
 need a password. One damaged page is left out with a note; a damaged file is an error.
 
-Turn the lines of printed pages into running text.
-
-A PDF file knows where each line is, not what it belongs to. This module decides, from position, type
-size and wording, which lines are one paragraph, a heading, an item, a table row or code, which repeat on
-every page, and which words were split at a line's end. It is pure: lines go in, text comes out.
+A PDF file knows where each line is, not what it belongs to. `flow` decides, from position, type size and wording,
+which lines are one paragraph, a heading, an item, a table row or code, which repeat on every page, and which words
+were split at a line's end. It is pure: lines go in, text comes out.
 
 Rules in short: a paragraph goes on unless something says otherwise. It ends at a larger gap, a change of
 type size, an indent after a full stop, or a short line after a full stop. A line that stops early without
@@ -27,22 +25,8 @@ from math import hypot, isfinite
 from threading import Lock
 from typing import Any, NamedTuple
 
-from .conversion import (
-    COMMENTS,
-    FIELDS,
-    FILES,
-    HIDDEN,
-    MARKED,
-    MEDIA,
-    PICTURES,
-    RAISED,
-    ConversionError,
-    Converted,
-    DocumentPlace,
-    clean,
-    counted,
-    one_line,
-)
+from . import noted
+from .conversion import RAISED, ConversionError, Converted, DocumentPlace, clean, one_line
 
 _FINISHED = re.compile(r"[.!?:;][\"'”’»)\]¹²³⁴⁵⁶⁷⁸⁹⁰]*$")
 _BULLET = re.compile(r"(?:[•‣▪●○◦■□➢✓·]|[-–—*](?=\s))\s*")
@@ -294,11 +278,11 @@ def _edge_keys(page: Page, number: int, size_max: float) -> Iterator[tuple[PageL
 
 def _counted(wording: str, number: int) -> set[str]:
     """Return *wording* as it is, and with each number in it, and a Roman one at its end, as it counts the pages."""
-    counted = {wording, re.sub(r"(?<= )[ivxlc]{1,7}$", "#", wording)}
+    keys = {wording, re.sub(r"(?<= )[ivxlc]{1,7}$", "#", wording)}
     for digits in re.finditer(r"(?<=\D)\d{1,9}", wording):
         place = f"#{int(digits[0]) - number}"
-        counted.add(wording[: digits.start()] + place + wording[digits.end() :])
-    return counted
+        keys.add(wording[: digits.start()] + place + wording[digits.end() :])
+    return keys
 
 
 PAGES_MAX = 5_000
@@ -522,7 +506,7 @@ def _pages(document: Any, raw: Any) -> tuple[list[Page], list[str]]:
         (unknown, "the file does not say which letters its signs are, so the text may be wrong"),
     ):
         notes += [f"page{'s' * (len(numbers) > 1)} {_listed(numbers)}: {what}"] if numbers else []
-    return pages, [*notes, *counted(seen)]
+    return pages, [*notes, *noted.counted(seen)]
 
 
 def _listed(numbers: list[int]) -> str:
@@ -543,7 +527,9 @@ def _lines(document: Any, index: int, raw: Any, seen: Counter[str]) -> tuple[Pag
         objects = (
             raw.FPDFPage_GetObject(page.raw, place) for place in range(raw.FPDFPage_CountObjects(page.raw))
         )
-        seen[PICTURES] += sum(raw.FPDFPageObj_GetType(found) == raw.FPDF_PAGEOBJ_IMAGE for found in objects)
+        seen[noted.PICTURES] += sum(
+            raw.FPDFPageObj_GetType(found) == raw.FPDF_PAGEOBJ_IMAGE for found in objects
+        )
     finally:
         page.close()
     return lines, reader.unknown > _UNKNOWN_SHARE * reader.chars
@@ -564,16 +550,16 @@ def _annotated(document: Any, page: Any, raw: Any, lines: Page, seen: Counter[st
         )
         if kind == raw.FPDF_ANNOT_WIDGET and form:
             if filled := _filled(found, form, raw):
-                seen[HIDDEN if is_hidden else FIELDS] += 1
+                seen[noted.HIDDEN if is_hidden else noted.FIELDS] += 1
                 lines = _beside(found, raw, lines, f"[hidden: {filled}]" if is_hidden else filled)
         elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET):
             words = " ".join(_string(raw.FPDFAnnot_GetStringValue, found, b"Contents").split())
             by = one_line(_string(raw.FPDFAnnot_GetStringValue, found, b"T"))
             what = {
-                raw.FPDF_ANNOT_FILEATTACHMENT: FILES,
-                **dict.fromkeys(range(raw.FPDF_ANNOT_SOUND, raw.FPDF_ANNOT_WIDGET), MEDIA),
+                raw.FPDF_ANNOT_FILEATTACHMENT: noted.FILES,
+                **dict.fromkeys(range(raw.FPDF_ANNOT_SOUND, raw.FPDF_ANNOT_WIDGET), noted.MEDIA),
             }
-            seen[COMMENTS if words else what.get(kind, MARKED)] += 1
+            seen[noted.COMMENTS if words else what.get(kind, noted.MARKED)] += 1
             remarks += [f"Comment{f' by {by}' if by else ''}: {words}"] if words else []
         raw.FPDFPage_CloseAnnot(found)
     low = min((line.y for line in lines), default=0.0)
@@ -650,7 +636,7 @@ def _attached(document: Any, raw: Any) -> list[str]:
     names = [
         one_line(_string(raw.FPDFAttachment_GetName, found)) or "without a name" for found in some if found
     ]
-    return [f"{FILES}: {count} ({', '.join(names)})"] if count > 0 else []
+    return [f"{noted.FILES}: {count} ({', '.join(names)})"] if count > 0 else []
 
 
 def _string(read: Any, *given: Any) -> str:

@@ -10,27 +10,19 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
+from . import noted
 from .archive import checked_parts, drawing_words, stated_title
 from .conversion import (
-    CHARTS,
-    COMMENTS,
-    DRAWINGS,
-    FILES,
-    FORMULAS,
-    HIDDEN,
-    MEDIA,
-    MERGED,
-    PICTURES,
     RAISED,
     ConversionError,
     Converted,
     cell_of,
-    counted,
     numeral,
     one_line,
     repeated,
     table_of,
     tidy,
+    whole,
 )
 
 MIME = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
@@ -46,12 +38,12 @@ _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _NUMBERINGS = {"alphaLc": "a", "alphaUc": "A", "romanLc": "i", "romanUc": "I"}
 _COUNTED = {
-    "blip": PICTURES,
-    "videoFile": MEDIA,
-    "audioFile": MEDIA,
-    "wavAudioFile": MEDIA,
-    "oleObj": FILES,
-    "oMath": FORMULAS,
+    "blip": noted.PICTURES,
+    "videoFile": noted.MEDIA,
+    "audioFile": noted.MEDIA,
+    "wavAudioFile": noted.MEDIA,
+    "oleObj": noted.FILES,
+    "oMath": noted.FORMULAS,
 }
 
 
@@ -77,7 +69,7 @@ def read_slides(data: bytes, charset: str = "") -> Converted:
     if len(slides) > SLIDES_MAX:
         reader.notes[f"{len(slides) - SLIDES_MAX} more slides are left out"] = None
     text = tidy("\n\n".join(parts)) if reader.has_text else ""
-    return Converted(text, MIME, stated_title(data), notes=(*reader.notes, *counted(reader.seen)))
+    return Converted(text, MIME, stated_title(data), notes=(*reader.notes, *noted.counted(reader.seen)))
 
 
 class _Reader:
@@ -94,7 +86,7 @@ class _Reader:
         title = slide.shapes.title
         heading = one_line(title.text_frame.text) if title is not None and title.has_text_frame else None
         hidden = " (hidden)" if slide._element.get("show") == "0" else ""
-        self.seen[HIDDEN] += bool(hidden)
+        self.seen[noted.HIDDEN] += bool(hidden)
         blocks = [f"## Slide {number}{hidden}" + (f": {heading}" if heading else "")]
         skipped = title._element if title is not None else None
         for shape in self._shapes(slide.shapes, DEPTH_MAX):
@@ -145,7 +137,7 @@ class _Reader:
                         repeated(rows[-1][len(texts)]) if rows and len(rows[-1]) > len(texts) else ""
                     )
                 else:
-                    self.seen[MERGED] += cell.gridSpan > 1 or cell.rowSpan > 1
+                    self.seen[noted.MERGED] += cell.gridSpan > 1 or cell.rowSpan > 1
                     texts.append(
                         "\n".join(_words(paragraph) for paragraph in cell.txBody.p_lst)
                         if cell.txBody is not None
@@ -160,7 +152,7 @@ class _Reader:
         for part in element.iter():
             name = part.tag.rpartition("}")[2] if isinstance(part.tag, str) else ""
             if name == "relIds" and (key := part.get(f"{_R}dm")) in shape.part.rels:  # SmartArt
-                self.seen[DRAWINGS] += 1
+                self.seen[noted.DRAWINGS] += 1
                 yield "\n".join(f"- {words}" for words in drawing_words(shape.part.related_part(key).blob))
             elif what := _COUNTED.get(name):
                 self.seen[what] += 1
@@ -175,7 +167,7 @@ class _Reader:
                 for item in ElementTree.fromstring(relation.target_part.blob).iter():
                     if item.tag.endswith("}cm"):
                         texts = (found for found in item.iter() if found.tag.endswith(("}text", "}t")))
-                        self.seen[COMMENTS] += 1
+                        self.seen[noted.COMMENTS] += 1
                         yield f"Comment: {' '.join(' '.join(found.text or '' for found in texts).split())}"
 
     def _chart(self, chart: Any) -> Iterator[str]:
@@ -191,7 +183,7 @@ class _Reader:
                 ]
                 rows.append([one_line(series.name or "") or "", *values])
         except Exception:  # noqa: BLE001 - kinds of charts that the library does not know
-            self.seen[CHARTS] += 1
+            self.seen[noted.CHARTS] += 1
             return
         yield from _table(rows)
 
@@ -225,9 +217,7 @@ def _items(paragraphs: Any) -> Iterator[str]:
             counts[level] = 0
             yield f"{'  ' * level}- {text}"
             continue
-        start = numbered.get("startAt", "1")
-        first = int(start) if start.isdigit() and len(start) < 6 else 1
-        counts[level] = counts[level] + 1 if counts[level] else first
+        counts[level] = counts[level] + 1 if counts[level] else whole(numbered.get("startAt", ""), 1)
         kind = numbered.get("type", "")
         form = next((form for name, form in _NUMBERINGS.items() if kind.startswith(name)), "1")
         before, after = (

@@ -22,23 +22,17 @@ from itertools import islice, repeat
 from typing import Any
 from xml.etree import ElementTree
 
+from . import noted
 from .archive import checked_parts, drawing_words, stated_title
 from .conversion import (
-    CHARTS,
-    COMMENTS,
-    DRAWINGS,
-    FILES,
-    HEADS,
-    MERGED,
-    PICTURES,
     ConversionError,
     Converted,
     DocumentPlace,
     cell_of,
-    counted,
     one_line,
     repeated,
     table_of,
+    whole,
 )
 
 MIME = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -139,10 +133,10 @@ def _read(data: bytes, parts: dict[str, bytes], *, formulas: bool) -> Converted:
                 break
         if len(sheets) > SHEETS_MAX:
             notes.append(f"{len(sheets) - SHEETS_MAX} more sheets are left out")
-    budget.seen[CHARTS] += sum(name.startswith("xl/chartsheets/") for name in parts)
+    budget.seen[noted.CHARTS] += sum(name.startswith("xl/chartsheets/") for name in parts)
     title = stated_title(data)
     return Converted(
-        "\n\n".join(blocks), MIME, title, notes=(*notes, *counted(budget.seen)), places=tuple(places)
+        "\n\n".join(blocks), MIME, title, notes=(*notes, *noted.counted(budget.seen)), places=tuple(places)
     )
 
 
@@ -168,22 +162,18 @@ class _Drawn:
         seen = self._budget.seen
         found: dict[str, None] = {}
         for kind, head in _HEAD.findall(self._source):
-            words = one_line(_HEAD_CODE.sub(" ", unescape(head.decode("utf-8", "replace"))))
-            if (
-                words
-                and b"&P" in unescape(head.decode("latin-1")).encode("latin-1", "replace")
-                and len(words.split()) < 3
-            ):
-                continue  # the number of the page
-            found |= {f"Page {kind.decode().lower()}: {words}": None} if words else {}
-        seen[HEADS] += len(found)
-        seen[FILES] += len(re.findall(rb"<(?:\w+:)?oleObject\s", self._source))
+            written = unescape(head.decode("utf-8", "replace"))
+            words = one_line(_HEAD_CODE.sub(" ", written))
+            is_number = "&P" in written and words is not None and len(words.split()) < 3  # of the page
+            found |= {f"Page {kind.decode().lower()}: {words}": None} if words and not is_number else {}
+        seen[noted.HEADS] += len(found)
+        seen[noted.FILES] += len(re.findall(rb"<(?:\w+:)?oleObject\s", self._source))
         for kind, path in self._beside(self._path):
             root = ElementTree.fromstring(self._parts[path])
             if kind == "comments":
                 authors = ["".join(item.itertext()) for item in root.iterfind("{*}authors/{*}author")]
                 for item in root.iterfind("{*}commentList/{*}comment"):
-                    by = int(item.get("authorId", "0")) if item.get("authorId", "0").isdigit() else 0
+                    by = whole(item.get("authorId", ""))
                     words = " ".join(
                         "".join(part.text or "" for part in item.iter() if part.tag.endswith("}t")).split()
                     )
@@ -191,16 +181,16 @@ class _Drawn:
                     found[
                         f"Comment on {item.get('ref', '')[:20]}{f' by {name}' if name else ''}: {words}"
                     ] = None
-                    seen[COMMENTS] += 1
+                    seen[noted.COMMENTS] += 1
             elif kind == "drawing":
                 for picture in root.iterfind(".//{*}pic/{*}nvPicPr/{*}cNvPr"):
                     words = one_line(picture.get("descr", ""))
-                    seen[PICTURES] += not words
+                    seen[noted.PICTURES] += not words
                     found |= {f"[picture: {words}]": None} if words else {}
-                seen[CHARTS] += sum(kind == "chart" for kind, _ in self._beside(path, known=False))
+                seen[noted.CHARTS] += sum(kind == "chart" for kind, _ in self._beside(path, known=False))
                 found |= dict.fromkeys(f"Text box: {words}" for words in drawing_words(self._parts[path]))
                 for diagram in (part for kind, part in self._beside(path) if kind == "diagramData"):
-                    seen[DRAWINGS] += 1
+                    seen[noted.DRAWINGS] += 1
                     found |= dict.fromkeys(
                         f"Drawing: {words}" for words in drawing_words(self._parts[diagram])
                     )
@@ -289,7 +279,7 @@ def _repeat_merged(kept: dict[int, list[str]], width: int, drawn: _Drawn, budget
         text = row[left - 1] if 0 < left <= len(row) else ""
         if not text:
             continue
-        budget.seen[MERGED] += 1
+        budget.seen[noted.MERGED] += 1
         covered = numbers[bisect_left(numbers, top) : bisect_right(numbers, bottom)] if repeated(text) else []
         budget.cells -= len(covered) * max(1, min(right, width) - left + 1)
         if budget.cells < 0:
