@@ -91,9 +91,9 @@ def _opened(source: str) -> tuple[str, Counter[str]]:
     """The depth of the group whose text is none of the document's; 0 outside of one."""
     for found in _GROUP.finditer(source):
         if found[0] == "}":
-            ended = groups.pop() if len(groups) > 1 else {}
-            begun.subtract(ended.keys())
-            parts += [source[last : found.start()], *reversed(ended.values())]
+            closed = groups.pop() if len(groups) > 1 else {}
+            begun.subtract(closed.keys())
+            parts += [source[last : found.start()], *reversed(closed.values())]
             last = found.start()
             silent = silent if silent <= len(groups) else 0
         elif found[1] is not None:
