@@ -54,7 +54,7 @@ def pragma(path: Path, name: str) -> Any:
 def test_the_file_says_what_it_is(path: Path) -> None:
     """`file` and SQLite tools read the application id, migrations the version."""
     assert pragma(path, "application_id") == APPLICATION_ID == int.from_bytes(b"paor", "big")
-    assert pragma(path, "user_version") == newest() == 2
+    assert pragma(path, "user_version") == newest() == 3
     assert pragma(path, "journal_mode") == "wal"
     assert pragma(path, "encoding") == "UTF-8"
 

@@ -15,11 +15,12 @@ from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from ..states.base.errors import JournalBusy, UsageError
-from ..states.run.labels import key_of, name_of, value_text
+from ..states.base.errors import Erased, JournalBusy, JournalDamaged, UsageError
+from ..states.run.labels import conversation_of, key_of, name_of, value_text
 from ..states.run.phase_names import PHASES
 from ..states.run.spec import Spec
 from .explain.calls import RunCall, calls_of
+from .explain.conversations import Conversation, conversation_named, conversations_of
 from .journal.backend import Backend, Durability
 from .journal.erasure_log import Erasure
 from .journal.leases import LEASE_S
@@ -109,6 +110,7 @@ class Journal:
         state: str | None = None,
         key: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        conversation: str | None = None,
         since: datetime | int | None = None,
         limit: int | None = None,
     ) -> list[RunRow]:
@@ -121,6 +123,7 @@ class Journal:
             state: A phase, such as ``Executing``, or ``Done`` or ``Failed``.
             key: The key that it was started with.
             metadata: Names and values that are all among those that it was started with; values are compared as JSON.
+            conversation: Id of the conversation of which they are rounds.
             since: Started then or later: a `datetime`, or microseconds since the epoch. One without a time zone is local.
             limit: Only the newest so many.
 
@@ -131,18 +134,62 @@ class Journal:
             raise UsageError(f"status {status!a:.60}: expected one of {', '.join(STATUSES)}")
         if state is not None and state not in PHASES:
             raise UsageError(f"state {state!a:.60}: expected one of {', '.join(PHASES)}")
-        if limit is not None and (type(limit) is not int or not 0 < limit < 2**63):
-            raise UsageError(f"limit {limit!a:.60}: expected a whole number from 1")
+        _check_limit(limit)
         if not isinstance(metadata, Mapping | None):
             raise UsageError("metadata must be a mapping of names to values, such as {'tenant': 'acme'}")
-        return self.reader.runs(
+        rows = self.reader.runs(
             status=status,
             state=state,
             key=key_of(key),
             metadata={name_of(name): [value_text(name, value)] for name, value in (metadata or {}).items()},
+            conversation=conversation_of(conversation) or None,
             since=_microseconds(since),
             limit=limit,
         )
+        return self._with_objectives(rows)
+
+    def _with_objectives(self, rows: list[RunRow]) -> list[RunRow]:
+        """Return rows with what their runs were started with; a fork may have that in its parent's spec."""
+        known = self.reader.index.objectives([row.run for row in rows])
+        for row in rows:
+            if row.run not in known and row.parent_run_id is not None:
+                with suppress(Erased, JournalDamaged):
+                    known[row.run] = self.reader.spec(row.run_id).objective
+        return [row._replace(objective=known.get(row.run)) for row in rows]
+
+    def conversation(self, id: str) -> Conversation:
+        """
+        Return a conversation: its rounds, what was said, and what it has used.
+
+        Args:
+            id: As ``run(conversation=...)`` was given it.
+
+        Raises:
+            UnknownConversation: No run is a round of it.
+        """
+        return conversation_named(self.reader, id)
+
+    def conversations(
+        self,
+        *,
+        status: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        since: datetime | int | None = None,
+        limit: int | None = None,
+    ) -> list[Conversation]:
+        """
+        Return the conversations with a round for which all of these hold, the one with the newest such round first.
+
+        Args:
+            status, metadata, since: See `runs`.
+            limit: Only so many.
+
+        Raises:
+            UsageError: A value that no run can have.
+        """
+        _check_limit(limit)
+        rows = self.runs(status=status, metadata=metadata, since=since)
+        return conversations_of(self.reader, rows, limit)
 
     def run(self, run_id: str) -> RunRow:
         """
@@ -154,7 +201,7 @@ class Journal:
         Raises:
             UnknownRun: There is none, or several start like this.
         """
-        return self.reader.run(run_id)
+        return self._with_objectives([self.reader.run(run_id)])[0]
 
     def transitions(self, run_id: str) -> list[Transition]:
         """
@@ -392,6 +439,11 @@ class Journal:
         from .transfer.importer import import_lines
 
         return import_lines(self.store, lines)
+
+
+def _check_limit(limit: object) -> None:
+    if limit is not None and (type(limit) is not int or not 0 < limit < 2**63):
+        raise UsageError(f"limit {limit!a:.60}: expected a whole number from 1")
 
 
 def _microseconds(since: datetime | int | None) -> int | None:

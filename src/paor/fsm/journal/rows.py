@@ -44,6 +44,8 @@ class RunRow(NamedTuple):
         head_hash: Hash of its last row.
         key: The host's own key of it; None for none, for a fork, and once the spec is erased.
         metadata: What the host finds it by; empty for none, for a fork, and once the spec is erased.
+        conversation: Id of the conversation of which it is a round; None for none, for a fork, a task, and once the spec is erased.
+        objective: What it was started with, in the user's words; None once the spec is erased, and in rows that are listed within paor.
     """
 
     run: int
@@ -63,6 +65,8 @@ class RunRow(NamedTuple):
     head_hash: bytes
     key: str | None = None
     metadata: Mapping[str, Any] = MappingProxyType({})
+    conversation: str | None = None
+    objective: str | None = None
 
 
 class Transition(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from ...states.base.errors import KeyConflict, UsageError
 from ...states.run.spec import Spec
@@ -17,6 +18,9 @@ from .resume import Continuation, continuation
 from .runner import Runner
 from .start import NewRun, input_references
 
+if TYPE_CHECKING:
+    from .turns import Start
+
 SAID = (
     *(
         "objective",
@@ -28,7 +32,7 @@ SAID = (
         "context",
         "own_instructions",
     ),
-    *("final_format", "output_schema", "transcript", "workflow", "flow", "round", "task", "tasks"),
+    *("final_format", "output_schema", "transcript", "workflow", "flow", "conversation", "task", "tasks"),
 )
 """Fields of a spec that only the caller of the start decides, and no engine."""
 
@@ -103,9 +107,14 @@ def _same_documents(journal: JournalReader, run: int, stored: Spec, new: NewRun)
     stager = Stager(0, lambda: b"")
     given = input_references(new.spec, new.documents, stager)
     bodies = {payload.n: payload.body for payload in stager.taken()}
-    if len(given) != len(stored.documents):
+    were = [
+        item
+        for item in stored.documents
+        if not stored.follows or item.label.startswith(f"round{stored.round}_")
+    ]
+    if len(given) != len(were):
         return False
-    for item, was in zip(given, stored.documents, strict=True):
+    for item, was in zip(given, were, strict=True):
         if (item.position, item.name, item.mime) != (was.position, was.name, was.mime):
             return False
         if journal.payload(run, was.payload.n).body not in (None, bodies[item.payload.n]):
@@ -113,7 +122,7 @@ def _same_documents(journal: JournalReader, run: int, stored: Spec, new: NewRun)
     return True
 
 
-def submit(runner: Runner, new: NewRun, not_before: datetime | None) -> Result:
+def submit(runner: Runner, start: Start, not_before: datetime | None) -> Result:
     """
     Write a run for a worker; see `fsm.engine.Engine.submit`.
 
@@ -121,6 +130,11 @@ def submit(runner: Runner, new: NewRun, not_before: datetime | None) -> Result:
         UsageError: It has what only the process that starts it has.
         KeyConflict: Its key names a run that was started otherwise.
     """
+    if start.queue:
+        raise UsageError(
+            "submit: queue waits in the process that drives the run, and a worker drives this one"
+        )
+    new = start.looked()
     given = [name for name, value in (("connections", new.connections), ("deps", new.deps)) if value]
     if given:
         raise UsageError(

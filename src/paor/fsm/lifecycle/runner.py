@@ -155,8 +155,13 @@ class Runner:
         run_id = self.ids.run_id()
         stager = Stager(0, self.ids.salt)
         references = input_references(new.spec, new.documents, stager)
+        told = new.earlier.told if new.earlier is not None else ()
         spec = new.spec.model_copy(
-            update={"documents": references, "workflow_id": new.spec.workflow_id or run_id}
+            update={
+                "documents": references,
+                "workflow_id": new.spec.workflow_id or run_id,
+                "earlier": tuple(item.staged(stager) for item in told),
+            }
         )
         spec = spec.model_copy(update={"fingerprints": fingerprints_of(spec)})
         # the spec is staged last, since it names the documents' payloads; spec, documents and lease are one transaction,
