@@ -13,10 +13,8 @@ leases:0d3fde178b6310c6 transitions:d3d24e5e35198f3d transitions_ended:3abd3ebbb
 payloads:be1878644c88a682 documents:204aa1b921bac8b8 erasures:7f8f4e3aca9f3ec5
 unscrubbed:002c1a83adc7d6ee runs:444d88febdaecbf3 v_lineage:be69711cf8ac9609 v_runs:019a8b15e14eb8f7
 v_steps:3f6fafe8269d5fa4 v_actions:1b89ee6f49668ab7 v_calls:6440608f5673ac8f v_usage:c7abac47203c1c4b"""  # the beginning of SHA-256 of what makes them
-OLD = (
-    re.sub("(specs|runs|specs_conversation):\\w+", "", SCHEMA)
-    + " specs:b4016b533400838a runs:9a99df8541b49876"
-)  # of version 2
+OLD = "specs:b4016b533400838a runs:9a99df8541b49876 "  # those of version 2 that are other ones
+OLD += re.sub(r"\b(specs|runs|specs_conversation):\w+", "", SCHEMA)
 DOCUMENT, ENDED = ("label", "position", "name", "mime", "bytes", "digest", "payload"), ("Done", "Failed")
 RANGE, INPUT = "WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295", "round{3}_task{4}_action0_input"
 AT = "SELECT hash FROM transitions WHERE id = (specs.run << 32 | ?2)"
@@ -77,7 +75,11 @@ def check_stored(db, spec, claims, results, unobserved, first, count, whole=True
     for left, (key, told) in zip(range(len(results), 0, -1), results, strict=True):
         mine = {} if unobserved and left == 1 else expected
         data = loaded(db.execute("SELECT max(body) FROM payloads WHERE id = ?", (key,)).fetchone()[0])
-        own = data.get("key"), JCS(data.get("metadata", {})), data.get("conversation") or None
+        own = (
+            data.get("key"),
+            JCS(data.get("metadata", {})),
+            (not data.get("task_id") and data.get("conversation")) or None,
+        )
         labels = own if key == run << 32 | spec[8] else labels
         try:
             for item in (data if "documents" in data else data["result"]).get("documents", ()):

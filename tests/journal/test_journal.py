@@ -246,7 +246,7 @@ def test_a_directory_and_a_missing_folder_are_named(tmp_path: Path) -> None:
 def test_a_failed_schema_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it or nothing: the next opening starts over."""
     path = tmp_path / JOURNAL
-    (step,) = migrations.STEPS
+    step = migrations.STEPS[0]
 
     def fails(connection: sqlite3.Connection) -> None:
         step.apply(connection)

@@ -22,7 +22,7 @@ from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fallback import is_owed
 from ...fsm.lifecycle.resume import timeout_answer
-from ...fsm.lifecycle.subruns import unfinished_tasks, used_tools
+from ...fsm.lifecycle.subruns import runs_of, unfinished_tasks, used_tools
 from ...fsm.machine.host_rows import NO_HOST
 from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.events import RunEnded, RunStarted
@@ -157,7 +157,7 @@ def run(
     if (named := given.arguments.get("after")) is not None:
         with options.looking() as opened:
             given.arguments["after"] = find_run(opened, named).run_id
-    options = _with_policy_of(options, given.arguments)
+    options = _with_policy_before(options, given.arguments)
     with options.tools() as tools, options.driving(tools, durability=given.durability, model=model) as engine:
         drive: Callable[[], Result | None] = partial(_follow, engine, given, watch)
         if given.tasks:
@@ -168,14 +168,23 @@ def run(
         return driven(engine, drive, watch, options, given.output, as_json=as_json, required=required)
 
 
-def _with_policy_of(options: EngineOptions, arguments: Mapping[str, Any]) -> EngineOptions:
+def _with_policy_of(options: EngineOptions, opened: Journal, row: RunRow) -> EngineOptions:
+    """Return *options* with the policy of the runs so far, unless they have one: what goes on may do no more than what was begun."""
+    if options.app is not None or options.policy is not None:
+        return options
+    runs = runs_of(opened.reader, row.workflow_id)
+    tasks = [(round, run_id) for run_id, round, task in runs if task]  # the whole calls nothing itself
+    return replace(options, policy=opened.spec(max(tasks)[1]).policy if tasks else None)
+
+
+def _with_policy_before(options: EngineOptions, arguments: Mapping[str, Any]) -> EngineOptions:
     """Return *options* with the policy of the round before, unless they have one: a conversation may do no more than it was begun with."""
     conversation, after = arguments.get("conversation"), arguments.get("after")
-    if options.app is not None or options.policy is not None or conversation is None:
+    if options.app is not None or conversation is None:
         return options
     with suppress(NotAJournal), options.looking() as opened:
         if (before := opened.reader.newest_round(conversation) or after) is not None:
-            return replace(options, policy=opened.spec(before).policy)
+            return _with_policy_of(options, opened, opened.run(before))
     return options
 
 

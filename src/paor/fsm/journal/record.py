@@ -87,11 +87,10 @@ def label_columns(spec: Mapping[str, Any], *, fork: bool = False) -> Labels:
     Raises:
         TypeError: What the spec says has no canonical form.
     """
-    return (
-        NO_LABELS
-        if fork
-        else (spec.get("key"), _sorted_json(spec.get("metadata", {})), spec.get("conversation") or None)
-    )
+    if fork:
+        return NO_LABELS
+    conversation = None if spec.get("task_id") else spec.get("conversation")
+    return spec.get("key"), _sorted_json(spec.get("metadata", {})), conversation or None
 
 
 def root_hash(record: dict[str, Any], before: bytes = b"") -> bytes:

@@ -300,7 +300,7 @@ class JournalStore:
             ConversationBusy: Another round of its conversation runs, or has begun since what this one is told was read.
         """
         labels = label_columns(
-            {"key": spec.key, "metadata": spec.metadata, "conversation": spec.conversation},
+            spec.model_dump(include={"key", "metadata", "conversation", "task_id"}),
             fork=parent is not None,
         )
         columns = {

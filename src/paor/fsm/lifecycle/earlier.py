@@ -156,7 +156,7 @@ def before_task(journal: JournalReader, workflow: Run, position: WorkflowPositio
             run, _ = restore_run(journal, run_id)
             found.append(_user(run.spec.objective, run_id))
             found += _copied([_words("assistant", run.memory.answer or "")], texts, run_id)
-    return Earlier(round=position.round, told=tuple(_within(found, spec)))
+    return Earlier(spec.conversation, round=position.round, told=tuple(_within(found, spec)))
 
 
 def _user(text: str, run_id: str) -> Told:

@@ -89,5 +89,5 @@ def warn_of_legacy(mode: str) -> None:
     warnings.warn(
         "mode='batch' (reactMode=False) is legacy; use mode='react', or mode='planner' for plans",
         DeprecationWarning,
-        stacklevel=7,
+        stacklevel=9,
     )

@@ -235,7 +235,7 @@ def new_run(
         inputs = [*kept, *(() if spec.native else earlier.produced), *inputs]
         spec = spec.model_copy(
             update={
-                "conversation": earlier.conversation if position is None or whole else "",
+                "conversation": earlier.conversation,
                 "follows": earlier.follows,
                 "round": earlier.round if position is None or whole else position.round,
                 "asked_before": earlier.asked,
