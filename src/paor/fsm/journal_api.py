@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from ..states.base.errors import Erased, JournalBusy, JournalDamaged, UsageError
+from ..states.base.errors import JournalBusy, UsageError
 from ..states.run.labels import conversation_of, key_of, name_of, value_text
 from ..states.run.phase_names import PHASES
 from ..states.run.spec import Spec
@@ -146,16 +146,7 @@ class Journal:
             since=_microseconds(since),
             limit=limit,
         )
-        return self._with_objectives(rows)
-
-    def _with_objectives(self, rows: list[RunRow]) -> list[RunRow]:
-        """Return rows with what their runs were started with; a fork may have that in its parent's spec."""
-        known = self.reader.index.objectives([row.run for row in rows])
-        for row in rows:
-            if row.run not in known and row.parent_run_id is not None:
-                with suppress(Erased, JournalDamaged):
-                    known[row.run] = self.reader.spec(row.run_id).objective
-        return [row._replace(objective=known.get(row.run)) for row in rows]
+        return self.reader.with_objectives(rows)
 
     def conversation(self, id: str) -> Conversation:
         """
@@ -201,7 +192,7 @@ class Journal:
         Raises:
             UnknownRun: There is none, or several start like this.
         """
-        return self._with_objectives([self.reader.run(run_id)])[0]
+        return self.reader.with_objectives([self.reader.run(run_id)])[0]
 
     def transitions(self, run_id: str) -> list[Transition]:
         """
@@ -392,6 +383,46 @@ class Journal:
             at=at,
         )
 
+    def erase_conversation(
+        self,
+        id: str,
+        *,
+        others: Others = "refuse",
+        reason: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> list[ErasureResult]:
+        """
+        Erase all texts of every round of a conversation, newest first; see `erase`.
+
+        Args:
+            id: The conversation.
+            others: What to do if runs outside of it are told of a round, such as a conversation that branches off.
+            reason, force, dry_run: As for `erase`.
+
+        Returns:
+            What was done with each round.
+
+        Raises:
+            UnknownConversation: There is none.
+            UsageError, LeaseHeld, JournalBusy: See `erase`; rounds that come before the one that raises are erased.
+        """
+        rounds = [row.run_id for row in reversed(self.conversation(id).runs)]
+        own = set(self.reader.index.of_conversation(id))
+        if others == "refuse":
+            found = [self.erase(run_id, dry_run=True) for run_id in rounds]
+            told = dict.fromkeys(run_id for one in found for run_id in one.kept if run_id not in own)
+            if told:
+                raise UsageError(
+                    f"conversation {id!a:.60}: nothing was erased, since other runs are told of it: {', '.join(list(told)[:5])};"
+                    " choose whether to erase there too or to keep those (--others erase, --others keep)"
+                )
+            others = "erase"
+        return [
+            self.erase(run_id, others=others, reason=reason, force=force, dry_run=dry_run)
+            for run_id in rounds
+        ]
+
     def finish_erasing(self) -> bool:
         """
         Remove old copies that an interrupted erasure has left in the file; return whether there was one.
@@ -402,13 +433,18 @@ class Journal:
         return self.store.scrub()
 
     def export(
-        self, run_id: str, *, redact: Redaction | Mapping[str, str] | bool | None = None
+        self,
+        run_id: str | None = None,
+        *,
+        conversation: str | None = None,
+        redact: Redaction | Mapping[str, str] | bool | None = None,
     ) -> Iterator[dict[str, Any]]:
         """
         Yield a run as JSON-able lines, the same for the same run (see `fsm.transfer.export`).
 
         Args:
             run_id: The run, or a prefix of its id.
+            conversation: Instead: all rounds of this conversation, oldest first.
             redact: True: payloads with keys, tokens and passwords are exported as erased (`fsm.transfer.redaction`); a mapping
                 of names to regular expressions adds rules; None: everything is exported as it is.
 
@@ -418,7 +454,16 @@ class Journal:
         from .transfer.export import export_runs
         from .transfer.redaction import redaction_of
 
-        return export_runs(self.reader, [run_id], redaction_of(redact))
+        return export_runs(self.reader, self._named(run_id, conversation), redaction_of(redact))
+
+    def _named(self, run_id: str | None, conversation: str | None) -> list[str]:
+        """Return the run that is named, or all of a conversation."""
+        if (run_id is None) is (conversation is None):
+            raise UsageError("name a run, or a conversation: one of them")
+        if run_id is not None:
+            return [run_id]
+        self.conversation(conversation or "")
+        return self.reader.index.of_conversation(conversation or "")
 
     def import_lines(self, lines: Iterable[bytes]) -> tuple[Imported, ...]:
         """

@@ -91,7 +91,7 @@ def conversation_named(journal: JournalReader, id: str) -> Conversation:
     Raises:
         UnknownConversation: No run is a round of it.
     """
-    rows = journal.runs(conversation=id) if isinstance(id, str) else []
+    rows = journal.with_objectives(journal.runs(conversation=id)) if isinstance(id, str) else []
     if not rows:
         raise UnknownConversation(
             f"{journal.path}: there is no conversation {id!a:.80}; list them with: paor runs"

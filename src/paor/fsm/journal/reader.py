@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol, get_type_hints
 
 import orjson
@@ -197,6 +197,15 @@ class JournalReader:
         if not 0 < row.run < 2**31:  # keys of rows are made of it
             raise JournalDamaged(f"run {row.run_id}: its number {row.run} is out of range; run: paor verify")
         return row
+
+    def with_objectives(self, rows: Sequence[RunRow]) -> list[RunRow]:
+        """Return rows with what their runs were started with; a fork may have that in its parent's spec."""
+        known = self.index.objectives([row.run for row in rows])
+        for row in rows:
+            if row.run not in known and row.parent_run_id is not None:
+                with suppress(Erased, JournalDamaged):
+                    known[row.run] = self.spec(row.run_id).objective
+        return [row._replace(objective=known.get(row.run)) for row in rows]
 
     def transitions(self, run_id: str, first: int = 0, last: int = 2**32 - 1) -> list[Transition]:
         """See `fsm.journal_api.Journal.transitions`; only those from *first* to *last*."""

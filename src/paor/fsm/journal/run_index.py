@@ -132,6 +132,14 @@ class RunIndex:
         for run, run_id, *others in self._query(sql, ()):
             yield run, run_id, tuple(other for other in others if isinstance(other, str) and other)
 
+    def of_conversation(self, id: str) -> list[str]:
+        """Return the ids of the runs of a conversation, those of its workflows' tasks among them, by time."""
+        sql = (
+            "SELECT run_id FROM specs WHERE workflow_id IN (SELECT workflow_id FROM specs WHERE conversation = ?)"
+            " ORDER BY created_at, run_id"
+        )
+        return self._column(sql, id)
+
     def told_of(self, run_id: str) -> list[int]:
         """Return the numbers of the runs that hold texts of another one as a round before them."""
         sql = (

@@ -142,6 +142,12 @@ def earlier_rounds(journal: JournalReader, conversation: str, after: str | None 
     )
 
 
+def before_again(journal: JournalReader, run: Run) -> Earlier:
+    """Return what a run that stands in for a failed one is told: the same as that."""
+    told = _copied(run.spec.earlier, _texts_of(journal, run), run.run_id)
+    return Earlier(run.spec.conversation, told=tuple(told))
+
+
 def before_task(journal: JournalReader, workflow: Run, position: WorkflowPosition) -> Earlier:
     """Return what a task of a workflow is told: the rounds before, the whole request, and the earlier tasks with their answers."""
     spec, texts = workflow.spec, _texts_of(journal, workflow)

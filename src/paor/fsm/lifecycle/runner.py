@@ -39,6 +39,7 @@ from ..runtime.run_context import Leaves, RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .arguments import Hook, offered_tools
 from .callbacks import tell
+from .earlier import before_again
 from .fallback import fallback_spec, is_owed
 from .settings import EngineSettings
 from .start import NewRun, input_references
@@ -466,7 +467,10 @@ class Runner:
         if spec is None:
             return None
         inputs = self._documents(drive.run.number, 0, len(spec.documents))
-        return self.creation(NewRun(spec, inputs, drive.model, drive.connections, drive.deps))
+        earlier = before_again(self.journal.reader, drive.run)
+        return self.creation(
+            NewRun(spec, inputs, drive.model, drive.connections, drive.deps, earlier=earlier)
+        )
 
     def owed_fallback(self, drive: RunContext) -> Acquisition | None:
         """Return what starts the run that was to replace an ended one, and that a crash right after its end has prevented."""

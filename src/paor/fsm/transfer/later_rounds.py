@@ -25,7 +25,7 @@ def doom_copies(plan: ErasurePlan, row: RunRow) -> None:
         spec = journal.spec(journal.index.names([run])[run])
         items = [item for item in spec.earlier if item.run == row.run_id]
         plan.doom(run, _copies(spec, items, row))
-        plan.doom(run, _prompts(journal, run, items))
+        plan.doom(run, _prompts(journal, run, items, spec))
     for later in journal.runs(conversation=row.conversation) if row.conversation is not None else ():
         if later.round > row.round and journal.spec(later.run_id).workflow is not None:
             plan.doom(
@@ -41,9 +41,9 @@ def _copies(spec: Spec, items: Collection[Item], row: RunRow) -> Iterator[int]:
             yield document.payload.n
 
 
-def _prompts(journal: JournalReader, run: int, items: Collection[Item]) -> Iterator[int]:
+def _prompts(journal: JournalReader, run: int, items: Collection[Item], spec: Spec) -> Iterator[int]:
     """Yield the numbers of the messages of a run's prompts in which something of *items* stands, and which are nothing else of it."""
-    shown, own = set[int](), set[int]()
+    shown, own = set[int](), {place.n for item in spec.earlier if item not in items for place in item.places}
     for values in journal.own_rows(run):
         told = transition_of(values)
         shown.update(place["n"] for place in told.request.get("prompt", ()))
