@@ -79,4 +79,5 @@ def holds(journal: Journal) -> None:
     for row in journal.runs():
         found = replay(journal, row.run_id)
         assert found.divergences == (), (row.run_id, found.divergences[:2])
-        assert found.identical or journal.erasures(row.run_id), row.run_id
+        held = [row.run_id, *([row.parent_run_id] if row.parent_run_id is not None else [])]
+        assert found.identical or any(journal.erasures(run_id) for run_id in held), row.run_id
