@@ -1,24 +1,20 @@
 """Check a paor journal alone; usage: verify_journal.py FILE [HEADS]; exit 0: holds, 4: not, 2: no journal."""
 
 import json
-import re
 import sqlite3
 import sys
 from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 
-SCHEMA = """specs:1c09ad92aa479728 specs_place:3da563a8bc79dfad specs_conversation:5571ff0c6147b386
-leases:0d3fde178b6310c6 transitions:d3d24e5e35198f3d transitions_ended:3abd3ebbbae336d8
-payloads:be1878644c88a682 documents:204aa1b921bac8b8 erasures:7f8f4e3aca9f3ec5
+SCHEMA = """specs:1c09ad92aa479728 specs_place:3da563a8bc79dfad leases:0d3fde178b6310c6 transitions:d3d24e5e35198f3d
+transitions_ended:3abd3ebbbae336d8 payloads:be1878644c88a682 documents:204aa1b921bac8b8 erasures:7f8f4e3aca9f3ec5
 unscrubbed:002c1a83adc7d6ee runs:444d88febdaecbf3 v_lineage:be69711cf8ac9609 v_runs:019a8b15e14eb8f7
-v_steps:3f6fafe8269d5fa4 v_actions:1b89ee6f49668ab7 v_calls:6440608f5673ac8f v_usage:c7abac47203c1c4b"""  # the beginning of SHA-256 of what makes them
-OLD = "specs:b4016b533400838a runs:9a99df8541b49876 "  # those of version 2 that are other ones
-OLD += re.sub(r"\b(specs|runs|specs_conversation):\w+", "", SCHEMA)
+v_steps:3f6fafe8269d5fa4 v_actions:1b89ee6f49668ab7 v_calls:6440608f5673ac8f v_usage:c7abac47203c1c4b specs:b4016b533400838a runs:9a99df8541b49876"""  # the beginning of SHA-256 of what makes them
 DOCUMENT, ENDED = ("label", "position", "name", "mime", "bytes", "digest", "payload"), ("Done", "Failed")
 RANGE, INPUT = "WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295", "round{3}_task{4}_action0_input"
-AT = "SELECT hash FROM transitions WHERE id = (specs.run << 32 | ?2)"
-HEAD = f"SELECT iif(coalesce(parent_seq, -1) = ?2, root_hash, ({AT})) FROM specs WHERE run_id = ?1"
+HEAD = """SELECT iif(coalesce(parent_seq, -1) = ?2, root_hash, (SELECT hash FROM transitions
+WHERE id = (specs.run << 32 | ?2))) FROM specs WHERE run_id = ?1"""
 JCS = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -43,9 +39,10 @@ def check_run(db, spec, unsound):
     run, own, row, before, first, seq = spec["run"], spec["spec_payload"], None, b"", 0, -1
     data = loaded(db.execute("SELECT max(body) FROM payloads WHERE id = ?", (run << 32 | own,)).fetchone()[0])
     state = loaded(data.get("host_machine")).get("initial", "Planning") if data else None  # erased: any phase
-    results = [
-        (run << 32 | own, {"first": 0, "label": INPUT.format(*spec) * (spec[1] == spec[2] and spec[3] == 1)})
-    ]
+    told = INPUT.format(*spec) * (
+        spec[1] == spec[2] and spec[3] == 1
+    )  # later rounds have documents of earlier ones
+    results = [(run << 32 | own, {"first": 0, "label": told})]
     if spec["parent_run_id"] is not None:  # a fork goes on from a row of its parent, whose hash it commits to
         parent = "SELECT transitions.* FROM transitions JOIN specs USING (run) WHERE run_id = ? AND seq = ?"
         row = db.execute(parent, (spec["parent_run_id"], spec["parent_seq"])).fetchone()
@@ -75,12 +72,9 @@ def check_stored(db, spec, claims, results, unobserved, first, count, whole=True
     for left, (key, told) in zip(range(len(results), 0, -1), results, strict=True):
         mine = {} if unobserved and left == 1 else expected
         data = loaded(db.execute("SELECT max(body) FROM payloads WHERE id = ?", (key,)).fetchone()[0])
-        own = (
-            data.get("key"),
-            JCS(data.get("metadata", {})),
-            (not data.get("task_id") and data.get("conversation")) or None,
-        )
-        labels = own if key == run << 32 | spec[8] else labels
+        said = data.get("conversation", "") * (not data.get("task_id")) or None  # of a task none
+        said = data.get("key"), JCS(data.get("metadata", {})), said
+        labels = said if key == run << 32 | spec[8] else labels
         try:
             for item in (data if "documents" in data else data["result"]).get("documents", ()):
                 item = item | item["payload"] | {"payload": item["payload"]["n"]}
@@ -90,9 +84,7 @@ def check_stored(db, spec, claims, results, unobserved, first, count, whole=True
             label, many, whole = told.get("label"), told.get("documents", 0), whole and "documents" in told
             mine |= {told["first"] + at: (label, at) if label else () for at in range(min(many, 10**6))}
     yield from (
-        ()
-        if labels[: len(spec) - 11] == spec[11:]
-        else ("specs: key, metadata and conversation are not what its spec says",)
+        () if labels[: len(spec) - 11] == spec[11:] else ("specs: its labels are not what its spec says",)
     )
     for row in db.execute(f"SELECT * FROM documents {RANGE} ORDER BY id", (run,)):
         number, wrong = row["number"], row[:2] != (run << 32 | row["number"], run) or row["payload"] < 0
@@ -128,8 +120,8 @@ def check_file(db, heads, unsound):
     made = db.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()
     yield from (f"trigger {name}: a journal has no triggers" for kind, name, _ in made if kind == "trigger")
     made = {f"{name}:{sha256(str(sql).encode()).hexdigest()[:16]}" for _, name, sql in made}
-    names = SCHEMA.split() if "specs_conversation" in {name[:-17] for name in made} else OLD.split()
-    yield from (f"schema of {name[:-17]}: is not this version's" for name in names if name not in made)
+    made = {text[:-17] for text in SCHEMA.split() if text in made}
+    yield from (f"schema of {text[:-17]}: is another" for text in SCHEMA.split() if text[:-17] not in made)
     for table in ("transitions", "payloads", "documents", "erasures"):
         rows = db.execute(f"SELECT id >> 32 FROM {table} EXCEPT SELECT run FROM specs")
         yield from (f"{table} run {run}: there is no such run" for (run,) in rows)

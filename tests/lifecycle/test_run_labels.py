@@ -175,7 +175,7 @@ def test_a_changed_key_or_metadata_is_found_by_both_verifiers(tmp_path: Path, fo
         connection.commit()
     found, code = defects(tmp_path / JOURNAL)
     assert (
-        f"run {result.run_id}, specs: key, metadata and conversation are not what its spec says" in found
+        f"run {result.run_id}, specs: its labels are not what its spec says" in found
         and code == 4
     )
 

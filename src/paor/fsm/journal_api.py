@@ -20,7 +20,6 @@ from ..states.run.labels import conversation_of, key_of, name_of, value_text
 from ..states.run.phase_names import PHASES
 from ..states.run.spec import Spec
 from .explain.calls import RunCall, calls_of
-from .explain.conversations import Conversation, conversation_named, conversations_of
 from .journal.backend import Backend, Durability
 from .journal.erasure_log import Erasure
 from .journal.leases import LEASE_S
@@ -32,6 +31,7 @@ from .journal.rows import RunRow, StoredDocument, Transition
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
+    from .explain.conversations import Conversation
     from .transfer.erasure import ErasureResult, Others
     from .transfer.importer import Imported
     from .transfer.redaction import Redaction
@@ -158,6 +158,8 @@ class Journal:
         Raises:
             UnknownConversation: No run is a round of it.
         """
+        from .explain.conversations import conversation_named
+
         return conversation_named(self.reader, id)
 
     def conversations(
@@ -178,6 +180,8 @@ class Journal:
         Raises:
             UsageError: A value that no run can have.
         """
+        from .explain.conversations import conversations_of
+
         _check_limit(limit)
         rows = self.runs(status=status, metadata=metadata, since=since)
         return conversations_of(self.reader, rows, limit)

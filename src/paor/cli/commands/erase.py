@@ -83,7 +83,7 @@ def erase(
             writer.finish_erasing()
             note = "no old copies are left" if runs else "nothing was left to do"
             return say_either(as_json, {"runs": runs, "scrubbed": bool(runs)}, [note])
-        options = {"others": others or "refuse", "dry_run": dry_run}
+        options: dict[str, Any] = {"others": others or "refuse", "dry_run": dry_run}
         if conversation is not None:
             more = {name: given[name] for name in ("reason", "force")}
             done = writer.erase_conversation(conversation, **options, **more)

@@ -296,7 +296,7 @@ class _Verifier:
             contents.follow()
         contents.finish()
         if labels != contents.labels:
-            yield Defect(run_id, "specs", "key, metadata and conversation are not what its spec says")
+            yield Defect(run_id, "specs", "its labels are not what its spec says")
         view = self._view_problem(walk)
         records = (Erasure(*row[1:]) for rows in iter(lambda: self._erasures.take(end), []) for row in rows)
         erased = erasure_problems(records, root, walk.count, contents.gone)

@@ -89,7 +89,7 @@ class ConversationBusy(UsageError):
         status: ``running`` or ``waiting``; empty where it has ended since what this one would be told was read.
     """
 
-    def __init__(self, conversation: str, run_id: str, status: str = "") -> None:
+    def __init__(self, conversation: str, run_id: str = "", status: str = "") -> None:
         does = {"waiting": "waits for an answer", "": "has begun meanwhile"}.get(status, "has not ended")
         super().__init__(
             f"conversation {conversation!a:.60}: run {run_id} {does}, and one round runs at a time; nothing was started"
