@@ -16,7 +16,6 @@ import pytest
 from paor import Engine, Journal, Policy, ScriptedModel, tool
 from paor.errors import ConversationBusy, KeyConflict, UsageError
 
-from ..support.checkout import ROOT
 from ..support.postgres_server import PostgresServer, needs_postgres
 from .talk import desk, holds
 
@@ -36,6 +35,8 @@ def asking(path: Path) -> Engine:
         model, [pay], Journal(path, "off"), builtins=False, policy=Policy(approvals=("orders.pay",))
     )
 
+
+ROOT = Path(__file__).parents[2]
 
 STARTS: dict[str, Callable[..., Any]] = {
     "run": lambda host, **options: host.run("Say", conversation="c", **options),

@@ -43,7 +43,6 @@ from .lifecycle.cancel import acancel, cancel
 from .lifecycle.earlier import Earlier
 from .lifecycle.fork import fork_acquisition
 from .lifecycle.instructions import Instructions
-from .lifecycle.keyed_start import submit
 from .lifecycle.look import result_now, waiting_results
 from .lifecycle.model_facts import Pending
 from .lifecycle.output_type import typed, typed_event, with_output
@@ -63,7 +62,7 @@ from .lifecycle.settings import EngineSettings, settings_of
 from .lifecycle.start import NewRun, new_run
 from .lifecycle.subrun_runner import SubrunDriver, new_workflow
 from .lifecycle.subruns import Task, as_list, task_options
-from .lifecycle.turns import OWN, Start
+from .lifecycle.turns import OWN, Start, submit
 from .machine.machine import MACHINE, Machine
 from .runtime.events import Event
 from .runtime.ports import Clock, Ids, RandomIds, SystemClock, ValuesPort

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
-
-from ...states.base.errors import KeyConflict, UsageError
+from ...states.base.errors import KeyConflict
 from ...states.run.spec import Spec
 from ...states.settings.limits import Limits
 from ..journal.payloads import Stager
@@ -13,13 +10,9 @@ from ..journal.reader import JournalReader
 from ..journal.store import KeyTaken
 from ..runtime.result import Result
 from .fallback import stand_in
-from .look import result_now
 from .resume import Continuation, continuation
 from .runner import Runner
 from .start import NewRun, input_references
-
-if TYPE_CHECKING:
-    from .turns import Start
 
 SAID = (
     *(
@@ -120,38 +113,3 @@ def _same_documents(journal: JournalReader, run: int, stored: Spec, new: NewRun)
         if journal.payload(run, was.payload.n).body not in (None, bodies[item.payload.n]):
             return False
     return True
-
-
-def submit(runner: Runner, start: Start, not_before: datetime | None) -> Result:
-    """
-    Write a run for a worker; see `fsm.engine.Engine.submit`.
-
-    Raises:
-        UsageError: It has what only the process that starts it has.
-        KeyConflict: Its key names a run that was started otherwise.
-    """
-    if start.queue:
-        raise UsageError(
-            "submit: queue waits in the process that drives the run, and a worker drives this one"
-        )
-    new = start.looked()
-    given = [name for name, value in (("connections", new.connections), ("deps", new.deps)) if value]
-    if given:
-        raise UsageError(
-            f"submit: {' and '.join(given)} would be lost: they are never written, so a worker's engine brings its own"
-        )
-    ready_at = runner.queue.now_us() if not_before is None else _moment(not_before)
-    try:
-        run_id = runner.submitted(new, ready_at)
-    except KeyTaken as taken:
-        check_same_start(runner.journal.reader, taken.run_id, new)
-        run_id = stand_in(runner.journal.reader, taken.run_id)
-    return result_now(runner.journal.reader, run_id)
-
-
-def _moment(when: datetime) -> int:
-    if not isinstance(when, datetime):
-        raise UsageError(f"not_before {when!a:.60}: expected a datetime")
-    if when.tzinfo is None:
-        when = when.astimezone()
-    return round((when - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)

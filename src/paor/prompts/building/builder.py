@@ -27,9 +27,9 @@ from ...states.run.state import Run
 from ..model import PromptMessage
 from .conversation import (
     UNUSABLE,
-    Said,
     StepText,
     Texts,
+    ToldBefore,
     earlier_turns,
     round_texts,
     said_before,
@@ -193,7 +193,7 @@ class PromptBuilder:
         self._shown = shown_whole(spec, sizes)
         self._opening: tuple[PromptMessage, ...] | None = None
         self._plan_reply = plan_reply
-        self._said: tuple[Said, ...] = ()
+        self._said: tuple[ToldBefore, ...] = ()
         self._rounds: tuple[str, ...] = ()
         self._earlier_rounds = self._rounds_told()
         self._knows = not (spec.earlier or spec.transcript)
@@ -208,7 +208,7 @@ class PromptBuilder:
         """Read what was said before the run, of which its prompts tell; again for each of them where a text of it was erased."""
         if self._knows:
             return
-        found: list[Said] = [Said("", turn.role, turn.content) for turn in self._spec.transcript]
+        found: list[ToldBefore] = [ToldBefore("", turn.role, turn.content) for turn in self._spec.transcript]
         found += said_before(self._spec.earlier, texts)
         held = self._spec.native and self._spec.converses  # as messages of their own
         self._said, self._rounds = tuple(found), () if held else tuple(round_texts(found))

@@ -85,7 +85,7 @@ def earlier_turns(transcript: Sequence[TranscriptMessage], bytes_max: int) -> It
     yield from reversed(kept)
 
 
-class Said(NamedTuple):
+class ToldBefore(NamedTuple):
     """
     One message of before the run, as text.
 
@@ -100,20 +100,20 @@ class Said(NamedTuple):
     text: str
 
 
-def said_before(items: Iterable[Item], texts: Texts) -> Iterator[Said]:
+def said_before(items: Iterable[Item], texts: Texts) -> Iterator[ToldBefore]:
     """Yield what was said in earlier rounds, oldest first; a user's message that only tells a result is the tool's."""
     for item in items:
         role = "tool" if item.role == "user" and item.asked is None else item.role
         if item.asked is not None:
             told = texts(item.asked)
-            yield Said(item.run, role, ERASED if told is None else told)
+            yield ToldBefore(item.run, role, ERASED if told is None else told)
             continue
         for message in spoken_items((item,), texts, ""):
             calls = "".join(f"\n[calls {call.name} {_json_text(call.arguments)}]" for call in message.calls)
-            yield Said(item.run, role, f"{message.text}{calls}".strip())
+            yield ToldBefore(item.run, role, f"{message.text}{calls}".strip())
 
 
-def round_texts(said: Iterable[Said]) -> list[str]:
+def round_texts(said: Iterable[ToldBefore]) -> list[str]:
     """Return what was said before as entries of a history, a round each, the newest first."""
     rounds: list[list[str]] = []
     run = None
