@@ -17,7 +17,7 @@ from ...states.base.errors import ConversationBusy, UsageError
 from ...states.run.labels import conversation_of, key_of
 from ..journal.store import KeyTaken
 from ..runtime.result import Result
-from .earlier import Earlier, earlier_rounds
+from .earlier import earlier_rounds
 from .fallback import stand_in
 from .keyed_start import begin, check_same_start
 from .look import result_now
@@ -25,6 +25,7 @@ from .model_facts import Pending
 from .resume import Continuation
 from .runner import Runner
 from .start import NewRun
+from .told import Earlier
 
 LOOK_S = 0.05
 """Seconds between two looks whether it is a queued start's turn."""
