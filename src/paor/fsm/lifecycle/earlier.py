@@ -27,7 +27,7 @@ from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
 from ..replay.restore import restore_run
 from .start import WorkflowPosition
-from .subruns import documents_from, documents_produced, runs_of
+from .subruns import documents_from, runs_of
 from .told import Earlier, Told
 
 Texts = Callable[[StoredText], "str | None"]
@@ -47,20 +47,13 @@ def earlier_rounds(journal: JournalReader, conversation: str, after: str | None 
         UnknownRun: There is no run *after*.
         UsageError: It is none to follow.
     """
-    newest = journal.newest_round(conversation)
-    if newest is not None and after not in (None, newest):
-        raise UsageError(
-            f"after: conversation {conversation!a:.60} has its newest round in run {newest}, which the next one follows; a new"
-            " conversation may follow another run"
-        )
-    base = newest or after
+    base = round_before(journal, conversation, after)
     if base is None:
         return Earlier(conversation)
     row = journal.run(base)
-    if row.status not in ("done", "failed"):
-        raise ConversationBusy(conversation, row.run_id, row.status)
     run, _ = restore_run(journal, row.run_id)
-    given = documents_from(journal, row.run_id, 0, len(run.spec.documents))
+    count = len(run.spec.documents)
+    given = documents_from(journal, row.run_id, 0, count)
     return Earlier(
         conversation,
         row.run_id,
@@ -69,8 +62,22 @@ def earlier_rounds(journal: JournalReader, conversation: str, after: str | None 
         run.spec.asked_before + run.counters.calls,
         run.spec.language,
         tuple(given[-REFERENCES_MAX:]),
-        tuple(documents_produced(journal, row.run_id)[-REFERENCES_MAX:]),
+        tuple(documents_from(journal, row.run_id, count, 2**31)[-REFERENCES_MAX:]),
     )
+
+
+def round_before(journal: JournalReader, conversation: str, after: str | None) -> str | None:
+    """Return the run that the next round of a conversation follows, None for the first one; raises as `earlier_rounds` says."""
+    newest = journal.newest_round(conversation)
+    if newest is not None and after not in (None, newest):
+        raise UsageError(
+            f"after: conversation {conversation!a:.60} has its newest round in run {newest}, which the next one follows; a new"
+            " conversation may follow another run"
+        )
+    base = newest or after
+    if base is not None and (row := journal.run(base)).status not in ("done", "failed"):
+        raise ConversationBusy(conversation, row.run_id, row.status)
+    return base
 
 
 def before_again(journal: JournalReader, run: Run) -> Earlier:

@@ -209,10 +209,12 @@ class PromptBuilder:
         """Read what was said before the run, of which its prompts tell; again for each of them where a text of it was erased."""
         if self._knows:
             return
+        if self._spec.native and self._spec.converses:  # as messages of their own
+            self._knows = True
+            return
         found: list[ToldBefore] = [ToldBefore("", turn.role, turn.content) for turn in self._spec.transcript]
         found += said_before(self._spec.earlier, texts)
-        held = self._spec.native and self._spec.converses  # as messages of their own
-        self._said, self._rounds = tuple(found), () if held else tuple(round_texts(found))
+        self._said, self._rounds = tuple(found), tuple(round_texts(found))
         self._earlier_rounds = self._rounds_told()
         places = (place for item in self._spec.earlier for place in item.places)
         self._knows = all(texts(place) is not None for place in places)
