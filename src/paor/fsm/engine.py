@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
@@ -411,8 +411,8 @@ class Engine:
                 such as ``{"credit": 500}``; journaled with the run, so that a replay sees the same.
             output_type: Type of the answer: a pydantic model, dataclass, TypedDict, ``list[str]`` and the like, or a JSON Schema
                 as a mapping. The completion review is then always asked of the model; it gives the value, which is held to the
-                type's JSON Schema and asked for again, `Limits.review_retries` times, where it does not fit; after that the run
-                is Failed(review_failed). `Result.output` is the value. Not with *final_format*.
+                type's JSON Schema and to the type's own validators, and asked for again, `Limits.review_retries` times, where it does
+                not fit; after that the run is Failed(review_failed). `Result.output` is the value. Not with *final_format*.
             deps: What tools get as `ToolContext.deps`: an object of yours, never journaled, so a resume takes it again. By default
                 the engine's.
 
@@ -509,7 +509,8 @@ class Engine:
             accept_changes: Continue even if parts that decide the run have changed since it was recorded. The next
                 row records this, and from it on this engine's prompts, tools and policy apply (`changes` lists the
                 parts).
-            output_type: Type of `Result.output`: that of `run`. What the run is held to stays the schema that it was started with.
+            output_type: Type of `Result.output`: that of `run`. Its own validators judge what the model gives from now on; the schema
+                stays the one that the run was started with.
 
         Returns:
             The result. For a finished run it is read from the journal; for a run that still waits, the status is
@@ -538,6 +539,7 @@ class Engine:
             reason=reason,
             actor=actor,
             accept_changes=accept_changes,
+            output_type=output_type,
         )
         return with_output(found, output_type)
 
@@ -553,9 +555,10 @@ class Engine:
         self, run_id: str, *, output_type: Any = None, **options: Unpack[ResumeOptions]
     ) -> Result[Any]:
         """Do the same as `resume` on the running event loop."""
-        return with_output(await aresume(self._runner, run_id, **options), output_type)
+        found = await aresume(self._runner, run_id, output_type=output_type, **options)
+        return with_output(found, output_type)
 
-    def resume_stream(self, run_id: str, **options: Unpack[ResumeOptions]) -> Iterator[Event]:
+    def resume_stream(self, run_id: str, **options: Unpack[TypedResumeOptions]) -> Iterator[Event]:
         """
         Do the same as `resume` and yield the events as they become durable; the last one is `RunEnded`.
 
@@ -566,11 +569,16 @@ class Engine:
             run_id: Its id, or an unambiguous prefix.
             **options: See `resume`.
         """
-        return resume_stream(self._runner, run_id, **options)
+        for event in resume_stream(self._runner, run_id, **options):
+            yield typed_event(event, options)
 
-    def aresume_stream(self, run_id: str, **options: Unpack[ResumeOptions]) -> AsyncIterator[Event]:
+    async def aresume_stream(
+        self, run_id: str, **options: Unpack[TypedResumeOptions]
+    ) -> AsyncGenerator[Event, None]:
         """Do the same as `resume_stream` on the running event loop."""
-        return aresume_stream(self._runner, run_id, **options)
+        async with aclosing(aresume_stream(self._runner, run_id, **options)) as events:
+            async for event in events:
+                yield typed_event(event, options)
 
     def answer(
         self,

@@ -35,7 +35,7 @@ from ...states.records.reviews import Review
 from ...states.run.budgets import questions_left, tools_withheld
 from ...states.run.completion import decided_by_rules, output_asked, review_by_rules
 from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
-from ...states.run.state import label_of, with_defaults
+from ...states.run.state import Run, label_of, with_defaults
 from ...tools.approvals import approval_id, approval_needed
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from ...tools.defaults import fill_defaults
@@ -372,10 +372,9 @@ def _read_reviewing(case: GuardContext, kit: RunResources) -> None:
             case.review = review_by_rules(run)
         return
     if run.counters.concluded:
-        read = read_output if output_asked(run) else read_review
-        review = after(outcome.finish, read(outcome.text, chars_max=limits.reply_chars))
-        if isinstance(review, Review) and run.spec.output_schema is not None:
-            review = _with_output(review, kit)
+        review = completion_review(run, outcome.text, outcome.finish, kit)
+        if outcome.refused is not None:
+            review = Invalid("output", f"output: {outcome.refused[0]}")
         if isinstance(review, Invalid):
             case.problem = review
             return
@@ -392,6 +391,15 @@ def _read_reviewing(case: GuardContext, kit: RunResources) -> None:
         return
     case.refinement = refinement
     case.criteria = progress(run, refinement.criteria)
+
+
+def completion_review(run: Run, text: str, finish: str, kit: RunResources) -> Review | Invalid:
+    """Return the completion review in a reply of *text*; of a run with an output schema with its output as the answer."""
+    read = read_output if output_asked(run) else read_review
+    review = after(finish, read(text, chars_max=run.spec.limits.reply_chars))
+    if isinstance(review, Review) and run.spec.output_schema is not None:
+        review = _with_output(review, kit)
+    return review
 
 
 def _with_output(review: Review, kit: RunResources) -> Review | Invalid:

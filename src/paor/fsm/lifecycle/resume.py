@@ -24,7 +24,15 @@ from ..runtime.loop import Steps, steps
 from ..runtime.result import Result, result_of_run
 from ..runtime.run_context import RunContext
 from .acceptance import check_unchanged
-from .arguments import NOTHING_GIVEN, ResumeOptions, check_deps, check_names, check_priced, model_of
+from .arguments import (
+    NOTHING_GIVEN,
+    ResumeOptions,
+    TypedResumeOptions,
+    check_deps,
+    check_names,
+    check_priced,
+    model_of,
+)
 from .runner import Acquisition, Runner
 from .start import clean_text
 from .subruns import runs_of, task_to_answer, waiting_task, with_question
@@ -41,7 +49,7 @@ class Continuation(NamedTuple):
     resumed: bool
 
 
-def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
+def resume(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Result:
     """
     Go on with a run to its end, or until it waits; see `fsm.engine.Engine.resume`.
 
@@ -55,7 +63,7 @@ def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Res
     return performed(runner, continuation(runner, run_id, **options))
 
 
-async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
+async def aresume(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Result:
     """Do the same as `resume` on the running event loop."""
     task = task_of_message(runner, run_id, options)
     if task is not None:
@@ -64,7 +72,7 @@ async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions])
     return await aperformed(runner, continuation(runner, run_id, **options))
 
 
-def resume_stream(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Iterator[Event]:
+def resume_stream(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Iterator[Event]:
     """Do the same as `resume` and yield the events; those of a task that takes the answer come first."""
     task = task_of_message(runner, run_id, options)
     if task is not None:
@@ -74,7 +82,7 @@ def resume_stream(runner: Runner, run_id: str, **options: Unpack[ResumeOptions])
 
 
 async def aresume_stream(
-    runner: Runner, run_id: str, **options: Unpack[ResumeOptions]
+    runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]
 ) -> AsyncGenerator[Event, None]:
     """Do the same as `resume_stream` on the running event loop."""
     task = task_of_message(runner, run_id, options)
@@ -146,7 +154,7 @@ def task_of_message(runner: Runner, run_id: str, options: ResumeOptions) -> str 
     return task
 
 
-def continuation(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Continuation | Result:
+def continuation(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Continuation | Result:
     """Return how a run goes on, or its result when there is nothing to do."""
     drive, walk = take_up(runner, run_id, **options)
     if walk is not None:
@@ -156,14 +164,16 @@ def continuation(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) 
     return result_of_run(drive.run, runner.journal.reader)
 
 
-def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tuple[RunContext, Steps | None]:
+def take_up(
+    runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]
+) -> tuple[RunContext, Steps | None]:
     """
     Return the drive of a run and what to walk: None when there is nothing to do, and then no lease is held.
 
     The options are those of `fsm.engine.Engine.resume`. What can be refused by the arguments alone is refused before the
     lease is taken, what depends on the run only after it: before, another driver could still change the answer.
     """
-    check_names(options, ResumeOptions, "resume")
+    check_names(options, TypedResumeOptions, "resume")
     answer, outcome = options.get("answer"), options.get("outcome")
     model, connections = options.get("model"), options.get("connections") or {}
     deps = options.get("deps") if options.get("deps") is not None else runner.settings.deps
@@ -188,7 +198,7 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
             return runner.hold(run, head, 0, runner.resources(run.spec), chosen, stager, connections), None
     drive = runner.take(row.run_id)
     drive.connections.update(connections)
-    drive.model, drive.deps = chosen, deps
+    drive.model, drive.deps, drive.output_type = chosen, deps, options.get("output_type")
     # from here on the lease is held: whatever is refused gives it back, or the run would count as driven until it runs out
     try:
         declined = None if given else _timeout_answer(runner, drive.run)

@@ -145,7 +145,7 @@ class Runner:
         offered = offered_tools(self.settings.tools, [tool.name for tool in spec.tools]) if spec.task else ()
         kit = self.resources(spec, self._catalog(offered) if spec.task else None)
         drive = self.hold(run, root, fence, kit, new.model, stager, new.connections)
-        drive.deps, drive.notices = new.deps, new.notices
+        drive.deps, drive.notices, drive.output_type = new.deps, new.notices, new.output_type
         return drive
 
     def _written(
@@ -461,7 +461,8 @@ class Runner:
         if spec is None:
             return None
         inputs = self._documents(drive.run.number, 0, len(spec.documents))
-        return self.creation(NewRun(spec, inputs, drive.model, drive.connections, drive.deps))
+        new = NewRun(spec, inputs, drive.model, drive.connections, drive.deps, output_type=drive.output_type)
+        return self.creation(new)
 
     def owed_fallback(self, drive: RunContext) -> Acquisition | None:
         """Return what starts the run that was to replace an ended one, and that a crash right after its end has prevented."""

@@ -97,6 +97,7 @@ class NewRun:
         deps: What the host hands to its tools; never written.
         given: Which of `FROM_ENGINE` the caller gave.
         notices: What its driver tells first.
+        output_type: The Python type of its answer; never written.
     """
 
     spec: Spec
@@ -106,6 +107,7 @@ class NewRun:
     deps: Any = None
     given: tuple[str, ...] = ()
     notices: tuple[Notice, ...] = ()
+    output_type: Any = None
 
 
 FROM_ENGINE = ("limits", "tools", "prompt_template", "profile")
@@ -162,6 +164,7 @@ def new_run(
         options.pop("profile", None), options.pop("stage", None), mode=mode, usual=settings.profile
     )
     own_instructions = instructions_of(options.pop("instructions", None))
+    output_type = options.get("output_type")
     options["output_schema"] = _output_schema(options, chosen)
     inputs = documents_of(documents, size_max=limits.document_bytes)
     names = options.pop("tools", None)
@@ -215,7 +218,7 @@ def new_run(
     notices = (_profile_notice(spec),) if asked else ()
     scrub = said_scrubber(chosen)
     spec, inputs = _without_keys(spec, scrub), [without_keys(document, scrub) for document in inputs]
-    return NewRun(spec, inputs, chosen, dict(connections or {}), deps, given, notices)
+    return NewRun(spec, inputs, chosen, dict(connections or {}), deps, given, notices, output_type)
 
 
 _NOT_SAID = {"tools", "templates", "machine", "host_machine", "limits", "policy", "key"}

@@ -43,6 +43,7 @@ class RunContext:
         accepting: Whether what the engine has changed since is accepted, for the tasks of a workflow too.
         first: Number of the first row that this driver may write.
         values: The port for values from the host; None for none.
+        output_type: The Python type that the caller has named for the answer; None without one.
         notices: What was found about the model before the run was written, to be told first.
         prompt: Number of the row that holds the run's newest prompt, and its messages; None while this driver has not looked.
         texts: Texts of the conversation that were read, by payload.
@@ -71,6 +72,7 @@ class RunContext:
     first: int = 0
     deps: Any = None
     values: ValuesPort | None = None
+    output_type: Any = None
     secrets: dict[str, Any] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
     leaves: Leaves | None = None
