@@ -198,6 +198,11 @@ def call_blocks(calls: Sequence[RunCall]) -> Iterator[str]:
         head += f"  for {one_line(call.caller)}" if call.caller else ""
         yield f"{head}  {styled(call.outcome, OUTCOME_STYLES.get(call.outcome, ''))}  {styled(times, 'dim')}".rstrip()
         told = argument_lines(call.arguments or {}, width() - 5, 4)
+        if call.asked is not None:
+            told += [
+                "a person changed its arguments, which were:",
+                *argument_lines(call.asked, width() - 5, 4),
+            ]
         for item in call.decided:
             why = f": {item.reason}" if item.reason else ""
             told += folded(

@@ -15,6 +15,7 @@ from typing import Any, Unpack
 import orjson
 from msgspec.structs import replace
 
+from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import Model
 from ...states.base.errors import Erased, InvalidAnswer, InvalidFork, JournalDamaged, UsageError
 from ...states.base.version import VERSION
@@ -36,7 +37,7 @@ from ..runtime.run_context import RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .acceptance import changes_now, refusal
 from .arguments import ForkOptions, check_deps, check_priced, model_of, planning_template, templates_of
-from .resume import answer_of, named
+from .resume import answer_of, check_approved, named
 from .runner import Acquisition, Runner
 from .settings import EngineSettings
 
@@ -225,6 +226,9 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
         settings=runner.settings,
         asked=chosen,
     )
+    if reply is not None:
+        kit = runner.resources(parent)
+        check_approved(point.run, kit, reply, said_scrubber(chosen), runner.clock)
     check_priced(chosen, (spec or parent).limits)
     deps = options.get("deps") if options.get("deps") is not None else runner.settings.deps
     names = {tool.name for tool in parent.tools}

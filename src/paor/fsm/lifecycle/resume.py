@@ -8,19 +8,24 @@ from typing import Any, NamedTuple, Unpack
 
 import orjson
 
+from ...prompts.clients.settings import said_scrubber
 from ...states.base.errors import AlreadyAnswered, InvalidAnswer, JournalError
+from ...states.base.secrets import Scrubber
 from ...states.records.questions import QUESTION_ID, Answer, Question
 from ...states.run.phase_names import PHASES
 from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema, SchemaError
 from ...tools.schema.secret_values import is_secret
 from ...tools.tool import Tool
+from ..decision.interpret import approval_problem
+from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
 from ..replay.restore import restore_run
 from ..runtime.events import Event, RunEnded, RunStarted
 from ..runtime.loop import Steps, steps
+from ..runtime.ports import Clock
 from ..runtime.result import Result, result_of_run
 from ..runtime.run_context import RunContext
 from .acceptance import check_unchanged
@@ -224,6 +229,7 @@ def take_up(
             options.get("actor"),
             own=drive.run.state not in PHASES,
         )
+        check_approved(drive.run, drive.kit, reply, said_scrubber(drive.model, drive.given), runner.clock)
     except BaseException:
         journal.leases.release(drive.run.number, drive.fence)
         raise
@@ -379,6 +385,21 @@ def answer_of(
     return read
 
 
+def check_approved(run: Run, kit: RunResources, reply: Answer, scrub: Scrubber, clock: Clock) -> None:
+    """
+    Refuse an approval with other arguments that no call can be made with; nothing is written, and the question stays open.
+
+    Raises:
+        InvalidAnswer: They do not fit the tool, or the policy, a safety rule or the guard against duplicates is against them.
+    """
+    if reply.arguments is None:
+        return
+    clean = Answer.model_validate(scrub.of_data(reply.wire()))
+    problem = approval_problem(run, kit, clean, clock.now_us())
+    if problem is not None:
+        raise InvalidAnswer(f"the call cannot be approved with these arguments: {problem}")
+
+
 def _words_of(name: str, words: object, chars_max: int) -> str:
     if not isinstance(words, str) or not words.strip():
         raise InvalidAnswer(f"the {name} must be a text")
@@ -440,4 +461,6 @@ def _answer_of(question: Question, answer: Any, outcome: str | None, result: Any
         isinstance(answer, Mapping) and isinstance(answer.get("approve"), bool)
     ):
         raise InvalidAnswer('an approval is answered with {"approve": true} or {"approve": false}')
+    if question.kind == "approval" and answer.get("approve") is False and "arguments" in answer:
+        raise InvalidAnswer('other arguments come with {"approve": true}: a call that is denied has none')
     return Answer(action="accept", content=answer)

@@ -381,7 +381,7 @@ class Runner:
     def answered(self, drive: RunContext, answer: Answer) -> Steps:
         """Walk on from the question of a run with its answer, which is a row of its own before anything follows from it."""
         question = drive.run.waiting_for
-        if question is not None and answer.action == "accept":
+        if question is not None and question.kind != "approval" and answer.action == "accept":
             told, found = hidden(answer.content, question.schema, question.id)
             answer = answer.model_copy(update={"content": told})
             drive.secrets |= found

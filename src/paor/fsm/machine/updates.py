@@ -486,12 +486,8 @@ def _provide(case: GuardContext) -> Update:
     if case.run.spec.plans and case.run.state != EXECUTING:
         planned = {"turn": Turn("user", cut(clean(_words(outcome.answer)), TURN_CHARS))}
     question, reply = case.run.memory.question, outcome.answer
-    if (
-        question is not None and question.approval is not None
-    ):  # an approval is for this question's call alone
-        reply = reply.model_copy(
-            update={"approval": question.approval, "run_id": case.run.run_id, "at": case.at_us}
-        )
+    if question is not None:
+        reply = reply.bound(question.approval, case.run.run_id, case.at_us)
     return Change(question=None, reply=reply, **planned), case.run.counters
 
 
