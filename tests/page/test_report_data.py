@@ -246,7 +246,7 @@ def test_the_last_prompt_of_a_kind_is_named(desk: tuple[Engine, str]) -> None:
 def test_what_waits_is_in_the_inbox(tmp_path: Path) -> None:
     """The exact call, why it asks, what the answer counts for, and the command that gives it."""
     engine = scripted_engine(tmp_path, *call("desk.pay", order="O-2", amount=1.5))
-    waiting = engine.run("Pay O-2 back")
+    waiting = engine.run("Pay O-2 back", metadata={"desk": "north"})
     view = JournalView(engine.journal)
     (item,) = view.waits()
     assert view.index()["waits"] == [item]
@@ -255,7 +255,10 @@ def test_what_waits_is_in_the_inbox(tmp_path: Path) -> None:
     assert item["kind"] == "approval" and item["why"] == [
         "desk.pay needs an approval, and nobody has given it yet"
     ]
-    assert item["description"] == "Pay an order back." and item["schema"] and item["call_key"]
+    assert item["description"] == "Pay an order back." and item["call_key"]
+    assert json.loads(item["given"]) == {"order": "O-2", "amount": 1.5} and item["metadata"] == {
+        "desk": "north"
+    }
     assert item["command"] == f"paor resume {waiting.run_id} --answer yes --journal desk.db  # or no"
     live = JournalView(engine.journal, live=True)
     assert str(tmp_path / "desk.db") in live.waits()[0]["command"]

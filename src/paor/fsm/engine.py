@@ -493,8 +493,8 @@ class Engine:
 
         Args:
             run_id: Its id, or an unambiguous prefix.
-            answer: For a run that waits for a question or an approval: ``{"approve": true}``, the accepted values,
-                or ``{"action": "decline"}``.
+            answer: For a run that waits for a question or an approval: ``{"approve": true}``, perhaps with all ``arguments`` of the
+                call where they are to be others, the accepted values, or ``{"action": "decline"}``.
             outcome: For an effect in doubt: ``done`` (with *result*), ``retry`` or ``fail``.
             result: What the effect returned, for ``done``; for ``fail`` a text that says what went wrong.
             question: Id of the question that this answers (`Result.waiting_for`), so that a message that is delivered

@@ -387,8 +387,9 @@ def resume(
     RUN is an id, an unambiguous start of one, or "last". For a finished run the result is printed again; for a
     waiting run without an answer, the question. In both cases nothing is written.
 
-    An answer is JSON, or a text where that fits the question; an approval also takes yes, no, approve and deny. It
-    counts once: one to a question that is settled is refused and changes nothing.
+    An answer is JSON, or a text where that fits the question; an approval also takes yes, no, approve and deny, and
+    with {"approve": true, "arguments": {...}} other arguments. It counts once: one to a question that is settled is
+    refused and changes nothing.
 
     If prompts, tools, policy or decision rules of the run have changed since, it is refused. A line for each
     changed part says which rows have used it and whether later ones may. --accept-changes continues and journals
