@@ -295,7 +295,7 @@ def test_the_schema_of_the_question_says_what_may_be_changed(tmp_path: Path) -> 
         )
 
 
-VALUES = (
+VALUES: st.SearchStrategy[Any] = (
     st.none() | st.booleans() | st.integers(-2, 300) | st.text(max_size=3) | st.floats(-2, 300) | st.just([])
 )
 

@@ -61,7 +61,7 @@ from .lifecycle.runner import Runner, compile_catalogs
 from .lifecycle.settings import EngineSettings, settings_of
 from .lifecycle.start import NewRun, new_run
 from .lifecycle.subrun_runner import SubrunDriver, new_round, new_workflow
-from .lifecycle.subruns import Task, task_options
+from .lifecycle.subruns import Task, run_tool, task_options
 from .machine.machine import MACHINE, Machine
 from .runtime.events import Event
 from .runtime.ports import Clock, Ids, RandomIds, SystemClock, ValuesPort
@@ -557,6 +557,26 @@ class Engine:
         """Do the same as `resume` on the running event loop."""
         found = await aresume(self._runner, run_id, output_type=output_type, **options)
         return with_output(found, output_type)
+
+    def as_tool(self, name: str, description: str, *, parameters: Mapping[str, Any] | None = None) -> Tool:
+        """
+        Return this engine's runs as a tool for another engine: each call of it is a run of its own, linked to the call.
+
+        The run is driven with this engine's model, tools, policy and prompts, and stands in the journal of the run that calls it
+        (`RunRow.called_by`). Its limits are this engine's, and what is left of the caller's budgets where that is less; what it used
+        counts in the caller's. A cancel of the caller cancels it, and its open question is the caller's. After a crash the same call
+        finds its run again and starts none twice.
+
+        Args:
+            name: Of the tool: ``method.name``; a name without a method gets ``run``, as in ``run.research``.
+            description: What it is for, for the model.
+            parameters: JSON Schema of other parameters than ``objective``. The run's objective is the argument ``objective``, or
+                without one *description*, with all other arguments in lines of their own.
+
+        Raises:
+            UsageError: A name, a description or a schema that cannot be used.
+        """
+        return run_tool(self._runner, name, description, parameters)
 
     def resume_stream(self, run_id: str, **options: Unpack[TypedResumeOptions]) -> Iterator[Event]:
         """

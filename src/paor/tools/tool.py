@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, cast
 
 from typing_extensions import TypeVar
 
@@ -250,6 +250,7 @@ class Tool:
     process: bool = False
     parallel: int | None = None
     filled: Sequence[str] = ()
+    calls_run: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not NAME.match(self.name):

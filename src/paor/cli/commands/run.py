@@ -22,7 +22,7 @@ from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fallback import is_owed
 from ...fsm.lifecycle.resume import timeout_answer
-from ...fsm.lifecycle.subruns import runs_of, unfinished_tasks, used_tools
+from ...fsm.lifecycle.subruns import runs_of, unfinished_called, used_tools, waits_for_called
 from ...fsm.machine.host_rows import NO_HOST
 from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.events import RunEnded, RunStarted
@@ -240,7 +240,7 @@ def _interrupted(journal: Journal, run_id: str, options: EngineOptions) -> Itera
     resume = command_line("resume", journal, run_id) + app
     doubts = []
     with suppress(PaorError):
-        for name in (run_id, *unfinished_tasks(journal.reader, journal.run(run_id))):
+        for name in (run_id, *unfinished_called(journal.reader, journal.run(run_id))):
             run, _ = restore_run(journal.reader, name)
             intent = run.memory.intent
             if run.state == EXECUTING and run.waiting_for is None and intent and intent.effect == "once":
@@ -403,8 +403,8 @@ def resume(
     given |= {"reason": reason, "accept_changes": accept_changes}
     with options.looking() as opened:
         row = find_run(opened, name)
-        asked = asking(opened, row)  # of a workflow its waiting task; one whose task waits no more goes on
-        settled = row.task == 0 and asked is row
+        asked = asking(opened, row)  # perhaps one that it has called; where that waits no more, it goes on
+        settled = asked is row and waits_for_called(opened.reader, row)
         waits = open_question(opened, asked) if answered else None
         if waits is not None and question == waits.id.partition("-")[0]:
             question = waits.id

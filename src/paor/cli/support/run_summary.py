@@ -72,11 +72,11 @@ def change_of(journal: Journal, row: Transition) -> Change:
 
 
 def asking(journal: Journal, row: RunRow) -> RunRow:
-    """Return the run whose question a waiting run waits for: a workflow's waiting task, else the run itself."""
-    from ...fsm.lifecycle.subruns import waiting_task
+    """Return the run whose question a waiting run waits for: one that it has called, else the run itself."""
+    from ...fsm.lifecycle.subruns import waiting_called
 
-    task = waiting_task(journal.reader, row)
-    return journal.run(task) if task is not None else row
+    called = waiting_called(journal.reader, row)
+    return journal.run(called) if called is not None else row
 
 
 def question_of(journal: Journal, row: RunRow) -> Question | None:
@@ -90,7 +90,8 @@ def question_of(journal: Journal, row: RunRow) -> Question | None:
 
 def run_columns(row: RunRow) -> dict[str, Any]:
     """Return a run's columns as JSON-able data."""
-    return row._asdict() | {"head_hash": row.head_hash.hex()}
+    called = {"called_by": row.called_by._asdict()} if row.called_by is not None else {}
+    return row._asdict() | {"head_hash": row.head_hash.hex()} | called
 
 
 ARGUMENTS_SHOWN = 20
@@ -245,7 +246,9 @@ class RunHead:
         row, spec = self.row, self.spec
         yield "run", row.run_id, "strong"
         yield "objective", spec.objective if spec is not None else "(erased)", ""
-        if row.task == 0 or row.workflow_id != row.run_id:
+        if (called := row.called_by) is not None:
+            yield "called by", f"action {called.action} of run {called.run_id}", ""
+        elif row.task == 0 or row.workflow_id != row.run_id:
             place = f"round {row.round}, task {row.task}" if row.task else f"round {row.round}, all tasks"
             yield "workflow", f"{place}, of {row.workflow_id}", ""
         if row.parent_run_id is not None:

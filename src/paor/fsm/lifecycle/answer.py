@@ -22,7 +22,7 @@ from ..journal.store import JournalStore
 from ..runtime.ports import RandomIds, SystemClock
 from .acceptance import check_unchanged
 from .arguments import ResumeOptions
-from .resume import answer_of, check_approved, check_open, task_of_message
+from .resume import answer_of, asked_by_message, check_approved, check_open
 from .runner import Runner, compile_catalogs
 from .settings import settings_of
 from .subrun_runner import SubrunDriver
@@ -55,12 +55,12 @@ def answer_run(
     """
     Write an answer and return the run and the row that has taken it; see `fsm.engine.Engine.answer`.
 
-    Of a workflow it is the run of the task that asks.
+    Of a run that waits for one that it has called it is the run that asks.
     """
     options: ResumeOptions = {"question": question, "answer": answer, "outcome": outcome}
     journal = runner.journal.reader
-    run_id = task_of_message(runner, run_id, options) or run_id
-    row = journal.run(run_id)
+    row = journal.run(asked_by_message(runner, run_id, options) or run_id)
+    runner = runner.runner_of(row)
     if row.status != "waiting":
         check_open(journal, row, None, options)
     drive, answered = runner.take(row.run_id), None

@@ -40,7 +40,7 @@ from .arguments import (
 )
 from .runner import Acquisition, Runner
 from .start import clean_text
-from .subruns import runs_of, task_to_answer, waiting_task, with_question
+from .subruns import asking_run, called_runs, waiting_called, waits_for_called, with_question
 
 REASON_CHARS = 2000
 ACTOR_CHARS = 200
@@ -58,30 +58,34 @@ def resume(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -
     """
     Go on with a run to its end, or until it waits; see `fsm.engine.Engine.resume`.
 
-    An answer that is given to a workflow is for its task that waits. That task goes on first, so that a crash between the
-    two leaves a workflow whose task has ended, which any resume goes on with.
+    An answer that is given to a run which waits for one that it has called, such as a workflow for its task, is for the run that
+    asks. That one goes on first, so that a crash between the two leaves a caller whose called run has ended, which any resume
+    goes on with.
     """
-    task = task_of_message(runner, run_id, options)
-    if task is not None:
-        resume(runner, task, **options)
+    runner = runner.runner_of(runner.journal.reader.run(run_id))
+    called = asked_by_message(runner, run_id, options)
+    if called is not None:
+        resume(runner, called, **options)
         options = {**options, **NOTHING_GIVEN}
     return performed(runner, continuation(runner, run_id, **options))
 
 
 async def aresume(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Result:
     """Do the same as `resume` on the running event loop."""
-    task = task_of_message(runner, run_id, options)
-    if task is not None:
-        await aresume(runner, task, **options)
+    runner = runner.runner_of(runner.journal.reader.run(run_id))
+    called = asked_by_message(runner, run_id, options)
+    if called is not None:
+        await aresume(runner, called, **options)
         options = {**options, **NOTHING_GIVEN}
     return await aperformed(runner, continuation(runner, run_id, **options))
 
 
 def resume_stream(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Iterator[Event]:
     """Do the same as `resume` and yield the events; those of a task that takes the answer come first."""
-    task = task_of_message(runner, run_id, options)
-    if task is not None:
-        yield from resume_stream(runner, task, **options)
+    runner = runner.runner_of(runner.journal.reader.run(run_id))
+    called = asked_by_message(runner, run_id, options)
+    if called is not None:
+        yield from resume_stream(runner, called, **options)
         options = {**options, **NOTHING_GIVEN}
     yield from events_of(runner, continuation(runner, run_id, **options))
 
@@ -90,9 +94,10 @@ async def aresume_stream(
     runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]
 ) -> AsyncGenerator[Event, None]:
     """Do the same as `resume_stream` on the running event loop."""
-    task = task_of_message(runner, run_id, options)
-    if task is not None:
-        async with aclosing(aresume_stream(runner, task, **options)) as events:
+    runner = runner.runner_of(runner.journal.reader.run(run_id))
+    called = asked_by_message(runner, run_id, options)
+    if called is not None:
+        async with aclosing(aresume_stream(runner, called, **options)) as events:
             async for event in events:
                 yield event
         options = {**options, **NOTHING_GIVEN}
@@ -148,15 +153,22 @@ def _told(runner: Runner, event: Event) -> Event:
     return event
 
 
-def task_of_message(runner: Runner, run_id: str, options: ResumeOptions) -> str | None:
-    """Return the task that a workflow's answer is for, or None; refuse one that another task has taken already."""
+def asked_by_message(runner: Runner, run_id: str, options: ResumeOptions) -> str | None:
+    """
+    Return the run that an answer to its caller is for, such as a workflow's task, or None.
+
+    One that another run has taken already is refused.
+    """
     journal = runner.journal.reader
-    task = task_to_answer(journal, run_id, options.get("answer"), options.get("outcome"))
+    if options.get("answer") is None and options.get("outcome") is None:
+        return None
+    row = journal.run(run_id)
+    called = waiting_called(journal, row)
     if (
-        task is not None
+        called is not None
     ):  # found before it is looked whether a question was settled: none can slip between the two
-        check_open(journal, journal.run(run_id), restore_run(journal, task)[0].waiting_for, options)
-    return task
+        check_open(journal, row, restore_run(journal, called)[0].waiting_for, options)
+    return called
 
 
 def continuation(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Continuation | Result:
@@ -190,10 +202,10 @@ def take_up(
         raise InvalidAnswer(
             "a reason, an actor or a question comes with an answer or the outcome of an effect in doubt"
         )
-    if row.task == 0 and row.status == "waiting" and not given:
-        task = waiting_task(journal.reader, row)
-        if task is None or _timeout_answer(runner, restore_run(journal.reader, task)[0]) is not None:
-            outcome, given = "retry", True  # its task waits no more: the workflow goes on
+    if not given and waits_for_called(journal.reader, row):
+        asks = asking_run(journal.reader, row)
+        if asks is None or _timeout_answer(runner, restore_run(journal.reader, asks.run_id)[0]) is not None:
+            outcome, given = "retry", True  # what it has called waits no more: it goes on
     if told and row.status != "waiting":
         check_open(journal.reader, row, None, options)
     if row.status in ("done", "failed") or (row.status == "waiting" and not given):
@@ -273,9 +285,7 @@ def check_open(
         now = f"now asks {question.id}: {question.message}"
         if name == question.id:
             return
-    runs = (
-        [run for run, _, _ in runs_of(journal, row.workflow_id, row.round)] if row.task == 0 else [row.run_id]
-    )
+    runs = [row.run_id, *_called_below(journal, row)]
     if name is None:
         if not any(_has_settled(journal, run) for run in runs):
             if question is not None:
@@ -290,6 +300,13 @@ def check_open(
             f"question {name:.40} of run {row.run_id} is settled, and nothing was changed; it {now}"
         )
     raise InvalidAnswer(f"run {row.run_id} does not ask {name!a:.60}; it {now}")
+
+
+def _called_below(journal: JournalReader, row: RunRow) -> Iterator[str]:
+    """Yield the runs that a run has called, and those that these have called."""
+    for called in called_runs(journal, row):
+        yield called.run_id
+        yield from _called_below(journal, called)
 
 
 def named(options: Mapping[str, Any] | ResumeOptions, question: Question | None) -> str | None:

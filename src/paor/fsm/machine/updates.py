@@ -442,6 +442,10 @@ def _wait_executing(case: GuardContext) -> Update:
         message = (
             f"The task {intent.arguments.get('id')} is not settled: it waits, or somebody else drives it."
         )
+    elif outcome.why == "task_pending":
+        message = (
+            f"The run that {intent.tool} has called is not settled: it waits, or somebody else drives it."
+        )
     elif outcome.why.startswith("reconcile"):
         told = cut(line(outcome.told), TURN_CHARS) or "it gave a value that no journal can hold"
         message = f"{unsure} Its own reconciliation could not say: {told}"

@@ -122,6 +122,8 @@ def _told(text: str, key: str) -> object:
 
 
 def _workflow(row: RunRow) -> dict[str, Any] | None:
+    if (called := row.called_by) is not None:
+        return {"id": called.run_id, "action": called.action}
     if row.workflow_id == row.run_id and row.task != 0:
         return None
     return {"id": row.workflow_id, "round": row.round, "task": row.task}

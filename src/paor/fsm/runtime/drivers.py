@@ -28,7 +28,6 @@ from msgspec.structs import replace
 
 from ...prompts.clients import background_loop
 from ...prompts.model import CallStopped, ModelCall, Notice, Reply, checked_reply
-from ...states.run.spec import TASK_TOOL
 from ..journal.cancel_requests import CancelWatch, Interrupted, breakable
 from ..journal.store import JournalStore
 from .calls import Reconcile, Returned, UseTool
@@ -316,7 +315,7 @@ async def _ause_tool(effect: UseTool | Reconcile, watch: CancelWatch) -> Returne
     if not effect.is_async:
         return await _in_own_thread(effect.tool.name, partial(_use_tool, effect, watch))
     try:
-        if effect.tool.name == TASK_TOOL.name:  # the task is a run of its own, and is cancelled as one
+        if effect.tool.calls_run:  # what it calls is a run of its own, and is cancelled as one
             return Returned(await effect.begin())
         return Returned(await breakable(watch, effect.run, effect.begin()))
     except (Exception, SystemExit) as error:
