@@ -180,7 +180,7 @@ def planned_tasks(given: Iterable[Task]) -> tuple[PlannedTask, ...]:
 # -- calling runs -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RunTool(Tool):
     """
     A tool whose call is a run of its own, linked to the run and the action that call it.
@@ -255,7 +255,7 @@ OBJECTIVE: Mapping[str, Any] = {
 }
 """Parameters of a run as a tool, unless it is given others."""
 
-CALLS_DEEP = 8
+CALLS_DEEP = 5
 """How many runs may have called one another, the last one among them."""
 
 
