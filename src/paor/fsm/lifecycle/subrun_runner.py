@@ -75,7 +75,7 @@ class SubrunDriver:
         """Drive a called run to its end, or until it waits."""
         runner = self.runner_for(call.tool)
         if call.known is not None:
-            return resume(runner, call.known, **_inherited_options(caller, call))
+            return resume(runner, call.known, **_inherited_options(runner, caller, call))
         new = self._new(runner, caller, call).looked()
         return runner.result(_acquisition(runner, caller, new), resumed=False)
 
@@ -86,7 +86,7 @@ class SubrunDriver:
             new = await self._new(runner, caller, call).alooked()
             found: Continuation | Result = Continuation(_acquisition(runner, caller, new), resumed=False)
         else:
-            found = continuation(runner, call.known, **_inherited_options(caller, call))
+            found = continuation(runner, call.known, **_inherited_options(runner, caller, call))
         if isinstance(found, Continuation):
             found = Continuation(leaving(found.acquire, caller.leaves), found.resumed)
         return await aperformed(runner, found)
@@ -105,6 +105,7 @@ class SubrunDriver:
                 call.documents,
                 position=call.position,
                 model=model,
+                deps=_deps(runner, caller, call),
                 **call.options,
             )
         )
@@ -123,11 +124,17 @@ def _acquisition(runner: Runner, caller: RunContext, new: NewRun) -> Acquisition
     return begin
 
 
-def _inherited_options(caller: RunContext, call: RunCall) -> ResumeOptions:
+def _deps(runner: Runner, caller: RunContext, call: RunCall) -> Any:
+    """Return what the tools of a called run get: its engine's, and where that has none, and for a task, the caller's."""
+    own = runner.settings.deps if call.tool.drives is not None else None
+    return own if own is not None else caller.deps
+
+
+def _inherited_options(runner: Runner, caller: RunContext, call: RunCall) -> ResumeOptions:
     """Return what a called run is resumed with: what its caller was given, a task the model, too."""
     given: ResumeOptions = {
         "connections": caller.connections,
-        "deps": caller.deps,
+        "deps": _deps(runner, caller, call),
         "accept_changes": caller.accepting,
     }
     if call.tool.drives is None:

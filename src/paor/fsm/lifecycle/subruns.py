@@ -323,7 +323,6 @@ def _call_of(
         "language": caller.spec.language or None,
         "limits": _bounded(driver.limits_of("react", tool), remaining_budgets(caller)),
         "connections": dict.fromkeys(caller.spec.connections) | drive.connections,
-        "deps": drive.deps,
     }
     return RunCall(tool.name, tool, position, None, _objective_of(tool, arguments), options=options)
 
@@ -372,7 +371,6 @@ def _task_call(
     options["language"] = arguments.get("language") or workflow.language or None
     # labels whose values nobody has given after a restart stay known, as in any other run
     options["connections"] = dict.fromkeys(workflow.connections) | drive.connections
-    options["deps"] = drive.deps
     return RunCall(
         name,
         TASKS,
