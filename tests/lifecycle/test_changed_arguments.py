@@ -13,10 +13,20 @@ from hypothesis import strategies as st
 from jsonschema_rs import Draft202012Validator
 from pydantic import Field, SecretStr
 
-from paor import ApprovalRule, Engine, Limits, Policy, Result, ScriptedModel, Tool, ToolContext, replay, tool
+from paor import (
+    ApprovalRule,
+    Engine,
+    Limits,
+    ModelCall,
+    Policy,
+    Result,
+    ScriptedModel,
+    Tool,
+    ToolContext,
+    replay,
+    tool,
+)
 from paor.errors import InvalidAnswer
-from paor.fsm.explain.calls import calls_of
-from paor.prompts.model import ModelCall
 from paor.testing import call, call_tools, plan, refine, review, step
 
 LARGE = ApprovalRule(tool="orders.refund", arguments={"amount": {"gt": 100}})
@@ -92,7 +102,7 @@ def test_the_tool_gets_what_was_approved_and_the_journal_has_all_three(
         changed = {"order_id": "O-1", "amount": 120}
         result = way(own, asked, {"approve": True, "arguments": changed})
         assert (result.state, world.made) == ("Done", [changed | {"note": "sorry"}])
-        (made,) = calls_of(own.journal, asked.run_id)
+        (made,) = own.journal.calls(asked.run_id)
         assert (dict(made.asked or {}), dict(made.arguments or {})) == (ASKED, changed)
         assert [(item.decision, item.actor) for item in made.decided] == [("approved", "ann")]
         assert "changed its arguments; it was made with 'amount' 120" in world.prompts[-1]
@@ -132,7 +142,7 @@ def test_the_same_arguments_are_the_same_call(tmp_path: Path) -> None:
             asked = world.ask()
             assert own.resume(asked.run_id, answer={"approve": True, "arguments": same}).state == "Done"
             assert world.made == [ASKED | {"note": "sorry"}]
-            (made,) = calls_of(own.journal, asked.run_id)
+            (made,) = own.journal.calls(asked.run_id)
             assert made.asked is None and "changed its arguments" not in world.prompts[-1]
 
 

@@ -14,7 +14,7 @@ import pytest
 from paor import Engine, Journal, Limits, Policy, ScriptedModel, tool, why
 from paor.errors import EffectUnknown, UnknownRun, UsageError
 from paor.events import TransitionTaken
-from paor.testing import call, refine, review
+from paor.testing import answer, call, refine, review
 
 from ..support.journeys import JOURNEYS, Journey, play
 from .inside import (
@@ -264,6 +264,18 @@ def test_what_waits_is_in_the_inbox(tmp_path: Path) -> None:
     assert str(tmp_path / "desk.db") in live.waits()[0]["command"]
     line = view.line(waiting.run_id)
     assert line["waits_for"] == "approval" and line["tools"] == ["desk.pay"]
+
+
+def test_a_run_shows_which_runs_it_has_called_and_who_has_called_it(tmp_path: Path) -> None:
+    """A run as a tool: its line names the caller and the action, the caller's page lists it."""
+    clerk = scripted_engine(tmp_path, answer("It is paid."))
+    replies = [*call("run.clerk", objective="Pay"), refine("stop", answer="Done.")]
+    desk = Engine(ScriptedModel(replies), [clerk.as_tool("clerk", "Pays.")], journal=":memory:")
+    outer = desk.run("Have it paid").run_id
+    view = JournalView(desk.journal)
+    (inner,) = view.part(f"run/{outer}")["tasks"]
+    assert inner["workflow"] == {"id": outer, "action": 1} and inner["status"] == "done"
+    assert view.line(outer)["workflow"] is None
 
 
 # -- forks, erasures, redaction --------------------------------------------------------------------------------------

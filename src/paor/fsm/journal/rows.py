@@ -25,7 +25,7 @@ ROOT_COLUMNS = (
 """Columns of a run that never change; their hash is the root of its chain."""
 
 
-class Caller(NamedTuple):
+class CalledBy(NamedTuple):
     """
     The call that a run was started by.
 
@@ -51,12 +51,12 @@ def called_places(caller: str) -> tuple[str, str]:
     return f"{caller}{_MARK}", f"{caller}{chr(ord(_MARK) + 1)}"
 
 
-def caller_at(workflow_id: str) -> Caller | None:
+def caller_at(workflow_id: str) -> CalledBy | None:
     """Return the call that a workflow id names, None where it is that of a run nobody has called."""
     caller, mark, action = workflow_id.partition(_MARK)
     if not (mark and action.isascii() and action.isdecimal() and len(action) < 10):
         return None
-    return Caller(caller, int(action))
+    return CalledBy(caller, int(action))
 
 
 class RunRow(NamedTuple):
@@ -99,7 +99,7 @@ class RunRow(NamedTuple):
     metadata: Mapping[str, Any] = MappingProxyType({})
 
     @property
-    def called_by(self) -> Caller | None:
+    def called_by(self) -> CalledBy | None:
         """The run and the action whose tool has started this run (`Engine.as_tool`); None for any other, and for a fork."""
         return caller_at(self.workflow_id)
 

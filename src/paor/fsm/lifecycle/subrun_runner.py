@@ -27,7 +27,7 @@ from .resume import Continuation, aperformed, continuation, resume
 from .runner import Acquisition, Runner, leaving
 from .start import NewRun, WorkflowPosition, new_run
 from .subruns import (
-    RunCall,
+    CalledRun,
     RunTool,
     Task,
     as_list,
@@ -71,7 +71,7 @@ class SubrunDriver:
         """Return the bounds of a run of *tool* that brings none."""
         return self.runner_for(tool).settings.limits_of(mode)
 
-    def drive_called(self, caller: RunContext, call: RunCall) -> Result:
+    def drive_called(self, caller: RunContext, call: CalledRun) -> Result:
         """Drive a called run to its end, or until it waits."""
         runner = self.runner_for(call.tool)
         if call.known is not None:
@@ -79,7 +79,7 @@ class SubrunDriver:
         new = self._new(runner, caller, call).looked()
         return runner.result(_acquisition(runner, caller, new), resumed=False)
 
-    async def adrive_called(self, caller: RunContext, call: RunCall) -> Result:
+    async def adrive_called(self, caller: RunContext, call: CalledRun) -> Result:
         """Do the same as `drive_called` on the running event loop."""
         runner = self.runner_for(call.tool)
         if call.known is None:
@@ -91,7 +91,7 @@ class SubrunDriver:
             found = Continuation(leaving(found.acquire, caller.leaves), found.resumed)
         return await aperformed(runner, found)
 
-    def _new(self, runner: Runner, caller: RunContext, call: RunCall) -> Pending[NewRun]:
+    def _new(self, runner: Runner, caller: RunContext, call: CalledRun) -> Pending[NewRun]:
         """Check the arguments of a called run; a task obeys the policy of its workflow in every process."""
         settings, model = runner.settings, None
         if call.tool.drives is None:
@@ -124,13 +124,13 @@ def _acquisition(runner: Runner, caller: RunContext, new: NewRun) -> Acquisition
     return begin
 
 
-def _deps(runner: Runner, caller: RunContext, call: RunCall) -> Any:
+def _deps(runner: Runner, caller: RunContext, call: CalledRun) -> Any:
     """Return what the tools of a called run get: its engine's, and where that has none, and for a task, the caller's."""
     own = runner.settings.deps if call.tool.drives is not None else None
     return own if own is not None else caller.deps
 
 
-def _inherited_options(runner: Runner, caller: RunContext, call: RunCall) -> ResumeOptions:
+def _inherited_options(runner: Runner, caller: RunContext, call: CalledRun) -> ResumeOptions:
     """Return what a called run is resumed with: what its caller was given, a task the model, too."""
     given: ResumeOptions = {
         "connections": caller.connections,

@@ -194,7 +194,7 @@ class RunTool(Tool):
 
 
 @dataclass(frozen=True, slots=True)
-class RunCall:
+class CalledRun:
     """
     What a called run is started or taken up with.
 
@@ -228,11 +228,11 @@ class RunDriver(Protocol):
         """Return the runner that drives the runs of a tool, on the caller's journal."""
         ...
 
-    def drive_called(self, caller: RunContext, call: RunCall) -> Result:
+    def drive_called(self, caller: RunContext, call: CalledRun) -> Result:
         """Drive a called run to its end, or until it waits."""
         ...
 
-    async def adrive_called(self, caller: RunContext, call: RunCall) -> Result:
+    async def adrive_called(self, caller: RunContext, call: CalledRun) -> Result:
         """Do the same as `drive_called` on the running event loop."""
         ...
 
@@ -298,7 +298,7 @@ def bound_tool(tool: RunTool, driver: RunDriver, drive: RunContext, *, is_async:
 
 def _call_of(
     tool: RunTool, driver: RunDriver, drive: RunContext, context: ToolContext, arguments: Mapping[str, Any]
-) -> RunCall:
+) -> CalledRun:
     """
     Return what a call's run is driven with.
 
@@ -311,7 +311,7 @@ def _call_of(
     position = WorkflowPosition(called_place(caller.run_id, context.action))
     known = _run_at(journal, position)
     if known is not None:
-        return RunCall(tool.name, tool, position, known)
+        return CalledRun(tool.name, tool, position, known)
     deep, row = 1, journal.run(caller.run_id)
     while (called := row.called_by) is not None and deep < CALLS_DEEP:
         deep, row = deep + 1, journal.run(called.run_id)
@@ -324,7 +324,7 @@ def _call_of(
         "limits": _bounded(driver.limits_of("react", tool), remaining_budgets(caller)),
         "connections": dict.fromkeys(caller.spec.connections) | drive.connections,
     }
-    return RunCall(tool.name, tool, position, None, _objective_of(tool, arguments), options=options)
+    return CalledRun(tool.name, tool, position, None, _objective_of(tool, arguments), options=options)
 
 
 def _objective_of(tool: RunTool, arguments: Mapping[str, Any]) -> str:
@@ -348,7 +348,7 @@ def _bounded(own: Limits, left: Mapping[str, Any]) -> Limits:
 
 def _task_call(
     driver: RunDriver, drive: RunContext, context: ToolContext, arguments: Mapping[str, Any]
-) -> RunCall:
+) -> CalledRun:
     """
     Return what the task of a call is driven with.
 
@@ -359,7 +359,7 @@ def _task_call(
     position = WorkflowPosition(workflow.workflow_id, workflow.round, context.action, arguments["id"])
     known, name = _run_at(journal.reader, position), f"task {arguments['id']}"
     if known is not None:
-        return RunCall(name, TASKS, position, known)
+        return CalledRun(name, TASKS, position, known)
     options: dict[str, Any] = dict(workflow.children)
     if left := remaining_budgets(drive.run):
         own = merged_limits(driver.limits_of(options.get("mode", "react"), TASKS), options.get("limits"))
@@ -371,7 +371,7 @@ def _task_call(
     options["language"] = arguments.get("language") or workflow.language or None
     # labels whose values nobody has given after a restart stay known, as in any other run
     options["connections"] = dict.fromkeys(workflow.connections) | drive.connections
-    return RunCall(
+    return CalledRun(
         name,
         TASKS,
         replace(position, history=workflow.history),
@@ -425,7 +425,7 @@ def _settle(journal: JournalReader, position: WorkflowPosition, context: ToolCon
         context.ledger.settle(Usage(0, used.tokens_in, used.tokens_out, used.cost_micro, *cache))
 
 
-def _output_of(result: Result, call: RunCall, journal: JournalReader, context: ToolContext) -> ToolOutput:
+def _output_of(result: Result, call: CalledRun, journal: JournalReader, context: ToolContext) -> ToolOutput:
     """Return the output of a called run; one that failed is a failed call, one that waits is not settled."""
     if result.status == "waiting":
         raise EffectPending(f"{call.name} waits for an answer; answer run {result.run_id}")
