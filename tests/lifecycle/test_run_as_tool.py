@@ -214,15 +214,6 @@ def test_runs_that_call_one_another_too_deep_are_refused(tmp_path: Path) -> None
         assert any("5 runs have called one another, and no more may" in str(body) for body in told)
 
 
-def test_a_run_that_calls_itself_is_bounded(tmp_path: Path) -> None:
-    """An engine that is among its own tools."""
-    with engine(asks("me", objective="Again"), [], tmp_path / "runs.db") as own:
-        tools: Any = own._runner.settings.tools
-        tools["run.me"] = own.as_tool("me", "Does it again.")
-        own.run("Begin")
-        assert len(runs(own)) == 5
-
-
 def test_a_cancel_of_the_caller_cancels_what_it_has_called(tmp_path: Path) -> None:
     with nested(2, tmp_path / "runs.db", policy=ASKS) as desk:
         asked = desk.run("Have five paid")

@@ -227,6 +227,7 @@ class RunHead:
         given, produced: Numbers of documents.
         erasures: What was erased of it.
         driven: Whether a process drives it now.
+        called: The runs that its tools have called.
     """
 
     def __init__(self, journal: Journal, row: RunRow, last: Transition | None) -> None:
@@ -240,6 +241,7 @@ class RunHead:
         self.produced = len(labels) - self.given
         self.erasures = tuple(journal.erasures(row.run_id))
         self.driven = is_driven(journal, row)
+        self.called = [journal.run(run) for run in journal.reader.index.called_by(row.run_id)]
 
     def pairs(self) -> Iterator[tuple[str, str, str]]:
         """Yield name, value and style of every fact."""
@@ -254,6 +256,8 @@ class RunHead:
         if row.parent_run_id is not None:
             yield "fork", f"shares rows 0 to {row.parent_seq} of run {row.parent_run_id}", ""
         yield "state", self.state, STATE_STYLES.get(row.status, "")
+        for inner in self.called:
+            yield "called", f"run {inner.run_id}, {inner.status}", ""
         yield "model", spec.model if spec is not None else "", ""
         if spec is not None and spec.values:
             yield "values", json.dumps(spec.values, ensure_ascii=False, sort_keys=True), ""

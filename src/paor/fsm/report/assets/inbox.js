@@ -277,8 +277,8 @@ class InboxView {
     this.tool = el("select", {name: "tool", onchange: change});
     this.told = el("input", {type: "search", name: "metadata", placeholder: "words of the metadata, all of them", oninput: change});
     this.filters = el(
-      "form.filters",
-      {role: "search", onsubmit: event => event.preventDefault()},
+      "div.filters",
+      {role: "search"},
       el("label", el("span", "metadata"), this.told),
       el("label", el("span", "tool"), this.tool),
     );
