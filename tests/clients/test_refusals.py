@@ -19,7 +19,6 @@ from paor.models import Notice, OfferedTool, PromptMessage, ToolCall
 from ..support.model_server import QuickPort, Wire
 from .inside import AttemptFault, refused, status_fault
 from .refusal_catalog import CATALOG
-from .refusal_catalog import openai as openai_error
 
 HEAD = (PromptMessage("system", "Be brief."), PromptMessage("user", "Which route?"))
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}

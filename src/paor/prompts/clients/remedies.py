@@ -16,7 +16,7 @@ _CONTEXT = re.compile(
 _CREDIT = re.compile(r"credit|balance|billing|quota|payment")
 _SCHEMA = re.compile(r"schema|grammar|response.?format|structured")
 _LATER = "try again later, or raise retries"
-_BY_CODE = {
+BY_CODE = {
     "unauthorized": "set a key that is valid there, by api_key or {key}",
     "forbidden": "use a key that may use this model, or another model",
     "quota": "raise the account's credit or limit at the provider, or use another key or model",
@@ -59,7 +59,7 @@ def next_step(
         return "let base_url end in /v1, below which most compatible servers listen"
     if fault.code == "bad_request":
         if _CREDIT.search(words):
-            return _BY_CODE["quota"]
+            return BY_CODE["quota"]
         if _SCHEMA.search(words):
             return 'try structured="none" or another profile'
         if fault.status == 413 or _CONTEXT.search(words):
@@ -68,7 +68,7 @@ def next_step(
         return "let base_url begin with http or https as the server speaks, or trust its certificate (SSL_CERT_FILE)"
     if 300 <= fault.status < 400:
         return "name the address that it redirects to as base_url"
-    return _BY_CODE[fault.code].format(key=key)
+    return BY_CODE[fault.code].format(key=key)
 
 
 def ending(server: str, model: str, call: ModelCall, told: str, step: str, *, refused: bool) -> str:
