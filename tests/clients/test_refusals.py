@@ -169,8 +169,8 @@ def test_a_refusal_is_answered_once_by_what_it_is_about(name: str) -> None:
 
 
 def is_of_one_prompt(name: str) -> bool:
-    """Whether the limit that a server names depends on the length of the prompt: it is not remembered."""
-    return name in ("OpenAI, context", "vLLM, rest", "Anthropic, context", "TGI, sum")
+    """Whether what a server says depends on this prompt or its limit: it is not remembered."""
+    return name in ("OpenAI, context", "vLLM, rest", "Anthropic, context", "TGI, sum", "LiteLLM, budget")
 
 
 def test_the_catalog_is_large_and_of_every_form() -> None:
