@@ -130,7 +130,10 @@ def proxy(provider: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> It
         }
         for name, model in behind.items()
     ]
-    settings = {"general_settings": {"master_key": MASTER}, "router_settings": {"disable_cooldowns": True}}
+    settings = {
+        "general_settings": {"master_key": MASTER},
+        "router_settings": {"disable_cooldowns": True, "num_retries": 0},
+    }
     config.write_text(json.dumps({"model_list": models} | settings))
     with running(command, port, path="/health/liveliness") as url:
         yield url
