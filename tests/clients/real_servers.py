@@ -97,8 +97,8 @@ def running(command: Sequence[str], port: int, *, path: str = "", wait_s: float 
     """Run a server while the block runs, from when *path* answers with 200; it is ended by its own process id."""
     url = f"http://127.0.0.1:{port}"
     local = os.environ | {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_PROXY": "127.0.0.1"}
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, env=local, **quiet) as process:
+    nobody = subprocess.DEVNULL
+    with subprocess.Popen(command, env=local, stdout=nobody, stderr=nobody) as process:
         try:
             end = time.monotonic() + wait_s
             while time.monotonic() < end and process.poll() is None:

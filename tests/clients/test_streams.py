@@ -436,7 +436,9 @@ def test_numbered_items_of_a_message_are_kept_whole_however_they_are_divided(dat
     deltas = []
     for item in wanted:
         same = {"type": "thinking", "index": item["index"]}
-        deltas += [same | {"thinking": piece} for piece in data.draw(st.composite(cut)(item["thinking"]))]
+        deltas += [
+            same | {"thinking": piece} for piece in data.draw(st.composite(cut)(str(item["thinking"])))
+        ]
         deltas.append(same | {"thinking": "", "signature": item["signature"]})
     chunks: list[Any] = [
         {"choices": [{"index": 0, "delta": {"content": "", "thinking_blocks": [delta]}}]} for delta in deltas
