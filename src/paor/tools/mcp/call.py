@@ -27,6 +27,7 @@ from .results import Redactor
 from .session import Session, roots_of
 from .settings import McpSettings
 from .transcript import Dialogue, digest_of, plain_of, typed_responses
+from .wire import structured_of
 
 ROUNDS_MAX = 10
 """Rounds of one call without a person in between. Source: the default of the ``mcp`` package's own client."""
@@ -259,6 +260,9 @@ class McpCall:
         """Note where a result does not fit the tool's own schema: the call was made, and its result is kept."""
         if getattr(result, "is_error", True):
             return
+        found, structured = structured_of(result)
+        if found and structured is not None:
+            result = result.model_copy(update={"structured_content": structured})
         try:
             async with asyncio.timeout(_LISTING_S):  # a tool that is not known any more is looked up
                 await session.fits(self.name, result)
@@ -333,10 +337,10 @@ class McpCall:
             told = self._redactor.text(one_line(session.told, 300)) or (words if "SSE" in words else "")
             return self.lost(f"was gone before it answered {self.name}" + (f" ({told})" if told else ""))
         if data.get(FATE) == LOST or code == PARSE_ERROR:
-            return self.lost(f"did not answer {self.name} in the protocol: {words}")
+            return self.lost(f"breaks the protocol in its answer to {self.name}: {words}")
         if code is not None:
             return ToolError(f"the MCP server {self._settings.shown} refused {self.name}: {words}")
-        return self.lost(f"did not answer {self.name} in the protocol ({type(error).__name__})")
+        return self.lost(f"breaks the protocol in its answer to {self.name} ({type(error).__name__})")
 
     def lost(self, what: str) -> ToolError:
         """Return the error for a call of which nobody knows what it did; of a ``once`` one it stays in doubt."""

@@ -12,6 +12,7 @@ from .http import http_client
 from .naming import Listed, one_line
 from .settings import McpSettings
 from .stdio import StdioTransport
+from .wire import Wire
 
 _PAGES_MAX = 200
 
@@ -52,6 +53,7 @@ class Session:
         self.stalled = False
         self._settings = settings
         self._transport: StdioTransport | None = None
+        self._wire: Wire | None = None
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task: asyncio.Task[None] | None = None
@@ -63,6 +65,11 @@ class Session:
         """Whether nothing can be asked of the server any more, as far as is known."""
         gone = self._transport is not None and self._transport.ended
         return gone or self._closing.is_set() or (self._task is not None and self._task.done())
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Tools that were listed in a form that is none, with the reason."""
+        return self._wire.refused if self._wire is not None else {}
 
     @property
     def told(self) -> str:
@@ -122,8 +129,10 @@ class Session:
 
         _quiet()
         settings = self._settings
-        mode: Any = {"modern": "2026-07-28"}.get(settings.mode, settings.mode)
+        # also where nothing else is wanted: without the first exchange a server of the new protocol has not said its name
+        mode: Any = "legacy" if settings.mode == "legacy" else "auto"
         http = None
+        target: Any = settings.target
         try:
             if settings.is_url:
                 from mcp.client.streamable_http import streamable_http_client
@@ -131,13 +140,14 @@ class Session:
                 http = http_client(
                     settings.headers, message_bytes=settings.message_bytes, connect_s=settings.connect_s
                 )
-                target: Any = streamable_http_client(
-                    settings.target, http_client=http, max_sse_event_size=int(settings.message_bytes)
+                target = self._wire = Wire(
+                    streamable_http_client(
+                        settings.target, http_client=http, max_sse_event_size=int(settings.message_bytes)
+                    )
                 )
             elif settings.command is not None:
-                target = self._transport = self._child()
-            else:
-                target = settings.target
+                self._transport = self._child()
+                target = self._wire = Wire(self._transport)
             callbacks: dict[str, Any] = {"elicitation_callback": self._on_elicitation}
             if settings.sampling:
                 callbacks["sampling_callback"] = self._on_sampling
@@ -147,6 +157,11 @@ class Session:
             async with client:
                 self.client = client
                 session: Any = client.session
+                self.is_legacy = session.initialize_result is not None
+                if self.is_legacy and settings.mode == "modern":
+                    raise ToolError("it does not speak the protocol of 2026-07-28")
+                if self._wire is not None:
+                    self._wire.version = session.protocol_version
                 # looked at by the call: an error here would be one of a call that was made
                 self.fits, session.validate_tool_result = session.validate_tool_result, _fits
                 await self._list()
@@ -174,7 +189,6 @@ class Session:
         client, found, cursor = self.client, [], None
         info = client.session.server_info
         self.own_name = str(info.name) if info is not None else ""
-        self.is_legacy = client.session.initialize_result is not None
         for _ in range(_PAGES_MAX):
             page = await client.list_tools(cursor=cursor)
             found += [_listing_of(tool) for tool in page.tools]

@@ -115,7 +115,7 @@ class McpServer:
 
     def _take_tools(self, session: Session) -> tuple[Tool, ...]:
         self.prefix = prefix = prefix_of(self.settings, session.own_name)
-        entries, skipped = entries_of(self.settings, prefix, session.listed)
+        entries, skipped = entries_of(self.settings, prefix, session.listed, session.refused)
         self.skipped = {name: self._redactor.text(reason) for name, reason in skipped.items()}
         self._tools = tuple(self._tool(entry) for entry in entries)
         return self._tools
