@@ -176,7 +176,9 @@ def _with_policy_of(options: EngineOptions, opened: Journal, row: RunRow) -> Eng
     if not tasks:
         return options
     recorded = opened.spec(max(tasks)[1]).policy
-    return replace(options, policy=recorded.model_copy(update={"missing_ok": True}))  # checked when it was given
+    return replace(
+        options, policy=recorded.model_copy(update={"missing_ok": True})
+    )  # checked when it was given
 
 
 def _objective(words: tuple[str, ...]) -> str | None:

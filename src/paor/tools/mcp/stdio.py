@@ -155,10 +155,10 @@ def messages_of(line: bytes, waiting: Collection[int | str] = ()) -> list[Any]:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         return _read_again(line.decode("utf-8", "replace"), waiting)
-    if isinstance(message, JSONRPCError) and message.id is None:  # it could not read a request, and not say which
-        return [
-            message.model_copy(update={"id": number}) for number in waiting
-        ]
+    if (
+        isinstance(message, JSONRPCError) and message.id is None
+    ):  # it could not read a request, and not say which
+        return [message.model_copy(update={"id": number}) for number in waiting]
     return [message]
 
 

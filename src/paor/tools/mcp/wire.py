@@ -86,7 +86,9 @@ class Wire:
             parse_server_result("tools/list", self.version, result)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            place = ".".join(str(part) for part in first["loc"] if part != "tools" and not isinstance(part, int))
+            place = ".".join(
+                str(part) for part in first["loc"] if part != "tools" and not isinstance(part, int)
+            )
             return one_line(f"is listed against the protocol: {place or 'it'}: {first['msg']}", 300)
         if self.version in MODERN_PROTOCOL_VERSIONS:  # the package leaves these out, and says nothing
             for tool in result["tools"]:
@@ -136,7 +138,7 @@ class _Read:
         await self._stream.__aenter__()
         return self
 
-    async def __aexit__(self, *error: Any) -> Any:
+    async def __aexit__(self, *error: object) -> Any:
         return await self._stream.__aexit__(*error)
 
 
@@ -157,5 +159,5 @@ class _Write:
         await self._stream.__aenter__()
         return self
 
-    async def __aexit__(self, *error: Any) -> Any:
+    async def __aexit__(self, *error: object) -> Any:
         return await self._stream.__aexit__(*error)
