@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +27,9 @@ from .naming import one_line
 from .results import Redactor
 from .session import Session, roots_of
 from .settings import McpSettings
+from .tasks import ask, pause_s
 from .transcript import Dialogue, digest_of, plain_of, typed_responses
-from .wire import structured_of
+from .wire import put_aside, structured_of
 
 ROUNDS_MAX = 10
 """Rounds of one call without a person in between. Source: the default of the ``mcp`` package's own client."""
@@ -48,6 +50,14 @@ class CallRefused(Exception):
 
 class StateRefused(CallRefused):
     """The server does not take its own state back: its key or its time is over."""
+
+
+@dataclass(frozen=True)
+class _ServerRequest:
+    """What a task needs, as a request of the server."""
+
+    method: str
+    params: Any
 
 
 @dataclass(eq=False)
@@ -122,8 +132,9 @@ class McpCall:
 
     async def sampled(self, params: Any) -> Any:
         """Have the run's model answer, recorded and paid for as the run's own request."""
-        from mcp_types import CreateMessageResult, TextContent
+        from mcp_types import CreateMessageRequestParams, CreateMessageResult, TextContent
 
+        params = CreateMessageRequestParams.model_validate(params)
         self._samples += 1
         if self._samples > _SAMPLES_MAX:
             raise ToolError(f"the server asks the model more than {_SAMPLES_MAX} times in one call")
@@ -148,10 +159,12 @@ class McpCall:
         return await self._rounds(session, None, None)
 
     async def go_on(self, session: Session) -> Any:
-        """Make the next round of a call in rounds, with the answers of this one."""
+        """Make the next round of a call in rounds, with the answers of this one; of a task look for its result."""
         dialogue = self.dialogue
         if dialogue.pending:
             raise self._question()
+        if dialogue.way == "task":
+            return await self._polled(session)
         responses = None if dialogue.way == "url" else dialogue.responses
         return await self._rounds(session, responses, dialogue.request_state)
 
@@ -169,6 +182,9 @@ class McpCall:
     ) -> Any:
         for number in range(ROUNDS_MAX):
             result = await self._request(session, responses, request_state)
+            if result.result_type == "task":
+                self.dialogue = Dialogue("task", result.task_id, answers=self.dialogue.answers)
+                return await self._polled(session)
             if result.result_type != "input_required":
                 return result
             request_state, responses = result.request_state, None
@@ -178,6 +194,101 @@ class McpCall:
                 continue
             responses = await self._inputs(result.input_requests)
         raise ToolError(f"the server asks again after {ROUNDS_MAX} rounds")
+
+    # -- as a task of the server -----------------------------------------------------------------------------------
+
+    async def _polled(self, session: Session) -> Any:
+        """
+        Return the result of the call's task, looked for until `McpSettings.task_s` is over, at least once for a call that goes on.
+
+        Raises:
+            AnswerNeeded: It is not there yet, or cannot be asked for now: the handle is journaled with this question. Or
+                the task needs an answer itself.
+            ToolError, EffectUnknown: The task failed, or its server knows it no more.
+        """
+        dialogue, loop = self.dialogue, asyncio.get_running_loop()
+        until, told = loop.time() + self._settings.task_s, {}
+        if self._settings.task_s == 0 and self.context.resumption is None:
+            raise self.unfinished({})
+        while True:
+            try:
+                if dialogue.responses:
+                    await self._of_task(session, "tasks/update", inputResponses=dialogue.responses)
+                    dialogue.responses = {}
+                told = await self._of_task(session, "tasks/get")
+            except (TimedOut, CallRefused):
+                raise self.unfinished(told) from None
+            status, answered = told.get("status"), {digest for digest, _ in dialogue.answers}
+            if status == "completed":
+                return await self._of_completed(session, told)
+            if status in ("failed", "cancelled"):
+                error = told.get("error")
+                words = told.get("statusMessage") or (error.get("message") if isinstance(error, dict) else "")
+                reason = self._redactor.text(one_line(str(words or ""), 300))
+                raise ToolError(f"the task of {self.name} {status}" + (f": {reason}" if reason else ""))
+            if status == "input_required":
+                requests = {
+                    key: _ServerRequest(asked["method"], asked.get("params") or {})
+                    for key, asked in (told.get("inputRequests") or {}).items()
+                    if isinstance(asked, dict) and isinstance(asked.get("method"), str)
+                    and f"{key}" not in answered
+                }
+                dialogue.answers += [(key, {}) for key in requests]  # asked once, however often it is listed
+                if requests:
+                    await self._inputs(requests)
+                    continue
+            elif status != "working":
+                raise self.lost(f"breaks the protocol: the task of {self.name} is {one_line(str(status), 40)!a}")
+            if loop.time() >= until:
+                raise self.unfinished(told)
+            await asyncio.sleep(min(pause_s(told), max(0.02, until - loop.time())))
+
+    async def _of_task(self, session: Session, method: str, **params: Any) -> dict[str, Any]:
+        """
+        Return what the server says of the call's task.
+
+        Raises:
+            EffectUnknown, ToolError: It does not know the task.
+        """
+        handle = str(self.dialogue.request_state)
+        try:
+            return await asyncio.wait_for(ask(session, method, handle, **params), self._settings.call_s)
+        except TimeoutError:
+            raise TimedOut(f"the MCP server {self._settings.shown} did not answer {method}") from None
+        except Exception as error:  # noqa: BLE001 - of a foreign package over a foreign program
+            from mcp_types import INVALID_PARAMS
+
+            if getattr(error, "code", None) == INVALID_PARAMS:
+                words = self._redactor.text(one_line(str(error), 300))
+                raise self.lost(f"knows the task of {self.name} no more ({words})") from None
+            raise CallRefused(type(error).__name__) from None
+
+    async def _of_completed(self, session: Session, told: dict[str, Any]) -> Any:
+        """Return the result that a task has left."""
+        from mcp_types import CallToolResult
+
+        found = told.get("result")
+        try:
+            if isinstance(found, dict):
+                put_aside(found)
+            result = CallToolResult.model_validate(found, by_name=False)
+        except ValueError:
+            raise self.lost(f"breaks the protocol in the result of the task of {self.name}") from None
+        await self._note_misfit(session, result)
+        return result
+
+    def unfinished(self, told: dict[str, Any]) -> AnswerNeeded:
+        """Return the question with which a run waits for a task: whoever answers it looks again."""
+        said = self._redactor.text(one_line(str(told.get("statusMessage") or ""), 300))
+        words = f"The MCP server {self._settings.shown} works on {self.name}" + (f" ({said})" if said else "")
+        state = self._redactor.json(self.dialogue.state()) | {"requestState": self.dialogue.request_state}
+        return AnswerNeeded(f"{words}. Answer with {{}} to look for its result.", {}, state)
+
+    async def give_up(self, session: Session) -> Any:
+        """Tell the server that nobody waits for the call's task any more."""
+        with suppress(Exception):
+            await self._of_task(session, "tasks/cancel")
+        raise self.lost(f"was told to cancel the task of {self.name}; it may have done a part of it")
 
     async def _inputs(self, requests: dict[str, Any]) -> dict[str, Any]:
         """
@@ -250,6 +361,7 @@ class McpCall:
                 request_state=request_state,
                 meta={_META_KEY: key} if key and self._effect != "read" else None,
                 allow_input_required=True,
+                allow_claimed=True,
             )
         )
         result = await self.settle(session, task)

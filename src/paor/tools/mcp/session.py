@@ -12,6 +12,7 @@ from .http import http_client
 from .naming import Listed, one_line
 from .settings import McpSettings
 from .stdio import StdioTransport
+from .tasks import extension
 from .wire import Wire
 
 _PAGES_MAX = 200
@@ -153,7 +154,14 @@ class Session:
                 callbacks["sampling_callback"] = self._on_sampling
             if settings.roots:
                 callbacks["list_roots_callback"] = self._roots
-            client = Client(target, mode=mode, cache=None, message_handler=self._on_message, **callbacks)
+            client = Client(
+                target,
+                mode=mode,
+                cache=None,
+                message_handler=self._on_message,
+                extensions=[extension()],
+                **callbacks,
+            )
             async with client:
                 self.client = client
                 session: Any = client.session

@@ -239,6 +239,13 @@ class McpServer:
         held = self._held.pop(call.context.idempotency_key, None)
         if held is not None and not held.session.ended and not resumption.again:
             return await self._answer_open(held, call, answer)
+        if call.dialogue.way == "task":  # whatever was decided: what has begun is looked for and never called again
+            given_up = not resumption.accepted and not call.dialogue.pending
+            call.answered(answer)
+            try:
+                return await self._attempt(call, call.give_up if given_up else call.go_on)
+            except NotStarted:  # its server is away: the handle is kept
+                raise call.unfinished({}) from None
         was_open = call.dialogue.way == "open"
         call.answered(answer)
         answers = list(call.dialogue.answers)

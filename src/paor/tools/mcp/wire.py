@@ -60,7 +60,7 @@ class Wire:
         if isinstance(result, dict) and method == "tools/list":
             self._sift(result)
         elif isinstance(result, dict) and method == "tools/call":
-            _put_aside(result)
+            put_aside(result)
         return item
 
     def _sift(self, result: dict[str, Any]) -> None:
@@ -105,7 +105,7 @@ def structured_of(result: Any) -> tuple[bool, Any]:
     return result.structured_content is not None, result.structured_content
 
 
-def _put_aside(result: dict[str, Any]) -> None:
+def put_aside(result: dict[str, Any]) -> None:
     """Put structured content that is no object where it passes in any protocol; beside any, content may be missing."""
     if "structuredContent" not in result:
         return
