@@ -20,7 +20,11 @@ ASKED = {
     "params": {
         "mode": "form",
         "message": "Which colour?",
-        "requestedSchema": {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]},
+        "requestedSchema": {
+            "type": "object",
+            "properties": {"colour": {"type": "string"}},
+            "required": ["colour"],
+        },
     },
 }
 EFFECTS = Path(sys.argv[1])

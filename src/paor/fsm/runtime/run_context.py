@@ -48,6 +48,7 @@ class RunContext:
         texts: Texts of the conversation that were read, by payload.
         together: The calls of the newest reply that were begun at the same time; None where there are none.
         secrets: Secrets of answers by their marks, as far as this engine was given them; in memory alone.
+        traceparent: Gives the span of the call that a run is at; None where no trace is sent.
         leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
     """
 
@@ -73,6 +74,7 @@ class RunContext:
     values: ValuesPort | None = None
     secrets: dict[str, Any] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
+    traceparent: Callable[[Run], str] | None = None
     leaves: Leaves | None = None
     together: Together | None = None
     prompt: tuple[int, Sequence[str]] | None = None

@@ -19,11 +19,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ...states.base.errors import AnswerNeeded, EffectUnknown, TimedOut, ToolError
+from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
 from ...states.records.actions import Effect
 from ..tool import ToolContext
 from .http import FATE, LOST, REFUSED
-from .naming import one_line
+from .naming import Listed, one_line
 from .results import Redactor
 from .session import Session, roots_of
 from .settings import McpSettings
@@ -87,7 +87,7 @@ class McpCall:
     Args:
         settings: Of the server.
         redactor: For what a person is asked.
-        name: The tool, as the server has it.
+        listed: The tool, as the server listed it to the engine.
         arguments: Checked already.
         effect: The effect class it was declared with.
         context: Of the run.
@@ -100,12 +100,13 @@ class McpCall:
         self,
         settings: McpSettings,
         redactor: Redactor,
-        name: str,
+        listed: Listed,
         arguments: dict[str, Any],
         effect: Effect,
         context: ToolContext,
     ) -> None:
-        self.name = name
+        self.name = listed.name
+        self._schema = listed.schema
         self.context = context
         self._settings = settings
         self._redactor = redactor
@@ -156,6 +157,9 @@ class McpCall:
     async def begin(self, session: Session, answers: Sequence[tuple[str, dict[str, Any]]] = ()) -> Any:
         """Make the call; *answers* are given again to the questions they were given to."""
         self.dialogue, self._again = Dialogue(answers=list(answers)), list(answers)
+        if await session.schema_now(self.name) not in (None, self._schema):
+            words = f"the MCP server {self._settings.shown} has changed the parameters of {self.name}"
+            raise NotStarted(f"{words} since it listed it; refresh() lists its tools for the next engine")
         return await self._rounds(session, None, None)
 
     async def go_on(self, session: Session) -> Any:
@@ -230,7 +234,8 @@ class McpCall:
                 requests = {
                     key: _ServerRequest(asked["method"], asked.get("params") or {})
                     for key, asked in (told.get("inputRequests") or {}).items()
-                    if isinstance(asked, dict) and isinstance(asked.get("method"), str)
+                    if isinstance(asked, dict)
+                    and isinstance(asked.get("method"), str)
                     and f"{key}" not in answered
                 }
                 dialogue.answers += [(key, {}) for key in requests]  # asked once, however often it is listed
@@ -238,7 +243,9 @@ class McpCall:
                     await self._inputs(requests)
                     continue
             elif status != "working":
-                raise self.lost(f"breaks the protocol: the task of {self.name} is {one_line(str(status), 40)!a}")
+                raise self.lost(
+                    f"breaks the protocol: the task of {self.name} is {one_line(str(status), 40)!a}"
+                )
             if loop.time() >= until:
                 raise self.unfinished(told)
             await asyncio.sleep(min(pause_s(told), max(0.02, until - loop.time())))
@@ -353,13 +360,16 @@ class McpCall:
     ) -> Any:
         """Send one round and wait for what it comes to."""
         key = self.context.idempotency_key
+        meta = {_META_KEY: key} if key and self._effect != "read" else {}
+        if self.context.traceparent:
+            meta["traceparent"] = self.context.traceparent
         task = asyncio.create_task(
             session.client.session.call_tool(
                 self.name,
                 self._arguments,
                 input_responses=typed_responses(responses),
                 request_state=request_state,
-                meta={_META_KEY: key} if key and self._effect != "read" else None,
+                meta=meta or None,
                 allow_input_required=True,
                 allow_claimed=True,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from .tasks import extension
 from .wire import Wire
 
 _PAGES_MAX = 200
+_LISTEN_AGAIN_S = 5.0
 
 
 class Caller(Protocol):
@@ -37,6 +39,7 @@ class Session:
         listed: Its tools.
         is_legacy: Whether it speaks the protocol of before 2026-07-28, in which it asks in the middle of a call.
         changed: Whether it has told that its tools have changed.
+        is_listening: Whether a server of the new protocol has said that it will tell.
         turn: Held by the one call at a time that the old protocol allows: it does not say which call a question is of.
         caller: That call.
         calls: How many calls it carries.
@@ -48,6 +51,8 @@ class Session:
         self.listed: tuple[Listed, ...] = ()
         self.is_legacy = False
         self.changed = False
+        self.is_listening = False
+        self._is_stale = False
         self.turn = asyncio.Lock()
         self.caller: Caller | None = None
         self.calls = 0
@@ -175,7 +180,15 @@ class Session:
                 await self._list()
                 if not self._opened.done():
                     self._opened.set_result(None)
-                await self._closing.wait()
+                tools = client.server_capabilities.tools
+                tells = not self.is_legacy and tools is not None and tools.list_changed
+                listening = asyncio.create_task(self._listen()) if tells else None
+                try:
+                    await self._closing.wait()
+                finally:
+                    if listening is not None:
+                        listening.cancel()
+                        await asyncio.wait({listening}, timeout=5)
         except BaseException as error:
             if not self._opened.done():
                 self._opened.set_exception(error if isinstance(error, Exception) else ToolError("closed"))
@@ -207,9 +220,28 @@ class Session:
                 raise ToolError(f"it lists more than {10 * self._settings.tools_max} tools")
         self.listed = tuple(found)
 
+    async def schema_now(self, name: str) -> dict[str, Any] | None:
+        """Return the parameters of a tool as they are now, None of one that is not there; listed again where the list has changed."""
+        if self._is_stale:
+            self._is_stale = False
+            with suppress(Exception):  # the call itself will say what is wrong with the server
+                await asyncio.wait_for(self._list(), self._settings.connect_s)
+        return next((tool.schema for tool in self.listed if tool.name == name), None)
+
     async def _on_message(self, message: Any) -> None:
         if type(message).__name__ == "ToolListChangedNotification":
-            self.changed = True
+            self.changed = self._is_stale = True
+
+    async def _listen(self) -> None:
+        """Be told by a server of the new protocol that its tools have changed; again when the stream ends, as proxies end it."""
+        while True:
+            with suppress(Exception):  # what it cannot tell it tells with its next listing
+                async with self.client.listen(tools_list_changed=True) as events:
+                    self.is_listening = True
+                    async for _ in events:
+                        self.changed = self._is_stale = True
+            self.is_listening = False
+            await asyncio.sleep(_LISTEN_AGAIN_S)
 
     async def _on_elicitation(self, context: Any, params: Any) -> Any:
         from mcp_types import ElicitResult

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from .naming import one_line
 
@@ -134,7 +134,7 @@ class _Read:
     async def __anext__(self) -> Any:
         return self._wire.came(await self._stream.__anext__())
 
-    async def __aenter__(self) -> _Read:
+    async def __aenter__(self) -> Self:
         await self._stream.__aenter__()
         return self
 
@@ -155,7 +155,7 @@ class _Write:
         self._wire.sent(item)
         await self._stream.send(item)
 
-    async def __aenter__(self) -> _Write:
+    async def __aenter__(self) -> Self:
         await self._stream.__aenter__()
         return self
 
