@@ -385,6 +385,9 @@ def answer_with(text: bytes) -> bytes:
         (answer_with(b'" "'), None),
         (answer_with(b"cut")[:-9] + b"\n", None),
         (b'{"jsonrpc": "2.0", "id": 7, "result": NaN, "id": 8}\n', None),
+        (b'{"id": 7, "result": {}}\n', None),
+        (b'{"jsonrpc": "2.0", "id": 7, "error": {"code": 1}}\n', None),
+        (b'[{"jsonrpc": "2.0", "id": 7, "result": {"content": [{"text": "of a batch"}]}}]\n', "of a batch"),
     ],
 )
 def test_an_answer_in_a_line_that_cannot_be_read_is_waited_for_no_longer(
@@ -397,6 +400,20 @@ def test_an_answer_in_a_line_that_cannot_be_read_is_waited_for_no_longer(
         assert first.error.code == -32700
     else:
         assert first.result["content"][0]["text"] == said
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'  "jsonrpc": "2.0",\n',
+        b'{"jsonrpc": "2.0", "result": {}}\n',
+        b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "what?"}}\n',
+        b'{"jsonrpc": "2.0", "id": 70, "result": {"content": [\n',
+    ],
+)
+def test_an_answer_that_does_not_say_to_what_ends_every_open_request(line: bytes) -> None:
+    """A server that writes its JSON over several lines, or forgets the number, answers none of them."""
+    assert [(one.id, one.error.code) for one in messages_of(line, [3, 7])] == [(3, -32700), (7, -32700)]
 
 
 @pytest.mark.parametrize(
