@@ -220,7 +220,8 @@ def test_an_engine_is_made_exactly_when_every_pattern_fits_a_tool_or_may_fit_non
 ) -> None:
     """A misspelt name would forbid nothing, and nobody would see it."""
     types = {"mail": kinds} if kinds else {}
-    policy = Policy(**lists, task_types=types, missing_ok=missing_ok)
+    given: dict[str, Any] = {**lists, "task_types": types, "missing_ok": missing_ok}
+    policy = Policy(**given)
     patterns = {pattern for given in (*lists.values(), kinds) for pattern in given}
     lost = patterns & {"crm.reed", "mail.*", "*.sent"}
     try:

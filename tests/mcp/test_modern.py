@@ -53,7 +53,7 @@ def tool_of(server: McpServer, name: str) -> Any:
 # -- parts of a listing ---------------------------------------------------------------------------------------------
 
 GOOD = {"type": "object", "properties": {"text": {"type": "string"}}}
-TOOL = st.fixed_dictionaries(
+TOOL: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {},
     optional={
         "name": st.one_of(st.just("odd"), st.none(), st.integers()),
@@ -168,9 +168,9 @@ def test_a_call_that_is_a_task_is_polled_until_it_is_done(tmp_path: Path) -> Non
     (tmp_path / "ready").touch()
     with raw(tmp_path) as server:
         called(server, tmp_path, "r.bake")
-    assert json.loads(texts(tmp_path)["result.json"]) == ["a", 1, None] and done(tmp_path / "effects") == [
-        "bake"
-    ]
+    assert json.loads(str(texts(tmp_path)["result.json"])) == ["a", 1, None] and done(
+        tmp_path / "effects"
+    ) == ["bake"]
 
 
 @pytest.mark.parametrize("effect", ["once", "read"])
@@ -193,7 +193,7 @@ def test_a_task_that_takes_long_is_polled_by_the_next_process_and_never_begun_ag
                 sound(engine, waiting.run_id)
             else:
                 waiting = result
-    assert json.loads(texts(tmp_path)["result.json"]) == ["a", 1, None]
+    assert json.loads(str(texts(tmp_path)["result.json"])) == ["a", 1, None]
     assert done(tmp_path / "effects") == ["bake"]
 
 
@@ -202,7 +202,7 @@ def test_a_task_whose_server_is_away_keeps_its_handle(tmp_path: Path) -> None:
     with raw(tmp_path, task_s=0) as server, engine_of(server, tmp_path, "r.bake") as engine:
         waiting = engine.run("Bake")
         server.settings = type(server.settings)([sys.executable, "-c", "pass"], name="r", task_s=0)
-        asyncio.run_coroutine_threadsafe(server._drop(), server._running()).result(30)  # type: ignore[arg-type]
+        asyncio.run_coroutine_threadsafe(server._drop(), server._running()).result(30)
         again = engine.resume(waiting.run_id, answer={})
         assert again.waiting_for is not None and "works on bake" in again.waiting_for.message
         server.settings = type(server.settings)(command(RAW, tmp_path / "effects"), name="r")
@@ -261,7 +261,7 @@ def test_a_changed_list_is_noticed_and_no_call_is_made_of_a_tool_that_is_another
 ) -> None:
     """The arguments were checked against the parameters of then."""
     with raw(tmp_path) as server:
-        tools = {tool.name: tool for tool in server.tools()}
+        tools: dict[str, Any] = {tool.name: tool for tool in server.tools()}
         heard = threading.Event()
         session = server._session
         assert session is not None
@@ -271,7 +271,7 @@ def test_a_changed_list_is_noticed_and_no_call_is_made_of_a_tool_that_is_another
         with pytest.raises(NotStarted, match="has changed the parameters of echo"):
             asyncio.run(tools["r.echo"].run(text="x"))
         asyncio.run(tools["r.meta"].run(text="x"))  # the others are as they were
-        again = {tool.name: tool for tool in server.refresh()}
+        again: dict[str, Any] = {tool.name: tool for tool in server.refresh()}
         assert not server.changed and again["r.echo"].parameters["required"] == ["text"]
         asyncio.run(again["r.echo"].run(text="x"))
     assert done(tmp_path / "effects") == ["grow", "meta", "echo"]

@@ -122,9 +122,11 @@ class StdioTransport:
             self._inbound.close()
 
     async def _write(self, stdin: asyncio.StreamWriter) -> None:
+        from mcp_types import JSONRPCRequest
+
         try:
             async for item in self._outbound:
-                if hasattr(item.message, "method") and hasattr(item.message, "id"):
+                if isinstance(item.message, JSONRPCRequest):
                     self._waiting[item.message.id] = None
                 text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                 stdin.write(text.encode("utf-8", "replace") + b"\n")
@@ -185,11 +187,11 @@ def _unreadable(text: str, waiting: Collection[int | str]) -> list[Any]:
     """Return an error for each request that an answer which cannot be read may belong to: those that it names, else all."""
     from mcp_types import PARSE_ERROR, jsonrpc_message_adapter
 
-    named = {int(number) for number in _NUMBER.findall(text)}
+    named: set[int | str] = {int(number) for number in _NUMBER.findall(text)}
     error = {"code": PARSE_ERROR, "message": "its answer cannot be read"}
     return [
         jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", "id": number, "error": error})
-        for number in [one for one in waiting if one in named] or list(waiting)
+        for number in [one for one in waiting if one in named] or waiting
     ]
 
 

@@ -60,5 +60,6 @@ async def ask(session: Any, method: str, task: str, **params: Any) -> dict[str, 
 def pause_s(told: dict[str, Any]) -> float:
     """Return the seconds until a task is looked at again, as its server wishes within bounds."""
     wish = told.get("pollIntervalMs")
-    is_number = isinstance(wish, int | float) and not isinstance(wish, bool)
-    return min(max(wish / 1000, 0.02), POLL_MAX_S) if is_number else POLL_S
+    if not isinstance(wish, int | float) or isinstance(wish, bool):
+        return POLL_S
+    return min(max(wish / 1000, 0.02), POLL_MAX_S)
