@@ -75,9 +75,9 @@ def test_whatever_else_is_listed_a_good_tool_is_kept_and_each_bad_one_is_named(
     from mcp_types import JSONRPCRequest, JSONRPCResponse
     from mcp_types.methods import parse_server_result
 
-    from .inside import Wire
+    from .inside import SiftedTransport
 
-    wire = Wire(None)
+    wire = SiftedTransport(None)
     wire.version = version
     wire.sent(SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list")))
     listed = [*odd[:place], {"name": "good", "inputSchema": GOOD}, *odd[place:]]

@@ -14,7 +14,7 @@ from .naming import Listed, one_line
 from .settings import McpSettings
 from .stdio import StdioTransport
 from .tasks import extension
-from .wire import Wire
+from .wire import SiftedTransport
 
 _PAGES_MAX = 200
 _LISTEN_AGAIN_S = 5.0
@@ -59,7 +59,7 @@ class Session:
         self.stalled = False
         self._settings = settings
         self._transport: StdioTransport | None = None
-        self._wire: Wire | None = None
+        self._wire: SiftedTransport | None = None
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task: asyncio.Task[None] | None = None
@@ -146,14 +146,14 @@ class Session:
                 http = http_client(
                     settings.headers, message_bytes=settings.message_bytes, connect_s=settings.connect_s
                 )
-                target = self._wire = Wire(
+                target = self._wire = SiftedTransport(
                     streamable_http_client(
                         settings.target, http_client=http, max_sse_event_size=int(settings.message_bytes)
                     )
                 )
             elif settings.command is not None:
                 self._transport = self._child()
-                target = self._wire = Wire(self._transport)
+                target = self._wire = SiftedTransport(self._transport)
             callbacks: dict[str, Any] = {"elicitation_callback": self._on_elicitation}
             if settings.sampling:
                 callbacks["sampling_callback"] = self._on_sampling

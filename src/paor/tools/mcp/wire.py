@@ -18,7 +18,7 @@ KEPT = "paor/structuredContent"
 """Key in a result's ``_meta`` under which structured content is that its protocol does not allow; also null, which says something."""
 
 
-class Wire:
+class SiftedTransport:
     """
     A transport whose messages are looked at; an async context manager that gives the two streams the client needs.
 
@@ -119,7 +119,7 @@ def put_aside(result: dict[str, Any]) -> None:
 class _Read:
     """The stream of what a server says."""
 
-    def __init__(self, stream: Any, wire: Wire) -> None:
+    def __init__(self, stream: Any, wire: SiftedTransport) -> None:
         self._stream, self._wire = stream, wire
 
     def __getattr__(self, name: str) -> Any:
@@ -145,7 +145,7 @@ class _Read:
 class _Write:
     """The stream of what is said to it."""
 
-    def __init__(self, stream: Any, wire: Wire) -> None:
+    def __init__(self, stream: Any, wire: SiftedTransport) -> None:
         self._stream, self._wire = stream, wire
 
     def __getattr__(self, name: str) -> Any:
