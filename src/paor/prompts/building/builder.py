@@ -27,10 +27,10 @@ from ...states.run.state import Run
 from ..model import PromptMessage
 from .conversation import (
     UNUSABLE,
+    SpokenItems,
     StepText,
     Texts,
     earlier_turns,
-    spoken_items,
     step_text,
     steps_taken,
 )
@@ -189,6 +189,7 @@ class PromptBuilder:
         sizes = [(document.text, document.payload.bytes) for document in spec.documents]
         self._shown = shown_whole(spec, sizes)
         self._opening: tuple[PromptMessage, ...] | None = None
+        self._items, self._fewer = SpokenItems(), SpokenItems()
         self._plan_reply = plan_reply
         self._earlier_rounds = history_text(
             map(message_text, reversed(spec.history)), spec.limits.history_chars, self._bytes_max
@@ -259,12 +260,12 @@ class PromptBuilder:
         ):
             self._opening = opening  # nothing in it was erased, which a replay has to see in each request
         items = run.memory.conversation
-        said = tuple(spoken_items(items, texts, model))
+        said, size = self._items.told(items, texts, model)
         last = [] if kind in ("turn", "plan") else [PromptMessage("user", self.words(kind, run, reply))]
-        over = sum(message.size for message in (*opening, *said, *last)) - space
+        over = size + sum(message.size for message in (*opening, *last)) - space
         if over > 0:
             cut = cut_of(items, max(0, size_of(items) - over))
-            said = tuple(spoken_items(with_cut(items, cut), texts, model))
+            said, _ = self._fewer.told(with_cut(items, cut), texts, model)
         return (*opening, *said, *last)
 
     def is_behind(self, kind: RequestKind, run: Run) -> bool:
