@@ -132,6 +132,8 @@ class ToolContext(Protocol[DepsT_co]):
             `Limits.tool_timeout_s`, with either at most what is left of the time budget.
         final_format: Format of the run's final report, during the call that writes it; None for any other call.
         resumption: The question that this call asked before, with the answer; None if it asked nothing.
+        traceparent: The span of this call, as W3C Trace Context has it, for servers that the tool asks; empty where no hook of the
+            engine sends traces.
     """
 
     run_id: str
@@ -147,6 +149,7 @@ class ToolContext(Protocol[DepsT_co]):
     timeout_s: float | None
     final_format: str | None
     resumption: Resumption | None
+    traceparent: str
 
     @property
     def deps(self) -> DepsT_co:

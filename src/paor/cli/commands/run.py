@@ -173,7 +173,12 @@ def _with_policy_of(options: EngineOptions, opened: Journal, row: RunRow) -> Eng
         return options
     runs = runs_of(opened.reader, row.workflow_id)
     tasks = [(round, run_id) for run_id, round, task in runs if task]  # the whole calls nothing itself
-    return replace(options, policy=opened.spec(max(tasks)[1]).policy if tasks else None)
+    if not tasks:
+        return options
+    recorded = opened.spec(max(tasks)[1]).policy
+    return replace(
+        options, policy=recorded.model_copy(update={"missing_ok": True})
+    )  # checked when it was given
 
 
 def _objective(words: tuple[str, ...]) -> str | None:

@@ -39,7 +39,7 @@ from .acceptance import changes_now, refusal
 from .arguments import ForkOptions, check_deps, check_priced, model_of, planning_template, templates_of
 from .resume import answer_of, check_approved, named
 from .runner import Acquisition, Runner
-from .settings import EngineSettings
+from .settings import EngineSettings, check_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +202,7 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
     limits, policy, connections = options.get("limits"), options.get("policy"), options.get("connections")
     if not isinstance(limits, Limits | Mapping | None) or not isinstance(policy, Policy | None):
         raise UsageError("limits must be a Limits value or a mapping of limits, policy a Policy value")
+    check_policy(policy, runner.settings.tools)
     if not isinstance(connections, Mapping | None):
         raise UsageError("connections must be a mapping of labels to values")
     model = options.get("model")

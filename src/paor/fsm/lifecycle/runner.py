@@ -39,7 +39,7 @@ from ..runtime.result import Result, result_of_run
 from ..runtime.run_context import Leaves, RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .arguments import Hook, offered_tools
-from .callbacks import tell
+from .callbacks import tell, traceparent_from
 from .fallback import fallback_spec, is_owed
 from .settings import EngineSettings
 from .start import NewRun, input_references
@@ -267,6 +267,7 @@ class Runner:
             first=run.seq,
             values=self.settings.values,
             secrets=self._secrets.get(run.run_id, {}),
+            traceparent=traceparent_from(self.hooks),
         )
         drive.load = lambda first, count: self._documents(run.number, first, count)
         if run.spec.task == 0:

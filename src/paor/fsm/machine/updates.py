@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from ...prompts.parsing.replies import Invalid
 from ...states.records.actions import NOT_MADE_CODES, REFUSED_CODES, Selection, ToolResult
 from ...states.records.observations import Message, Turn
 from ...states.records.outcomes import Answered, Asked, Cancelled, InDoubt, ModelFault, Replied
@@ -538,7 +539,25 @@ def _failed(case: GuardContext, reason: str) -> Update:
         or "; ".join(case.vetoes)
     ):
         answer = f"{answer}\n\n{trouble}"
+    elif case.problem is not None and case.run.spec.revision > 1:
+        answer = f"{answer}\n\n{_unusable(case, case.problem)}"
     return Change(answer=answer, question=None), replace(case.run.counters, stop=reason)
+
+
+_OTHERWISE = {
+    "length": "raise Limits.max_reply_tokens",
+    "truncated": "raise Limits.max_reply_tokens",
+    "repetition": "use another model or temperature",
+    "refusal": "say the objective otherwise, or use another model",
+    "content_filter": "say the objective otherwise, or use another model",
+}
+
+
+def _unusable(case: GuardContext, problem: Invalid) -> str:
+    """Return which model replied to which request in a way that nobody can use, and what to change."""
+    run, step = case.run, _OTHERWISE.get(problem.code, "use another model or profile")
+    told = cut(line(problem.message), TURN_CHARS)
+    return f"The model: {run.spec.model} gave no usable reply in {run.state} (row {run.seq}): {told}; {step}"
 
 
 def _fail_stopped(case: GuardContext) -> Update:

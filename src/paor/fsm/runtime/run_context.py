@@ -63,6 +63,7 @@ class RunContext:
         prompt: The run's newest prompt; None while this driver has not looked.
         together: The calls of the newest reply that were begun at the same time; None where there are none.
         secrets: Secrets of answers by their marks, as far as this engine was given them; in memory alone.
+        traceparent: Gives the span of the call that a run is at; None where no trace is sent.
         leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
     """
 
@@ -89,6 +90,7 @@ class RunContext:
     output_type: Any = None
     secrets: dict[str, Any] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
+    traceparent: Callable[[Run], str] | None = None
     leaves: Leaves | None = None
     together: Together | None = None
     prompt: LastPrompt | None = None

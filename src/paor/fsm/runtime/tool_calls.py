@@ -306,6 +306,7 @@ def _call_of(
         deps=drive.deps,
         ledger=CallLedger(account),
         timeout_s=bound,
+        traceparent=drive.traceparent(run) if drive.traceparent is not None else "",
     )
     place = place_of_next(drive)
     return UseTool(run.number, tool, arguments, context, place, bound, _timing_of(drive))
