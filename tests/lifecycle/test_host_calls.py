@@ -101,7 +101,7 @@ def test_a_stream_that_is_closed_gives_its_lease_back_at_once(tmp_path: Path, lo
             await anext(events)
             with pytest.raises(LeaseHeld):
                 scripted.resume(run_id)
-            await events.aclose()  # type: ignore[attr-defined]
+            await events.aclose()
             kept.append(events)
 
         kept: list[Any] = []

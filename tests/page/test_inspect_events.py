@@ -274,7 +274,9 @@ def test_a_journal_in_memory_is_followed_too(tmp_path: Path) -> None:
             assert [data["seq"] for _, _, data in islice(events, 2)] == [0, 1]
             (wait,) = browser.get("data/index").json["waits"]
             assert (
-                browser.post(f"answer/{run_id}", {"name": wait["name"], "answer": {"approve": True}}).status
+                browser.post(
+                    f"answer/{run_id}", {"name": wait["name"], "answer": {"approve": True}, "actor": "ann"}
+                ).status
                 == 200
             )
             assert rows_seen(events) == list(range(2, engine.journal.run(run_id).head_seq + 1))

@@ -28,7 +28,7 @@ from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, 
 
 SCRIPT = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
 OTHER = {name: text + "\nBe brief." for name, text in default_templates().items()}
-NEVER = Policy(deny=("nothing.at_all",))
+NEVER = Policy(deny=("web.*",))
 
 
 def interrupted(folder: Path, rows: int, script: Sequence[Any] = SCRIPT, **options: Any) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
@@ -60,7 +60,7 @@ from .lifecycle.runner import Runner, compile_catalogs
 from .lifecycle.settings import EngineSettings, settings_of
 from .lifecycle.start import NewRun, new_run
 from .lifecycle.subrun_runner import SubrunDriver, new_workflow
-from .lifecycle.subruns import Task, as_list, task_options
+from .lifecycle.subruns import Task, as_list, run_tool, task_options
 from .lifecycle.told import Earlier
 from .lifecycle.turns import OWN, Start, submit
 from .machine.machine import MACHINE, Machine
@@ -423,8 +423,8 @@ class Engine:
                 written before; the caller drives the round in its turn.
             output_type: Type of the answer: a pydantic model, dataclass, TypedDict, ``list[str]`` and the like, or a JSON Schema
                 as a mapping. The completion review is then always asked of the model; it gives the value, which is held to the
-                type's JSON Schema and asked for again, `Limits.review_retries` times, where it does not fit; after that the run
-                is Failed(review_failed). `Result.output` is the value. Not with *final_format*.
+                type's JSON Schema and to the type's own validators, and asked for again, `Limits.review_retries` times, where it does
+                not fit; after that the run is Failed(review_failed). `Result.output` is the value. Not with *final_format*.
             deps: What tools get as `ToolContext.deps`: an object of yours, never journaled, so a resume takes it again. By default
                 the engine's.
 
@@ -521,8 +521,8 @@ class Engine:
 
         Args:
             run_id: Its id, or an unambiguous prefix.
-            answer: For a run that waits for a question or an approval: ``{"approve": true}``, the accepted values,
-                or ``{"action": "decline"}``.
+            answer: For a run that waits for a question or an approval: ``{"approve": true}``, perhaps with all ``arguments`` of the
+                call where they are to be others, the accepted values, or ``{"action": "decline"}``.
             outcome: For an effect in doubt: ``done`` (with *result*), ``retry`` or ``fail``.
             result: What the effect returned, for ``done``; for ``fail`` a text that says what went wrong.
             question: Id of the question that this answers (`Result.waiting_for`), so that a message that is delivered
@@ -537,7 +537,8 @@ class Engine:
             accept_changes: Continue even if parts that decide the run have changed since it was recorded. The next
                 row records this, and from it on this engine's prompts, tools and policy apply (`changes` lists the
                 parts).
-            output_type: Type of `Result.output`: that of `run`. What the run is held to stays the schema that it was started with.
+            output_type: Type of `Result.output`: that of `run`. Its own validators judge what the model gives from now on; the schema
+                stays the one that the run was started with.
 
         Returns:
             The result. For a finished run it is read from the journal; for a run that still waits, the status is
@@ -566,6 +567,7 @@ class Engine:
             reason=reason,
             actor=actor,
             accept_changes=accept_changes,
+            output_type=output_type,
         )
         return with_output(found, output_type)
 
@@ -581,9 +583,30 @@ class Engine:
         self, run_id: str, *, output_type: Any = None, **options: Unpack[ResumeOptions]
     ) -> Result[Any]:
         """Do the same as `resume` on the running event loop."""
-        return with_output(await aresume(self._runner, run_id, **options), output_type)
+        found = await aresume(self._runner, run_id, output_type=output_type, **options)
+        return with_output(found, output_type)
 
-    def resume_stream(self, run_id: str, **options: Unpack[ResumeOptions]) -> Iterator[Event]:
+    def as_tool(self, name: str, description: str, *, parameters: Mapping[str, Any] | None = None) -> Tool:
+        """
+        Return this engine's runs as a tool for another engine: each call of it is a run of its own, linked to the call.
+
+        The run is driven with this engine's model, tools, policy and prompts, and stands in the journal of the run that calls it
+        (`RunRow.called_by`). Its limits are this engine's, and what is left of the caller's budgets where that is less; what it used
+        counts in the caller's. A cancel of the caller cancels it, and its open question is the caller's. After a crash the same call
+        finds its run again and starts none twice.
+
+        Args:
+            name: Of the tool: ``method.name``; a name without a method gets ``run``, as in ``run.research``.
+            description: What it is for, for the model.
+            parameters: JSON Schema of other parameters than ``objective``. The run's objective is the argument ``objective``, or
+                without one *description*, with all other arguments in lines of their own.
+
+        Raises:
+            UsageError: A name, a description or a schema that cannot be used.
+        """
+        return run_tool(self._runner, name, description, parameters)
+
+    def resume_stream(self, run_id: str, **options: Unpack[TypedResumeOptions]) -> Iterator[Event]:
         """
         Do the same as `resume` and yield the events as they become durable; the last one is `RunEnded`.
 
@@ -594,11 +617,16 @@ class Engine:
             run_id: Its id, or an unambiguous prefix.
             **options: See `resume`.
         """
-        return resume_stream(self._runner, run_id, **options)
+        for event in resume_stream(self._runner, run_id, **options):
+            yield typed_event(event, options)
 
-    def aresume_stream(self, run_id: str, **options: Unpack[ResumeOptions]) -> AsyncIterator[Event]:
+    async def aresume_stream(
+        self, run_id: str, **options: Unpack[TypedResumeOptions]
+    ) -> AsyncGenerator[Event, None]:
         """Do the same as `resume_stream` on the running event loop."""
-        return aresume_stream(self._runner, run_id, **options)
+        async with aclosing(aresume_stream(self._runner, run_id, **options)) as events:
+            async for event in events:
+                yield typed_event(event, options)
 
     def answer(
         self,

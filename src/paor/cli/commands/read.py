@@ -121,6 +121,8 @@ def mark_of(row: RunRow) -> str:
     """Return where a run is in its workflow or was forked, nothing for a run by itself."""
     if row.parent_seq is not None:
         return f"[fork at row {row.parent_seq}] "
+    if (called := row.called_by) is not None:
+        return f"[called by {called.run_id[:13]}] "
     if row.task == 0:
         return f"[workflow, round {row.round}] "
     return f"[round {row.round}, task {row.task}] " if row.workflow_id != row.run_id else ""

@@ -22,7 +22,7 @@ from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fallback import is_owed
 from ...fsm.lifecycle.resume import timeout_answer
-from ...fsm.lifecycle.subruns import runs_of, unfinished_tasks, used_tools
+from ...fsm.lifecycle.subruns import runs_of, unfinished_called, used_tools, waits_for_called
 from ...fsm.machine.host_rows import NO_HOST
 from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.events import RunEnded, RunStarted
@@ -174,7 +174,12 @@ def _with_policy_of(options: EngineOptions, opened: Journal, row: RunRow) -> Eng
         return options
     runs = runs_of(opened.reader, row.workflow_id)
     tasks = [(round, run_id) for run_id, round, task in runs if task]  # the whole calls nothing itself
-    return replace(options, policy=opened.spec(max(tasks)[1]).policy if tasks else None)
+    if not tasks:
+        return options
+    recorded = opened.spec(max(tasks)[1]).policy
+    return replace(
+        options, policy=recorded.model_copy(update={"missing_ok": True})
+    )  # checked when it was given
 
 
 def _with_policy_before(options: EngineOptions, arguments: Mapping[str, Any]) -> EngineOptions:
@@ -252,7 +257,7 @@ def _interrupted(journal: Journal, run_id: str, options: EngineOptions) -> Itera
     resume = command_line("resume", journal, run_id) + app
     doubts = []
     with suppress(PaorError):
-        for name in (run_id, *unfinished_tasks(journal.reader, journal.run(run_id))):
+        for name in (run_id, *unfinished_called(journal.reader, journal.run(run_id))):
             run, _ = restore_run(journal.reader, name)
             intent = run.memory.intent
             if run.state == EXECUTING and run.waiting_for is None and intent and intent.effect == "once":
@@ -399,8 +404,9 @@ def resume(
     RUN is an id, an unambiguous start of one, or "last". For a finished run the result is printed again; for a
     waiting run without an answer, the question. In both cases nothing is written.
 
-    An answer is JSON, or a text where that fits the question; an approval also takes yes, no, approve and deny. It
-    counts once: one to a question that is settled is refused and changes nothing.
+    An answer is JSON, or a text where that fits the question; an approval also takes yes, no, approve and deny, and
+    with {"approve": true, "arguments": {...}} other arguments. It counts once: one to a question that is settled is
+    refused and changes nothing.
 
     If prompts, tools, policy or decision rules of the run have changed since, it is refused. A line for each
     changed part says which rows have used it and whether later ones may. --accept-changes continues and journals
@@ -414,8 +420,8 @@ def resume(
     given |= {"reason": reason, "accept_changes": accept_changes}
     with options.looking() as opened:
         row = find_run(opened, name)
-        asked = asking(opened, row)  # of a workflow its waiting task; one whose task waits no more goes on
-        settled = row.task == 0 and asked is row
+        asked = asking(opened, row)  # perhaps one that it has called; where that waits no more, it goes on
+        settled = asked is row and waits_for_called(opened.reader, row)
         waits = open_question(opened, asked) if answered else None
         if waits is not None and question == waits.id.partition("-")[0]:
             question = waits.id

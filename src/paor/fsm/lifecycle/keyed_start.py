@@ -50,7 +50,8 @@ def _first_run(runner: Runner, run_id: str, new: NewRun) -> Continuation | Resul
     journal = runner.journal.reader
     check_same_start(journal, run_id, new)
     run_id = stand_in(journal, run_id)
-    return continuation(runner, run_id, connections=new.connections, deps=new.deps, model=new.model)
+    given = {"connections": new.connections, "deps": new.deps, "output_type": new.output_type}
+    return continuation(runner, run_id, model=new.model, **given)
 
 
 def check_same_start(journal: JournalReader, run_id: str, new: NewRun) -> None:

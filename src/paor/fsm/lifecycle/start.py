@@ -110,6 +110,7 @@ class NewRun:
         deps: What the host hands to its tools; never written.
         given: Which of `FROM_ENGINE` the caller gave.
         notices: What its driver tells first.
+        output_type: The Python type of its answer; never written.
         earlier: What it is told of the rounds before; None in no conversation.
     """
 
@@ -120,6 +121,7 @@ class NewRun:
     deps: Any = None
     given: tuple[str, ...] = ()
     notices: tuple[Notice, ...] = ()
+    output_type: Any = None
     earlier: Earlier | None = None
 
 
@@ -181,6 +183,7 @@ def new_run(
         options.pop("profile", None), options.pop("stage", None), mode=mode, usual=settings.profile
     )
     own_instructions = instructions_of(options.pop("instructions", None))
+    output_type = options.get("output_type")
     if flow is not None and earlier is not None:  # a workflow file reads what was said as its own variable
         earlier, options["transcript"] = as_transcript(earlier, options.get("transcript") or ())
     options["output_schema"] = _output_schema(options, chosen)
@@ -251,7 +254,7 @@ def new_run(
     notices = (_profile_notice(spec),) if asked else ()
     scrub = said_scrubber(chosen)
     spec, inputs = _without_keys(spec, scrub), [without_keys(document, scrub) for document in inputs]
-    return NewRun(spec, inputs, chosen, dict(connections or {}), deps, given, notices, earlier)
+    return NewRun(spec, inputs, chosen, dict(connections or {}), deps, given, notices, output_type, earlier)
 
 
 _NOT_SAID = {"tools", "templates", "machine", "host_machine", "limits", "policy", "key"}

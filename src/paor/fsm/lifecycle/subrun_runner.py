@@ -21,82 +21,109 @@ from .model_facts import Pending
 from .resume import Continuation, aperformed, continuation, resume
 from .runner import Acquisition, Runner, leaving
 from .start import NewRun, new_run
-from .subruns import Task, TaskCall, as_list, workflow_position
+from .subruns import CalledRun, RunTool, Task, as_list, workflow_position
 from .told import Earlier
 
 
 class SubrunDriver:
     """
-    What the tool that calls a workflow's tasks drives them with: each is a run of its own in the same journal.
+    What tools that call runs drive them with: each is a run of its own in the caller's journal.
 
     Args:
-        runner: That drives the workflow itself.
+        runner: That drives the caller.
     """
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
+        self._others: dict[int, Runner] = {}
 
-    def limits_of(self, mode: Mode) -> Limits:
-        """Return the bounds of a task that brings none."""
-        return self._runner.settings.limits_of(mode)
+    def runner_for(self, tool: RunTool) -> Runner:
+        """Return what drives the runs of a tool: the engine that it was made by, on the caller's journal."""
+        if tool.drives is None:
+            return self._runner
+        own: Runner | None = self._others.get(id(tool.drives))
+        if own is None or own.settings is not tool.drives.settings:  # its engine may have got another model
+            here = self._runner
+            own = tool.drives.with_ports(tool.drives.settings, here.journal, here.clock, here.ids)
+            self._others[id(tool.drives)] = own
+        return own
 
-    def drive_task(self, workflow: RunContext, call: TaskCall) -> Result:
-        """Drive one task of a workflow to its end, or until it waits."""
+    def limits_of(self, mode: Mode, tool: RunTool) -> Limits:
+        """Return the bounds of a run of *tool* that brings none."""
+        return self.runner_for(tool).settings.limits_of(mode)
+
+    def drive_called(self, caller: RunContext, call: CalledRun) -> Result:
+        """Drive a called run to its end, or until it waits."""
+        runner = self.runner_for(call.tool)
         if call.known is not None:
-            return resume(self._runner, call.known, **_inherited_options(workflow))
-        new = self._new_task(workflow, call).looked()
-        return self._runner.result(self._task_acquisition(workflow, new), resumed=False)
+            return resume(runner, call.known, **_inherited_options(runner, caller, call))
+        new = self._new(runner, caller, call).looked()
+        return runner.result(_acquisition(runner, caller, new), resumed=False)
 
-    async def adrive_task(self, workflow: RunContext, call: TaskCall) -> Result:
-        """Do the same as `drive_task` on the running event loop."""
+    async def adrive_called(self, caller: RunContext, call: CalledRun) -> Result:
+        """Do the same as `drive_called` on the running event loop."""
+        runner = self.runner_for(call.tool)
         if call.known is None:
-            new = await self._new_task(workflow, call).alooked()
-            found: Continuation | Result = Continuation(self._task_acquisition(workflow, new), resumed=False)
+            new = await self._new(runner, caller, call).alooked()
+            found: Continuation | Result = Continuation(_acquisition(runner, caller, new), resumed=False)
         else:
-            found = continuation(self._runner, call.known, **_inherited_options(workflow))
+            found = continuation(runner, call.known, **_inherited_options(runner, caller, call))
         if isinstance(found, Continuation):
-            found = Continuation(leaving(found.acquire, workflow.leaves), found.resumed)
-        return await aperformed(self._runner, found)
+            found = Continuation(leaving(found.acquire, caller.leaves), found.resumed)
+        return await aperformed(runner, found)
 
-    def _new_task(self, workflow: RunContext, call: TaskCall) -> Pending[NewRun]:
-        """Check the arguments of a task's run, which obeys the policy of its workflow in every process."""
-        runner = self._runner
+    def _new(self, runner: Runner, caller: RunContext, call: CalledRun) -> Pending[NewRun]:
+        """Check the arguments of a called run; a task obeys the policy of its workflow in every process."""
+        settings, model = runner.settings, None
+        if call.tool.drives is None:
+            settings, model = replace(settings, given_policy=caller.run.spec.policy), caller.model
         return Pending(
             new_run(
-                replace(runner.settings, given_policy=workflow.run.spec.policy),
+                settings,
                 runner.ids.salt,
                 call.objective,
                 call.success_criteria,
                 call.documents,
                 position=call.position,
-                earlier=before_task(runner.journal.reader, workflow.run, call.position),
-                model=workflow.model,
+                earlier=before_task(runner.journal.reader, caller.run, call.position)
+                if caller.run.spec.task == 0
+                else None,
+                model=model,
+                deps=_deps(runner, caller, call),
                 **call.options,
             )
         )
 
-    def _task_acquisition(self, workflow: RunContext, new: NewRun) -> Acquisition:
-        """Return what creates the run of a task; a workflow that is cancelled meanwhile cancels it, too."""
-        runner = self._runner
-        create = runner.creation(new)
 
-        def begin() -> tuple[RunContext, Steps]:
-            drive, walk = create()
-            # asked after the task's run exists: a cancel before finds no such run to cancel, one after finds it
-            drive.cancelled = runner.journal.leases.cancel_requested(workflow.run.number)
-            return drive, walk
+def _acquisition(runner: Runner, caller: RunContext, new: NewRun) -> Acquisition:
+    """Return what creates a called run; a caller that is cancelled meanwhile cancels it, too."""
+    create = runner.creation(new)
 
-        return begin
+    def begin() -> tuple[RunContext, Steps]:
+        drive, walk = create()
+        # asked after the run exists: a cancel before finds no such run to cancel, one after finds it
+        drive.cancelled = runner.journal.leases.cancel_requested(caller.run.number)
+        return drive, walk
+
+    return begin
 
 
-def _inherited_options(workflow: RunContext) -> ResumeOptions:
-    """Return what a task is resumed with: what its workflow was given."""
-    return {
-        "connections": workflow.connections,
-        "deps": workflow.deps,
-        "model": workflow.model,
-        "accept_changes": workflow.accepting,
+def _deps(runner: Runner, caller: RunContext, call: CalledRun) -> Any:
+    """Return what the tools of a called run get: its engine's, and where that has none, and for a task, the caller's."""
+    own = runner.settings.deps if call.tool.drives is not None else None
+    return own if own is not None else caller.deps
+
+
+def _inherited_options(runner: Runner, caller: RunContext, call: CalledRun) -> ResumeOptions:
+    """Return what a called run is resumed with: what its caller was given, a task the model, too."""
+    given: ResumeOptions = {
+        "connections": caller.connections,
+        "deps": _deps(runner, caller, call),
+        "accept_changes": caller.accepting,
     }
+    if call.tool.drives is None:
+        given["model"] = caller.model
+    return given
 
 
 def new_workflow(

@@ -24,7 +24,7 @@ from ..journal.erasure_log import numbers_of, ranges_of
 from ..journal.lineage import SharedPart, part_with
 from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import StoredDocument, Transition, transition_of
-from ..lifecycle.subruns import runs_of
+from ..lifecycle.subruns import called_runs
 from ..machine.fold import apply
 from ..machine.machine import MACHINE, Machine
 from ..machine.stop_rules import read_case
@@ -470,10 +470,7 @@ class RunView:
         return [{"id": run_id, "seq": seq} for run_id, seq in self.journal.forks(self.run_id)]
 
     def _tasks(self) -> list[dict[str, Any]]:
-        if self.row.task != 0:
-            return []
-        runs = runs_of(self.journal, self.row.workflow_id, self.row.round)
-        return [run_line(self.journal, self.journal.run(run_id)) for run_id, _, task in runs if task > 0]
+        return [run_line(self.journal, row) for row in called_runs(self.journal, self.row)]
 
 
 _SHOWN = 50

@@ -28,6 +28,7 @@ from ...prompts.model import (
     reasoning_tokens,
     request_label,
 )
+from ...prompts.parsing.replies import Invalid
 from ...states.base.errors import OUTDATED, InternalError, JournalTooOld
 from ...states.base.sealed import sealed, unsealed
 from ...states.records.actions import StoredText
@@ -48,6 +49,8 @@ from ...states.run.counters import counters_text
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
 from ..decision.guard_context import NO_VALUES
+from ..decision.interpret import completion_review
+from ..decision.observation import cut
 from ..decision.run_resources import RunResources
 from ..journal.backend import Entry
 from ..journal.cancel_requests import Interrupted
@@ -58,10 +61,10 @@ from ..journal.rows import document_row
 from ..machine.decide import Moment, decide, machine_of, request_of
 from ..machine.fold import apply
 from ..machine.updates import Decision
-from .effects import AskModel, AskValues, Commit, Effect, Emit
+from .effects import AskHost, AskModel, Commit, Effect, Emit
 from .events import Event, RunWaiting, StepCompleted, TransitionTaken
 from .logs import log_transition
-from .ports import values_text
+from .ports import VERDICT_CHARS, type_refusal, values_text, verdict_text
 from .run_context import LastPrompt, RunContext, place_of_next, recall, text_of
 from .tool_calls import drop_together, reconcile_outcome, use
 from .tool_results import message_of
@@ -153,9 +156,25 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
         payload = stager.stage(answer.text)
         request_id = request_label(answer.request_id) if answer.request_id is not None else None
         parts = stager.stage(parts_text(answer.parts, answer.api), JSON) if answer.parts else None
+        refused = yield from _verdict(drive, answer) if kind == "review" else ()
         place = payload, answer.finish, usage, request_id, answer.attempts, parts, model.name
-        return asked, Replied(answer.text, *place)
+        return asked, Replied(answer.text, *place, refused)
     return asked, _fault(drive, answer)
+
+
+def _verdict(drive: RunContext, answer: Reply) -> Generator[Effect, Any, tuple[str, StoredText] | None]:
+    """Return what the host's type says against the output of a completion review; None where it takes it, or is not asked."""
+    run, own = drive.run, drive.output_type
+    if own is None or isinstance(own, Mapping) or run.spec.output_schema is None:
+        return None
+    review = completion_review(run, answer.text, answer.finish, drive.kit)
+    if isinstance(review, Invalid) or review.status != "success":
+        return None
+    said = verdict_text(run, (yield AskHost(partial(type_refusal, own, review.answer or ""))))
+    if said is None:
+        return None
+    text = cut(said_scrubber(drive.model, drive.given).of_said(said), VERDICT_CHARS)
+    return text, drive.stager.stage(text)
 
 
 def _prompt(drive: RunContext, kind: RequestKind, messages: Sequence[PromptMessage]) -> dict[str, Any]:
@@ -371,7 +390,7 @@ def _host_values(
     tried = machine.rows_of(run.state, waiting=run.memory.question is not None)
     if drive.values is None or not any(row.trigger in machine.host.fresh for row in tried):
         return asked, NO_VALUES
-    text = values_text(run, (yield AskValues(drive.values, run.run_id, run.state)))
+    text = values_text(run, (yield AskHost(partial(drive.values, run.run_id, run.state))))
     text = said_scrubber(drive.model).of_said(text)
     return {**asked, "values": drive.stager.stage(text, JSON).wire()}, sealed(orjson.loads(text))
 

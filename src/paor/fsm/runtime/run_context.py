@@ -58,10 +58,12 @@ class RunContext:
         accepting: Whether what the engine has changed since is accepted, for the tasks of a workflow too.
         first: Number of the first row that this driver may write.
         values: The port for values from the host; None for none.
+        output_type: The Python type that the caller has named for the answer; None without one.
         notices: What was found about the model before the run was written, to be told first.
         prompt: The run's newest prompt; None while this driver has not looked.
         together: The calls of the newest reply that were begun at the same time; None where there are none.
         secrets: Secrets of answers by their marks, as far as this engine was given them; in memory alone.
+        traceparent: Gives the span of the call that a run is at; None where no trace is sent.
         leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
     """
 
@@ -85,8 +87,10 @@ class RunContext:
     first: int = 0
     deps: Any = None
     values: ValuesPort | None = None
+    output_type: Any = None
     secrets: dict[str, Any] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
+    traceparent: Callable[[Run], str] | None = None
     leaves: Leaves | None = None
     together: Together | None = None
     prompt: LastPrompt | None = None

@@ -184,8 +184,10 @@ class CallContext:
         deps: Any,
         ledger: CallLedger,
         timeout_s: float | None,
+        traceparent: str = "",
     ) -> None:
         self.run_id = run.run_id
+        self.traceparent = traceparent
         self.action = run.counters.action
         self.language = run.spec.language
         self.objective = run.spec.objective

@@ -169,7 +169,7 @@ class RunsView {
       money(line.cost_micro),
       dur(line.time_us),
       line.parent && "a fork",
-      line.workflow && `round ${line.workflow.round}, task ${line.workflow.task}`,
+      line.workflow && placeIn(line.workflow),
     ].filter(Boolean);
     return el(
       "div.one",
