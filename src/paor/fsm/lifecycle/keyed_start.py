@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from datetime import UTC, datetime
 
 from ...states.base.errors import KeyConflict, UsageError
+from ...states.run.labels import key_of
 from ...states.run.spec import Spec
 from ...states.settings.limits import Limits
 from ..journal.payloads import Stager
 from ..journal.reader import JournalReader
 from ..journal.store import KeyTaken
+from ..runtime.events import Event
 from ..runtime.result import Result
+from ..runtime.run_context import Leaves
+from .background import AsyncEvents, Events
 from .fallback import stand_in
 from .look import result_now
-from .resume import Continuation, continuation
+from .model_facts import Pending
+from .resume import Continuation, aevents_of, continuation, events_of
 from .runner import Runner
 from .start import NewRun, input_references
 
@@ -46,6 +53,28 @@ def begin(runner: Runner, new: NewRun) -> Continuation | Result:
     except KeyTaken as taken:
         return _first_run(runner, taken.run_id, new)
     return Continuation(lambda: made, resumed=False)
+
+
+def begun_events(runner: Runner, new: Pending[NewRun]) -> Events:
+    """Return what begins a run, or goes on with that of its key, in the background."""
+    return lambda leaves: events_of(runner, begin(runner, new.looked()), leaves)
+
+
+def abegun_events(runner: Runner, new: Pending[NewRun]) -> AsyncEvents:
+    """Do the same as `begun_events` for an event loop."""
+
+    async def events(leaves: Leaves | None) -> AsyncGenerator[Event, None]:
+        found = begin(runner, await new.alooked())
+        async with aclosing(aevents_of(runner, found, leaves)) as stream:
+            async for event in stream:
+                yield event
+
+    return events
+
+
+def run_of_key(journal: JournalReader, key: str | None) -> str:
+    """Return the run that a key names, or that stands in for it; called when somebody drives that."""
+    return stand_in(journal, journal.runs(key=key_of(key))[0].run_id)
 
 
 def _first_run(runner: Runner, run_id: str, new: NewRun) -> Continuation | Result:
