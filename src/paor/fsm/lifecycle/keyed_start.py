@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from datetime import UTC, datetime
 
@@ -57,7 +57,11 @@ def begin(runner: Runner, new: NewRun) -> Continuation | Result:
 
 def begun_events(runner: Runner, new: Pending[NewRun]) -> Events:
     """Return what begins a run, or goes on with that of its key, in the background."""
-    return lambda leaves: events_of(runner, begin(runner, new.looked()), leaves)
+
+    def events(leaves: Leaves | None) -> Iterator[Event]:
+        yield from events_of(runner, begin(runner, new.looked()), leaves)
+
+    return events
 
 
 def abegun_events(runner: Runner, new: Pending[NewRun]) -> AsyncEvents:
