@@ -117,7 +117,7 @@ class Journal:
 
         Args:
             status: ``running``, ``waiting``, ``done`` or ``failed``. A run is ``running`` from its start on, whether or not
-                anybody drives it.
+                anybody drives it (`RunRow.driver`).
             state: A phase, such as ``Executing``, or ``Done`` or ``Failed``.
             key: The key that it was started with.
             metadata: Names and values that are all among those that it was started with; values are compared as JSON.
@@ -135,7 +135,7 @@ class Journal:
             raise UsageError(f"limit {limit!a:.60}: expected a whole number from 1")
         if not isinstance(metadata, Mapping | None):
             raise UsageError("metadata must be a mapping of names to values, such as {'tenant': 'acme'}")
-        return self.reader.runs(
+        found = self.reader.runs(
             status=status,
             state=state,
             key=key_of(key),
@@ -143,6 +143,8 @@ class Journal:
             since=_microseconds(since),
             limit=limit,
         )
+        drivers = self.store.leases.drivers([row.run for row in found if row.ended_at is None])
+        return [row._replace(driver=drivers[row.run]) if row.run in drivers else row for row in found]
 
     def run(self, run_id: str) -> RunRow:
         """
@@ -154,7 +156,8 @@ class Journal:
         Raises:
             UnknownRun: There is none, or several start like this.
         """
-        return self.reader.run(run_id)
+        row = self.reader.run(run_id)
+        return row._replace(driver=self.store.leases.drivers([row.run]).get(row.run))
 
     def transitions(self, run_id: str) -> list[Transition]:
         """

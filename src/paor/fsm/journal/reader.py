@@ -479,7 +479,7 @@ def damage_told(run_id: object, what: str = "") -> Iterator[None]:
         raise JournalDamaged(f"run {run_id}: {what}cannot be read ({told}); run: paor verify") from error
 
 
-_RUN_TYPES = (*tuple(get_type_hints(RunRow).values())[:-1], dict)
+_RUN_TYPES = (*tuple(get_type_hints(RunRow).values())[:-2], dict)  # the driver is no column
 
 
 def _run_row(row: tuple[Any, ...]) -> RunRow:
@@ -487,7 +487,7 @@ def _run_row(row: tuple[Any, ...]) -> RunRow:
     *columns, metadata = row
     with damage_told(ascii(row[1])[:80], "its metadata "):
         columns.append(orjson.loads(metadata))
-    for name, value, kind in zip(RunRow._fields, columns, _RUN_TYPES, strict=True):
+    for name, value, kind in zip(RunRow._fields[:-1], columns, _RUN_TYPES, strict=True):
         if not isinstance(value, kind):
             raise JournalDamaged(f"run {row[1]!a:.80}: its {name} cannot be read; run: paor verify")
     return RunRow(*columns)

@@ -44,6 +44,9 @@ class RunRow(NamedTuple):
         head_hash: Hash of its last row.
         key: The host's own key of it; None for none, for a fork, and once the spec is erased.
         metadata: What the host finds it by; empty for none, for a fork, and once the spec is erased.
+        driver: Which process drives it now, such as ``process 17 on host``; None where nobody does. One that is ``running`` with no
+            driver was left or lost, or waits in the queue of workers: `Engine.recover` goes on with it. From `Journal.run` and
+            `Journal.runs`.
     """
 
     run: int
@@ -63,6 +66,7 @@ class RunRow(NamedTuple):
     head_hash: bytes
     key: str | None = None
     metadata: Mapping[str, Any] = MappingProxyType({})
+    driver: str | None = None
 
 
 class Transition(NamedTuple):
