@@ -465,9 +465,9 @@ def test_a_fork_is_cancelled_followed_up_and_resumed_like_any_run(tmp_path: Path
         assert scripted.cancel(created.run_id).reason == "cancelled"
         fork = scripted.fork(run_id, 4)
         assert scripted.journal.run(fork.run_id).workflow_id == fork.run_id
-        followed = scripted.follow_up(fork.run_id, "And now?")
+        followed = scripted.run("And now?", conversation="c", after=fork.run_id)
         row = scripted.journal.run(followed.run_id)
-        assert (row.workflow_id, row.round) == (fork.run_id, 2)
+        assert (row.workflow_id, row.round) == (row.run_id, 2)
         names = [document.label for document in scripted.journal.documents(followed.run_id)[:3]]
         assert names == [
             "round1_task1_action0_input",

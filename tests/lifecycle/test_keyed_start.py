@@ -258,25 +258,23 @@ def test_a_workflow_of_tasks_has_the_key_and_its_tasks_have_none(tmp_path: Path)
 def test_a_next_round_has_a_key_of_its_own(tmp_path: Path) -> None:
     """The same message opens one round, also when it comes while that round is driven, or after a third one."""
     with engine(tmp_path, ONE) as scripted:
-        first = scripted.run("Read", key="mail-1")
-        second = scripted.follow_up(first.run_id, "And now?", key="mail-2")
-        assert scripted.follow_up(first.run_id, "And now?", key="mail-2") == second
-        third = scripted.follow_up(first.run_id, "And then?", key="mail-3")
-        assert scripted.follow_up(first.run_id, "And now?", key="mail-2") == second
+        scripted.run("Read", key="mail-1", conversation="c")
+        second = scripted.run("And now?", key="mail-2", conversation="c")
+        assert scripted.run("And now?", key="mail-2", conversation="c") == second
+        scripted.run("And then?", key="mail-3", conversation="c")
+        assert scripted.run("And now?", key="mail-2", conversation="c") == second
         assert [(row.round, row.key) for row in scripted.journal.runs()] == [
             (3, "mail-3"),
             (2, "mail-2"),
             (1, "mail-1"),
         ]
         with pytest.raises(KeyConflict, match="other objective"):
-            scripted.follow_up(first.run_id, "And what?", key="mail-3")
+            scripted.run("And what?", key="mail-3", conversation="c")
         with pytest.raises(KeyConflict, match="other objective"):
-            scripted.follow_up(third.run_id, "And now?", key="mail-1")
-        with pytest.raises(KeyConflict, match="workflow"):
-            scripted.run("And now?", key="mail-2")
-        stranger = scripted.run("Something")
-        with pytest.raises(KeyConflict, match="workflow"):
-            scripted.follow_up(stranger.run_id, "And now?", key="mail-2")
+            scripted.run("And now?", key="mail-1", conversation="c")
+        for other in (None, "d"):
+            with pytest.raises(KeyConflict, match="other conversation"):
+                scripted.run("And now?", key="mail-2", conversation=other)
 
 
 def falling_back(folder: Path) -> Engine:

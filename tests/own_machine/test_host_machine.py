@@ -265,9 +265,8 @@ def test_values_of_a_run_decide_and_replay(tmp_path: Path) -> None:
         result = of.run("Pay", values={"credit": credit})
         assert world.done == done
         holds(of, result.run_id)
-        others = of.fork(result.run_id, 0), of.follow_up(result.run_id, "And again")
-        for other in others:
-            assert of.journal.reader.spec(other.run_id).values == {"credit": credit}
+        other = of.fork(result.run_id, 0)
+        assert of.journal.reader.spec(other.run_id).values == {"credit": credit}
 
 
 @pytest.mark.parametrize("wrong", [[1], {1: 2}, {"a": object()}, {"a": "x" * 70_000}])

@@ -142,9 +142,9 @@ def test_verifying_while_another_process_writes(tmp_path: Path) -> None:
 
 
 def test_the_script_keeps_its_promises() -> None:
-    """At most 150 lines, nothing but the standard library, and nothing of the package."""
+    """At most 160 lines for two versions of the schema, nothing but the standard library, and nothing of the package."""
     text = SCRIPT.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 150
+    assert len(text.splitlines()) <= 160
     imported = set(re.findall(r"(?m)^(?:import|from) (\w+)", text))
     assert imported <= set(sys.stdlib_module_names)
 

@@ -41,9 +41,10 @@ from .lifecycle.arguments import (
 from .lifecycle.background import Background, OnClose, on_close_of
 from .lifecycle.callbacks import attach_journal, callbacks_of
 from .lifecycle.cancel import acancel, cancel
+from .lifecycle.earlier import Earlier
 from .lifecycle.fork import fork_acquisition
 from .lifecycle.instructions import Instructions
-from .lifecycle.keyed_start import abegun_events, begin, begun_events, run_of_key, submit
+from .lifecycle.keyed_start import run_of_key
 from .lifecycle.listening import alisten, checked_after, listen
 from .lifecycle.look import result_now, waiting_results
 from .lifecycle.model_facts import Pending
@@ -53,8 +54,9 @@ from .lifecycle.resume import aperformed, aresume, aresuming_events, performed, 
 from .lifecycle.runner import Runner, compile_catalogs
 from .lifecycle.settings import EngineSettings, settings_of
 from .lifecycle.start import NewRun, new_run
-from .lifecycle.subrun_runner import SubrunDriver, new_round, new_workflow
-from .lifecycle.subruns import Task, task_options
+from .lifecycle.subrun_runner import SubrunDriver, new_workflow
+from .lifecycle.subruns import Task, as_list, task_options
+from .lifecycle.turns import OWN, Start, abegun_events, begun_events, submit
 from .machine.machine import MACHINE, Machine
 from .runtime.events import Event
 from .runtime.ports import Clock, Ids, RandomIds, SystemClock, ValuesPort
@@ -247,11 +249,12 @@ class Engine:
             UsageError: A bad argument; nothing was started.
             MissingExtra: A library that a document needs is not installed; nothing was started.
             KeyConflict: The key names a run that was started otherwise; nothing was started.
+            ConversationBusy: Another round of the conversation runs or waits for a person; nothing was started.
             LeaseHeld: The key names a run that another driver has.
             JournalError: The journal could not be written; the run can be resumed.
         """
-        new = self._new(objective, success_criteria, documents, options).looked()
-        return typed(performed(self._runner, begin(self._runner, new)), options)
+        start = self._new(objective, success_criteria, documents, options)
+        return typed(performed(self._runner, start.begun()), options)
 
     @overload
     async def arun(
@@ -281,8 +284,8 @@ class Engine:
         **options: Unpack[TypedRunOptions],
     ) -> Result[Any]:
         """Do the same as `run` on the running event loop."""
-        new = await self._new(objective, success_criteria, documents, options).alooked()
-        return typed(await aperformed(self._runner, begin(self._runner, new)), options)
+        start = self._new(objective, success_criteria, documents, options)
+        return typed(await aperformed(self._runner, await start.abegun()), options)
 
     def submit(
         self,
@@ -310,8 +313,8 @@ class Engine:
             KeyConflict: The key names a run that was started otherwise; nothing was written.
             JournalError: The journal could not be written.
         """
-        new = self._new(objective, success_criteria, documents, options).looked()
-        return typed(submit(self._runner, new, not_before), options)
+        start = self._new(objective, success_criteria, documents, options)
+        return typed(submit(self._runner, start, not_before), options)
 
     async def asubmit(
         self,
@@ -357,6 +360,9 @@ class Engine:
         metadata: Mapping[str, Any] | None = None,
         values: Mapping[str, Any] | None = None,
         deps: Any = None,
+        conversation: str | None = None,
+        after: str | None = None,
+        queue: bool = False,
         output_type: Any = None,
         on_close: OnClose = "detach",
     ) -> Iterator[Event]:
@@ -405,6 +411,13 @@ class Engine:
                 nothing and is in no prompt; `Journal.runs` searches it, and erasing the run erases it.
             values: What guards of the host's own machine may look at (`GuardContext.values`), as JSON data of at most 65,536 bytes,
                 such as ``{"credit": 500}``; journaled with the run, so that a replay sees the same.
+            conversation: Your own id of a conversation, at most 200 characters, such as ``c-17``: the run is its next round, and is
+                told of those before: the user's words, the answers, calls with their results as far as the model's context
+                reaches. The first run with an id begins it. It goes on with the documents of the rounds before, and with their language.
+            after: Id of a run that has ended, which a new conversation goes on from: a branch of another one, or the sequel of a
+                run that is in none.
+            queue: If another round of the conversation runs or waits for a person: wait for its end, in place of the error. Nothing is
+                written before; the caller drives the round in its turn.
             output_type: Type of the answer: a pydantic model, dataclass, TypedDict, ``list[str]`` and the like, or a JSON Schema
                 as a mapping. The completion review is then always asked of the model; it gives the value, which is held to the
                 type's JSON Schema and asked for again, `Limits.review_retries` times, where it does not fit; after that the run
@@ -417,6 +430,7 @@ class Engine:
 
         Raises:
             UsageError: A bad argument; nothing was started.
+            ConversationBusy: Another round of the conversation runs or waits, and *queue* does not wait for it.
             KeyConflict, LeaseHeld: See `run`; with ``stop``, and of `astream`, with the first event.
         """
         options = {name: value for name, value in locals().items() if name in OPTIONS}
@@ -459,6 +473,7 @@ class Engine:
 
         Raises:
             UsageError: A bad argument, or the engine has been drained; nothing was started.
+            ConversationBusy: Another round of the conversation runs or waits; with *queue* the start itself waits for its turn.
             MissingExtra: A library that a document needs is not installed; nothing was started.
             KeyConflict: The key names a run that was started otherwise; nothing was started.
             JournalError: The journal could not be written.
@@ -531,10 +546,18 @@ class Engine:
         success_criteria: Sequence[str],
         documents: Sequence[DocumentLike],
         options: Mapping[str, Any],
-    ) -> Pending[NewRun]:
+    ) -> Start:
         """Check the arguments of a run; nothing of it is written yet."""
         settings, salt = self._runner.settings, self._runner.ids.salt
-        return Pending(new_run(settings, salt, objective, success_criteria, documents, **options))
+        success_criteria, documents = as_list(success_criteria), as_list(documents)
+        own = {name: as_list(value) for name, value in options.items() if name not in OWN}
+
+        def make(earlier: Earlier | None) -> Pending[NewRun]:
+            return Pending(
+                new_run(settings, salt, objective, success_criteria, documents, earlier=earlier, **own)
+            )
+
+        return Start(self._runner, make, options)
 
     def _new_workflow(
         self,
@@ -542,10 +565,18 @@ class Engine:
         success_criteria: Sequence[str],
         documents: Sequence[DocumentLike],
         tasks: Sequence[Task] | None,
-        options: dict[str, Any],
-    ) -> Pending[NewRun]:
-        """Check the arguments of a workflow and of its tasks, whose *options* are read; nothing of it is written yet."""
-        return new_workflow(self._runner, objective, success_criteria, documents, tasks, options)
+        options: Mapping[str, Any],
+    ) -> Start:
+        """Check the arguments of a workflow and of its tasks; nothing of it is written yet."""
+        own = task_options({name: value for name, value in options.items() if name not in OWN})
+        documents, tasks = as_list(documents), as_list(tasks)
+
+        def make(earlier: Earlier | None) -> Pending[NewRun]:
+            return new_workflow(
+                self._runner, objective, success_criteria, documents, tasks, dict(own), earlier
+            )
+
+        return Start(self._runner, make, options)
 
     @overload
     def resume(self, run_id: str, *, output_type: type[T], **options: Unpack[ResumeOptions]) -> Result[T]: ...
@@ -912,10 +943,8 @@ class Engine:
         Raises:
             UsageError: A bad argument; nothing was started.
         """
-        new = self._new_workflow(
-            objective, success_criteria, documents, tasks, task_options(options)
-        ).looked()
-        return typed(performed(self._runner, begin(self._runner, new)), options)
+        start = self._new_workflow(objective, success_criteria, documents, tasks, options)
+        return typed(performed(self._runner, start.begun()), options)
 
     async def arun_workflow(
         self,
@@ -927,10 +956,8 @@ class Engine:
         **options: Unpack[TypedRunOptions],
     ) -> Result:
         """Do the same as `run_workflow` on the running event loop; its tasks run there, too."""
-        new = await self._new_workflow(
-            objective, success_criteria, documents, tasks, task_options(options)
-        ).alooked()
-        return typed(await aperformed(self._runner, begin(self._runner, new)), options)
+        start = self._new_workflow(objective, success_criteria, documents, tasks, options)
+        return typed(await aperformed(self._runner, await start.abegun()), options)
 
     def submit_workflow(
         self,
@@ -955,10 +982,8 @@ class Engine:
         Raises:
             UsageError, KeyConflict, JournalError: See `submit`.
         """
-        new = self._new_workflow(
-            objective, success_criteria, documents, tasks, task_options(options)
-        ).looked()
-        return typed(submit(self._runner, new, not_before), options)
+        start = self._new_workflow(objective, success_criteria, documents, tasks, options)
+        return typed(submit(self._runner, start, not_before), options)
 
     async def asubmit_workflow(
         self,
@@ -976,23 +1001,6 @@ class Engine:
                 objective, success_criteria, documents, tasks=tasks, not_before=not_before, **options
             )
         )
-
-    def follow_up(self, run_id: str, text: str, **options: Unpack[TypedRunOptions]) -> Result:
-        """
-        Open the next round of a finished run or workflow: a new objective with the history and documents so far.
-
-        Args:
-            run_id: Any run of the workflow.
-            text: What the user wants next.
-            **options: See `stream`; mode, language, tools and task type are by default those of the last round, and so are
-                the limits that are not given.
-
-        Raises:
-            UsageError: A run of the workflow is not finished.
-        """
-        runner = self._runner
-        new = new_round(runner, run_id, text, options).looked()
-        return typed(performed(runner, begin(runner, new)), options)
 
     def cancel(self, run_id: str) -> Result:
         """

@@ -459,7 +459,12 @@ class RunSpans:
     def _over(self, span: _Open, row: Transition) -> Span:
         """Return an open span as it is once *row* has ended it."""
         named = conventions()["spans"][span.kind]
-        found = {"run": self.run.run_id, "conversation": self.run.workflow_id, "row": row.seq, **span.found}
+        found = {
+            "run": self.run.run_id,
+            "conversation": self.run.spec.get("conversation") or self.run.workflow_id,
+            "row": row.seq,
+            **span.found,
+        }
         if span.kind != "wait":
             found["operation"] = named["name"]
         start = min(span.start, self._now)

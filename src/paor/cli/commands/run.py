@@ -6,7 +6,7 @@ import getpass
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from functools import partial, wraps
@@ -29,7 +29,7 @@ from ...fsm.runtime.events import RunEnded, RunStarted
 from ...fsm.runtime.ports import SystemClock
 from ...fsm.runtime.result import Result
 from ...prompts.model import Model
-from ...states.base.errors import MissingExtra, PaorError, RunChanged, UsageError
+from ...states.base.errors import MissingExtra, NotAJournal, PaorError, RunChanged, UsageError
 from ...states.records.questions import Question
 from ...states.run.phase_names import EXECUTING
 from ...states.run.spec import TASK_TOOL
@@ -57,7 +57,7 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
     "run",
     'paor run "Summarise the obligations and list every deadline" --document contract.pdf',
     'paor run "Compare both offers" --document a.docx --document b.docx --output report.md',
-    'paor run --follow-up last "And in euros?"',
+    'paor run --conversation c-17 "And in euros?"',
     'paor run --input \'{"objective": "...", "documents": ["a.pdf"], "maxSteps": 8}\'',
 )
 @click.argument("words", nargs=-1, metavar="[OBJECTIVE]")
@@ -84,7 +84,13 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
     "Names of the tools the run may use; default: all, those for documents if it has some. See: paor tools.",
 )
 @click.option("--tasks", is_flag=True, help="Plan the objective as tasks, each a run of its own.")
-@option("--follow-up", "RUN", "The next round of a run that has ended, with its documents and history.")
+@option(
+    "--conversation",
+    "ID",
+    "Your own name of a conversation: the run is its next round and is told of those before.",
+)
+@option("--after", "RUN", "Begin the conversation after this run, which has ended: a branch of another one.")
+@click.option("--queue", is_flag=True, help="Wait while another round of the conversation runs.")
 @option("--task-type", "T", "A task type of --policy: what this run may call of all that is offered.")
 @option("--max-steps", "N", "Actions the run may start; default 5.", type=int)
 @option("--token-budget", "N", "Input plus output tokens.", type=int)
@@ -138,7 +144,7 @@ def run(
     flags["metadata"] = flags["metadata"] or None
     flags |= {"objective": _objective(words), "app": options.app, "policy": options.policy}
     flags |= {name: flag or None for name, flag in (("web", options.web), ("enrich", options.enrich))}
-    flags["tasks"] = flags["tasks"] or None
+    flags |= {name: flags[name] or None for name in ("tasks", "queue")}
     if flags["tools"] is not None:
         flags["tools"] = [flags["tools"]]
     given = run_input(flags, source)
@@ -148,20 +154,15 @@ def run(
     options = replace(options, app=given.app, web=given.web, enrich=given.enrich, policy=given.policy)
     watch, model = Watch(quiet=quiet), given.arguments.get("model")
     source = given.model_source
-    if given.follow_up:
+    if (named := given.arguments.get("after")) is not None:
         with options.looking() as opened:
-            row = find_run(opened, given.follow_up)
-            options = _with_policy_of(options, opened, row)
-            if model is None and options.app is None:
-                model, source = model_of_run(opened, row), "the run's own"
+            given.arguments["after"] = find_run(opened, named).run_id
+    options = _with_policy_before(options, given.arguments)
     with options.tools() as tools, options.driving(tools, durability=given.durability, model=model) as engine:
         drive: Callable[[], Result | None] = partial(_follow, engine, given, watch)
-        if given.follow_up or given.tasks:
+        if given.tasks:
             engine.hooks = (*engine.hooks, watch)
             watch.model = (engine.model.name, source)
-        if given.follow_up:
-            drive = partial(engine.follow_up, row.run_id, given.arguments["objective"], **given.next_round)
-        elif given.tasks:
             bounds = given.limits(engine.limits) if given.bounds else None
             drive = partial(engine.run_workflow, **given.arguments, limits=bounds)
         return driven(engine, drive, watch, options, given.output, as_json=as_json, required=required)
@@ -174,6 +175,17 @@ def _with_policy_of(options: EngineOptions, opened: Journal, row: RunRow) -> Eng
     runs = runs_of(opened.reader, row.workflow_id)
     tasks = [(round, run_id) for run_id, round, task in runs if task]  # the whole calls nothing itself
     return replace(options, policy=opened.spec(max(tasks)[1]).policy if tasks else None)
+
+
+def _with_policy_before(options: EngineOptions, arguments: Mapping[str, Any]) -> EngineOptions:
+    """Return *options* with the policy of the round before, unless they have one: a conversation may do no more than it was begun with."""
+    conversation, after = arguments.get("conversation"), arguments.get("after")
+    if options.app is not None or conversation is None:
+        return options
+    with suppress(NotAJournal), options.looking() as opened:
+        if (before := opened.reader.newest_round(conversation) or after) is not None:
+            return _with_policy_of(options, opened, opened.run(before))
+    return options
 
 
 def _objective(words: tuple[str, ...]) -> str | None:

@@ -44,6 +44,8 @@ class RunRow(NamedTuple):
         head_hash: Hash of its last row.
         key: The host's own key of it; None for none, for a fork, and once the spec is erased.
         metadata: What the host finds it by; empty for none, for a fork, and once the spec is erased.
+        conversation: Id of the conversation of which it is a round; None for none, for a fork, a task, and once the spec is erased.
+        objective: What it was started with, in the user's words; None once the spec is erased, and in rows that are listed within paor.
         driver: Which process drives it now, such as ``process 17 on host``; None where nobody does. One that is ``running`` with no
             driver was left or lost, or waits in the queue of workers: `Engine.recover` goes on with it. From `Journal.run` and
             `Journal.runs`.
@@ -66,6 +68,8 @@ class RunRow(NamedTuple):
     head_hash: bytes
     key: str | None = None
     metadata: Mapping[str, Any] = MappingProxyType({})
+    conversation: str | None = None
+    objective: str | None = None
     driver: str | None = None
 
 

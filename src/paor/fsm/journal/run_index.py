@@ -96,6 +96,12 @@ class RunIndex:
         ((runs, rows),) = self._query(sql, ())
         return runs, rows
 
+    def objectives(self, runs: Collection[int]) -> dict[int, str]:
+        """Return what runs were started with, of those that have a spec of their own which is not erased."""
+        sql = f"SELECT specs.run, {_of_spec('objective')} FROM specs {_SPEC_BODY} WHERE specs.run IN"
+        found = (row for some in _parts(runs) for row in self._query(f"{sql} ({some})", ()))
+        return {run: objective for run, objective in found if isinstance(objective, str)}
+
     # -- workflows and forks -------------------------------------------------------------------------------------------
 
     def of_workflow(
@@ -125,6 +131,21 @@ class RunIndex:
         sql = f"SELECT specs.run, run_id, workflow_id, parent_run_id, {_of_spec('fallback_for')} FROM specs {_SPEC_BODY}"
         for run, run_id, *others in self._query(sql, ()):
             yield run, run_id, tuple(other for other in others if isinstance(other, str) and other)
+
+    def of_conversation(self, id: str) -> list[str]:
+        """Return the ids of the runs of a conversation, those of its workflows' tasks among them, by time."""
+        sql = (
+            "SELECT run_id FROM specs WHERE workflow_id IN (SELECT workflow_id FROM specs WHERE conversation = ?)"
+            " ORDER BY created_at, run_id"
+        )
+        return self._column(sql, id)
+
+    def told_of(self, run_id: str) -> list[int]:
+        """Return the numbers of the runs that hold texts of another one as a round before them."""
+        sql = (
+            f"SELECT specs.run FROM specs {_SPEC_BODY} WHERE {_of_spec('earlier')} LIKE ? ORDER BY specs.run"
+        )
+        return self._column(sql, f'%"{run_id}"%')
 
     # -- ends and heads ------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ...states.base.errors import InternalError, JournalBusy, JournalError, LeaseHeld, PaorError
+from ...states.base.errors import (
+    ConversationBusy,
+    InternalError,
+    JournalBusy,
+    JournalError,
+    LeaseHeld,
+    PaorError,
+)
 from ...states.records.actions import DocumentRef, StoredText
 from ...states.run.spec import Spec
 from .backend import Backend, Durability, Entry, SqlConnection
@@ -206,6 +213,21 @@ class KeyTaken(Exception):
         self.run_id = run_id
 
 
+def _check_turn(writer: RunWriter, conversation: str, follows: str) -> None:
+    """
+    See to it that one round of a conversation runs at a time, and that each is told of all before it, whoever else starts one.
+
+    Raises:
+        ConversationBusy: It is another one's turn.
+    """
+    newest = writer.newest_round(conversation)
+    if newest is None:
+        return  # the first, which may follow a run of another conversation
+    run_id, ended = newest
+    if not ended or run_id != follows:
+        raise ConversationBusy(conversation, run_id, "" if ended else "running")
+
+
 class JournalStore:
     """
     An open journal: runs created, rows appended, leases taken.
@@ -278,8 +300,12 @@ class JournalStore:
         Raises:
             LeaseHeld: Another driver has started the same round or task of a workflow.
             KeyTaken: A run of this file has the key.
+            ConversationBusy: Another round of its conversation runs, or has begun since what this one is told was read.
         """
-        labels = label_columns({"key": spec.key, "metadata": spec.metadata}, fork=parent is not None)
+        labels = label_columns(
+            spec.model_dump(include={"key", "metadata", "conversation", "task_id"}),
+            fork=parent is not None,
+        )
         columns = {
             "run_id": run_id,
             "workflow_id": spec.workflow_id or run_id,
@@ -299,6 +325,8 @@ class JournalStore:
                 raise KeyTaken(holder)
             if parent is None and columns["workflow_id"] != run_id:
                 self._check_place(writer, spec)
+            if labels[2] is not None and not spec.fallback_for:
+                _check_turn(writer, labels[2], spec.follows)
             run = writer.next_number()
             writer.add_run(run, columns, root, labels)
             if queued_at is None:

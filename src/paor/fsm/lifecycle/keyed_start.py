@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
-from datetime import UTC, datetime
-
-from ...states.base.errors import KeyConflict, UsageError
+from ...states.base.errors import KeyConflict
 from ...states.run.labels import key_of
 from ...states.run.spec import Spec
 from ...states.settings.limits import Limits
 from ..journal.payloads import Stager
 from ..journal.reader import JournalReader
 from ..journal.store import KeyTaken
-from ..runtime.events import Event
 from ..runtime.result import Result
-from ..runtime.run_context import Leaves
-from .background import AsyncEvents, Events
 from .fallback import stand_in
-from .look import result_now
-from .model_facts import Pending
-from .resume import Continuation, aevents_of, continuation, events_of
+from .resume import Continuation, continuation
 from .runner import Runner
 from .start import NewRun, input_references
 
@@ -35,7 +26,7 @@ SAID = (
         "context",
         "own_instructions",
     ),
-    *("final_format", "output_schema", "transcript", "workflow", "flow", "round", "task", "tasks"),
+    *("final_format", "output_schema", "transcript", "workflow", "flow", "conversation", "task", "tasks"),
 )
 """Fields of a spec that only the caller of the start decides, and no engine."""
 
@@ -53,27 +44,6 @@ def begin(runner: Runner, new: NewRun) -> Continuation | Result:
     except KeyTaken as taken:
         return _first_run(runner, taken.run_id, new)
     return Continuation(lambda: made, resumed=False)
-
-
-def begun_events(runner: Runner, new: Pending[NewRun]) -> Events:
-    """Return what begins a run, or goes on with that of its key, in the background."""
-
-    def events(leaves: Leaves | None) -> Iterator[Event]:
-        yield from events_of(runner, begin(runner, new.looked()), leaves)
-
-    return events
-
-
-def abegun_events(runner: Runner, new: Pending[NewRun]) -> AsyncEvents:
-    """Do the same as `begun_events` for an event loop."""
-
-    async def events(leaves: Leaves | None) -> AsyncGenerator[Event, None]:
-        found = begin(runner, await new.alooked())
-        async with aclosing(aevents_of(runner, found, leaves)) as stream:
-            async for event in stream:
-                yield event
-
-    return events
 
 
 def run_of_key(journal: JournalReader, key: str | None) -> str:
@@ -136,41 +106,16 @@ def _same_documents(journal: JournalReader, run: int, stored: Spec, new: NewRun)
     stager = Stager(0, lambda: b"")
     given = input_references(new.spec, new.documents, stager)
     bodies = {payload.n: payload.body for payload in stager.taken()}
-    if len(given) != len(stored.documents):
+    were = [
+        item
+        for item in stored.documents
+        if not stored.follows or item.label.startswith(f"round{stored.round}_")
+    ]
+    if len(given) != len(were):
         return False
-    for item, was in zip(given, stored.documents, strict=True):
+    for item, was in zip(given, were, strict=True):
         if (item.position, item.name, item.mime) != (was.position, was.name, was.mime):
             return False
         if journal.payload(run, was.payload.n).body not in (None, bodies[item.payload.n]):
             return False
     return True
-
-
-def submit(runner: Runner, new: NewRun, not_before: datetime | None) -> Result:
-    """
-    Write a run for a worker; see `fsm.engine.Engine.submit`.
-
-    Raises:
-        UsageError: It has what only the process that starts it has.
-        KeyConflict: Its key names a run that was started otherwise.
-    """
-    given = [name for name, value in (("connections", new.connections), ("deps", new.deps)) if value]
-    if given:
-        raise UsageError(
-            f"submit: {' and '.join(given)} would be lost: they are never written, so a worker's engine brings its own"
-        )
-    ready_at = runner.queue.now_us() if not_before is None else _moment(not_before)
-    try:
-        run_id = runner.submitted(new, ready_at)
-    except KeyTaken as taken:
-        check_same_start(runner.journal.reader, taken.run_id, new)
-        run_id = stand_in(runner.journal.reader, taken.run_id)
-    return result_now(runner.journal.reader, run_id)
-
-
-def _moment(when: datetime) -> int:
-    if not isinstance(when, datetime):
-        raise UsageError(f"not_before {when!a:.60}: expected a datetime")
-    if when.tzinfo is None:
-        when = when.astimezone()
-    return round((when - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)

@@ -40,6 +40,7 @@ from ..runtime.run_context import Leaves, RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .arguments import Hook, offered_tools
 from .callbacks import tell
+from .earlier import before_again
 from .fallback import fallback_spec, is_owed
 from .listening import listening_of
 from .settings import EngineSettings
@@ -158,8 +159,13 @@ class Runner:
         run_id = self.ids.run_id()
         stager = Stager(0, self.ids.salt)
         references = input_references(new.spec, new.documents, stager)
+        told = new.earlier.told if new.earlier is not None else ()
         spec = new.spec.model_copy(
-            update={"documents": references, "workflow_id": new.spec.workflow_id or run_id}
+            update={
+                "documents": references,
+                "workflow_id": new.spec.workflow_id or run_id,
+                "earlier": tuple(item.staged(stager) for item in told),
+            }
         )
         spec = spec.model_copy(update={"fingerprints": fingerprints_of(spec)})
         # the spec is staged last, since it names the documents' payloads; spec, documents and lease are one transaction,
@@ -476,7 +482,10 @@ class Runner:
         if spec is None:
             return None
         inputs = self._documents(drive.run.number, 0, len(spec.documents))
-        return self.creation(NewRun(spec, inputs, drive.model, drive.connections, drive.deps))
+        earlier = before_again(self.journal.reader, drive.run)
+        return self.creation(
+            NewRun(spec, inputs, drive.model, drive.connections, drive.deps, earlier=earlier)
+        )
 
     def owed_fallback(self, drive: RunContext) -> Acquisition | None:
         """Return what starts the run that was to replace an ended one, and that a crash right after its end has prevented."""

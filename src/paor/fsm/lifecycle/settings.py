@@ -102,20 +102,6 @@ class EngineSettings:
         usual = Limits(max_steps=PLANNER_STEPS) if mode == "planner" else Limits()
         return merged_limits(usual, self.given_limits)
 
-    def bounds_of(self, spec: Spec, model: Model | None = None) -> dict[str, Any]:
-        """Return what the next round of a run, with its own *model* or the engine's, inherits: no round is freer than the one before."""
-        names = {fold_name(tool.name) for tool in spec.tools}
-        left_out = {name for name in self.tools if fold_name(name) not in names}
-        if self.for_documents <= left_out:
-            left_out -= self.for_documents  # there was no use for them, which is no bound of the host's
-        limits = spec.limits.model_dump()
-        if (model or self.model).name != spec.model:  # the context is that of another model
-            limits["context_tokens"] = self.limits.context_tokens
-        bounds = {"mode": spec.mode, "limits": limits, "task_type": spec.task_type}
-        bounds |= {"values": spec.values} if spec.values else {}
-        offered = [name for name in self.tools if fold_name(name) in names]
-        return bounds | ({"tools": offered} if left_out else {})
-
     def offered(
         self, names: Sequence[str] | None, task_type: str | None, *, documents: bool
     ) -> tuple[Tool, ...]:

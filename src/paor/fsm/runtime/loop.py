@@ -130,7 +130,7 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
     call = ModelCall(
         kind,
         messages,
-        run.counters.calls,
+        run.spec.asked_before + run.counters.calls,
         schema,
         time_left_s(run),
         max_tokens=reply_limit(limits, kind, allowed.reply, reasoning_tokens(model)),

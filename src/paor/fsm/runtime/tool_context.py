@@ -314,7 +314,7 @@ class CallContext:
         call = ModelCall(
             "text",
             messages,
-            number=number,
+            number=spec.asked_before + number,
             timeout_s=shorter(time_left_s(self._run), self.timeout_s),
             on_text=self.on_text,
             on_notice=self.on_notice,

@@ -70,7 +70,7 @@ def _shortened(name: str) -> str:
 
 
 def earlier_turns(transcript: Sequence[TranscriptMessage], bytes_max: int) -> Iterator[PromptMessage]:
-    """Yield what was said before the run by user and assistant, the oldest left out until the rest fits."""
+    """Yield what was said before the run, the oldest left out until the rest fits; others than user and assistant are named."""
     kept: list[PromptMessage] = []
     for turn in reversed(transcript):
         bytes_max -= len(turn.content.encode())
@@ -80,7 +80,50 @@ def earlier_turns(transcript: Sequence[TranscriptMessage], bytes_max: int) -> It
             kept.append(PromptMessage("user", inert(turn.content)))
         elif turn.role == "assistant":
             kept.append(PromptMessage("assistant", turn.content))
+        else:
+            kept.append(PromptMessage("user", inert(f"({turn.role}) {turn.content}")))
     yield from reversed(kept)
+
+
+class ToldBefore(NamedTuple):
+    """
+    One message of before the run, as text.
+
+    Attributes:
+        run: Id of the run in which it was said; empty for what the run was given.
+        role: ``user``, ``assistant`` or ``tool``, of what the run was given also ``system``.
+        text: What was said; of the user alone, without what stood around it in a prompt.
+    """
+
+    run: str
+    role: str
+    text: str
+
+
+def said_before(items: Iterable[Item], texts: Texts) -> Iterator[ToldBefore]:
+    """Yield what was said in earlier rounds, oldest first; a user's message that only tells a result is the tool's."""
+    for item in items:
+        role = "tool" if item.role == "user" and item.asked is None else item.role
+        if item.asked is not None:
+            told = texts(item.asked)
+            yield ToldBefore(item.run, role, ERASED if told is None else told)
+            continue
+        for message in spoken_items((item,), texts, ""):
+            calls = "".join(f"\n[calls {call.name} {_json_text(call.arguments)}]" for call in message.calls)
+            yield ToldBefore(item.run, role, f"{message.text}{calls}".strip())
+
+
+def round_texts(said: Iterable[ToldBefore]) -> list[str]:
+    """Return what was said before as entries of a history, a round each, the newest first."""
+    rounds: list[list[str]] = []
+    run = None
+    for message in said:
+        if message.run != run:
+            run = message.run
+            rounds.append([])
+        head = "- Earlier round, " if not rounds[-1] else "  "
+        rounds[-1].append(f"{head}{message.role}: {inert(message.text)}")
+    return ["\n".join(lines) for lines in reversed(rounds)]
 
 
 Texts = Callable[[StoredText], "str | None"]
@@ -104,8 +147,8 @@ def spoken_items(items: Iterable[Item], texts: Texts, model: str) -> Iterator[Pr
         model: Which is asked: a turn goes back with its provider's own parts to the model that made it.
     """
     for item in items:
-        data = item.role == "user"  # of a result, where nothing may open a section
-        text = "".join(_piece(piece, texts, data=data) for piece in item.pieces)
+        data = item.role == "user" and not item.run  # of a result, where nothing may open a section
+        text = "".join(piece_text(piece, texts, data=data) for piece in item.pieces)
         if item.role != "assistant":
             yield PromptMessage(item.role, text, call_id=item.call)
             continue
@@ -127,7 +170,8 @@ def spoken_items(items: Iterable[Item], texts: Texts, model: str) -> Iterator[Pr
             yield PromptMessage("assistant", text, calls, parts=parts, api=api, source=source)
 
 
-def _piece(piece: Piece, texts: Texts, *, data: bool) -> str:
+def piece_text(piece: Piece, texts: Texts, *, data: bool) -> str:
+    """Return what a piece says; of *data* so that nothing in it opens a section of a prompt."""
     if piece.text is None:
         return piece.words
     text = texts(piece.text)
@@ -200,6 +244,10 @@ def steps_taken(
             break
         found += step.result, step.action
     return found[::-1]
+
+
+def _json_text(data: Any) -> str:
+    return orjson.dumps(data, default=dict).decode()
 
 
 def _json(text: str) -> str:

@@ -315,6 +315,9 @@ def initial_run(run_id: str, number: int, spec: Spec) -> Run:
         labels[document.label] = (first, count + 1)
     counters = Counters(criteria="0" * len(spec.success_criteria), documents=len(spec.documents))
     references = extend_references((), ((label, count) for label, (_, count) in labels.items()))
-    memory = Memory(labels=HashTrieMap(labels), references=references, flow=spec.flow)
+    told = (
+        spec.earlier if spec.native and spec.converses else ()
+    )  # any other run is told of them in its opening
+    memory = Memory(labels=HashTrieMap(labels), references=references, flow=spec.flow, conversation=told)
     state = machine_data(spec.host_machine).get("initial", PLANNING)
     return Run(run_id, number, spec, state, counters=counters, memory=memory)
