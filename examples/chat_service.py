@@ -7,27 +7,17 @@ A page may be closed, reloaded or opened twice at any moment, and the process be
 """
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated
 
-from fastapi import FastAPI, Header, Request
+from fastapi import Body, FastAPI, Header, Request
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
-from paor import ApprovalRule, Engine, Limits, Policy, tool
+from paor import ApprovalRule, Engine, Policy, tool
 from paor.errors import PaorError, UnknownRun
 from paor.events import sse
-
-
-class Said(BaseModel):
-    text: str
-
-
-class Decision(BaseModel):
-    question: str
-    approve: bool
 
 
 class Order(BaseModel):
@@ -50,11 +40,10 @@ def refund(order_id: str, amount: int) -> str:
 
 
 engine = Engine(
-    os.environ.get("CHAT_MODEL", "auto"),
+    "auto",
     [find, refund],
-    os.environ.get("CHAT_JOURNAL", "chat.db"),
+    "chat.db",
     policy=Policy(approvals=(ApprovalRule(tool="orders.refund", arguments={"amount": {"gt": 100}}),)),
-    limits=Limits(max_steps=12),
     profile="native",
     instructions="You work at a support desk. Answer in one or two sentences.",
 )
@@ -68,11 +57,13 @@ async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
 
 
 app = FastAPI(lifespan=lifespan)
+User = Annotated[str, Header()]
+Text = Annotated[str, Body()]
 
 
 @app.post("/chats/{chat}")
-async def say(chat: str, said: Said, user: Annotated[str, Header()]) -> str:
-    return await engine.astart(said.text, conversation=chat, metadata={"chat": chat, "user": user})
+async def say(chat: str, text: Annotated[str, Body(embed=True)], user: User) -> str:
+    return await engine.astart(text, conversation=chat, metadata={"chat": chat, "user": user})
 
 
 @app.get("/chats/{chat}")
@@ -87,9 +78,8 @@ async def events(run: str, last_event_id: Annotated[str | None, Header()] = None
 
 
 @app.post("/runs/{run}/answer")
-async def answer(run: str, given: Decision, user: Annotated[str, Header()]) -> str:
-    approval = {"approve": given.approve}
-    return await engine.acontinue_run(run, answer=approval, question=given.question, actor=user)
+async def answer(run: str, question: Text, approve: Annotated[bool, Body()], user: User) -> str:
+    return await engine.acontinue_run(run, question=question, answer={"approve": approve}, actor=user)
 
 
 @app.post("/runs/{run}/cancel")
@@ -97,20 +87,9 @@ async def cancel(run: str) -> str:
     return (await engine.acancel(run)).status
 
 
-@app.get("/inbox")
-async def inbox() -> list[dict[str, object]]:
-    asked = [(result.run_id, result.waiting_for) for result in await engine.awaiting()]
-    return [{"run": run, "question": question.wire()} for run, question in asked if question]
-
-
 @app.exception_handler(PaorError)
 async def refuse(request: Request, error: PaorError) -> JSONResponse:
     return JSONResponse({"detail": str(error)}, 404 if isinstance(error, UnknownRun) else 409)
-
-
-@app.get("/")
-def page() -> HTMLResponse:
-    return HTMLResponse(PAGE)
 
 
 PAGE = """<!doctype html><meta charset=utf-8><title>Chat</title><style>body{max-width:40em;margin:auto;font:16px sans-serif}</style>
@@ -135,3 +114,4 @@ document.querySelector("form").onsubmit = async event => { event.preventDefault(
   const run = await send(`/chats/${chat}`, {text}); if (run) { show(run, text); input.value = "" } }
 fetch(`/chats/${chat}`).then(answer => answer.json()).then(rounds => rounds.forEach(round => show(round.run, round.text)))
 </script>"""
+app.get("/")(lambda: HTMLResponse(PAGE))

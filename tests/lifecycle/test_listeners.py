@@ -75,8 +75,8 @@ def test_who_listens_names_a_run_and_a_row(tmp_path: Path) -> None:
         assert rows_of(list(engine.events(run_id, after=10_000))) == []
 
 
-@settings(max_examples=12, deadline=None)
-@given(st.lists(st.sampled_from(["thread", "task", "slow", "leaves"]), min_size=1, max_size=12), st.data())
+@settings(max_examples=6, deadline=None)
+@given(st.lists(st.sampled_from(["thread", "task", "slow", "leaves"]), min_size=1, max_size=8), st.data())
 def test_each_listener_sees_every_row_once_and_in_order(kinds: list[str], data: st.DataObject) -> None:
     """Threads and tasks, from any row on; one leaves and comes again where it was, one takes nothing until all is over."""
     gate, over = Gate(), threading.Event()

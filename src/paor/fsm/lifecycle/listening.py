@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, suppress
 from typing import Any
@@ -16,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from ...states.base.errors import Erased, JournalDamaged, UsageError
+from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
 from ...states.records.outcomes import Answered
 from ...states.run.phase_names import FINAL
 from ...states.run.state import Run
@@ -40,6 +41,12 @@ BATCH = 200
 
 AGAIN_S = 0.05
 """Seconds between two looks for what is on its way and wakes nobody: a driver that lets go, a run that stands in for another."""
+
+PACE_S = 0.02
+"""Seconds that each of many listeners lets pass before it takes what it was woken for, so that they do not take turns with the driver."""
+
+MANY = 4
+"""Listeners of one run in a process up to which each takes every piece of text as it comes."""
 
 _UNREADABLE = (Erased, JournalDamaged, ValueError, LookupError, TypeError)
 """What reading a record can raise that was erased, or is not as paor wrote it."""
@@ -290,6 +297,10 @@ class Listener:
         waker: What is woken.
         drive: To listen to what one drive does, and to its end; by default to the end of the run, whoever drives it.
 
+    Attributes:
+        is_over: Whether nothing comes any more.
+        is_idle: Whether there is nothing now, so that it may wait to be woken, at most *wait_s* seconds.
+
     Raises:
         UnknownRun: There is no such run.
     """
@@ -303,7 +314,8 @@ class Listener:
         drive: Drive | None = None,
     ) -> None:
         self._listening, self._waker, self._drive = listening, waker, drive
-        self.is_over, self.wait_s = False, None if drive is None else 1.0
+        self.is_over = self.is_idle = False
+        self.wait_s: float | None = None
         self._ended: str | None = None
         self._begin(listening.reader.run(run_id), -1 if after is None else after)
         self._first: tuple[Event, ...] = () if drive is None else (drive.started,)
@@ -322,8 +334,14 @@ class Listener:
         """Listen no more."""
         self._listening.quit(self._row, self._waker)
 
+    @property
+    def pace_s(self) -> float:
+        """How long to let what is new gather, in seconds."""
+        return PACE_S if len(self._feed.listeners) > MANY else 0.0
+
     def kept(self) -> list[Event] | None:
         """Return what there is now, which may be nothing; None where it is to be `read`."""
+        self.is_idle = False
         if self._listening.is_closed:
             self.is_over = True
             return []
@@ -335,10 +353,22 @@ class Listener:
             self._is_behind = True
             return None
         events = [*missed, *self._merged(rows, said)]
-        return events if events or not self._is_done() else None
+        if not events and self._is_done():
+            return None
+        self.is_idle = not events
+        return events
 
     def read(self) -> list[Event]:
         """Return what comes next of what is in the journal, and the end; may wait for the journal."""
+        try:
+            return self._read()
+        except PaorError:
+            if not self._listening.is_closed:
+                raise
+            self.is_over = True  # the journal was closed while it was read
+            return []
+
+    def _read(self) -> list[Event]:
         if self._first:
             events, self._first = list(self._first), ()
             return events
@@ -354,7 +384,11 @@ class Listener:
             return [*missed, *self._merged(rows, said)]
         self._is_behind = is_held
         self.wait_s = AGAIN_S if is_held else (None if self._drive is None else 1.0)
-        return [*missed, *(self._end() if is_done and not is_held else ())]
+        events = [*missed, *(self._end() if is_done and not is_held else ())]
+        self.is_idle = (
+            self._is_behind and not events
+        )  # else what is kept is looked at first: of that nobody wakes it again
+        return events
 
     def _missed(self) -> list[Event]:
         """Return the notice of what was dropped before this listener took it."""
@@ -453,8 +487,9 @@ def listen(
             if events is None:
                 events = listener.read()
             yield from events
-            if not events and not listener.is_over:
+            if not events and listener.is_idle:
                 waker.wait(listener.wait_s)
+                time.sleep(listener.pace_s)
     finally:
         listener.quit()
 
@@ -493,9 +528,10 @@ async def abatches(
                 events = await asyncio.to_thread(listener.read)
             if events:
                 yield events
-            elif not listener.is_over:
+            elif listener.is_idle:
                 waits = [seconds for seconds in (listener.wait_s, beat_s) if seconds is not None]
                 if not await waker.wait(min(waits, default=None)) and beat_s == min(waits):
                     yield []
+                await asyncio.sleep(listener.pace_s)
     finally:
         listener.quit()

@@ -34,7 +34,7 @@ async def server_sent(listening: Listening, run_id: str, after: str | int | None
     async with aclosing(abatches(listening, run_id, seq, beat_s=BEAT_S)) as batches:
         async for events in batches:
             lines = [] if events else [":\n\n"]
-            for event, following in zip(events, [*events[1:], None], strict=True):
+            for event, following in zip(events, (*events[1:], None), strict=False):
                 # the number of a row stands at its last event: whoever has seen only its first gets the others again
                 is_row = not isinstance(event, RunStarted | ModelText | ModelNotice)
                 is_last = following is None or following.seq != event.seq or following.run_id != event.run_id
