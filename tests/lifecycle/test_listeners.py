@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,16 @@ class Gate:
     def open(self) -> None:
         """Let every reply go."""
         self.free.release(10_000)
+
+
+def all_of(stream: Iterable[Event]) -> list[Event]:
+    """Return what is still to come, within bounds."""
+    events: list[Event] = []
+    thread = threading.Thread(target=lambda: events.extend(stream), daemon=True)
+    thread.start()
+    thread.join(FUSE_S)
+    assert not thread.is_alive(), events[-1:]
+    return events
 
 
 def rows_of(events: list[Event]) -> list[int]:
@@ -236,11 +247,14 @@ def test_a_listener_that_is_slow_is_told_what_it_missed_and_loses_no_row(
         run_id = engine.start("Take the steps")
         stream = engine.events(run_id)
         events = [next(stream)]
+        gate.free.release()
+        while not rows_of(events):  # it has come as far as the run, and falls behind from here on
+            events.append(next(stream))
         gate.open()
-        list(engine.events(run_id))
+        all_of(engine.events(run_id))
         (feed,) = engine._runner.listening._feeds.values()
         assert len(feed.kept) <= 2 and feed.speech.end - feed.speech.start <= 20 < feed.speech.end
-        events.extend(stream)
+        events += all_of(stream)
     assert rows_of(events) == ROWS
     missed = [event for event in events if event.kind == "model_notice"]
     assert [event.notice for event in missed] == ["missed"] and "characters" in missed[0].text
@@ -288,15 +302,24 @@ def test_a_stream_that_is_closed_leaves_its_run_going_unless_it_is_to_stop(
 def test_whoever_hears_that_a_run_waits_can_answer_at_once(tmp_path: Path) -> None:
     """The driver has let go of it by then; who listens hears it go on and end, whoever goes on with it."""
     policy = Policy(approvals=(ApprovalRule(tool="steps.take", arguments={"number": {"gt": STEPS - 3}}),))
-    with stepping(tmp_path / "runs.db", policy=policy) as engine:
+    told, early = threading.Event(), []
+
+    def hold(event: Event) -> None:
+        if event.kind == "waiting":  # the driver still has the run
+            early.append(told.wait(0.2))
+
+    with stepping(tmp_path / "runs.db", policy=policy, hooks=[hold]) as engine:
         run_id = engine.start("Take the steps")
         answered = 0
         events: list[Event] = []
         for event in engine.events(run_id):
             events.append(event)
             if event.kind == "waiting":
+                told.set()
                 answered += 1
+                told.clear()
                 engine.continue_run(run_id, answer={"approve": True}, question=event.question.id, actor="ann")
+        assert early == [False, False]
         assert answered == 2 and events[-1].kind == "complete" and events[-1].result.status == "done"
         rows = rows_of(events)
         assert rows == list(range(len(rows)))
