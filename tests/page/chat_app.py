@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from chat_service import app, engine
+from chat_service import app, engine  # type: ignore[import-not-found]  # beside this folder, on the path of its process
 
 from paor import ModelCall, Reply
 from paor.testing import call_tools, step
