@@ -41,7 +41,6 @@ from .lifecycle.arguments import (
 from .lifecycle.background import Background, OnClose, on_close_of
 from .lifecycle.callbacks import attach_journal, callbacks_of
 from .lifecycle.cancel import acancel, cancel
-from .lifecycle.earlier import Earlier
 from .lifecycle.fork import fork_acquisition
 from .lifecycle.instructions import Instructions
 from .lifecycle.keyed_start import run_of_key
@@ -56,6 +55,7 @@ from .lifecycle.settings import EngineSettings, settings_of
 from .lifecycle.start import NewRun, new_run
 from .lifecycle.subrun_runner import SubrunDriver, new_workflow
 from .lifecycle.subruns import Task, as_list, task_options
+from .lifecycle.told import Earlier
 from .lifecycle.turns import OWN, Start, abegun_events, begun_events, submit
 from .machine.machine import MACHINE, Machine
 from .runtime.events import Event

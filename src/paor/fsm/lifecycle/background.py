@@ -20,7 +20,7 @@ from ...states.base.errors import PaorError, UsageError
 from ..runtime.events import Event, RunStarted
 from ..runtime.logs import LOGGER
 from ..runtime.run_context import Leaves
-from .listening import Drive, Listening, alisten, listen
+from .listening import BackgroundDrive, Listening, alisten, listen
 from .runner import Left
 
 Events = Callable[[Leaves | None], Iterator[Event]]
@@ -55,7 +55,7 @@ class Background:
     def __init__(self, listening: Listening) -> None:
         self._listening = listening
         self._changed = threading.Condition()
-        self._drives: dict[Drive, asyncio.AbstractEventLoop | None] = {}
+        self._drives: dict[BackgroundDrive, asyncio.AbstractEventLoop | None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_draining = self._is_leaving = False
 
@@ -100,7 +100,7 @@ class Background:
             async for event in heard:
                 yield event
 
-    def begin(self, events: Events) -> tuple[Drive, Callable[[], None]]:
+    def begin(self, events: Events) -> tuple[BackgroundDrive, Callable[[], None]]:
         """
         Begin a drive in this thread, up to its first event; what is wrong with it is raised here.
 
@@ -126,7 +126,7 @@ class Background:
 
         return drive, go
 
-    async def abegin(self, events: AsyncEvents) -> tuple[Drive, Callable[[], None]]:
+    async def abegin(self, events: AsyncEvents) -> tuple[BackgroundDrive, Callable[[], None]]:
         """Do the same on the running event loop, which goes on with it as a task of its own."""
         self._check_open()
         stream = events(self.leaves)
@@ -145,14 +145,14 @@ class Background:
         if self._is_draining:
             raise UsageError("this engine has been drained or closed, and starts no more runs")
 
-    def _begun(self, first: Event, loop: asyncio.AbstractEventLoop | None) -> Drive:
+    def _begun(self, first: Event, loop: asyncio.AbstractEventLoop | None) -> BackgroundDrive:
         assert isinstance(first, RunStarted), "a drive begins with RunStarted"
-        drive = Drive(first, self._listening)
+        drive = BackgroundDrive(first, self._listening)
         with self._changed:
             self._drives[drive] = loop
         return drive
 
-    def _drive(self, drive: Drive, stream: Iterator[Event]) -> None:
+    def _drive(self, drive: BackgroundDrive, stream: Iterator[Event]) -> None:
         try:
             for event in stream:
                 drive.note(event)
@@ -161,7 +161,7 @@ class Background:
         finally:
             self._over(drive)
 
-    async def _adrive(self, drive: Drive, stream: AsyncGenerator[Event, None]) -> None:
+    async def _adrive(self, drive: BackgroundDrive, stream: AsyncGenerator[Event, None]) -> None:
         try:
             async for event in stream:
                 drive.note(event)
@@ -173,12 +173,12 @@ class Background:
         finally:
             self._over(drive)
 
-    def _note(self, drive: Drive, error: BaseException) -> None:
+    def _note(self, drive: BackgroundDrive, error: BaseException) -> None:
         if not isinstance(error, Left):
             drive.error = error
             LOGGER.error("run %s: its driver has ended: %s: %s", drive.runs[-1], type(error).__name__, error)
 
-    def _over(self, drive: Drive) -> None:
+    def _over(self, drive: BackgroundDrive) -> None:
         drive.is_over = True
         with self._changed:
             self._drives.pop(drive, None)

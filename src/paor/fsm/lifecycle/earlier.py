@@ -9,97 +9,28 @@ nothing else of the run refers to, and each with the id of the run in which it w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from dataclasses import replace as replaced
 from functools import partial
 from itertools import pairwise
 
-from msgspec.structs import replace
-
-from ...prompts.building.conversation import earlier_turns, piece_text, spoken_items, step_text
+from ...prompts.building.conversation import SpokenItems, earlier_turns, piece_text, step_text
 from ...states.base.errors import ConversationBusy, UsageError
 from ...states.records.actions import StoredText
 from ...states.records.conversation import EFFECT_ENDS, SUMMARY_ENDS, Item, Piece
 from ...states.run.budgets import BYTES_PER_TOKEN
 from ...states.run.spec import Spec
 from ...states.run.state import REFERENCES_MAX, Run
-from ...tools.tool import Document
 from ..decision.conversation import NOT_MADE, pending
-from ..journal.payloads import JSON, TEXT, Stager, as_text
+from ..journal.payloads import as_text
 from ..journal.prompts import prompt_places
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
 from ..replay.restore import restore_run
 from .start import WorkflowPosition
-from .subruns import documents_from, documents_produced, runs_of
+from .subruns import documents_from, runs_of
+from .told import Earlier, Told
 
 Texts = Callable[[StoredText], "str | None"]
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """
-    One message of an earlier round, with its texts.
-
-    Attributes:
-        item: Without its texts.
-        text: What is said.
-        brief, parts, asked: As those of `Item`; None for none.
-    """
-
-    item: Item
-    text: str
-    brief: str | None = None
-    parts: str | None = None
-    asked: str | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes of it in a request."""
-        return self.item.size
-
-    def staged(self, stager: Stager) -> Item:
-        """Return the item with its texts staged, none of them together with another."""
-
-        def place(text: str | None, media_type: str = TEXT) -> StoredText | None:
-            return None if text is None else stager.stage_told(text, media_type)
-
-        text = Piece(text=place(self.text))
-        # a reply as it came is read as such; what else a model has said is in two pieces, and told as it is
-        pieces = (text,) if self.item.role != "assistant" or self.item.pieces else (Piece(), text)
-        return replace(
-            self.item,
-            pieces=pieces,
-            brief=place(self.brief),
-            parts=place(self.parts, JSON),
-            asked=place(self.asked),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """
-    What a new round goes on from.
-
-    Attributes:
-        conversation: Its id.
-        follows: Id of the run of the round before; empty in the first.
-        round: Number of the new one.
-        told: What was said, oldest first.
-        asked: Model requests so far.
-        language: In which the round before answers, if one was asked for.
-        inputs: The newest documents that the rounds before were given.
-        produced: Those that the round before has made, for runs whose conversation does not hold them.
-    """
-
-    conversation: str = ""
-    follows: str = ""
-    round: int = 1
-    told: tuple[Told, ...] = ()
-    asked: int = 0
-    language: str = ""
-    inputs: tuple[Document, ...] = ()
-    produced: tuple[Document, ...] = field(default=())
 
 
 def earlier_rounds(journal: JournalReader, conversation: str, after: str | None = None) -> Earlier:
@@ -116,20 +47,13 @@ def earlier_rounds(journal: JournalReader, conversation: str, after: str | None 
         UnknownRun: There is no run *after*.
         UsageError: It is none to follow.
     """
-    newest = journal.newest_round(conversation)
-    if newest is not None and after not in (None, newest):
-        raise UsageError(
-            f"after: conversation {conversation!a:.60} has its newest round in run {newest}, which the next one follows; a new"
-            " conversation may follow another run"
-        )
-    base = newest or after
+    base = round_before(journal, conversation, after)
     if base is None:
         return Earlier(conversation)
     row = journal.run(base)
-    if row.status not in ("done", "failed"):
-        raise ConversationBusy(conversation, row.run_id, row.status)
     run, _ = restore_run(journal, row.run_id)
-    given = documents_from(journal, row.run_id, 0, len(run.spec.documents))
+    count = len(run.spec.documents)
+    given = documents_from(journal, row.run_id, 0, count)
     return Earlier(
         conversation,
         row.run_id,
@@ -138,8 +62,22 @@ def earlier_rounds(journal: JournalReader, conversation: str, after: str | None 
         run.spec.asked_before + run.counters.calls,
         run.spec.language,
         tuple(given[-REFERENCES_MAX:]),
-        tuple(documents_produced(journal, row.run_id)[-REFERENCES_MAX:]),
+        tuple(documents_from(journal, row.run_id, count, 2**31)[-REFERENCES_MAX:]),
     )
+
+
+def round_before(journal: JournalReader, conversation: str, after: str | None) -> str | None:
+    """Return the run that the next round of a conversation follows, None for the first one; raises as `earlier_rounds` says."""
+    newest = journal.newest_round(conversation)
+    if newest is not None and after not in (None, newest):
+        raise UsageError(
+            f"after: conversation {conversation!a:.60} has its newest round in run {newest}, which the next one follows; a new"
+            " conversation may follow another run"
+        )
+    base = newest or after
+    if base is not None and (row := journal.run(base)).status not in ("done", "failed"):
+        raise ConversationBusy(conversation, row.run_id, row.status)
+    return base
 
 
 def before_again(journal: JournalReader, run: Run) -> Earlier:
@@ -223,7 +161,7 @@ def _ends_with(items: Sequence[Item], answer: str, texts: Texts) -> bool:
     """Whether the last message is the model's, and what the run has answered."""
     if not items or items[-1].role != "assistant" or items[-1].calls:
         return False
-    said = [message.text.strip() for message in spoken_items(items[-1:], texts, "")]
+    said = [message.text.strip() for message in SpokenItems().told(tuple(items[-1:]), texts, "")[0]]
     return said == [answer.strip()]
 
 

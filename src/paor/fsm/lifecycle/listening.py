@@ -254,7 +254,7 @@ def listening_of(store: JournalStore) -> Listening:
         return _OF_STORES[store]
 
 
-class Drive:
+class BackgroundDrive:
     """
     One drive of a run in the background, and of the runs that stand in for it.
 
@@ -286,7 +286,7 @@ class Drive:
             self._listening.wake(self._listening.reader.run(run_id).run)
 
 
-class Listener:
+class RunListener:
     """
     One who listens to a run, and where in it.
 
@@ -311,7 +311,7 @@ class Listener:
         run_id: str,
         after: int | None,
         waker: Waker,
-        drive: Drive | None = None,
+        drive: BackgroundDrive | None = None,
     ) -> None:
         self._listening, self._waker, self._drive = listening, waker, drive
         self.is_over = self.is_idle = False
@@ -438,7 +438,7 @@ class Listener:
             return [end]
         return [end, self._go_on(other)]
 
-    def _end_of_drive(self, drive: Drive, run_id: str) -> list[Event]:
+    def _end_of_drive(self, drive: BackgroundDrive, run_id: str) -> list[Event]:
         at = drive.runs.index(run_id) + 1
         end = drive.ends.get(run_id)
         if at == len(drive.runs) and not drive.is_over:
@@ -476,11 +476,11 @@ def checked_after(after: object) -> int | None:
 
 
 def listen(
-    listening: Listening, run_id: str, after: int | None, drive: Drive | None = None
+    listening: Listening, run_id: str, after: int | None, drive: BackgroundDrive | None = None
 ) -> Generator[Event, None, None]:
-    """Yield what happens in a run, in the thread that reads; see `Listener`."""
+    """Yield what happens in a run, in the thread that reads; see `RunListener`."""
     waker = ThreadWaker()
-    listener = Listener(listening, run_id, after, waker, drive)
+    listener = RunListener(listening, run_id, after, waker, drive)
     try:
         while not listener.is_over:
             events = listener.kept()
@@ -498,7 +498,7 @@ async def alisten(
     listening: Listening,
     run_id: str,
     after: int | None,
-    drive: Drive | None = None,
+    drive: BackgroundDrive | None = None,
     ready: Callable[[], None] | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Do the same as `listen` on the running event loop; *ready* is called as soon as nothing can be missed."""
@@ -512,13 +512,13 @@ async def abatches(
     listening: Listening,
     run_id: str,
     after: int | None,
-    drive: Drive | None = None,
+    drive: BackgroundDrive | None = None,
     ready: Callable[[], None] | None = None,
     beat_s: float | None = None,
 ) -> AsyncGenerator[list[Event], None]:
     """Yield events as they come, those of a row together; an empty list where nothing has happened for *beat_s* seconds."""
     waker = LoopWaker()
-    listener = Listener(listening, run_id, after, waker, drive)
+    listener = RunListener(listening, run_id, after, waker, drive)
     try:
         if ready is not None:
             ready()

@@ -53,7 +53,7 @@ from .model_facts import Looking, ModelFacts, facts_of, said_by
 from .settings import EngineSettings, phase_templates
 
 if TYPE_CHECKING:
-    from .earlier import Earlier
+    from .told import Earlier
     from .workflow_start import GivenWorkflow, WorkflowLike
 
 

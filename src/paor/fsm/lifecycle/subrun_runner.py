@@ -16,12 +16,13 @@ from ..runtime.loop import Steps
 from ..runtime.result import Result
 from ..runtime.run_context import RunContext
 from .arguments import DocumentLike, ResumeOptions
-from .earlier import Earlier, before_task
+from .earlier import before_task
 from .model_facts import Pending
 from .resume import Continuation, aperformed, continuation, resume
 from .runner import Acquisition, Runner, leaving
 from .start import NewRun, new_run
 from .subruns import Task, TaskCall, as_list, workflow_position
+from .told import Earlier
 
 
 class SubrunDriver:

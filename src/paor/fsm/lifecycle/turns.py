@@ -21,7 +21,7 @@ from ..runtime.events import Event
 from ..runtime.result import Result
 from ..runtime.run_context import Leaves
 from .background import AsyncEvents, Events
-from .earlier import Earlier, earlier_rounds
+from .earlier import earlier_rounds, round_before
 from .fallback import stand_in
 from .keyed_start import begin, check_same_start
 from .look import result_now
@@ -29,6 +29,7 @@ from .model_facts import Pending
 from .resume import Continuation, aevents_of, events_of
 from .runner import Runner
 from .start import NewRun
+from .told import Earlier
 
 LOOK_S = 0.05
 """Seconds between two looks whether it is a queued start's turn."""
@@ -68,14 +69,17 @@ class Start:
         if self._after is not None:
             self._after = runner.journal.reader.run(self._after).run_id
         self._checked = make(Earlier(self._conversation) if self._conversation else None)
-        if self._conversation and not self.queue:
-            self._goes_on_from()
+        if self._conversation and not self.queue and not self._was_started():
+            round_before(runner.journal.reader, self._conversation, self._after)
 
     def _goes_on_from(self) -> Earlier:
-        journal = self._runner.journal.reader
-        if self._key is not None and journal.runs(key=self._key, limit=1):
-            return Earlier(self._conversation)  # it was started before; that run is gone on with
-        return earlier_rounds(journal, self._conversation, self._after)
+        if self._was_started():
+            return Earlier(self._conversation)
+        return earlier_rounds(self._runner.journal.reader, self._conversation, self._after)
+
+    def _was_started(self) -> bool:
+        """Return whether a start with the same key has written its run, which is gone on with then."""
+        return self._key is not None and bool(self._runner.journal.reader.runs(key=self._key, limit=1))
 
     def _next(self) -> Pending[NewRun]:
         return self._make(self._goes_on_from()) if self._conversation else self._checked

@@ -74,6 +74,7 @@ def line_with(journal: JournalReader, row: RunRow, question: Question | None) ->
         "workflow": _workflow(row),
         "key": row.key,
         "metadata": dict(row.metadata),
+        "conversation": row.conversation,
         "tools": tools,
     }
 

@@ -62,7 +62,7 @@ from .effects import AskModel, AskValues, Commit, Effect, Emit
 from .logs import log_transition
 from .ports import values_text
 from .row_events import is_last, row_events
-from .run_context import RunContext, place_of_next, recall, text_of
+from .run_context import LastPrompt, RunContext, place_of_next, recall, text_of
 from .tool_calls import drop_together, reconcile_outcome, use
 from .tool_results import message_of
 
@@ -164,16 +164,22 @@ def _prompt(drive: RunContext, kind: RequestKind, messages: Sequence[PromptMessa
 
     Where a conversation only grows, a row names its new messages alone, however long the conversation is.
     """
-    run, bodies = drive.run, [message.body for message in messages]
-    if not drive.kit.stable(kind, run, len(messages)):
-        return {"prompt": drive.stager.stage_messages(bodies)}
-    seq, before = drive.prompt if drive.prompt is not None else last_prompt(drive.journal.reader, run)
-    pairs = enumerate(zip(before, bodies, strict=False))
-    count = next((number for number, (old, new) in pairs if old != new), min(len(before), len(bodies)))
-    drive.prompt = run.seq, bodies
+    run, stable = drive.run, drive.kit.stable(kind, drive.run, len(messages))
+    if not stable:
+        return {"prompt": drive.stager.stage_messages([message.body for message in messages])}
+    if drive.prompt is None:
+        drive.prompt = LastPrompt(*last_prompt(drive.journal.reader, run))
+    seq, before, begin = drive.prompt
+    count = (
+        len(begin) if tuple(messages[: len(begin)]) == begin else 0
+    )  # mostly the same objects, so this is quick
+    while count < min(len(before), len(messages)) and before[count] == messages[count].body:
+        count += 1
+    fresh = [message.body for message in messages[count:]]
+    drive.prompt = LastPrompt(run.seq, before[:count] + fresh, tuple(messages[:stable]))
     told: dict[str, Any] = {"after": [seq, count]} if count else {}
     told["roles"] = "".join(message.role[0] for message in messages[count:])
-    return told | {"prompt": drive.stager.stage_messages(bodies[count:])}
+    return told | {"prompt": drive.stager.stage_messages(fresh)}
 
 
 def _model_of(drive: RunContext) -> Model:

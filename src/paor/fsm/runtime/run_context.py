@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from ...prompts.model import Model, Notice
+from ...prompts.model import Model, Notice, PromptMessage
 from ...states.records.actions import StoredText
 from ...states.run.state import Run
 from ...tools.schema.secret_values import texts_in
@@ -21,6 +21,21 @@ from .tool_context import Loader
 
 Leaves = Callable[[], bool]
 """Whether a driver is to leave its run after the current call; asked after each transition."""
+
+
+class LastPrompt(NamedTuple):
+    """
+    The newest prompt of a run that holds a conversation.
+
+    Attributes:
+        seq: Number of the row that has it; -1 before the first.
+        bodies: Its messages as they are stored.
+        stable: Those with which the next one begins, too, unless the conversation is cut; none where another driver asked.
+    """
+
+    seq: int
+    bodies: list[str]
+    stable: tuple[PromptMessage, ...] = ()
 
 
 @dataclass(slots=True)
@@ -45,8 +60,7 @@ class RunContext:
         first: Number of the first row that this driver may write.
         values: The port for values from the host; None for none.
         notices: What was found about the model before the run was written, to be told first.
-        prompt: Number of the row that holds the run's newest prompt, and its messages; None while this driver has not looked.
-        texts: Texts of the conversation that were read, by payload.
+        prompt: The run's newest prompt; None while this driver has not looked.
         together: The calls of the newest reply that were begun at the same time; None where there are none.
         secrets: Secrets of answers by their marks, as far as this engine was given them; in memory alone.
         leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
@@ -78,8 +92,7 @@ class RunContext:
     leaves: Leaves | None = None
     channel: Channel | None = None
     together: Together | None = None
-    prompt: tuple[int, Sequence[str]] | None = None
-    texts: dict[int, str | None] = field(default_factory=dict)
+    prompt: LastPrompt | None = None
     load: Loader = field(default=lambda first, count: [])
 
     @property
@@ -100,18 +113,9 @@ def recall(drive: RunContext, place: StoredText) -> str | bytes | None:
     return drive.journal.reader.intact(drive.run.number, place.n, place.digest)
 
 
-TEXTS_KEPT = 2_000
-"""Texts of a conversation that a driver keeps in memory."""
-
-
 def text_of(drive: RunContext, place: StoredText) -> str | None:
     """Return a stored text of the run's conversation; None for what is no text."""
-    known = drive.texts
-    if place.n not in known:
-        if len(known) >= TEXTS_KEPT:
-            known.clear()
-        known[place.n] = as_text(recall(drive, place))
-    return known[place.n]
+    return as_text(recall(drive, place))
 
 
 def place_of_next(drive: RunContext) -> tuple[str, int] | None:

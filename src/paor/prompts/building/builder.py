@@ -27,13 +27,13 @@ from ...states.run.state import Run
 from ..model import PromptMessage
 from .conversation import (
     UNUSABLE,
+    SpokenItems,
     StepText,
     Texts,
     ToldBefore,
     earlier_turns,
     round_texts,
     said_before,
-    spoken_items,
     step_text,
     steps_taken,
 )
@@ -192,6 +192,7 @@ class PromptBuilder:
         sizes = [(document.text, document.payload.bytes) for document in spec.documents]
         self._shown = shown_whole(spec, sizes)
         self._opening: tuple[PromptMessage, ...] | None = None
+        self._items, self._fewer = (SpokenItems(), SpokenItems()), (SpokenItems(), SpokenItems())
         self._plan_reply = plan_reply
         self._said: tuple[ToldBefore, ...] = ()
         self._rounds: tuple[str, ...] = ()
@@ -208,10 +209,12 @@ class PromptBuilder:
         """Read what was said before the run, of which its prompts tell; again for each of them where a text of it was erased."""
         if self._knows:
             return
+        if self._spec.native and self._spec.converses:  # as messages of their own
+            self._knows = True
+            return
         found: list[ToldBefore] = [ToldBefore("", turn.role, turn.content) for turn in self._spec.transcript]
         found += said_before(self._spec.earlier, texts)
-        held = self._spec.native and self._spec.converses  # as messages of their own
-        self._said, self._rounds = tuple(found), () if held else tuple(round_texts(found))
+        self._said, self._rounds = tuple(found), tuple(round_texts(found))
         self._earlier_rounds = self._rounds_told()
         places = (place for item in self._spec.earlier for place in item.places)
         self._knows = all(texts(place) is not None for place in places)
@@ -281,13 +284,13 @@ class PromptBuilder:
             self._opening = opening  # nothing in it was erased, which a replay has to see in each request
         items = run.memory.conversation
         *head, task = opening
-        told = _around(items, task, texts, model)
+        before, own, size = _around(self._items, items, texts, model)
         last = [] if kind in ("turn", "plan") else [PromptMessage("user", self.words(kind, run, reply))]
-        over = sum(message.size for message in (*head, *told, *last)) - space
+        over = size + sum(message.size for message in (*opening, *last)) - space
         if over > 0:
             cut = cut_of(items, max(0, size_of(items) - over))
-            told = _around(with_cut(items, cut), task, texts, model)
-        return (*head, *told, *last)
+            before, own, _ = _around(self._fewer, with_cut(items, cut), texts, model)
+        return (*head, *before, task, *own, *last)
 
     def is_behind(self, kind: RequestKind, run: Run) -> bool:
         """Return whether a *kind* request stands behind the run's conversation, and is no report of its own."""
@@ -585,11 +588,15 @@ class PromptBuilder:
 
 
 def _around(
-    items: tuple[Item, ...], task: PromptMessage, texts: Texts, model: str
-) -> tuple[PromptMessage, ...]:
-    """Return a conversation as messages: what was said before the run, what it is for, and what was said in it."""
+    kept: tuple[SpokenItems, SpokenItems], items: tuple[Item, ...], texts: Texts, model: str
+) -> tuple[tuple[PromptMessage, ...], tuple[PromptMessage, ...], int]:
+    """Return a conversation as messages: those of before the run, those of the run, and the bytes of both."""
     own = next((place for place, item in enumerate(items) if not item.run), len(items))
-    return (*spoken_items(items[:own], texts, model), task, *spoken_items(items[own:], texts, model))
+    (before, size), (after, more) = (
+        kept[0].told(items[:own], texts, model),
+        kept[1].told(items[own:], texts, model),
+    )
+    return before, after, size + more
 
 
 def shipped_rules(spec: Spec) -> tuple[str, ...]:

@@ -108,7 +108,7 @@ def said_before(items: Iterable[Item], texts: Texts) -> Iterator[ToldBefore]:
             told = texts(item.asked)
             yield ToldBefore(item.run, role, ERASED if told is None else told)
             continue
-        for message in spoken_items((item,), texts, ""):
+        for message in SpokenItems().told((item,), texts, "")[0]:
             calls = "".join(f"\n[calls {call.name} {_json_text(call.arguments)}]" for call in message.calls)
             yield ToldBefore(item.run, role, f"{message.text}{calls}".strip())
 
@@ -137,37 +137,71 @@ def no_text(place: StoredText) -> str | None:
     return None
 
 
-def spoken_items(items: Iterable[Item], texts: Texts, model: str) -> Iterator[PromptMessage]:
+class SpokenItems:
     """
-    Yield a conversation's items as messages.
+    A conversation's items as messages, each made once however often the conversation is told.
 
-    Args:
-        items: In order.
-        texts: Where stored texts are read.
-        model: Which is asked: a turn goes back with its provider's own parts to the model that made it.
+    A turn goes back with its provider's own parts to the model that made it. Where the text of an item is erased, it is made anew each
+    time, with those behind it: the reader of the text has to see that it is gone.
     """
-    for item in items:
-        data = item.role == "user" and not item.run  # of a result, where nothing may open a section
-        text = "".join(piece_text(piece, texts, data=data) for piece in item.pieces)
-        if item.role != "assistant":
-            yield PromptMessage(item.role, text, call_id=item.call)
-            continue
-        parts, api = _parts(item, texts) if item.model == model else ((), "")
-        calls: tuple[ToolCall, ...] = ()
-        source = ""
-        if item.calls or (len(item.pieces) == 1 and item.pieces[0].text is not None):
-            source = text
-            said = read_turn(text, chars_max=len(text), finish="tool_calls" if item.calls else "stop")
-            if (
-                isinstance(said, Calls) and item.calls
-            ):  # else a plan or a phase's reply, whatever it looks like
-                steps = zip(item.calls, said.steps, strict=False)
-                calls = tuple(ToolCall(id, wire_name(step.name), step.args) for id, step in steps)
-                text = said.text
-            elif isinstance(said, DirectAnswer):
-                text = said.text
-        if text.strip() or calls or parts:
-            yield PromptMessage("assistant", text, calls, parts=parts, api=api, source=source)
+
+    def __init__(self) -> None:
+        self._model = ""
+        self._items: tuple[Item, ...] = ()
+        self._said: tuple[PromptMessage, ...] = ()
+        self._size = 0
+
+    def told(
+        self, items: tuple[Item, ...], texts: Texts, model: str
+    ) -> tuple[tuple[PromptMessage, ...], int]:
+        """
+        Return the messages, and their bytes.
+
+        Args:
+            items: In order.
+            texts: Where stored texts are read.
+            model: Which is asked.
+        """
+        known = len(self._items)
+        if (
+            model != self._model or items[:known] != self._items
+        ):  # both hold the same objects, so this is quick
+            self._model, self._items, self._said, self._size, known = model, (), (), 0, 0
+        erased: list[StoredText] = []
+
+        def read(place: StoredText) -> str | None:
+            text = texts(place)
+            erased.extend([place] if text is None else [])
+            return text
+
+        fresh = [said for item in items[known:] if (said := _spoken(item, read, model)) is not None]
+        told, size = (*self._said, *fresh), self._size + sum(message.size for message in fresh)
+        if not erased:
+            self._items, self._said, self._size = items, told, size
+        return told, size
+
+
+def _spoken(item: Item, texts: Texts, model: str) -> PromptMessage | None:
+    """Return an item as a message; None for a turn in which nothing was said."""
+    data = item.role == "user" and not item.run  # of a result, where nothing may open a section
+    text = "".join(piece_text(piece, texts, data=data) for piece in item.pieces)
+    if item.role != "assistant":
+        return PromptMessage(item.role, text, call_id=item.call)
+    parts, api = _parts(item, texts) if item.model == model else ((), "")
+    calls: tuple[ToolCall, ...] = ()
+    source = ""
+    if item.calls or (len(item.pieces) == 1 and item.pieces[0].text is not None):
+        source = text
+        said = read_turn(text, chars_max=len(text), finish="tool_calls" if item.calls else "stop")
+        if isinstance(said, Calls) and item.calls:  # else a plan or a phase's reply, whatever it looks like
+            steps = zip(item.calls, said.steps, strict=False)
+            calls = tuple(ToolCall(id, wire_name(step.name), step.args) for id, step in steps)
+            text = said.text
+        elif isinstance(said, DirectAnswer):
+            text = said.text
+    if not (text.strip() or calls or parts):
+        return None
+    return PromptMessage("assistant", text, calls, parts=parts, api=api, source=source)
 
 
 def piece_text(piece: Piece, texts: Texts, *, data: bool) -> str:

@@ -142,7 +142,7 @@ def summarized(item: Item) -> Item:
 
 def size_of(items: Iterable[Item]) -> int:
     """Return the bytes of items."""
-    return sum(item.size for item in items)
+    return sum([item.size for item in items])
 
 
 def _begins(item: Item) -> bool:

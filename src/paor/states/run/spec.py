@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import orjson
-from msgspec import field
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from msgspec import field, to_builtins
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, field_validator
 
 from ..base.sealed import SealedDict, sealed
 from ..base.wire import SEALED, Data, Stored
@@ -207,7 +207,7 @@ class Spec(BaseModel):
     workflow_id: str = ""
     conversation: str = ""
     follows: str = ""
-    earlier: tuple[Item, ...] = ()
+    earlier: Annotated[tuple[Item, ...], PlainSerializer(to_builtins)] = ()
     asked_before: int = 0
     round: int = 1
     task: int = 1

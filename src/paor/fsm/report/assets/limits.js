@@ -133,6 +133,7 @@ function around(run) {
         el("h3", "Workflow"),
         el("p", runLink(line.workflow.id), ` round ${line.workflow.round}, task ${line.workflow.task}`),
       ),
+    line.conversation && el("div", el("h3", "Conversation"), el("p", line.conversation)),
     list("Tasks", data.tasks, task =>
       el("li", runLink(task.id), " ", chip(task.status), " ", cut(task.objective ?? "(erased)", 160)),
     ),

@@ -22,6 +22,7 @@ const haystack = line =>
     line.key,
     ...line.tools,
     JSON.stringify(line.metadata),
+    line.conversation,
   ]
     .join("\n")
     .toLowerCase();
