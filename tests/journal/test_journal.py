@@ -77,7 +77,7 @@ def test_a_waiting_and_an_unfinished_run_show_in_the_view(tmp_path: Path) -> Non
     """Status and state come from the last row; of a run without rows from the spec alone."""
     with BY_NAME["approved"].engine(tmp_path) as scripted:
         waiting = scripted.run("Send")
-        next(scripted.stream("Started"))
+        next(scripted.stream("Started", on_close="stop"))
         rows = {row.run_id: row for row in scripted.journal.runs()}
     assert (rows[waiting.run_id].status, rows[waiting.run_id].state) == ("waiting", "Specifying")
     del rows[waiting.run_id]
@@ -339,7 +339,7 @@ def test_a_reader_follows_a_writer(tmp_path: Path) -> None:
     with Journal(tmp_path / JOURNAL, read_only=True) as reader:
         assert len(reader.runs()) == 1
         with engine(tmp_path, SCRIPT, ids=SeededIds("other")) as scripted:
-            events = scripted.stream("Read again")
+            events = scripted.stream("Read again", on_close="stop")
             next(events)
             assert len(reader.runs()) == 2
             run_id = reader.runs()[0].run_id
@@ -387,7 +387,7 @@ def test_a_reader_of_a_file_that_is_gone_says_so(path: Path) -> None:
 def test_an_export_shows_one_moment_of_a_file_that_is_written(tmp_path: Path) -> None:
     """Rows that come while it is read are not in it; the head is the head of what is in it."""
     with engine(tmp_path, SCRIPT) as scripted:
-        events = (event for event in scripted.stream("Read") if event.kind == "transition")
+        events = (event for event in scripted.stream("Read", on_close="stop") if event.kind == "transition")
         next(events)
         run_id = scripted.journal.runs()[0].run_id
         lines = scripted.journal.export(run_id)

@@ -399,7 +399,7 @@ def test_a_server_that_stays_away_stops_the_run_and_a_resume_goes_on(
     """With one clear line, once the time to wait is over."""
     with Journal(crashing.url(), busy_timeout_s=0.5) as journal:
         engine = scripted_engine(tmp_path, [*READ(1), STOP, SUCCESS], journal=journal)
-        events = engine.stream("Read")
+        events = engine.stream("Read", on_close="stop")
         run_id = next(events).run_id
         next(events)
         crashing.stop()

@@ -224,9 +224,9 @@ def test_a_bad_argument_is_refused_before_a_server_is_asked(tmp_path: Path) -> N
     with started(tmp_path, model) as host:
         for options in ({"tools": ["notes.none"]}, {"metadata": 3}, {"instructions": lambda context: 3}):
             with pytest.raises(UsageError):
-                host.stream("Say it", **options)
+                host.stream("Say it", **options, on_close="stop")
             with pytest.raises(UsageError):
-                host.astream("Say it", **options)
+                host.astream("Say it", **options, on_close="stop")
         assert host.journal.runs() == []
     assert model.looks == []
 

@@ -60,11 +60,13 @@ def test_a_second_start_of_a_run_that_has_ended_is_its_result(tmp_path: Path) ->
     with engine(tmp_path, OTHER, hooks=[heard.append]) as scripted:
         assert scripted.run("Read", key="order-17", metadata={"try": 2}) == first
         assert asyncio.run(scripted.arun("Read", key="order-17")) == first
-        started, ended = scripted.stream("Read", key="order-17")
-        assert started == RunStarted(first.run_id, "Read", True) and ended == RunEnded(first.run_id, first)
+        started, ended = scripted.stream("Read", key="order-17", on_close="stop")
+        seq = scripted.journal.run(first.run_id).head_seq
+        assert started == RunStarted(first.run_id, "Read", True, seq)
+        assert ended == RunEnded(first.run_id, seq, first)
 
         async def events() -> list[Any]:
-            return [event async for event in scripted.astream("Read", key="order-17")]
+            return [event async for event in scripted.astream("Read", key="order-17", on_close="stop")]
 
         assert asyncio.run(events()) == [started, ended]
         assert scripted.journal.heads() == before and heard == []
@@ -87,7 +89,7 @@ def test_a_second_start_of_a_run_that_waits_is_its_question(tmp_path: Path) -> N
 def test_a_second_start_goes_on_with_a_run_that_nobody_drives(tmp_path: Path, rows: int) -> None:
     """From wherever it was left but within the call, which is in doubt then."""
     with once(tmp_path) as scripted:
-        stream = scripted.stream("Work", key="k")
+        stream = scripted.stream("Work", key="k", on_close="stop")
         events = (event for event in stream if isinstance(event, TransitionTaken))
         for _ in range(rows):
             last = next(events)
@@ -95,14 +97,18 @@ def test_a_second_start_goes_on_with_a_run_that_nobody_drives(tmp_path: Path, ro
         stream.close()  # type: ignore[attr-defined]
         result = scripted.run("Work", key="k")
         assert (result.run_id, result.status, effects(tmp_path)) == (last.run_id, "done", 1)
-        seqs = [event.seq for event in scripted.stream("Work", key="k") if isinstance(event, TransitionTaken)]
+        seqs = [
+            event.seq
+            for event in scripted.stream("Work", key="k", on_close="stop")
+            if isinstance(event, TransitionTaken)
+        ]
         assert seqs == []
 
 
 def test_a_second_start_of_a_run_that_is_driven_says_by_whom(tmp_path: Path) -> None:
     """The error of a lease that is held, in this process too."""
     with once(tmp_path) as scripted:
-        stream = scripted.stream("Work", key="k")
+        stream = scripted.stream("Work", key="k", on_close="stop")
         next(stream)
         with pytest.raises(LeaseHeld, match=rf"is driven by process {os.getpid()}"):
             scripted.run("Work", key="k")
@@ -113,7 +119,7 @@ def test_a_second_start_of_a_run_that_is_driven_says_by_whom(tmp_path: Path) -> 
 def test_a_stream_that_is_never_read_takes_no_key(tmp_path: Path) -> None:
     """It creates nothing before its first event."""
     with engine(tmp_path, ONE) as scripted:
-        scripted.stream("Read", key="k")
+        scripted.stream("Read", key="k", on_close="stop")
         assert scripted.journal.runs() == []
         assert scripted.run("Something else", key="k").status == "done"
 
@@ -122,7 +128,7 @@ def test_a_second_start_after_a_deploy_with_other_prompts_is_that_of_a_resume(tm
     """An ended run is its result whatever has changed; one in the middle is refused as a resume refuses it."""
     with engine(tmp_path, ONE) as scripted:
         done = scripted.run("Read", key="done")
-        stream = scripted.stream("Read", key="open")
+        stream = scripted.stream("Read", key="open", on_close="stop")
         next(stream)
         stream.close()  # type: ignore[attr-defined]
     rules = ["Answer in verse."]
@@ -186,7 +192,7 @@ def test_a_key_of_another_start_is_refused_and_says_what_differs(
     with engine(tmp_path, ONE) as scripted:
         first = scripted.run(**FIRST, key="k")
         before = scripted.journal.heads()
-        for act in (lambda: scripted.run(**{**FIRST, **change}, key="k"), lambda: list(scripted.stream(**{**FIRST, **change}, key="k"))):  # fmt: skip
+        for act in (lambda: scripted.run(**{**FIRST, **change}, key="k"), lambda: list(scripted.stream(**{**FIRST, **change}, key="k", on_close="stop"))):  # fmt: skip
             with pytest.raises(KeyConflict) as found:
                 act()
             assert words in str(found.value) and "\n" not in str(found.value)
@@ -292,7 +298,7 @@ def test_the_run_that_stands_in_for_a_failed_one_is_what_its_key_gives(tmp_path:
 def test_a_fallback_that_a_crash_prevented_is_started_by_the_second_start(tmp_path: Path) -> None:
     """As a resume would start it."""
     with falling_back(tmp_path) as host:
-        stream = host.stream("Read", fallback="batch", key="k")
+        stream = host.stream("Read", fallback="batch", key="k", on_close="stop")
         assert next(event for event in stream if isinstance(event, RunEnded)).result.status == "failed"
         stream.close()  # type: ignore[attr-defined]
         assert len(host.journal.runs()) == 1

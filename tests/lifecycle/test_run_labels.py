@@ -322,7 +322,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if status != "running":
                 scripted.run("Read", **options)
             else:
-                events = scripted.stream("Read", **options)
+                events = scripted.stream("Read", **options, on_close="stop")
                 for _ in range(2 + number % 2):
                     next(events)
                 events.close()  # type: ignore[attr-defined]

@@ -80,14 +80,14 @@ def _arun(own: Engine, objective: str, **options: Any) -> Result:
 
 
 def _stream(own: Engine, objective: str, **options: Any) -> Result:
-    *_, last = own.stream(objective, **options)
+    *_, last = own.stream(objective, **options, on_close="stop")
     assert isinstance(last, RunEnded)
     return last.result
 
 
 def _astream(own: Engine, objective: str, **options: Any) -> Result:
     async def drain() -> Result:
-        events = [event async for event in own.astream(objective, **options)]
+        events = [event async for event in own.astream(objective, **options, on_close="stop")]
         assert isinstance(events[-1], RunEnded)
         return events[-1].result
 

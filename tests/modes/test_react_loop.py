@@ -313,7 +313,7 @@ def test_A037_A063_counters_survive_a_restart(tmp_path: Path) -> None:
     """Round, task, action and step are the journal's; another process goes on with them."""
     script = [*READ(1), CONTINUE, *READ(2), CONTINUE, *READ(3), STOP, SUCCESS]
     with engine(tmp_path, script) as first:
-        events = first.stream("Read")
+        events = first.stream("Read", on_close="stop")
         for event in events:
             if isinstance(event, TransitionTaken) and (event.trigger, event.step) == ("specify", 3):
                 break

@@ -131,7 +131,7 @@ def test_the_steps_of_a_planner_stay_unless_they_are_given(tmp_path: Path) -> No
 def test_a_run_that_is_resumed_keeps_its_limits(tmp_path: Path) -> None:
     """Whatever the engine has that goes on with it."""
     with Engine(ScriptedModel([*READ(1), STOP, SUCCESS]), journal=tmp_path / "a.db") as engine:
-        events = engine.stream("Read", limits=Limits(max_steps=3))
+        events = engine.stream("Read", limits=Limits(max_steps=3), on_close="stop")
         run_id = next(events).run_id
         events.close()  # type: ignore[attr-defined]
     with Engine(ScriptedModel([]), journal=tmp_path / "a.db", limits=Limits(max_steps=9)) as other:

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from ..prompts.model import Model
-from ..states.base.errors import UsageError
+from ..states.base.errors import LeaseHeld, UsageError
 from ..states.run.spec import Mode, Spec
 from ..states.run.state import Run
 from ..states.settings.limits import Limits
@@ -38,31 +38,25 @@ from .lifecycle.arguments import (
     check_names,
     hooks_of,
 )
+from .lifecycle.background import Background, OnClose, on_close_of
 from .lifecycle.callbacks import attach_journal, callbacks_of
 from .lifecycle.cancel import acancel, cancel
 from .lifecycle.fork import fork_acquisition
 from .lifecycle.instructions import Instructions
+from .lifecycle.keyed_start import run_of_key
+from .lifecycle.listening import alisten, checked_after, listen
 from .lifecycle.look import result_now, waiting_results
 from .lifecycle.model_facts import Pending
 from .lifecycle.output_type import typed, typed_event, with_output
 from .lifecycle.recover import Recovery, arecover, recover
-from .lifecycle.resume import (
-    aevents_of,
-    aperformed,
-    aresume,
-    aresume_stream,
-    events_of,
-    performed,
-    resume,
-    resume_stream,
-)
+from .lifecycle.resume import aperformed, aresume, aresuming_events, performed, resume, resuming_events
 from .lifecycle.runner import Runner, compile_catalogs
 from .lifecycle.settings import EngineSettings, settings_of
 from .lifecycle.start import NewRun, new_run
 from .lifecycle.subrun_runner import SubrunDriver, new_workflow
 from .lifecycle.subruns import Task, as_list, run_tool, task_options
 from .lifecycle.told import Earlier
-from .lifecycle.turns import OWN, Start, submit
+from .lifecycle.turns import OWN, Start, abegun_events, begun_events, submit
 from .machine.machine import MACHINE, Machine
 from .runtime.events import Event
 from .runtime.ports import Clock, Ids, RandomIds, SystemClock, ValuesPort
@@ -155,6 +149,7 @@ class Engine:
             SubrunDriver,
             catalogs,
         )
+        self._background = Background(self._runner.listening)
         attach_journal(listeners, self.journal)
 
     @property
@@ -207,6 +202,7 @@ class Engine:
         """Return this engine as another process would make it, with other settings and ports; for the fuzz kit."""
         other = copy.copy(self)
         other.journal, other._runner = journal, self._runner.with_ports(settings, journal.store, clock, ids)
+        other._background = Background(other._runner.listening)
         return other
 
     @overload
@@ -368,9 +364,10 @@ class Engine:
         after: str | None = None,
         queue: bool = False,
         output_type: Any = None,
+        on_close: OnClose = "detach",
     ) -> Iterator[Event]:
         """
-        Run an objective and yield its events as they become durable; the last one is `RunEnded`.
+        Start a run (`start`) and listen to it (`events`) until it has ended or waits; the last event is `RunEnded`.
 
         Args:
             objective: What to reach.
@@ -427,34 +424,121 @@ class Engine:
                 not fit; after that the run is Failed(review_failed). `Result.output` is the value. Not with *final_format*.
             deps: What tools get as `ToolContext.deps`: an object of yours, never journaled, so a resume takes it again. By default
                 the engine's.
+            on_close: What becomes of the run when you stop reading before its end. ``detach``: nothing, it goes on in the background.
+                ``stop``: the run is driven by whoever reads the events, in that thread, and is left at the row that was read last,
+                where `resume` continues it; a `once` call that had begun is then in doubt.
 
         Raises:
             UsageError: A bad argument; nothing was started.
             ConversationBusy: Another round of the conversation runs or waits, and *queue* does not wait for it.
-            KeyConflict, LeaseHeld: With the first event; see `run`.
+            KeyConflict, LeaseHeld: See `run`; with ``stop``, and of `astream`, with the first event.
         """
         options = {name: value for name, value in locals().items() if name in OPTIONS}
-        return self._events(self._new(objective, success_criteria, documents, options), options)
-
-    def _events(self, start: Start, options: Mapping[str, Any]) -> Iterator[Event]:
-        """Begin a run when the first event is asked for, so that a stream that is never read leaves no lease behind."""
-        for event in events_of(self._runner, start.begun()):
-            yield typed_event(event, options)
+        new = self._new(objective, success_criteria, documents, options)
+        return _typed(self._background.stream(begun_events(self._runner, new), on_close), options)
 
     def astream(
         self,
         objective: str,
         success_criteria: Sequence[str] = (),
         documents: Sequence[DocumentLike] = (),
+        *,
+        on_close: OnClose = "detach",
         **options: Unpack[TypedRunOptions],
-    ) -> AsyncIterator[Event]:
-        """Do the same as `stream` on the running event loop."""
-        return self._aevents(self._new(objective, success_criteria, documents, options), options)
+    ) -> AsyncGenerator[Event, None]:
+        """Do the same as `stream` on the running event loop; the run is started when the first event is asked for."""
+        new = self._new(objective, success_criteria, documents, options)
+        stream = self._background.astream(abegun_events(self._runner, new), on_close_of(on_close))
+        return _atyped(stream, options)
 
-    async def _aevents(self, start: Start, options: Mapping[str, Any]) -> AsyncIterator[Event]:
-        async with aclosing(aevents_of(self._runner, await start.abegun())) as events:
-            async for event in events:
-                yield typed_event(event, options)
+    def start(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        **options: Unpack[TypedRunOptions],
+    ) -> str:
+        """
+        Write a run, drive it in the background and return its id at once; `events` listens to it, from any process.
+
+        It is driven in a thread of its own, until it ends or waits. The interpreter does not exit before that; `close`
+        leaves it after its current call.
+
+        Args:
+            objective, success_criteria, documents: See `run`.
+            **options: See `stream`.
+
+        Returns:
+            The id. With a *key* that names a run, that run's: it is continued, unless it has ended, waits, or somebody drives it.
+
+        Raises:
+            UsageError: A bad argument, or the engine has been drained; nothing was started.
+            ConversationBusy: Another round of the conversation runs or waits; with *queue* the start itself waits for its turn.
+            MissingExtra: A library that a document needs is not installed; nothing was started.
+            KeyConflict: The key names a run that was started otherwise; nothing was started.
+            JournalError: The journal could not be written.
+        """
+        new = self._new(objective, success_criteria, documents, options)
+        try:
+            return self._background.start(begun_events(self._runner, new))
+        except LeaseHeld:
+            return run_of_key(self.journal.reader, options.get("key"))
+
+    async def astart(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        **options: Unpack[TypedRunOptions],
+    ) -> str:
+        """Do the same as `start`; the run is driven by a task of its own on the running event loop."""
+        new = self._new(objective, success_criteria, documents, options)
+        try:
+            return await self._background.astart(abegun_events(self._runner, new))
+        except LeaseHeld:
+            return run_of_key(self.journal.reader, options.get("key"))
+
+    def continue_run(self, run_id: str, **options: Unpack[TypedResumeOptions]) -> str:
+        """
+        Do the same as `resume` in the background: what `resume` refuses is refused at once, and the run is driven as by `start`.
+
+        Args:
+            run_id: Its id, or an unambiguous prefix.
+            **options: See `resume`.
+
+        Returns:
+            The id of the run that is driven first: of a workflow whose task takes the answer, the task's.
+        """
+        return self._background.start(resuming_events(self._runner, run_id, options))
+
+    async def acontinue_run(self, run_id: str, **options: Unpack[TypedResumeOptions]) -> str:
+        """Do the same as `continue_run`; the run is driven by a task of its own on the running event loop."""
+        return await self._background.astart(aresuming_events(self._runner, run_id, options))
+
+    def events(self, run_id: str, after: int | None = None) -> Iterator[Event]:
+        """
+        Listen to a run: yield the events of its rows from its journal, then live to its end; the last one is `RunEnded`.
+
+        Anybody may listen, in any process, as often as they like; leaving the loop changes nothing for the run. A run that waits
+        is listened to until it goes on and ends, whoever drives it. Rows come to each listener once and in order. A listener that
+        is slow does not slow the run: it gets the rows from the journal later. What a model says while it answers comes where the run
+        is driven in this process; of that a slow listener is told what it missed (`ModelNotice`).
+
+        Args:
+            run_id: Its id, or an unambiguous prefix.
+            after: Only rows after this one, such as the ``seq`` of the last event that you have seen of a row. The events of one
+                row share its number. None: all, with `RunStarted` before them.
+
+        Raises:
+            UnknownRun: There is no such run; at once.
+            UsageError: *after* is not the number of a row; at once.
+            JournalDamaged: The run cannot be read.
+        """
+        return listen(self._runner.listening, self.journal.reader.run(run_id).run_id, checked_after(after))
+
+    def aevents(self, run_id: str, after: int | None = None) -> AsyncIterator[Event]:
+        """Do the same as `events` on the running event loop."""
+        return alisten(self._runner.listening, self.journal.reader.run(run_id).run_id, checked_after(after))
 
     def _new(
         self,
@@ -606,27 +690,29 @@ class Engine:
         """
         return run_tool(self._runner, name, description, parameters)
 
-    def resume_stream(self, run_id: str, **options: Unpack[TypedResumeOptions]) -> Iterator[Event]:
+    def resume_stream(
+        self, run_id: str, *, on_close: OnClose = "detach", **options: Unpack[TypedResumeOptions]
+    ) -> Iterator[Event]:
         """
-        Do the same as `resume` and yield the events as they become durable; the last one is `RunEnded`.
+        Go on with a run in the background (`continue_run`) and listen until it has ended or waits; the last event is `RunEnded`.
 
-        Of a run that has ended, or still waits, these are `RunStarted` and `RunEnded`, and hooks hear nothing. What `resume`
-        refuses is refused here with the first event.
+        Of a run that has ended, or still waits, these are `RunStarted` and `RunEnded`, and hooks hear nothing.
 
         Args:
             run_id: Its id, or an unambiguous prefix.
+            on_close: See `stream`. What `resume` refuses is refused at once; with ``stop``, and of `aresume_stream`, with the first
+                event.
             **options: See `resume`.
         """
-        for event in resume_stream(self._runner, run_id, **options):
-            yield typed_event(event, options)
+        events = resuming_events(self._runner, run_id, options)
+        return _typed(self._background.stream(events, on_close), options)
 
-    async def aresume_stream(
-        self, run_id: str, **options: Unpack[TypedResumeOptions]
+    def aresume_stream(
+        self, run_id: str, *, on_close: OnClose = "detach", **options: Unpack[TypedResumeOptions]
     ) -> AsyncGenerator[Event, None]:
         """Do the same as `resume_stream` on the running event loop."""
-        async with aclosing(aresume_stream(self._runner, run_id, **options)) as events:
-            async for event in events:
-                yield typed_event(event, options)
+        events = aresuming_events(self._runner, run_id, options)
+        return _atyped(self._background.astream(events, on_close_of(on_close)), options)
 
     def answer(
         self,
@@ -991,8 +1077,33 @@ class Engine:
         """The tools that a run can use unless it names some: the host's own, then the built-in ones."""
         return tuple(self._runner.settings.tools.values())
 
+    def drain(self, seconds: float) -> tuple[str, ...]:
+        """
+        Start no more runs in the background, and wait for those that are on their way; for the end of a process.
+
+        Those that have neither ended nor wait after *seconds* are left after their current call; `recover`, in any process, goes
+        on with them.
+
+        Args:
+            seconds: How long they may take.
+
+        Returns:
+            The ids of the runs that are still driven then.
+        """
+        return self._background.drain(seconds)
+
+    async def adrain(self, seconds: float) -> tuple[str, ...]:
+        """Do the same as `drain` without holding up the running event loop."""
+        return await asyncio.to_thread(self.drain, seconds)
+
     def close(self) -> None:
-        """Close the journal, including one that was passed in, and end its writer threads."""
+        """
+        Leave each run in the background after its current call, then close the journal, including one that was passed in.
+
+        It waits for these calls, but not for runs of the event loop that runs in this thread: there use ``async with``, or
+        `adrain` first. Those who listen hear no more.
+        """
+        self._background.close()
         self.journal.close()
 
     def __enter__(self) -> Self:
@@ -1006,3 +1117,17 @@ class Engine:
 
     async def __aexit__(self, *exc: object) -> None:
         await asyncio.to_thread(self.close)
+
+
+def _typed(stream: Iterator[Event], options: Mapping[str, Any]) -> Iterator[Event]:
+    """Yield events, the end with the answer as the type that was asked for."""
+    for event in stream:
+        yield typed_event(event, options)
+
+
+async def _atyped(
+    stream: AsyncGenerator[Event, None], options: Mapping[str, Any]
+) -> AsyncGenerator[Event, None]:
+    async with aclosing(stream) as events:
+        async for event in events:
+            yield typed_event(event, options)

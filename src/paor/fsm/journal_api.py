@@ -119,7 +119,7 @@ class Journal:
 
         Args:
             status: ``running``, ``waiting``, ``done`` or ``failed``. A run is ``running`` from its start on, whether or not
-                anybody drives it.
+                anybody drives it (`RunRow.driver`).
             state: A phase, such as ``Executing``, or ``Done`` or ``Failed``.
             key: The key that it was started with.
             metadata: Names and values that are all among those that it was started with; values are compared as JSON.
@@ -146,6 +146,8 @@ class Journal:
             since=_microseconds(since),
             limit=limit,
         )
+        drivers = self.store.leases.drivers([row.run for row in rows if row.ended_at is None])
+        rows = [row._replace(driver=drivers[row.run]) if row.run in drivers else row for row in rows]
         return self.reader.with_objectives(rows)
 
     def conversation(self, id: str) -> Conversation:
@@ -196,7 +198,9 @@ class Journal:
         Raises:
             UnknownRun: There is none, or several start like this.
         """
-        return self.reader.with_objectives([self.reader.run(run_id)])[0]
+        row = self.reader.run(run_id)
+        row = row._replace(driver=self.store.leases.drivers([row.run]).get(row.run))
+        return self.reader.with_objectives([row])[0]
 
     def transitions(self, run_id: str) -> list[Transition]:
         """

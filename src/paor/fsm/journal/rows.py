@@ -80,6 +80,9 @@ class RunRow(NamedTuple):
         metadata: What the host finds it by; empty for none, for a fork, and once the spec is erased.
         conversation: Id of the conversation of which it is a round; None for none, for a fork, a task, and once the spec is erased.
         objective: What it was started with, in the user's words; None once the spec is erased, and in rows that are listed within paor.
+        driver: Which process drives it now, such as ``process 17 on host``; None where nobody does. One that is ``running`` with no
+            driver was left or lost, or waits in the queue of workers: `Engine.recover` goes on with it. From `Journal.run` and
+            `Journal.runs`.
     """
 
     run: int
@@ -101,6 +104,7 @@ class RunRow(NamedTuple):
     metadata: Mapping[str, Any] = MappingProxyType({})
     conversation: str | None = None
     objective: str | None = None
+    driver: str | None = None
 
     @property
     def called_by(self) -> CalledBy | None:

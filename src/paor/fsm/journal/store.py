@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -232,7 +232,7 @@ class JournalStore:
     """
     An open journal: runs created, rows appended, leases taken.
 
-    Its `reader` reads it, its `leases` say who drives which run.
+    Its `reader` reads it, its `leases` say who drives which run; what is in `closing` is called before it is closed.
 
     Args:
         backend: Where it is; `fsm.journal.places.opening.open_store` opens one.
@@ -250,6 +250,7 @@ class JournalStore:
         self._writers = WriterPool(self._committer)
         self.reader = JournalReader(backend)
         self.leases = LeaseBook(backend, lease_s)
+        self.closing: list[Callable[[], None]] = []
         self._open = True
 
     def close(self) -> None:
@@ -257,6 +258,8 @@ class JournalStore:
         if not self._open:
             return
         self._open = False
+        for tell in self.closing:
+            tell()
         self._writers.close()
         try:
             # the leases while the journal can still be written: else every run would count as driven until its lease runs out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...states.base.errors import KeyConflict
+from ...states.run.labels import key_of
 from ...states.run.spec import Spec
 from ...states.settings.limits import Limits
 from ..journal.payloads import Stager
@@ -43,6 +44,11 @@ def begin(runner: Runner, new: NewRun) -> Continuation | Result:
     except KeyTaken as taken:
         return _first_run(runner, taken.run_id, new)
     return Continuation(lambda: made, resumed=False)
+
+
+def run_of_key(journal: JournalReader, key: str | None) -> str:
+    """Return the run that a key names, or that stands in for it; called when somebody drives that."""
+    return stand_in(journal, journal.runs(key=key_of(key))[0].run_id)
 
 
 def _first_run(runner: Runner, run_id: str, new: NewRun) -> Continuation | Result:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, NamedTuple, Unpack
 
 import orjson
@@ -27,7 +28,7 @@ from ..runtime.events import Event, RunEnded, RunStarted
 from ..runtime.loop import Steps, steps
 from ..runtime.ports import Clock
 from ..runtime.result import Result, result_of_run
-from ..runtime.run_context import RunContext
+from ..runtime.run_context import Leaves, RunContext
 from .acceptance import check_unchanged
 from .arguments import (
     NOTHING_GIVEN,
@@ -38,7 +39,8 @@ from .arguments import (
     check_priced,
     model_of,
 )
-from .runner import Acquisition, Runner
+from .background import AsyncEvents, Events
+from .runner import Acquisition, Runner, leaving
 from .start import clean_text
 from .subruns import asking_run, called_runs, waiting_called, waits_for_called, with_question
 
@@ -80,30 +82,51 @@ async def aresume(runner: Runner, run_id: str, **options: Unpack[TypedResumeOpti
     return await aperformed(runner, continuation(runner, run_id, **options))
 
 
-def resume_stream(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Iterator[Event]:
-    """Do the same as `resume` and yield the events; those of a task that takes the answer come first."""
+def resume_stream(
+    runner: Runner, run_id: str, leaves: Leaves | None = None, **options: Unpack[TypedResumeOptions]
+) -> Iterator[Event]:
+    """
+    Do the same as `resume` and yield the events; those of a task that takes the answer come first.
+
+    Args:
+        runner: That drives it.
+        run_id: The run.
+        leaves: Whether to leave it between two calls.
+        **options: See `fsm.engine.Engine.resume`.
+    """
     runner = runner.runner_of(runner.journal.reader.run(run_id))
     called = asked_by_message(runner, run_id, options)
     if called is not None:
-        yield from resume_stream(runner, called, **options)
+        yield from resume_stream(runner, called, leaves, **options)
         options = {**options, **NOTHING_GIVEN}
-    yield from events_of(runner, continuation(runner, run_id, **options))
+    yield from events_of(runner, continuation(runner, run_id, **options), leaves)
 
 
 async def aresume_stream(
-    runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]
+    runner: Runner, run_id: str, leaves: Leaves | None = None, **options: Unpack[TypedResumeOptions]
 ) -> AsyncGenerator[Event, None]:
     """Do the same as `resume_stream` on the running event loop."""
     runner = runner.runner_of(runner.journal.reader.run(run_id))
     called = asked_by_message(runner, run_id, options)
     if called is not None:
-        async with aclosing(aresume_stream(runner, called, **options)) as events:
+        async with aclosing(aresume_stream(runner, called, leaves, **options)) as events:
             async for event in events:
                 yield event
         options = {**options, **NOTHING_GIVEN}
-    async with aclosing(aevents_of(runner, continuation(runner, run_id, **options))) as events:
+    found = continuation(runner, run_id, **options)
+    async with aclosing(aevents_of(runner, found, leaves)) as events:
         async for event in events:
             yield event
+
+
+def resuming_events(runner: Runner, run_id: str, options: TypedResumeOptions) -> Events:
+    """Return what goes on with a run in the background."""
+    return lambda leaves: resume_stream(runner, run_id, leaves, **options)
+
+
+def aresuming_events(runner: Runner, run_id: str, options: TypedResumeOptions) -> AsyncEvents:
+    """Do the same as `resuming_events` for an event loop."""
+    return lambda leaves: aresume_stream(runner, run_id, leaves, **options)
 
 
 def performed(runner: Runner, found: Continuation | Result) -> Result:
@@ -120,36 +143,41 @@ async def aperformed(runner: Runner, found: Continuation | Result) -> Result:
     return with_question(runner.journal.reader, found)
 
 
-def events_of(runner: Runner, found: Continuation | Result) -> Iterator[Event]:
+def events_of(runner: Runner, found: Continuation | Result, leaves: Leaves | None = None) -> Iterator[Event]:
     """Go on with a run and yield its events; where there is nothing to do, only its beginning and its end."""
     if isinstance(found, Result):
         yield from _idle(runner, found)
         return
-    for event in runner.drive(found.acquire, resumed=found.resumed):
+    for event in runner.drive(leaving(found.acquire, leaves), resumed=found.resumed):
         yield _told(runner, event)
 
 
-async def aevents_of(runner: Runner, found: Continuation | Result) -> AsyncGenerator[Event, None]:
+async def aevents_of(
+    runner: Runner, found: Continuation | Result, leaves: Leaves | None = None
+) -> AsyncGenerator[Event, None]:
     """Do the same as `events_of` on the running event loop."""
     if isinstance(found, Result):
         for event in _idle(runner, found):
             yield event
         return
-    async with aclosing(runner.adrive(found.acquire, resumed=found.resumed)) as events:
+    acquire = leaving(found.acquire, leaves)
+    async with aclosing(runner.adrive(acquire, resumed=found.resumed)) as events:
         async for event in events:
             yield _told(runner, event)
 
 
 def _idle(runner: Runner, result: Result) -> tuple[Event, Event]:
     """Return the events of a run that nothing is done with."""
-    objective = runner.journal.reader.spec(result.run_id).objective
-    return RunStarted(result.run_id, objective, True), _told(runner, RunEnded(result.run_id, result))
+    journal = runner.journal.reader
+    objective, seq = journal.spec(result.run_id).objective, journal.run(result.run_id).head_seq
+    ended = RunEnded(result.run_id, seq, result)
+    return RunStarted(result.run_id, objective, True, seq), _told(runner, ended)
 
 
 def _told(runner: Runner, event: Event) -> Event:
     """Return an event; the end of a workflow whose task waits with what that task asks."""
     if isinstance(event, RunEnded):
-        return RunEnded(event.run_id, with_question(runner.journal.reader, event.result))
+        return replace(event, result=with_question(runner.journal.reader, event.result))
     return event
 
 

@@ -30,8 +30,9 @@ from ..journal.rows import RunRow
 from ..journal.run_queue import RunQueue
 from ..journal.store import JournalStore
 from ..replay.restore import restore_run, stager_of
+from ..runtime.channel import Channel
 from ..runtime.drivers import aperform, perform
-from ..runtime.events import Event, ModelNotice, RunEnded, RunStarted, RunWaiting, TransitionTaken
+from ..runtime.events import Event, ModelNotice, ModelText, RunEnded, RunStarted, RunWaiting, TransitionTaken
 from ..runtime.logs import LOGGER, log_start
 from ..runtime.loop import Steps, cancel_steps, steps, transition
 from ..runtime.ports import Clock, Ids
@@ -42,6 +43,7 @@ from .arguments import Hook, offered_tools
 from .callbacks import tell, traceparent_from
 from .earlier import before_again
 from .fallback import fallback_spec, is_owed
+from .listening import listening_of
 from .settings import EngineSettings
 from .start import NewRun, input_references
 from .subruns import TASKS, RunDriver, RunTool, bound_tool, caller_of, pending_call
@@ -109,6 +111,7 @@ class Runner:
         self.clock, self.ids = clock, ids
         self.hooks = tuple(hooks)
         self.queue = RunQueue(journal.backend)
+        self.listening = listening_of(journal)
         self._called, self._make_called = called(self), called
         self._catalogs = catalogs
         self._secrets: dict[str, dict[str, Any]] = {}
@@ -314,39 +317,7 @@ class Runner:
         Args:
             acquire: Creates it or takes it up.
             resumed: What its first event says.
-            listening: Whether anybody wants the events of its rows.
-        """
-        drive, walk = acquire()
-        self.journal.leases.acting(drive.run.number, drive.fence)
-        drive.listening = listening
-        try:
-            log_start(drive.run, resumed=resumed)
-            yield self._notify(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
-            for notice in _first_notices(drive):
-                yield self._notify(_noticed(drive.run, notice))
-            for event in perform(walk, self.journal):
-                yield self._notify(event)
-        finally:
-            walk.close()  # before the lease goes: what the steps clean up belongs to this driver
-            try:
-                if drive.together is not None:
-                    drive.together.close()
-            finally:
-                self.release(drive)
-        if (end := self._cancelled_late(drive)) is not None:
-            yield from self.drive(end, resumed=True, listening=listening)
-            return
-        # the lease is free before the last event, so that whoever sees the end can go on with the run at once
-        result = result_of_run(drive.run, self.journal.reader)
-        yield self._notify(RunEnded(result.run_id, result))
-        if (again := self._fallback(drive)) is not None:
-            yield from self.drive(again, resumed=False, listening=listening)
-
-    async def adrive(
-        self, acquire: Acquisition, *, resumed: bool, listening: bool = True
-    ) -> AsyncGenerator[Event, None]:
-        """
-        Do the same as `drive` on the running event loop; the order of its lines is that of `drive`.
+            listening: Whether the caller wants the events of its rows; those who listen to the run get them in any case.
 
         Raises:
             Left: The driver was told to leave the run (`leaving`).
@@ -354,14 +325,51 @@ class Runner:
         drive, walk = acquire()
         self.journal.leases.acting(drive.run.number, drive.fence)
         drive.listening = listening or drive.leaves is not None
+        drive.channel = self.listening.driving(drive.run)
+        try:
+            log_start(drive.run, resumed=resumed)
+            yield self._notify(_started(drive.run, resumed=resumed))
+            for notice in _first_notices(drive):
+                yield self._said(drive.channel, _noticed(drive.run, notice))
+            for event in perform(walk, self.journal):
+                yield self._said(drive.channel, event)
+                if drive.leaves is not None and _is_between_calls(event) and drive.leaves():
+                    raise Left
+        finally:
+            walk.close()  # before the lease goes: what the steps clean up belongs to this driver
+            try:
+                if drive.together is not None:
+                    drive.together.close()
+            finally:
+                self.release(drive)
+                self.listening.left(drive.run, drive.channel)
+        if (end := self._cancelled_late(drive)) is not None:
+            yield from self.drive(end, resumed=True, listening=listening)
+            return
+        # the lease is free before the last event, so that whoever sees the end can go on with the run at once
+        result = result_of_run(drive.run, self.journal.reader)
+        yield self._notify(RunEnded(result.run_id, drive.run.seq - 1, result))
+        if (again := self._fallback(drive)) is not None:
+            yield from self.drive(leaving(again, drive.leaves), resumed=False, listening=listening)
+
+    async def adrive(
+        self, acquire: Acquisition, *, resumed: bool, listening: bool = True
+    ) -> AsyncGenerator[Event, None]:
+        """
+        Do the same as `drive` on the running event loop; the order of its lines is that of `drive`.
+        """
+        drive, walk = acquire()
+        self.journal.leases.acting(drive.run.number, drive.fence)
+        drive.listening = listening or drive.leaves is not None
+        drive.channel = self.listening.driving(drive.run)
         self._bind(drive, is_async=True)
         try:
             log_start(drive.run, resumed=resumed)
-            yield self._notify(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
+            yield self._notify(_started(drive.run, resumed=resumed))
             for notice in _first_notices(drive):
-                yield self._notify(_noticed(drive.run, notice))
+                yield self._said(drive.channel, _noticed(drive.run, notice))
             async for event in aperform(walk, self.journal):
-                yield self._notify(event)
+                yield self._said(drive.channel, event)
                 if drive.leaves is not None and _is_between_calls(event) and drive.leaves():
                     raise Left
         finally:
@@ -371,12 +379,13 @@ class Runner:
                     await drive.together.aclose()
             finally:
                 self.release(drive)
+                self.listening.left(drive.run, drive.channel)
         if (end := self._cancelled_late(drive)) is not None:
             async for event in self.adrive(end, resumed=True, listening=listening):
                 yield event
             return
         result = result_of_run(drive.run, self.journal.reader)
-        yield self._notify(RunEnded(result.run_id, result))
+        yield self._notify(RunEnded(result.run_id, drive.run.seq - 1, result))
         if (again := self._fallback(drive)) is not None:
             again = leaving(again, drive.leaves)
             async for event in self.adrive(again, resumed=False, listening=listening):
@@ -468,6 +477,12 @@ class Runner:
         self.release(drive)
         return result_of_run(drive.run, self.journal.reader)
 
+    def _said(self, channel: Channel, event: Event) -> Event:
+        """Tell those who listen what a model says; rows they are told by the steps themselves. Then do the same as `_notify`."""
+        if isinstance(event, ModelText | ModelNotice):
+            channel.say(event)
+        return self._notify(event)
+
     def _notify(self, event: Event) -> Event:
         """Hand a copy of *event* to each hook; one that raises, or changes its copy, changes nothing."""
         for hook in self.hooks:
@@ -524,6 +539,10 @@ def _provided(drive: RunContext, answer: Answer) -> Steps:
     answer = answer if clean == data else Answer.model_validate(clean)
     payload = drive.stager.stage(answer.wire_json(), JSON)
     yield from transition(drive, {"kind": "none"}, Answered(answer, payload))
+
+
+def _started(run: Run, *, resumed: bool) -> RunStarted:
+    return RunStarted(run.run_id, run.spec.objective, resumed, run.seq - 1)
 
 
 def _first_notices(drive: RunContext) -> tuple[Notice, ...]:

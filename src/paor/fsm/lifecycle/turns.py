@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
 from ...states.base.errors import ConversationBusy, UsageError
 from ...states.run.labels import conversation_of, key_of
 from ..journal.store import KeyTaken
+from ..runtime.events import Event
 from ..runtime.result import Result
+from ..runtime.run_context import Leaves
+from .background import AsyncEvents, Events
 from .earlier import earlier_rounds, round_before
 from .fallback import stand_in
 from .keyed_start import begin, check_same_start
 from .look import result_now
 from .model_facts import Pending
-from .resume import Continuation
+from .resume import Continuation, aevents_of, events_of
 from .runner import Runner
 from .start import NewRun
 from .told import Earlier
@@ -103,6 +107,26 @@ class Start:
                 if not self.queue:
                     raise
             await asyncio.sleep(LOOK_S)
+
+
+def begun_events(runner: Runner, start: Start) -> Events:
+    """Return what begins a run, or goes on with that of its key, in the background."""
+
+    def events(leaves: Leaves | None) -> Iterator[Event]:
+        yield from events_of(runner, start.begun(), leaves)
+
+    return events
+
+
+def abegun_events(runner: Runner, start: Start) -> AsyncEvents:
+    """Do the same as `begun_events` for an event loop."""
+
+    async def events(leaves: Leaves | None) -> AsyncGenerator[Event, None]:
+        async with aclosing(aevents_of(runner, await start.abegun(), leaves)) as stream:
+            async for event in stream:
+                yield event
+
+    return events
 
 
 def submit(runner: Runner, start: Start, not_before: datetime | None) -> Result:

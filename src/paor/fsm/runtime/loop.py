@@ -29,8 +29,8 @@ from ...prompts.model import (
     request_label,
 )
 from ...prompts.parsing.replies import Invalid
-from ...states.base.errors import OUTDATED, InternalError, JournalTooOld
-from ...states.base.sealed import sealed, unsealed
+from ...states.base.errors import OUTDATED, JournalTooOld
+from ...states.base.sealed import sealed
 from ...states.records.actions import StoredText
 from ...states.records.outcomes import (
     NO_USAGE,
@@ -62,9 +62,9 @@ from ..machine.decide import Moment, decide, machine_of, request_of
 from ..machine.fold import apply
 from ..machine.updates import Decision
 from .effects import AskHost, AskModel, Commit, Effect, Emit
-from .events import Event, RunWaiting, StepCompleted, TransitionTaken
 from .logs import log_transition
 from .ports import VERDICT_CHARS, type_refusal, values_text, verdict_text
+from .row_events import is_last, row_events
 from .run_context import LastPrompt, RunContext, place_of_next, recall, text_of
 from .tool_calls import drop_together, reconcile_outcome, use
 from .tool_results import message_of
@@ -376,8 +376,13 @@ def _commit(drive: RunContext, *rows: _Row) -> Steps:
         drive.kit = RunResources(drive.run.spec, drive.kit.catalog, drive.kit.machine)
     for row in rows:
         log_transition(row.run, row.decision, row.after)
-        if drive.listening:
-            for event in _events(row.decision, row.after, row.outcome):
+        if drive.heard:
+            actor = row.outcome.answer.actor if isinstance(row.outcome, Answered) else None
+            place, facts = row.decision.row, row.decision.facts
+            events = row_events(row.after, place, row.decision.change, facts, actor)
+            if drive.channel is not None:
+                drive.channel.tell(row.after.seq - 1, events, last=is_last(place))
+            for event in events:
                 yield Emit(event)
 
 
@@ -409,58 +414,3 @@ def _decide(
     if late and drive.journal.leases.watch.runs_to_cancel(run.number):
         return decide(run, Cancelled(usage=outcome.usage), moment, drive.kit, request, fresh=fresh)
     return decision
-
-
-def _events(decision: Decision, run: Run, outcome: Outcome) -> list[Event]:
-    counters, memory, row = run.counters, run.memory, decision.row
-    events: list[Event] = [
-        TransitionTaken(
-            run.run_id,
-            run.seq - 1,
-            row.trigger,
-            row.source,
-            row.dest,
-            counters.step,
-            run.spec.limits.max_steps,
-            counters.tokens_in + counters.tokens_out,
-            detail_of(decision, run),
-            unsealed(decision.change.intent.arguments) if decision.change.intent else None,
-            outcome.answer.actor if isinstance(outcome, Answered) else None,
-        )
-    ]
-    if row.trigger == "observe":
-        if not memory.history:
-            raise InternalError(f"run {run.run_id}: observed without a message")
-        last = memory.history[-1]
-        events.append(
-            StepCompleted(
-                run.run_id, last.step, last.action, last.tool, last.label, last.success, last.summary
-            )
-        )
-    if row.trigger == "wait" and (question := run.waiting_for) is not None:
-        events.append(RunWaiting(run.run_id, question))
-    return events
-
-
-def detail_of(decision: Decision, run: Run) -> str:
-    """Return one line on a transition for people: the action, the reason, what was wrong."""
-    change = decision.change
-    if change.selection:
-        return f"{change.selection.tool}: {change.selection.objective}".rstrip(": ")
-    if change.intent:
-        return change.intent.tool + change.ahead_words
-    if change.message:
-        return change.message.summary
-    if change.feedback:
-        return change.feedback
-    if change.result:
-        count = len(change.result.documents)
-        return change.result.error or f"{count} document{'' if count == 1 else 's'}"
-    if change.refinement:
-        return change.refinement.words
-    if change.review:
-        by_code = decision.facts["kind"] != "reply" and not run.counters.formatted
-        return f"judged {change.review.status}{' by code' if by_code else ''}"
-    if change.question:
-        return change.question.message
-    return run.counters.stop

@@ -14,6 +14,7 @@ from ...tools.tool import Tool
 from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager, as_text
 from ..journal.store import JournalStore
+from .channel import Channel
 from .ports import Clock, ValuesPort
 from .together import Together
 from .tool_context import Loader
@@ -53,7 +54,7 @@ class RunContext:
         resumed: Whether an effect that is pending was begun by another driver.
         may_be_made: Whether that driver may be alive and still make the call.
         cancelled: Whether somebody asked to cancel.
-        listening: Whether anybody wants events.
+        listening: Whether whoever drives it, or a hook, wants events.
         amended: Payload that amends the run's spec, to be named by the next row.
         accepting: Whether what the engine has changed since is accepted, for the tasks of a workflow too.
         first: Number of the first row that this driver may write.
@@ -65,6 +66,7 @@ class RunContext:
         secrets: Secrets of answers by their marks, as far as this engine was given them; in memory alone.
         traceparent: Gives the span of the call that a run is at; None where no trace is sent.
         leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
+        channel: To those who listen to the run in this process; None while nobody drives it.
     """
 
     run: Run
@@ -92,9 +94,15 @@ class RunContext:
     notices: tuple[Notice, ...] = ()
     traceparent: Callable[[Run], str] | None = None
     leaves: Leaves | None = None
+    channel: Channel | None = None
     together: Together | None = None
     prompt: LastPrompt | None = None
     load: Loader = field(default=lambda first, count: [])
+
+    @property
+    def heard(self) -> bool:
+        """Whether anybody wants events now: whoever drives the run, a hook, or a listener, who may come at any time."""
+        return self.listening or (self.channel is not None and self.channel.heard)
 
     @property
     def given(self) -> list[str]:
@@ -116,4 +124,4 @@ def text_of(drive: RunContext, place: StoredText) -> str | None:
 
 def place_of_next(drive: RunContext) -> tuple[str, int] | None:
     """Return run and number of the next row for events of a call, None when nobody wants them."""
-    return (drive.run.run_id, drive.run.seq) if drive.listening else None
+    return (drive.run.run_id, drive.run.seq) if drive.heard else None
