@@ -575,7 +575,7 @@ def test_who_stops_listening_stops_the_exchange(tmp_path: Path, driver: str) -> 
             stream = engine.astream("Read it", on_close="stop")
             async for item in stream:
                 if isinstance(item, ModelText):
-                    await stream.aclose()  # type: ignore[attr-defined]
+                    await stream.aclose()
                     return item.run_id
             raise AssertionError("no text came")
 

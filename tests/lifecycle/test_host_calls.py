@@ -130,7 +130,7 @@ def test_closing_an_async_stream_of_a_new_run_gives_its_lease_back_at_once(tmp_p
         async def one() -> str:
             events = scripted.astream("Work", on_close="stop")
             run_id: str = (await anext(events)).run_id
-            await events.aclose()  # type: ignore[attr-defined]
+            await events.aclose()
             kept.append(events)
             return run_id
 

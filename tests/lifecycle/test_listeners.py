@@ -273,7 +273,7 @@ def test_a_stream_that_is_closed_leaves_its_run_going_unless_it_is_to_stop(
             async for event in stream:
                 if event.kind == "transition":
                     break
-            await stream.aclose()  # type: ignore[attr-defined]
+            await stream.aclose()
             gate.open()
             if not options:
                 async for _ in engine.aevents(event.run_id):

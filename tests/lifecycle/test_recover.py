@@ -261,7 +261,7 @@ def test_so_many_go_on_at_a_time_as_was_said(tmp_path: Path, at_once: int) -> No
                 events = scripted.astream("Work", on_close="stop")
                 await anext(events)
                 await anext(events)
-                await events.aclose()  # type: ignore[attr-defined]
+                await events.aclose()
             found = await scripted.arecover(at_once=at_once)
             assert [result.status for result in found] == ["done"] * 6
 

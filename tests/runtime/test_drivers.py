@@ -133,7 +133,7 @@ def test_a_stream_that_nobody_reads_starts_nothing(driver: str, tmp_path: Path) 
                 events = scripted.astream("Read", on_close="stop")
                 await anext(events)
                 await anext(events)
-                await events.aclose()  # type: ignore[attr-defined]
+                await events.aclose()
 
             asyncio.run(leave())
         (row,) = scripted.journal.runs()
