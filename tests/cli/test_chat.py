@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import termios
 import threading
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -30,8 +31,16 @@ import time
 from paor import Engine, Policy, tool
 
 
+def wait(word):
+    until = time.monotonic() + 60
+    while word == "slow" and not pathlib.Path("go").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+
+
 @tool("shop.look", effect="read")
 def look(word: str) -> str:
+    pathlib.Path("looking").write_text("x")
+    wait(word)
     return "seen \\x1b[31mtea"
 
 
@@ -39,9 +48,7 @@ def look(word: str) -> str:
 def buy(item: str, count: int = 1) -> str:
     pathlib.Path("bought").write_text(f"{count} {item}")
     print("buying\\x20now")
-    until = time.monotonic() + 60
-    while item == "slow" and not pathlib.Path("go").exists() and time.monotonic() < until:
-        time.sleep(0.02)
+    wait(item)
     return "bought"
 
 
@@ -128,7 +135,8 @@ def test_words_are_shown_as_they_come_and_calls_stay(talk: Shell) -> None:
 @pytest.mark.whole
 def test_what_a_round_asks_is_answered_in_place(talk: Shell) -> None:
     """What does not answer is told and asked again; other arguments are those of the call, and the journal has who answered."""
-    chat = told(talk, BUY, "Bought.", BUY, "Not bought.")
+    end = {"status": "success", "improvements": [], "answer": "Not bought."}
+    chat = told(talk, BUY, "Bought.", BUY, "Not bought.", end)
     with screen(talk, *chat, "Buy tea") as shown:
         shown.wait_for_prompt("answer> ")
         assert "item: tea" in shown.text and "answer with: yes, no," in shown.text
@@ -174,6 +182,29 @@ def test_ctrl_c_cancels_the_round_and_not_the_chat(talk: Shell) -> None:
         assert shown.end() == 0 and "Traceback" not in shown.text
         assert termios.tcgetattr(shown.other) == shown.before
     assert [status for status, _ in statuses(talk)] == ["failed", "done"]
+
+
+@pytest.mark.whole
+def test_ctrl_c_within_a_reply_cancels_the_round(talk: Shell) -> None:
+    """The half reply is given up, and the model is asked for the next message."""
+    never, server = threading.Event(), ModelServer()
+    try:
+        half = held({"action": None, "answer": "Tea is here, and more."}, never, "here,")
+        server.script(half, replied({"action": None, "answer": "Coffee is out."}))
+        more = {"OPENAI_BASE_URL": f"{server.url}/v1"}
+        chat = "chat", "--app", "teashop:free", "--profile", "two_stage", "--model", "openai:small"
+        with screen(talk, *chat, "--conversation", "c", "Tea?", **more) as shown:
+            shown.wait_for("│ answer: Tea is here,")
+            shown.type(b"\x03")
+            shown.wait_for("paor: the round is cancelled")
+            shown.wait_for_prompt("> ")
+            shown.type(b"Coffee?\r")
+            shown.wait_for("\nCoffee is out.")
+            assert leave(shown) == 0
+        assert statuses(talk) == [("failed", "cancelled"), ("done", "model_stop")]
+    finally:
+        never.set()
+        server.close()
 
 
 @pytest.mark.whole
@@ -242,9 +273,12 @@ def test_lines_are_messages_and_answers(talk: Shell) -> None:
 
 
 def test_input_that_ends_at_a_question_leaves_it_open(talk: Shell) -> None:
-    """With the command that answers it."""
-    said = talk(*told(talk, BUY), "Buy tea")
+    """With the command that answers it; the next chat in the conversation asks it before anything else."""
+    chat = told(talk, BUY, "Bought.", "Bye.")
+    said = talk(*chat, "Buy tea")
     assert said.code == 5 and "paor resume" in said.err and statuses(talk) == [("waiting", None)]
+    later = talk(*chat, "Bye", stdin=b"yes\n")
+    assert later.code == 0 and later.out.splitlines()[-2:] == ["Bought.", "Bye."], later
 
 
 def test_undo_branches_off_before_the_last_round(talk: Shell) -> None:
@@ -297,14 +331,25 @@ def test_bad_input_is_one_line(
     assert all(word in lines[0] for word in words), said
 
 
-def test_a_round_that_somebody_drives_is_waited_for_elsewhere(talk: Shell) -> None:
-    """The chat does not start beside it."""
-    with Journal(talk.folder / "paor.db"):
-        pass
-    said = talk(*told(talk, BUY), "Buy tea")
-    assert said.code == 5
-    again = talk(*told(talk, BUY), "--quiet", stdin=b"perhaps\n")
-    assert again.code == 2 and "perhaps" in again.err and statuses(talk) == [("waiting", None)]
+@pytest.mark.whole
+def test_a_round_that_another_process_drives_is_left_to_it(talk: Shell) -> None:
+    """The chat does not begin beside it, and goes on with one that was killed."""
+    process = talk.start(*told(talk, call_tools(step("shop.look", word="slow")), "Seen.", app="free"), "Look")
+    try:
+        deadline = time.monotonic() + 60
+        while not (talk.folder / "looking").exists():
+            assert time.monotonic() < deadline and process.poll() is None, process.communicate()
+            time.sleep(0.02)
+        chat = told(talk, call_tools(step("shop.look", word="slow")), "Seen.", "Bye.", app="free")
+        busy = talk(*chat, "--quiet", stdin=b"Bye\n")
+        assert busy.code == 2 and "conversation 'c'" in busy.err and len(busy.err.splitlines()) == 1, busy
+    finally:
+        process.kill()
+        process.communicate()
+    talk.write("go", "")
+    after = talk(*chat, stdin=b"Bye\n")
+    assert after.code == 0 and after.out == "Seen.\nBye.\n", after
+    assert messages(talk) == ["Look", "Seen.", "Bye", "Bye."]
 
 
 def test_the_offline_model_says_what_it_cannot_do(talk: Shell) -> None:
