@@ -209,7 +209,11 @@ class Chat:
         """Return the next line that is not blank; raise `EOFError` at the end of input."""
         while True:
             if self._interactive:
-                line = input(prompt)
+                try:
+                    line = input(prompt)
+                except EOFError:
+                    tell("")
+                    raise
             else:
                 data = sys.stdin.buffer.readline(TEXT_BYTES_MAX + 1)
                 if not data:
