@@ -17,7 +17,7 @@ from ...states.run.spec import Spec
 from ...states.run.state import Change, Counters, Run
 from ..decision.guard_context import GuardContext
 from ..decision.run_resources import RunResources
-from ..diagrams.playable import playable
+from ..diagrams.drawing import playable
 from ..explain.calls import RunCall, change_of
 from ..explain.why import not_derived
 from ..journal.erasure_log import numbers_of, ranges_of
