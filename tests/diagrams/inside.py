@@ -23,12 +23,10 @@ from paor.fsm.diagrams.layout import layout_of
 from paor.fsm.diagrams.mermaid import EDGES
 from paor.fsm.diagrams.overlays import FORMS, Format, joined
 from paor.fsm.diagrams.svg import SCALE
-from paor.fsm.journal.reader import JournalReader
 from paor.fsm.machine.guards import Guard
 from paor.fsm.machine.host_rows import NO_HOST, Host
 from paor.fsm.machine.machine import MACHINE
 from paor.fsm.machine.table import INITIAL, ROWS, Row
-from paor.states.run.phase_names import PHASES
 
 
 def diagram(

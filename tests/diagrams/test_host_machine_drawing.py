@@ -28,7 +28,6 @@ from .inside import (
     MACHINE,
     ROWS,
     Format,
-    JournalReader,
     Overlay,
     Parted,
     RunWalk,
@@ -191,7 +190,9 @@ def test_a_damaged_machine_of_a_run_is_damage(tmp_path: Path, monkeypatch: pytes
         row = engine.journal.runs()[0]
         for text in ("{", "{}", "[]", 5, '{"states": []}'):
             body = json.dumps({"objective": "o", "host_machine": text})
-            monkeypatch.setattr(JournalReader, "payload", lambda *_, body=body: SimpleNamespace(body=body))
+            monkeypatch.setattr(
+                type(engine.journal.reader), "payload", lambda *_, body=body: SimpleNamespace(body=body)
+            )
             with pytest.raises(JournalDamaged, match="its machine cannot be read"):
                 diagram(engine.journal, row.run_id)
 
