@@ -206,10 +206,11 @@ def test_the_machine_lists_its_guards_in_the_order_in_which_they_are_tried() -> 
             if group.get("transform") and next(group.iter(f"{SVG}text")).text == phase
         ]
         shown = " ".join("".join(text.itertext()) for text in block.iter(f"{SVG}text"))
-        rows = [row for row in ROWS if row.source == phase and row.trigger != "provide"]
+        rows = sorted((row for row in ROWS if row.source == phase), key=lambda row: row.answers)
         place = 0
         for number, row in enumerate(rows, start=1):
-            words = f"{number} {row.trigger} → {row.dest} {' '.join(row.guards) or 'always'}"
+            waits = " (waiting)" if row.answers else ""
+            words = f"{number} {row.trigger} → {row.dest}{waits} {' '.join(row.guards) or 'always'}"
             place = shown.index(words, place) + len(words)
 
 

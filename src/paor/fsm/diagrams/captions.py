@@ -43,15 +43,10 @@ def heading(graph: Graph) -> Heading:
         sub = f"A {count_words(overlay.left.transitions, 'transition')}, B {overlay.right.transitions:,}"
         if overlay.seq is None:
             return Heading(title or "Two runs", sub, "done", "identical")
-        same = (
-            f"the first {count_words(overlay.seq, 'row')} are the same" if overlay.seq else "from the start"
-        )
         where = f"differ at row {overlay.seq:,} ({overlay.source or 'no phase'})"
-        return Heading(title or "Two runs", f"{sub}; {same}", "waiting", where)
-    sub = (
-        f"{len(graph.phases)} phases, {len(graph.edges)} edges, {len(graph.rows)} rows, drawn from the table"
-    )
+        return Heading(title or "Two runs", sub, "waiting", where)
     title = "An agent run as a finite state machine"
+    sub = f"{len(graph.phases)} phases, {len(graph.edges)} edges, {len(graph.rows)} rows"
     if not graph.has_own:
         return Heading(title, sub)
     counts = ((sum(row.host for row in graph.rows), "row"), (len(graph.words), "guard"))

@@ -9,14 +9,12 @@ it is that of a machine whose rows were all taken often; so it has for labels in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from math import copysign
 
-from ..machine.machine import Machine
-from .geometry import BETWEEN, BOLD, FONT, NAME, SIGN, Mark, Point, Rect, Route, cut
-from .graph import Edge, Graph, graph_of, plain
+from .geometry import BETWEEN, BOLD, FONT, NAME, SIGN, Mark, Point, Rect, cut
+from .graph import Graph, plain
 from .layout import NAME_WIDTH, layout_of
 
 _MOST = 999
@@ -63,14 +61,11 @@ def _rounded(points: Sequence[Point]) -> str:
     """Return a path along *points* whose inner corners are round."""
     parts = [f"M{px(points[0][0])} {px(points[0][1])}"]
     for before, (x, y), after in zip(points, points[1:], points[2:], strict=False):
-        ends = [(a - x, b - y) for a, b in (before, after)]
-        radius = min(_RADIUS, *(abs(dx + dy) / 2 for dx, dy in ends))  # one of the two is 0
-        near = [
-            (x + copysign(min(radius, abs(dx)), dx), y + copysign(min(radius, abs(dy)), dy))
-            for dx, dy in ends
-        ]
-        (x1, y1), (x2, y2) = near
-        parts.append(f"L{px(x1)} {px(y1)}Q{px(x)} {px(y)} {px(x2)} {px(y2)}")
+        near = []
+        for dx, dy in ((a - x, b - y) for a, b in (before, after)):
+            share = min(0.5, _RADIUS / (abs(dx) + abs(dy) or 1))
+            near.append(f"{px(x + dx * share)} {px(y + dy * share)}")
+        parts.append(f"L{near[0]}Q{px(x)} {px(y)} {near[1]}")
     return "".join([*parts, f"L{px(points[-1][0])} {px(points[-1][1])}"])
 
 
@@ -80,18 +75,17 @@ def node(graph: Graph, phase: str, box: Rect, looks: Sequence[str], name: str = 
     x, y = box.middle
     known = f'id="{name}" ' if name else ""
     looks = ["node", *(["end"] * end), *(["own"] * own), *(["start"] * (phase == graph.initial)), *looks]
-    parts = [_rect("rim", box, 0, 18 if own else 8), _rect("inner", box, 3, 5.5) if end else ""]
+    rims = [("rim", 0.0, 18 if own else 8), *([("inner", 3.0, 5.5)] if end else [])]
+    parts = list[str]()
+    for rim, by, radius in rims:
+        wide, high = box.width - 2 * by, box.height - 2 * by
+        parts.append(shape("rect", rim, x=box.x + by, y=box.y + by, width=wide, height=high, rx=radius))
     parts += [shape("circle", "dot", cx=box.x, cy=y, r=3.5)] * (phase == graph.initial)
     size = f'font-size="{NAME:g}" font-weight="600" text-anchor="middle"'
     shown = safe(cut(phase, NAME_WIDTH, NAME * BOLD))
     parts.append(f'<text class="name" x="{px(x)}" y="{px(y + (-2 if below else 4.2))}" {size}>{shown}</text>')
     parts.append(words("below", x, y + 12, cut(below, box.width - 12, SIGN)) if below else "")
     return f'<g {known}class="{" ".join(looks)}">{"".join(parts)}</g>'
-
-
-def _rect(look: str, box: Rect, inset: float, radius: float) -> str:
-    wide, high = box.width - 2 * inset, box.height - 2 * inset
-    return shape("rect", look, x=box.x + inset, y=box.y + inset, width=wide, height=high, rx=radius)
 
 
 def label_text(mark: Mark, look: str, name: str = "") -> str:
@@ -103,11 +97,8 @@ def label_text(mark: Mark, look: str, name: str = "") -> str:
         known = f'id="{name}-count" class="count"' if name else f'class="{sign.look}"'
         signs.append(f"<tspan {known}{apart}>{'' if name else sign.text}</tspan>")
     known = f'id="{name}" ' if name and mark.name else ""
-    whole = (
-        f"<title>{safe(mark.label.trigger)}</title>"
-        if name and shown != safe(mark.label.trigger) and mark.name
-        else ""
-    )
+    full = safe(mark.label.trigger)
+    whole = f"<title>{full}</title>" if name and shown not in ("", full) else ""
     return f'<text {known}class="{look}" {at}>{whole}{shown}{"".join(signs)}</text>'
 
 
@@ -128,51 +119,33 @@ class Playable:
     nodes: dict[str, str]
 
 
-def playable(machine: Machine) -> Playable:
-    """Return *machine*, derived from its table, as a picture with an id for each of its parts; same machine, same bytes."""
-    return playable_graph(graph_of(machine.rows, None, machine.host))
-
-
-def playable_graph(graph: Graph) -> Playable:
-    """Return the same of a graph without an overlay; its names may be any text."""
-    graph = replace(graph, edges=tuple(map(_taken_often, graph.edges)))
-    layout = layout_of(graph)
-    names = {edge: f"m-e{number}" for number, edge in enumerate(graph.edges)}
+def playable(graph: Graph) -> Playable:
+    """Return a graph without an overlay as a picture with an id for each of its parts; its names may be any text."""
+    often = (tuple(replace(label, count=_MOST, covers=True) for label in edge.labels) for edge in graph.edges)
+    edges = tuple(replace(edge, labels=labels) for edge, labels in zip(graph.edges, often, strict=True))
+    layout = layout_of(replace(graph, edges=edges))
+    names = {edge: f"m-e{number}" for number, edge in enumerate(edges)}
     nodes = {phase: f"m-n{number}" for number, phase in enumerate(graph.phases)}
-    told = f"The machine: {len(graph.phases)} phases and {len(names)} ways between them; a run begins in {graph.initial}"
+    lines, labels, ids = list[str](), list[str](), dict[str, list[str]]()
+    for route in layout.routes:
+        edge, name = route.edge, names[route.edge]
+        own = " own" if edge.own and route.kind != "own" else ""
+        lines.append(f'<g id="{name}" class="edge {route.kind}{own}">{arrow(route.points, name)}</g>')
+        for place, label in enumerate(edge.labels):
+            known, look = f"{name}-{place}", "label own" if label.own else "label"
+            ids[f"{edge.source}|{label.trigger}|{edge.dest}"] = [
+                name,
+                f"{name}-line",
+                known,
+                f"{known}-count",
+            ]
+            labels += [label_text(mark, look, known) for mark in route.marks if mark.label == label]
+    told = f"The machine: {len(nodes)} phases and {len(names)} ways between them; a run begins in {graph.initial}"
     size = f'viewBox="0 0 {px(layout.width)} {px(layout.height)}" font-size="{FONT:g}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="machine" {size} role="img" aria-label="{safe(told)}">',
-        '<g class="edges">',
-        *(_played(route, names[route.edge]) for route in layout.routes),
-        '</g><g class="labels">',
-        *(_counted(route, mark, names[route.edge]) for route in layout.routes for mark in route.marks),
-        '</g><g class="nodes">',
+        *('<g class="edges">', *lines, '</g><g class="labels">', *labels, '</g><g class="nodes">'),
         *(node(graph, phase, layout.boxes[phase], (), name) for phase, name in nodes.items()),
         "</g></svg>",
     ]
-    return Playable("\n".join(parts) + "\n", dict(_edge_ids(names)), nodes)
-
-
-def _taken_often(edge: Edge) -> Edge:
-    """Return the edge with a count at each label, so that the layout keeps room for it."""
-    return replace(edge, labels=tuple(replace(one, count=_MOST, covers=True) for one in edge.labels))
-
-
-def _edge_ids(names: dict[Edge, str]) -> Iterator[tuple[str, list[str]]]:
-    for edge, name in names.items():
-        for place, label in enumerate(edge.labels):
-            ids = [name, f"{name}-line", f"{name}-{place}", f"{name}-{place}-count"]
-            yield f"{edge.source}|{label.trigger}|{edge.dest}", ids
-
-
-def _played(route: Route, name: str) -> str:
-    """Return the line of an edge with its head."""
-    own = " own" if route.edge.own and route.kind != "own" else ""
-    return f'<g id="{name}" class="edge {route.kind}{own}">{arrow(route.points, name)}</g>'
-
-
-def _counted(route: Route, mark: Mark, name: str) -> str:
-    """Return a trigger and the place for its count; where the layout has them apart, the one that *mark* is of."""
-    look = f"label{' own' if mark.label.own else ''}"
-    return label_text(mark, look, f"{name}-{route.edge.labels.index(mark.label)}")
+    return Playable("\n".join(parts) + "\n", ids, nodes)

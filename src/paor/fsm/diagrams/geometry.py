@@ -70,11 +70,9 @@ class Mark:
     One line of text at an edge: a trigger, its signs, or both.
 
     Attributes:
-        label: The trigger that it is about.
-        x, y: Where it is fixed: by its *anchor*, and its base line.
-        anchor: Which end of it is at *x*.
-        signs: Its signs, behind the trigger.
-        name: Show the trigger.
+        x, y, anchor: Where it is fixed, by which end, and its base line.
+        signs: Behind the trigger.
+        name: Whether it shows the trigger.
     """
 
     label: Label
@@ -103,10 +101,8 @@ class Route:
     One edge: a line of horizontal and vertical pieces, and its marks.
 
     Attributes:
-        edge: The edge that it draws.
         kind: What it means for a reader, see the legend.
         points: Corners from source to destination.
-        marks: Its texts.
         trunk: Whether it shares its first piece with others, and not its last one.
     """
 

@@ -33,9 +33,7 @@ class RunWalk:
     Attributes:
         title: Shown above the picture; any text.
         counts: How often each step was taken, in order of first use.
-        state: Phase where the run is.
-        status: running, waiting, done or failed.
-        reason: Why it ended, or None.
+        state, status, reason: The phase where it is; running, waiting, done or failed; and why it ended.
     """
 
     title: str
@@ -56,10 +54,8 @@ class Parted:
     How two runs differ.
 
     Attributes:
-        title: Shown above the picture; any text.
         left, right: What each did, titled by its id.
-        seq: First row that differs in anything, None for identical runs.
-        source: Phase in which it is decided.
+        seq, source: First row that differs in anything, None for identical runs, and the phase in which it is decided.
         cause, detail: Why, in some words, and one sentence more.
         decision_seq: First row that is another transition, None when all are the same.
         ways: What each of them did there; None for one that has no such row.
@@ -85,11 +81,9 @@ class Label:
     One trigger on an edge.
 
     Attributes:
-        trigger: Its name.
-        rows: The table's rows it stands for; none for a step that the table does not know.
-        count: How often it was walked, by both runs where there are two.
+        rows: The table's rows with that trigger; none for a step that the table does not know.
+        count, sides: How often it was walked, by both runs where there are two, and by each of them.
         first: Its place in the order of a run's first uses, from 1; 0 when there is none.
-        sides: How often each of two runs walked it.
         covers: Whether the counts are those of a coverage, so that 0 means never.
     """
 
@@ -146,12 +140,9 @@ class Graph:
     What every form draws.
 
     Attributes:
-        rows: The table.
         phases: Each phase once; the seven in their usual order, others as they come up.
-        initial: Where a run starts.
         final: Phases that nothing leads out of.
         edges: Loops first, then by source and destination; see `_rank`.
-        overlay: What lies over it, if anything.
         own: The host's own phases by name.
         words: What guards mean that are no guards of paor's own, by name.
     """
@@ -194,7 +185,10 @@ def walk_of(
 
 def graph_of(rows: Sequence[Row], overlay: Overlay | None = None, host: Host = NO_HOST) -> Graph:
     """Return what is drawn for a table, what a host has added and an overlay: the one place where rows become edges."""
-    rows = _measured_table(rows, overlay) if isinstance(overlay, Coverage) else tuple(rows)
+    if isinstance(overlay, Coverage):  # the table that it was measured on, with the meanings that *rows* know
+        known = {(row.source, row.trigger, row.dest, row.guards): row for row in rows}
+        rows = [known.get(row.key) or Row(*row.key, "") for row in overlay.rows]
+    rows = tuple(rows)
     steps = _steps(overlay)
     found: dict[tuple[str, str], dict[str, list[Row]]] = {}
     for row in rows:
@@ -261,12 +255,6 @@ def _steps(overlay: Overlay | None) -> dict[Step, tuple[int, int]]:
             if count:
                 counts[taken] = (counts.get(taken, (0, 0))[0] + count, 0)
     return counts
-
-
-def _measured_table(rows: Sequence[Row], coverage: Coverage) -> tuple[Row, ...]:
-    """Return the table that a coverage was measured on, with the meanings that *rows* know."""
-    known = {(row.source, row.trigger, row.dest, row.guards): row for row in rows}
-    return tuple(known.get(row.key) or Row(*row.key, "") for row in coverage.rows)
 
 
 def _walks_of(overlay: Overlay | None) -> tuple[RunWalk, ...]:

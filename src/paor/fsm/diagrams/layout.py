@@ -50,7 +50,7 @@ def layout_of(graph: Graph) -> Layout:
         drawn = {route.edge for route in fixed}
         rest = [edge for edge in graph.edges if edge not in drawn]
         ends = {end for edge in rest for end in (edge.source, edge.dest) if end in PHASES}
-        if ends <= {*GATES, FAILED} and not any(edge.source == FAILED for edge in rest):
+        if ends <= {*GATES, FAILED} and all(edge.source != FAILED for edge in rest):
             layout = _Column(graph, BOXES, rest).layout(fixed)
             if not layout.clashes:
                 return layout
@@ -104,7 +104,11 @@ class _Column:
         levels = {turn: y + _TRACK * n for n, turn in enumerate(self.turning)}
         down = y + _TRACK * len(levels) if self.phases or self.passing else 0.0
         self.boxes |= {name: replace(box, y=box.y + down) for name, box in self.docked.items()}
-        routes = [_lower(route, down) for route in fixed]
+        routes = list[Route]()
+        for route in fixed:
+            marks = tuple(replace(mark, y=mark.y + down) for mark in route.marks)
+            points = tuple((x, at + down) for x, at in route.points)
+            routes.append(replace(route, points=points, marks=marks))
         routes += [self._route(edge, levels) for edge in (*self.rising, *self.passing, *self.leading)]
         routes += [self._loop(edge) for edge in self.loops]
         boxes = {name: self.boxes[name] for name in self.graph.phases}
@@ -195,9 +199,3 @@ def _boxes_width(graph: Graph, phases: Sequence[str]) -> float:
         min(NAME_WIDTH, width_of(asks_for(graph.own[name]), SIGN)) for name in phases if name in graph.own
     ]
     return max([70.0, *names, *asks]) + 20 if phases else 0.0
-
-
-def _lower(route: Route, down: float) -> Route:
-    """Return a route that is lower by *down*."""
-    marks = tuple(replace(mark, y=mark.y + down) for mark in route.marks)
-    return replace(route, points=tuple((x, y + down) for x, y in route.points), marks=marks)

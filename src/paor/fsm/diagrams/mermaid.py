@@ -40,9 +40,7 @@ EDGES: dict[Look | Literal["own"], tuple[str, int, str]] = {
 
 LEGEND_LINES = 200
 """Lines of the legend: Mermaid refuses a text that is too long."""
-_ROOM = (
-    '    %%{init: {"state": {"nodeSpacing": 60, "rankSpacing": 50}, "flowchart": {"wrappingWidth": 600}}}%%'
-)
+_ROOM = '    %%{init: {"state": {"nodeSpacing": SPACE, "rankSpacing": 50}, "flowchart": {"wrappingWidth": 600}}}%%'
 """
 Pixels between phases side by side and between ranks, and of a line of the legend before it is wrapped.
 
@@ -57,7 +55,7 @@ def mermaid(graph: Graph) -> str:
     overlay, names = graph.overlay, _names(graph.phases)
     title = _title(graph)
     lines = ["---", f'title: "{_description(title)}"', *_edge_styles(graph), "---"] if title else []
-    lines += ["stateDiagram-v2", _ROOM]
+    lines += ["stateDiagram-v2", _ROOM.replace("SPACE", "120" if overlay else "60")]
     lines += [
         f'    state "{_description(phase)}" as {name}' for phase, name in names.items() if phase != name
     ]

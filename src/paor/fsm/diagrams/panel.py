@@ -67,15 +67,10 @@ def _section(title: str, blocks: Sequence[Panel], width: float, top: float) -> P
 def _block(graph: Graph, phase: str) -> Panel:
     """Return the rows of a phase."""
     parts = [words("strong", 0, 12, cut(phase, _COLUMN, 12 * BOLD)), _rule(0, 19, _COLUMN)]
-    y, number, waits = _HEAD, 0, False
-    own = [(place, row) for place, row in enumerate(graph.rows) if row.source == phase]
-    for place, row in sorted(own, key=lambda item: (item[1].answers, item[0])):
-        if row.answers and not waits:
-            parts.append(words("sub small", 0, y + 8, "while it waits:"))
-            y, waits = y + _ROW, True
-        if not row.answers:
-            number += 1
-            parts.append(words("sub tiny end", 12, y + 8, str(number)))
+    own = sorted((row.answers, place) for place, row in enumerate(graph.rows) if row.source == phase)
+    y = _HEAD
+    for number, (_, place) in enumerate(own, 1):
+        parts.append(words("sub tiny end", 12, y + 8, str(number)))
         y, more = _row(graph, place, y)
         parts += more
     return Panel(y, parts)
@@ -86,7 +81,10 @@ def _row(graph: Graph, place: int, y: float) -> Panel:
     row, found = graph.rows[place], graph.overlay if isinstance(graph.overlay, Coverage) else None
     room = _COLUMN - _INDENT - (48 if found is not None else 0)
     trigger = cut(row.trigger, room, 12 * BOLD)
-    rest = cut(f"→ {row.dest}", max(12.0, room - width_of(trigger, 12 * BOLD) - 5))
+    rest = cut(
+        f"→ {row.dest}{' (waiting)' if row.answers else ''}",
+        max(12.0, room - width_of(trigger, 12 * BOLD) - 5),
+    )
     look = "strong yours" if row.host else "strong"
     told = f'<tspan class="{look}">{safe(trigger)}</tspan><tspan class="sub" font-weight="400"> {safe(rest)}</tspan>'
     parts = [f'<text x="{px(_INDENT)}" y="{px(y + 8)}">{told}</text>']

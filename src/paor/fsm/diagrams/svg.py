@@ -12,7 +12,7 @@ from string import Template
 from ..explain.coverage import Coverage
 from .captions import asks_for, heading, legend_of
 from .drawing import arrow, label_text, node, px, safe, shape, words
-from .geometry import BOLD, Kind, Layout, Route, cut, width_of
+from .geometry import BOLD, Layout, Route, cut, width_of
 from .graph import Edge, Graph, Parted, RunWalk, status_of
 from .layout import layout_of
 from .panel import MARGIN, chip, panel_of
@@ -55,7 +55,7 @@ _SHAPE = (
 )
 _LINES = {
     **{look: look for look in ("flow", "fail", "own", "walked", "faded", "left", "right")},
-    **{"skip": "quiet", "back": "walked", "loop": "rim", "never": "rim", "both": "flow"},
+    "skip": "quiet", "back": "walked", "loop": "quiet", "never": "rim", "both": "flow",
 }
 """Colour of an edge's line by its kind or look."""
 _LABELS = {"back": "walked", "loop": "quiet", "fail": "fail", "faded": "quiet", "never": "quiet"}
@@ -94,9 +94,9 @@ SCALE = 1.25
 _ROLE = 'style="max-width:100%" role="img" aria-labelledby="paor-title paor-desc"'
 _HEADER, _LEGEND, _LEAST = 82.0, 52.0, 893.5
 """Heights of what is above the drawing and right below it, and the picture's least width."""
-_MEANINGS: dict[Kind, str] = {
-    "flow": "next phase",
-    "skip": "shortcut",
+_KINDS = {
+    "flow": "next",
+    "skip": "skips",
     "back": "back",
     "loop": "stays",
     "fail": "fails",
@@ -124,7 +124,7 @@ def svg(graph: Graph) -> str:
         *(_route(route) for route in sorted(layout.routes, key=lambda route: route.edge.walked)),
         *(_node(graph, phase, layout) for phase in graph.phases),
         "</g>",
-        *_legend(graph, layout, width, low - 22),
+        *_legend(graph, layout, low - 22),
         *panel.parts,
         "</svg>",
     ]
@@ -189,16 +189,13 @@ def _header(graph: Graph, width: float) -> list[str]:
     return [titled, words("sub", MARGIN, 63, cut(sub, room)), *pill]
 
 
-def _legend(graph: Graph, layout: Layout, width: float, y: float) -> list[str]:
+def _legend(graph: Graph, layout: Layout, y: float) -> list[str]:
     """Return the line below the drawing that says what the signs mean."""
     x, parts = MARGIN, list[str]()
-    signs = _signs(graph, layout)
-    taken = sum(wide + 8 + width_of(text) for _, wide, text in signs)
-    between = min(22.0, (width - 2 * MARGIN - taken) / (len(signs) - 1))
-    for sign, wide, text in signs:
+    for sign, wide, text in _signs(graph, layout):
         parts.append(f'<g transform="translate({px(x)} {px(y)})">{sign}')
         parts.append(words("sub", wide + 8, 4, text) + "</g>")
-        x += wide + 8 + width_of(text) + between
+        x += wide + 8 + width_of(text) + 16
     return parts
 
 
@@ -233,7 +230,7 @@ def _signs(graph: Graph, layout: Layout) -> list[tuple[str, float, str]]:
             text("right", "B×3", "times in B"),
         ]
         return [*signs, text("times", "×3", "the same in both"), *own]
-    kinds = {route.kind for route in layout.routes} | ({"own"} if graph.has_own else set[Kind]())
+    kinds = {*(route.kind for route in layout.routes), *(["own"] * graph.has_own)}
     start = (shape("circle", "dot", cx=4, cy=0, r=4), 8.0, "start")
     end = box("end", "end", shape("rect", "inner", x=3, y=-5, width=20, height=10, rx=3))
-    return [start, *(line(kind, meaning) for kind, meaning in _MEANINGS.items() if kind in kinds), end]
+    return [start, *(line(kind, meaning) for kind, meaning in _KINDS.items() if kind in kinds), end]

@@ -18,6 +18,7 @@ from ...states.run.state import Change, Counters, Run
 from ..decision.guard_context import GuardContext
 from ..decision.run_resources import RunResources
 from ..diagrams.drawing import playable
+from ..diagrams.graph import graph_of
 from ..explain.calls import RunCall, change_of
 from ..explain.why import not_derived
 from ..journal.erasure_log import numbers_of, ranges_of
@@ -497,7 +498,7 @@ def machine_data(machine: Machine) -> dict[str, Any]:
         name: " ".join((guard.__doc__ or "").split("\n\n")[0].split())
         for name, guard in machine.guards.items()
     }
-    picture = playable(machine)
+    picture = playable(graph_of(machine.rows, None, machine.host))
     return {
         "svg": picture.svg,
         "edges": picture.edges,
