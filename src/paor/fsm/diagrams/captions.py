@@ -31,7 +31,8 @@ def heading(graph: Graph) -> Heading:
         known = sum(1 for edge in graph.edges for label in edge.labels if label.rows)
         kinds = f"{count_words(len(overlay.counts), 'kind')}; the table has {known}"
         sub = f"{count_words(overlay.transitions, 'transition')} of {kinds}"
-        return Heading(title or "A run", sub, status_of(overlay), _status(overlay))
+        result = f"{overlay.status} · {overlay.reason}" if overlay.reason else overlay.status
+        return Heading(title or "A run", sub, status_of(overlay), result)
     if isinstance(overlay, Coverage):
         rows, outcomes = len(overlay.rows), len(overlay.possible)
         sub = f"{count_words(overlay.runs, 'run')}, {count_words(overlay.transitions, 'transition')}: "
@@ -89,25 +90,19 @@ def legend_of(overlay: Overlay | None) -> list[str]:
     return [told for line in lines if (told := plain(line))]
 
 
-def _status(walk: RunWalk) -> str:
-    return walk.status + (f" · {walk.reason}" if walk.reason else "")
-
-
 def _end(walk: RunWalk) -> str:
     """Return where a run is, its status and its length; done is said once."""
     where = "" if walk.state.lower() == walk.status else f"{walk.state}, "
-    return f"{where}{_status(walk)}, {count_words(walk.transitions, 'transition')}"
+    reason = f" · {walk.reason}" if walk.reason else ""
+    return f"{where}{walk.status}{reason}, {count_words(walk.transitions, 'transition')}"
 
 
 def _ways(parted: Parted) -> str:
     """Return how two runs proceed where they first take another way."""
     if parted.decision_seq is None:
         return "every transition is the same"
-    told = [
-        f"{name} takes {way[1]} to {way[2]}" if way else f"{name} has no such row"
-        for name, way in zip("AB", parted.ways, strict=True)
-    ]
-    return f"row {parted.decision_seq}: {', '.join(told)}"
+    told = (f"takes {way[1]} to {way[2]}" if way else "has no such row" for way in parted.ways)
+    return f"row {parted.decision_seq}: A {next(told)}, B {next(told)}"
 
 
 def _missing(coverage: Coverage) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from .geometry import BETWEEN, BOLD, FONT, NAME, SIGN, Mark, Point, Rect, cut
+from .geometry import BETWEEN, BOLD, FONT, LONGEST, NAME, SIGN, Mark, Point, Rect, cut
 from .graph import Graph, plain
 from .layout import NAME_WIDTH, layout_of
 
@@ -91,7 +91,8 @@ def node(graph: Graph, phase: str, box: Rect, looks: Sequence[str], name: str = 
 def label_text(mark: Mark, look: str, name: str = "") -> str:
     """Return a trigger with its signs; with the ids that begin with *name*, the trigger and the empty place for its count."""
     at = f'x="{px(mark.x)}" y="{px(mark.y)}" text-anchor="{mark.anchor}"'
-    shown, signs = safe(mark.text) if mark.name else "", list[str]()
+    shown = safe(cut(mark.label.trigger, LONGEST, FONT * BOLD)) if mark.name else ""
+    signs = list[str]()
     for n, sign in enumerate(mark.signs):
         apart = f' dx="{px(BETWEEN)}"' if n or mark.name else ""
         known = f'id="{name}-count" class="count"' if name else f'class="{sign.look}"'

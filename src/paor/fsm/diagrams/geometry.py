@@ -83,11 +83,6 @@ class Mark:
     name: bool = True
 
     @property
-    def text(self) -> str:
-        """Return the trigger as it is shown."""
-        return cut(self.label.trigger, LONGEST, FONT * BOLD)
-
-    @property
     def rect(self) -> Rect:
         """Return the room it takes, as estimated."""
         wide = mark_width(self.label, self.signs, name=self.name)
@@ -150,10 +145,8 @@ def width_of(text: str, size: float = 12.0) -> float:
 
 
 def _em(char: str) -> float:
-    if char in "ijlI.,:;'!| ":
-        return 0.33
-    if char in "frt()[]-":
-        return 0.42
+    if char in "ijlI.,:;'!| frt()[]-":
+        return 0.33 if char in "ijlI.,:;'!| " else 0.42
     if east_asian_width(char) in "WF":
         return 1.05
     return 0.95 if char in "mwMW@%" else 0.8 if char in "×#" else 0.72 if char.isupper() else 0.62

@@ -21,7 +21,7 @@ from ..machine.table import Row
 
 Step = tuple[str, str, str]
 """Source, trigger and destination."""
-Look = Literal["", "walked", "faded", "never", "both", "left", "right"]
+Look = Literal["", "own", "walked", "faded", "never", "both", "left", "right"]
 """Of an edge: no overlay; a run took it or not; no run ever did; both runs took it, or only the one or the other."""
 
 
@@ -208,7 +208,7 @@ def graph_of(rows: Sequence[Row], overlay: Overlay | None = None, host: Host = N
             )
         for own in (False, True):
             if its_labels := tuple(one for one in labels if one.own is own):
-                edges.append(Edge(source, dest, its_labels, own, _look(its_labels, overlay)))
+                edges.append(Edge(source, dest, its_labels, own, _look(its_labels, overlay, own=own)))
     phases = _phases(edges, overlay)
     edges.sort(key=lambda edge: _rank(edge, phases))
     starts = [host.initial, *(row.source for row in rows), *phases]
@@ -217,10 +217,10 @@ def graph_of(rows: Sequence[Row], overlay: Overlay | None = None, host: Host = N
     return Graph(rows, phases, initial, final, tuple(edges), overlay, host.phases, _words(rows, host))
 
 
-def _look(labels: Sequence[Label], overlay: Overlay | None) -> Look:
+def _look(labels: Sequence[Label], overlay: Overlay | None, *, own: bool) -> Look:
     """Return how an edge is drawn."""
     if overlay is None:
-        return ""
+        return "own" if own else ""
     if not any(label.count for label in labels):
         return "never" if isinstance(overlay, Coverage) else "faded"
     sides = [label.sides for label in labels if label.sides is not None]
@@ -274,12 +274,7 @@ def _phases(edges: Iterable[Edge], overlay: Overlay | None) -> tuple[str, ...]:
 
 
 def _rank(edge: Edge, phases: Sequence[str]) -> tuple[bool, int, int, bool]:
-    """
-    Return an edge's place: loops first, then by source and destination.
-
-    Graphviz and Mermaid break cycles in the order in which they read the edges: so the main flow runs straight, and
-    Mermaid's labels hardly overlap (the best of some 90 such orders with Mermaid 11.17).
-    """
+    """Return an edge's place: loops first, then by source, so that Mermaid's labels hardly overlap (best of 90 orders)."""
     source, dest = phases.index(edge.source), phases.index(edge.dest)
     return source != dest, source, dest, edge.own
 

@@ -73,7 +73,10 @@ class _Column:
         after = sorted({edge.dest for edge in (*self.leading, *self.passing)}, key=self._outwards)
         left = _widest(self.rising) + 26 if self.rising else 14.0
         right = max(_widest(self.leading) + 22, _widest(self.loops) + _COIL + 18)
-        self.wide = max(_boxes_width(graph, self.phases), _widest(self.passing) - left - right + 24)
+        names = [width_of(cut(name, NAME_WIDTH, NAME * BOLD), NAME * BOLD) for name in self.phases]
+        names += [min(NAME_WIDTH, width_of(asks_for(phase), SIGN)) for phase in graph.own.values()]
+        boxes = max([70.0, *names]) + 20 if self.phases else 0.0
+        self.wide = max(boxes, _widest(self.passing) - left - right + 24)
         total = 2 * _EDGE + left + self.wide + right + _RAIL * (len(before) + len(after))
         self.x = _EDGE + _RAIL * len(before) + left + (max(0.0, WIDTH - total) / 2 if docked else 0.0)
         self.right = self.x + self.wide
@@ -190,12 +193,3 @@ class _Column:
 
 def _widest(edges: Iterable[Edge]) -> float:
     return max((full_width(label) for edge in edges for label in edge.labels), default=0.0)
-
-
-def _boxes_width(graph: Graph, phases: Sequence[str]) -> float:
-    """Return how wide the boxes of a column are: as wide as the widest name, or what it asks for."""
-    names = [width_of(cut(name, NAME_WIDTH, NAME * BOLD), NAME * BOLD) for name in phases]
-    asks = [
-        min(NAME_WIDTH, width_of(asks_for(graph.own[name]), SIGN)) for name in phases if name in graph.own
-    ]
-    return max([70.0, *names, *asks]) + 20 if phases else 0.0

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal
 
 from ...states.run.phase_names import PHASES
 from .captions import heading, legend_of
-from .graph import Edge, Graph, Look, plain
+from .graph import Graph, Look, plain
 
 COLOURS = {
     "seen": ("#dbe4ff", "#3b5bdb", "#1b2a5e"),
@@ -27,7 +26,7 @@ COLOURS = {
 }
 """Fill, rim and text of a phase by its look; every pair is legible on a light and on a dark page."""
 
-EDGES: dict[Look | Literal["own"], tuple[str, int, str]] = {
+EDGES: dict[Look, tuple[str, int, str]] = {
     "walked": ("#4c6ef5", 3, ""),
     "both": ("#667085", 3, ""),
     "left": ("#e8590c", 3, ""),
@@ -93,20 +92,12 @@ def _title(graph: Graph) -> str:
     return heading(graph).sub.partition("; ")[2] if graph.has_own else ""
 
 
-def _look(edge: Edge) -> Look | Literal["own"]:
-    return edge.look or ("own" if edge.own else "")
-
-
 def _edge_styles(graph: Graph) -> list[str]:
-    """
-    Return the style sheet that colours the edges by how the overlay left them, else the host's own, as lines of the front matter.
-
-    Mermaid counts the arrows from 0 in the order in which they are written; that of the start is the first.
-    """
+    """Return the style sheet that colours the edges; Mermaid counts the arrows from 0, and that of the start is the first."""
     lines = []
     for look, (colour, width, dashes) in EDGES.items():
         edges = [
-            f"path[data-id=edge{number}]" for number, edge in enumerate(graph.edges, 1) if _look(edge) == look
+            f"path[data-id=edge{number}]" for number, edge in enumerate(graph.edges, 1) if edge.look == look
         ]
         if edges:
             dashed = f"; stroke-dasharray:{dashes}" if dashes else ""
@@ -115,11 +106,7 @@ def _edge_styles(graph: Graph) -> list[str]:
 
 
 def _names(phases: Sequence[str]) -> dict[str, str]:
-    """
-    Return an identifier for each phase: the seven keep their names, others get numbers.
-
-    Mermaid stumbles over many harmless words: ``end``, ``note``, ``root``, ``accTitle``, ``constructor``.
-    """
+    """Return an identifier for each phase: Mermaid stumbles over harmless words (``end``, ``note``, ``constructor``)."""
     return {phase: phase if phase in PHASES else f"s{number}" for number, phase in enumerate(phases)}
 
 
@@ -157,8 +144,8 @@ def dot(graph: Graph) -> str:
     for edge in graph.edges:
         texts = [label.walked_text if overlay else label.text for label in edge.labels]
         style = [f"label={_dot_string(*texts, pad='  ')}"]
-        if (look := _look(edge)) != "":
-            colour, width, dashes = EDGES[look]
+        if edge.look:
+            colour, width, dashes = EDGES[edge.look]
             style.append(f'color="{colour}", penwidth={width}{", style=dashed" if dashes else ""}')
         lines.append(f"    {_dot_string(edge.source)} -> {_dot_string(edge.dest)} [{', '.join(style)}]")
     if told := legend_of(overlay):

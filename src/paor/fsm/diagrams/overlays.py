@@ -18,7 +18,7 @@ from ..explain.divergence import CAUSES
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import RunRow, Transition
 from ..machine.machine import MACHINE, Machine
-from .graph import Graph, Overlay, Parted, RunWalk, Step, graph_of, walk_of
+from .graph import Graph, Overlay, Parted, RunWalk, graph_of, walk_of
 from .mermaid import dot, mermaid
 from .svg import svg
 
@@ -112,37 +112,33 @@ def joined(one: Machine, two: Machine) -> Machine:
     return Machine(table, waiting, host=replace(one.host, phases=phases, guards=guards))
 
 
-def walk(journal: JournalReader, run_id: str) -> RunWalk:
-    """Return what a run did, titled by its objective."""
+def walk(journal: JournalReader, run_id: str, title: str = "") -> RunWalk:
+    """Return what a run did, titled by its objective if there is no other *title*."""
     row = journal.run(run_id)
-    return _walk(journal, row, _title(journal, row))
+    taken, title = journal.transitions(row.run_id), title or _title(journal, row)
+    return walk_of(taken, title=title, state=row.state, status=row.status, reason=row.reason)
 
 
 def difference_of(
     journal: JournalReader, left: str, right: str, other: JournalReader | None = None
 ) -> tuple[Parted, RunDiff]:
     """Return how two runs differ, and the whole of what `diff` found."""
-    second = other if other is not None else journal
     found = diff(journal, left, right, other)
-    sides = (journal, journal.run(found.left.run_id)), (second, second.run(found.right.run_id))
-    one, two = (_walk(reader, row, row.run_id) for reader, row in sides)
-    first, last = (_way(reader, row, found.decision_seq) for reader, row in sides)
-    titles = {_title(reader, row) for reader, row in sides}
+    sides = (journal, found.left.run_id), (other if other is not None else journal, found.right.run_id)
+    one, two = (walk(reader, run_id, run_id) for reader, run_id in sides)
+    titles = {_title(reader, reader.run(run_id)) for reader, run_id in sides}
+    title, seq = titles.pop() if len(titles) == 1 else "Two runs", found.decision_seq
+    rows = [reader.transitions(run_id, seq, seq) if seq is not None else [] for reader, run_id in sides]
+    first, last = ((taken[0].source, taken[0].trigger, taken[0].dest) if taken else None for taken in rows)
     cause = f"{found.cause.replace('_', ' ')}: {CAUSES[found.cause]}" if found.cause else ""
-    title = titles.pop() if len(titles) == 1 else "Two runs"
-    parted = Parted(
-        title, one, two, found.seq, found.source, cause, found.detail, found.decision_seq, (first, last)
-    )
-    return parted, found
+    told = Parted(title, one, two, found.seq, found.source, cause, found.detail, seq, (first, last))
+    return told, found
 
 
 def coverage_of(journal: JournalReader, run_ids: Sequence[str] | None = None) -> Coverage:
     """Return what runs of a journal have covered, all of them by default; rows that they share count once."""
-    runs = (
-        journal.runs()
-        if run_ids is None
-        else list({row.run: row for row in map(journal.run, run_ids)}.values())
-    )
+    named = journal.runs() if run_ids is None else map(journal.run, run_ids)
+    runs = list({row.run: row for row in named}.values())
     machines = {row.run: machine_of_run(journal, row.run) for row in runs}
     others: dict[Machine, list[Transition]] = {}
     seen = set[tuple[int, int]]()
@@ -150,15 +146,13 @@ def coverage_of(journal: JournalReader, run_ids: Sequence[str] | None = None) ->
     def of_the_standard_one() -> Iterator[Transition]:
         for row in runs:
             for taken in journal.transitions(row.run_id):
-                if (taken.run, taken.seq) in seen:
-                    continue
-                seen.add((taken.run, taken.seq))
                 if taken.run not in machines:  # a fork's shared rows
                     machines[taken.run] = machine_of_run(journal, taken.run)
-                if machines[taken.run] is MACHINE:
+                if (taken.run, taken.seq) not in seen and machines[taken.run] is MACHINE:
                     yield taken
-                else:
+                elif (taken.run, taken.seq) not in seen:
                     others.setdefault(machines[taken.run], []).append(taken)
+                seen.add((taken.run, taken.seq))
 
     found = coverage(of_the_standard_one())
     found = replace(found, runs=sum(machines[row.run] is MACHINE for row in runs))
@@ -179,14 +173,3 @@ def objective_of(journal: JournalReader, row: RunRow) -> str | None:
 def _title(journal: JournalReader, row: RunRow) -> str:
     title = objective_of(journal, row) or row.run_id
     return title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
-
-
-def _walk(journal: JournalReader, row: RunRow, title: str) -> RunWalk:
-    taken = journal.transitions(row.run_id)
-    return walk_of(taken, title=title, state=row.state, status=row.status, reason=row.reason)
-
-
-def _way(journal: JournalReader, row: RunRow, seq: int | None) -> Step | None:
-    """Return what a run did at row *seq*, None when it has no such row."""
-    taken = journal.transitions(row.run_id, seq, seq) if seq is not None else []
-    return (taken[0].source, taken[0].trigger, taken[0].dest) if taken else None

@@ -55,7 +55,11 @@ _SHAPE = (
 )
 _LINES = {
     **{look: look for look in ("flow", "fail", "own", "walked", "faded", "left", "right")},
-    "skip": "quiet", "back": "walked", "loop": "quiet", "never": "rim", "both": "flow",
+    "skip": "quiet",
+    "back": "walked",
+    "loop": "quiet",
+    "never": "rim",
+    "both": "flow",
 }
 """Colour of an edge's line by its kind or look."""
 _LABELS = {"back": "walked", "loop": "quiet", "fail": "fail", "faded": "quiet", "never": "quiet"}
@@ -91,12 +95,11 @@ _LIGHT, _DARK = (
 CSS = f"{_SHAPE}{_LIGHT}@media(prefers-color-scheme:dark){{{_DARK}}}"
 SCALE = 1.25
 """How much larger the drawing is here than on a page that plays it."""
-_ROLE = 'style="max-width:100%" role="img" aria-labelledby="paor-title paor-desc"'
 _HEADER, _LEGEND, _LEAST = 82.0, 52.0, 893.5
 """Heights of what is above the drawing and right below it, and the picture's least width."""
 _KINDS = {
-    "flow": "next",
-    "skip": "skips",
+    "flow": "next phase",
+    "skip": "shortcut",
     "back": "back",
     "loop": "stays",
     "fail": "fails",
@@ -111,14 +114,16 @@ def svg(graph: Graph) -> str:
     low = _HEADER + layout.height * SCALE + _LEGEND
     panel = panel_of(graph, width, low)
     size = f'viewBox="0 0 {px(width)} {px(panel.low)}" width="{px(width)}" height="{px(panel.low)}"'
-    left = (width - layout.width * SCALE) / 2
-    card = f'width="{px(width - 1)}" height="{px(panel.low - 1)}" rx="12"/>'
+    left, told = (width - layout.width * SCALE) / 2, [f"Starts in {graph.initial}"]
+    for edge in graph.edges:
+        told.append(f"{edge.source} to {edge.dest}: {', '.join(label.walked_text for label in edge.labels)}")
+    role = 'style="max-width:100%" role="img" aria-labelledby="paor-title paor-desc"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="paor" {size} {_ROLE}>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="paor" {size} {role}>',
         f'<title id="paor-title">{safe(heading(graph).line)}</title>',
-        f'<desc id="paor-desc">{safe(_description(graph))}</desc>',
+        f'<desc id="paor-desc">{safe(". ".join([*told, *legend_of(graph.overlay)]))}.</desc>',
         f"<style>{CSS}</style>",
-        f'<rect class="card" x="0.5" y="0.5" {card}',
+        shape("rect", "card", x=0.5, y=0.5, width=width - 1, height=panel.low - 1, rx=12),
         *_header(graph, width),
         f'<g transform="translate({px(left)} {px(_HEADER)}) scale({SCALE})">',
         *(_route(route) for route in sorted(layout.routes, key=lambda route: route.edge.walked)),
@@ -134,7 +139,7 @@ def svg(graph: Graph) -> str:
 def _route(route: Route) -> str:
     """Return one edge with its words; dashes begin where it shares its line with others, else they would fill each other's gaps."""
     edge = route.edge
-    rest = "unused" if edge.walked else "yours" if edge.own and not edge.look else ""
+    rest = "unused" if edge.walked else "yours" if edge.look == "own" else ""
     labels = [label_text(mark, f"label {'used' if mark.label.count else rest}") for mark in route.marks]
     parts = [f"<title>{_hover(edge)}</title>", arrow(route.points, backwards=not route.trunk), *labels]
     return f'<g class="edge {edge.look or route.kind}">{"".join(parts)}</g>'
@@ -153,14 +158,6 @@ def _node(graph: Graph, phase: str, layout: Layout) -> str:
     return node(graph, phase, layout.boxes[phase], [look] * bool(look), below=below)
 
 
-def _description(graph: Graph) -> str:
-    """Return the picture in words, for those who cannot see it."""
-    parts = [f"Starts in {graph.initial}"]
-    for edge in graph.edges:
-        parts.append(f"{edge.source} to {edge.dest}: {', '.join(label.walked_text for label in edge.labels)}")
-    return ". ".join([*parts, *legend_of(graph.overlay)]) + "."
-
-
 def _hover(edge: Edge) -> str:
     """Return an edge's hover text: its rows with all their guards."""
     lines = [f"{edge.source} → {edge.dest}"]
@@ -169,7 +166,7 @@ def _hover(edge: Edge) -> str:
             guards = f" [{', '.join(row.guards)}]" if row.guards else ""
             lines.append(f"{label.trigger}{guards}: {row.meaning}")
         lines += [] if label.rows else [f"{label.trigger}: not in this table"]
-        lines += [label.walked_text] if edge.look else []
+        lines += [label.walked_text] if edge.look not in ("", "own") else []
     return "\n".join(safe(line) for line in lines)
 
 
