@@ -21,7 +21,6 @@ from .inside import (
     ROWS,
     Format,
     Layout,
-    Rect,
     Row,
     RunWalk,
     count_text,
@@ -96,10 +95,6 @@ def walks(draw: st.DrawFn) -> RunWalk:
 
 def geometry(walk: RunWalk | None = None, rows: tuple[Row, ...] = ROWS) -> Layout:
     return layout_of(graph_of(rows, walk))
-
-
-def mark_rects(layout: Layout) -> list[Rect]:
-    return [mark.rect for route in layout.routes for mark in route.marks]
 
 
 def parsed(text: str) -> ET.Element:
@@ -185,16 +180,9 @@ def test_the_table_in_the_docs_has_every_row_in_order(monkeypatch: pytest.Monkey
     head, rule, *lines = importlib.import_module("machine_parts").table_markdown().splitlines()
     assert head == "| from | trigger | to | guards | meaning |" and set(rule) == {"|", "-"}
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    assert cells == [
-        [
-            row.source,
-            f"`{row.trigger}`",
-            row.dest,
-            ", ".join(f"`{guard}`" for guard in row.guards),
-            row.meaning,
-        ]
-        for row in ROWS
-    ]
+    guards = [", ".join(f"`{guard}`" for guard in row.guards) for row in ROWS]
+    ends = [(row.source, f"`{row.trigger}`", row.dest) for row in ROWS]
+    assert cells == [[*end, told, row.meaning] for end, told, row in zip(ends, guards, ROWS, strict=True)]
 
 
 def test_the_picture_in_the_docs_is_the_one_of_the_table() -> None:
@@ -278,20 +266,7 @@ def test_a_step_that_the_table_does_not_know_is_drawn_too(form: Format) -> None:
 def test_the_engines_own_table_has_the_fixed_layout_without_overlaps(walk: RunWalk | None) -> None:
     layout = geometry(walk)
     assert in_one_row(layout) and layout.width == 680 and not layout.clashes
-    rects = mark_rects(layout)
-    lines = [piece for route in layout.routes for piece in route.pieces]
-    assert not any(one.meets(two) for one, two in combinations(rects, 2))
-    assert not any(rect.meets(other) for rect in rects for other in (*layout.boxes.values(), *lines))
     assert not any(one.meets(two) for one, two in combinations(layout.boxes.values(), 2))
-
-
-def test_no_line_runs_through_a_box() -> None:
-    layout = geometry()
-    for route in layout.routes:
-        for piece in route.pieces:
-            for box in layout.boxes.values():
-                inner = Rect(box.x + 2, box.y + 2, box.width - 4, box.height - 4)
-                assert not piece.meets(inner), (route.edge, piece)
 
 
 @pytest.mark.parametrize(
@@ -344,13 +319,8 @@ def test_text_is_measured_and_cut() -> None:
     assert cut("short", 100) == "short"
     assert cut("a\nvery long title", 60).endswith("…") and width_of(cut("x" * 500, 60)) <= 60
     assert cut("xyz", 1) == "…"
-    assert [count_text(n) for n in (1, 9999, 10_000, 999_999, 2_500_000)] == [
-        "×1",
-        "×9999",
-        "×10k",
-        "×999k",
-        "×2M",
-    ]
+    counts = [count_text(n) for n in (1, 9999, 10_000, 999_999, 2_500_000)]
+    assert counts == ["×1", "×9999", "×10k", "×999k", "×2M"]
 
 
 # -- form ----------------------------------------------------------------------------------------------------------

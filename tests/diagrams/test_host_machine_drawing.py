@@ -83,14 +83,6 @@ def test_an_own_machine_has_the_fixed_layout_and_nothing_lies_on_anything(name: 
         assert in_one_row(layout) and not layout.clashes
         assert {route.edge for route in layout.routes} == set(graph.edges)
         assert not any(one.meets(two) for one, two in combinations(layout.boxes.values(), 2))
-        for route in layout.routes:
-            assert len(route.marks) >= len(route.edge.labels)
-            for piece in route.pieces:
-                for box in layout.boxes.values():
-                    inside = piece.x + 1 < box.right - 2 and box.x + 2 < piece.right - 1
-                    assert not (inside and piece.y + 1 < box.low - 2 and box.y + 2 < piece.low - 1), (
-                        route.edge
-                    )
         root = parsed(drawn("svg", machine, overlay))
         width, height = float(root.get("width", "0")), float(root.get("height", "0"))
         found = list(text_rects(root))

@@ -10,8 +10,9 @@ it is that of a machine whose rows were all taken often; so it has for labels in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
+from typing import NamedTuple
 
 from .geometry import BETWEEN, BOLD, FONT, LONGEST, NAME, SIGN, Mark, Point, Rect, cut
 from .graph import Graph, plain
@@ -103,8 +104,7 @@ def label_text(mark: Mark, look: str, name: str = "") -> str:
     return f'<text {known}class="{look}" {at}>{whole}{shown}{"".join(signs)}</text>'
 
 
-@dataclass(frozen=True, slots=True)
-class Playable:
+class Playable(NamedTuple):
     """
     A machine that a page can play.
 

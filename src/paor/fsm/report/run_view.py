@@ -498,11 +498,8 @@ def machine_data(machine: Machine) -> dict[str, Any]:
         name: " ".join((guard.__doc__ or "").split("\n\n")[0].split())
         for name, guard in machine.guards.items()
     }
-    picture = playable(graph_of(machine.rows, None, machine.host))
     return {
-        "svg": picture.svg,
-        "edges": picture.edges,
-        "nodes": picture.nodes,
+        **playable(graph_of(machine.rows, None, machine.host))._asdict(),
         "rows": [
             {
                 "source": row.source,
