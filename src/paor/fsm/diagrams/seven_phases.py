@@ -46,7 +46,7 @@ GATES = {
 """Where other ways enter and leave a box from above, from its middle: beside its lanes. They enter Failed from the right."""
 _FALL, _COIL = 24.0, (-26.0, 2.0, 22.0)
 """From a box's middle to its way to Failed, and to the two sides of its loop, with the depth of that."""
-_LIST, _ROOM = 22.0, 104.0
+_LIST, _ROOM = 22.0, 108.0
 """From a box's middle to the right end of the list below a loop, and at most the width of that."""
 _GAP, _APART = 31.0, 14.0
 """What has room between two boxes, and between two labels in one line."""
