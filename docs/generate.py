@@ -26,6 +26,7 @@ from planted_bugs_table import planted_table
 from rooms_picture import rooms_svg, rooms_table
 from spec_coverage import coverage
 from trace_tables import attributes_table, contents_table, spans_table
+from wires_table import wires_table
 
 from paor.cli import main as command_line
 from paor.fsm.machine.guards import GUARDS
@@ -43,6 +44,7 @@ PAGES = (
     "machine.md",
     "howto/prompts.md",
     "howto/machine.md",
+    "models.md",
     "howto/traces.md",
     "cli.md",
     "web.md",
@@ -182,6 +184,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "predicates": predicates,
     "web_settings": web_settings,
     "formats": formats_table,
+    "wires": wires_table,
     "placeholders": placeholders,
     "phase_placeholders": phase_placeholders,
     "machine_lines": lines_table,

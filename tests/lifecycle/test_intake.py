@@ -208,7 +208,8 @@ def test_documents_are_the_third_argument_of_every_way_to_run() -> None:
             "success_criteria",
             "documents",
         ]
-    assert list(inspect.signature(Engine.stream).parameters)[4:] == list(TypedRunOptions.__annotations__)
+    given = list(inspect.signature(Engine.stream).parameters)[4:]
+    assert given == [*TypedRunOptions.__annotations__, "on_close"]
 
 
 @pytest.mark.parametrize(
@@ -340,7 +341,10 @@ def test_a_document_that_nothing_here_can_read_starts_no_run(name: str, without_
     """By its content; one line names the document, the library and what to install, and the journal stays empty."""
     data, needed = LIBRARY_NEEDED[name]
     with made() as engine:
-        for start in (engine.run, lambda *given, **more: next(iter(engine.stream(*given, **more)))):
+        for start in (
+            engine.run,
+            lambda *given, **more: next(iter(engine.stream(*given, **more, on_close="stop"))),
+        ):
             with pytest.raises(MissingExtra) as error:
                 start("x", documents=[("a.txt", "A text."), (name, data)])
             told = f"'{name}' cannot be read without {needed}: pip install \"paor[documents]\""

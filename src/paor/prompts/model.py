@@ -57,6 +57,9 @@ class ToolCall(Struct, frozen=True):
     name: str
     arguments: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        force_setattr(self, "arguments", sealed(self.arguments))
+
 
 class OfferedTool(Struct, frozen=True):
     """
@@ -98,6 +101,10 @@ class PromptMessage(Struct, frozen=True):
     parts: tuple[dict[str, Any], ...] = ()
     api: str = ""
     source: str = ""
+
+    def __post_init__(self) -> None:
+        if self.parts:  # a message stands in many requests
+            force_setattr(self, "parts", tuple(sealed(part) for part in self.parts))
 
     @property
     def body(self) -> str:
@@ -387,6 +394,6 @@ CHARS_PER_TOKEN = 4
 
 def estimated_usage(call: ModelCall, reply: str) -> Usage:
     """Return a deterministic estimate of a request's usage, for models that report none."""
-    characters = sum([len(message.body) for message in call.messages])
+    characters = sum([len(message.source or message.text) for message in call.messages])
     characters += len(json.encode(call.tools)) if call.tools else 0
     return Usage(1, -(-characters // CHARS_PER_TOKEN), -(-len(reply) // CHARS_PER_TOKEN), 0)

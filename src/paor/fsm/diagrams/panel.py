@@ -95,11 +95,11 @@ def _row(graph: Graph, place: int, y: float) -> Panel:
     y += _ROW
     seen = {one.guard: (one.true, one.false) for one in found.rows[place].seen} if found is not None else {}
     for guard in row.guards or ("always",) * (found is None):
-        look = "small yours" if guard.removeprefix("not ") in graph.words else "sub small"
-        parts.append(
-            words(look, _INDENT, y + 7, cut(guard, _COLUMN - _INDENT - 2 * _CHIP * bool(seen) - 10, 11))
-        )
         name = guard.removeprefix("not ")
+        look, shown = "small yours" if name in graph.words else "sub small", guard if found is None else name
+        parts.append(
+            words(look, _INDENT, y + 7, cut(shown, _COLUMN - _INDENT - 2 * _CHIP * bool(seen) - 10, 11))
+        )
         for index, value in enumerate((True, False)):
             if found is not None and GuardOutcome(place, name, value) in found.possible:
                 x = _COLUMN - (2 - index) * _CHIP - (1 - index) * 4
