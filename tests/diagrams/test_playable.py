@@ -51,8 +51,10 @@ def odd_machines(draw: st.DrawFn) -> Machine:
     ends = ["Planning", "Specifying", "Reviewing", *names]
     for number in range(draw(st.integers(0, 10))):
         trigger = draw(st.from_regex(r"\A[a-z][a-z0-9_]{0,36}\Z")) + str(number)
-        dest = draw(st.sampled_from([*ends, "Done", "Failed"]))
-        machine = machine.row(draw(st.sampled_from(ends)), trigger, dest, when="succeeded")
+        source = draw(st.sampled_from(ends))
+        done = [] if source in ("Planning", "Specifying") else ["Done"]
+        dest = draw(st.sampled_from([*ends, *done, "Failed"]))
+        machine = machine.row(source, trigger, dest, when="succeeded")
     return machine
 
 
