@@ -181,8 +181,8 @@ def test_the_table_in_the_docs_has_every_row_in_order(monkeypatch: pytest.Monkey
     assert head == "| from | trigger | to | guards | meaning |" and set(rule) == {"|", "-"}
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     guards = [", ".join(f"`{guard}`" for guard in row.guards) for row in ROWS]
-    ends = [(row.source, f"`{row.trigger}`", row.dest) for row in ROWS]
-    assert cells == [[*end, told, row.meaning] for end, told, row in zip(ends, guards, ROWS, strict=True)]
+    named = zip(ROWS, guards, strict=True)
+    assert cells == [[row.source, f"`{row.trigger}`", row.dest, told, row.meaning] for row, told in named]
 
 
 def test_the_picture_in_the_docs_is_the_one_of_the_table() -> None:
