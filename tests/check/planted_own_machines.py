@@ -18,7 +18,7 @@ from paor.machine import GuardContext
 
 from ..support.own_machines import ADVICE, APPROVE, escalating, two_reviewers, verifying
 
-By = Literal["built", "engine", "check"]
+By = Literal["built", "engine", "warned", "check"]
 
 
 @dataclass(frozen=True)
@@ -282,12 +282,12 @@ DEFECTS: tuple[OwnDefect, ...] = (
     OwnDefect("raises", "a number", lambda: required(counts), "check", "guard_raises", "guard counts"),
     OwnDefect("raises", "a question about nothing", lambda: asked(question=asks_of_nobody), "check", "guard_raises", "Asking.question"),
     # a guard that is not pure
-    OwnDefect("impure", "a clock", lambda: required(office_hours), "engine", "impure_guard", "guard office_hours"),
-    OwnDefect("impure", "a global counter", lambda: required(every_other), "engine", "impure_guard", "guard every_other"),
-    OwnDefect("impure", "the environment", lambda: required(is_staging), "engine", "impure_guard", "guard is_staging"),
-    OwnDefect("impure", "a global list", lambda: required(first_time), "engine", "impure_guard", "guard first_time"),
-    OwnDefect("impure", "a variable of its closure", lambda: required(remembering()), "engine", "impure_guard", "guard remembers"),
-    OwnDefect("impure", "it changes its context", lambda: required(notes_it), "engine", "impure_guard", "guard notes_it"),
+    OwnDefect("impure", "a clock", lambda: required(office_hours), "warned", "impure_name", "guard office_hours"),
+    OwnDefect("impure", "a global counter", lambda: required(every_other), "check", "impure_guard", "guard every_other"),
+    OwnDefect("impure", "the environment", lambda: required(is_staging), "warned", "impure_name", "guard is_staging"),
+    OwnDefect("impure", "a global list", lambda: required(first_time), "check", "impure_guard", "guard first_time"),
+    OwnDefect("impure", "a variable of its closure", lambda: required(remembering()), "check", "impure_guard", "guard remembers"),
+    OwnDefect("impure", "it changes its context", lambda: required(notes_it), "check", "impure_guard", "guard notes_it"),
     OwnDefect("impure", "it changes its context by a detour", lambda: required(counts_within), "check", "impure_guard", "guard counts_within"),
     # a case that no row takes
     OwnDefect("cover", "what did not succeed", lambda: ending_with(("finish", "Done", "succeeded"), tool="tests.run"), "engine", "uncovered_case", "Ending"),

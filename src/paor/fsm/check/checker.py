@@ -20,6 +20,7 @@ from ...states.run.phase_names import DONE, FINAL, PHASES, PLANNING, REVIEWING
 from ...states.run.spec import ToolSpec
 from ...states.settings.limits import Limits
 from ..machine.host_rows import NO_HOST
+from ..machine.impure_names import impure_parts
 from ..machine.machine import MACHINE, Machine, guards_in_force
 from ..machine.safety import unsafe_parts
 from ..machine.soundness import defects_of, find_shadowed, wanted_of
@@ -234,7 +235,8 @@ def prove(
     ]
     unused = tuple(places[number] for number in sorted(never - left))
     states, edges = sum(item.states for item in explored), sum(item.edges for item in explored)
-    return Check(tuple(findings), states, edges, tuple(explored), unused, functions.notes)
+    named = (Finding("impure_name", place, told) for place, told in impure_parts(machine.host))
+    return Check(tuple(findings), states, edges, tuple(explored), unused, (*named, *functions.notes))
 
 
 def _places(machine: Machine) -> dict[int, str]:

@@ -22,6 +22,7 @@ from ...tools.policy import find_typos, matches
 from ...tools.schema.parameters import ParameterSchema
 from ...tools.tool import Tool
 from ..machine.decide import machine_told
+from ..machine.impure_names import impure_parts
 from ..machine.machine import MACHINE, Machine
 from ..machine.soundness import defects_of
 from ..runtime.ports import ValuesPort
@@ -222,6 +223,8 @@ def settings_of(
             warnings.warn(problem, stacklevel=3)  # at the line that makes the engine
     templates_of(prompts)
     own = usable_machine(machine, offered)
+    for place, told in impure_parts(own.host) if own is not None else ():
+        warnings.warn(f"{place} {told}", stacklevel=3)
     check_values_port(own, values)
     return EngineSettings(
         chosen,

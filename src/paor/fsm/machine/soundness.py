@@ -15,12 +15,10 @@ later one does; that is decided for all combinations of values at once, by split
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
 
 from ...states.run.phase_names import EXECUTING, FINAL, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
-from .guard_code import impurities
 from .guards import GUARDS
 from .machine import MACHINE, Machine
 from .safety import MachineDefect, place_of_row, unsafe_parts
@@ -106,7 +104,6 @@ def defects_of(machine: Machine) -> tuple[MachineDefect, ...]:
     if named:
         return named
     return (
-        *_impure_code(machine),
         *_unfit_rows(machine),
         *_uncovered_phases(machine),
         *_lost_phases(machine),
@@ -139,23 +136,6 @@ def _unknown_names(machine: Machine) -> Iterator[MachineDefect]:
                 )
                 told = f"there is no guard {name!a:.60}; {hint}"
                 yield MachineDefect("unknown_name", place_of_row(row), told)
-
-
-def _impure_code(machine: Machine) -> Iterator[MachineDefect]:
-    host = machine.host
-    functions: list[tuple[str, Callable[..., Any]]] = [
-        (f"guard {name}", guard.function) for name, guard in host.guards.items()
-    ]
-    functions += [
-        (f"{name}.{item}", function)
-        for name, phase in host.phases.items()
-        for item in ("arguments", "question")
-        if callable(function := getattr(phase, item))
-    ]
-    functions += [(f"{source}.{trigger}.tell", tell) for (source, trigger), tell in host.tells.items()]
-    for place, function in functions:
-        for told in impurities(function):
-            yield MachineDefect("impure_guard", place, told)
 
 
 def _unfit_rows(machine: Machine) -> Iterator[MachineDefect]:
