@@ -7,11 +7,12 @@ each is a pure function of a `GuardContext`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .fsm.decision.guard_context import GuardContext
 from .fsm.machine import guards
 from .fsm.machine.machine import Machine
 from .fsm.machine.safety import MachineDefect
-from .fsm.machine.soundness import defects_of
 from .fsm.machine.stop_rules import should_continue
 from .states.phase import Phase
 from .states.records.actions import Intent, Selection, ToolResult
@@ -30,6 +31,9 @@ from .states.records.outcomes import (
 from .states.records.reviews import Refinement, Review
 from .states.records.visits import Visit
 from .states.run.state import Counters
+
+if TYPE_CHECKING:
+    from .fsm.check.checker import defects_of
 
 __all__ = [
     "Answered",
@@ -59,3 +63,12 @@ __all__ = [
     "guards",
     "should_continue",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `defects_of` on first use: it explores runs, which a module of guards need not load."""
+    if name != "defects_of":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .fsm.check.checker import defects_of
+
+    return defects_of

@@ -27,8 +27,6 @@ CODES = {
     "unsafe_row": "a row of paor's own is not there as it is, or one of the host's own leads past it",
     "taken_name": "a guard of the host's own, or of a bound, has the name of another one",
     "foreign_code": "a guard of paor's own, or what a row of paor's own sets, is another function",
-    "duplicate_row": "a row stands twice",
-    "shadowed_row": "an earlier row fits whenever this one does",
     "row_never_taken": "no run comes to take a row",
     "unreachable_phase": "no run comes to a phase",
     "uncovered_case": "something comes back that no row takes",

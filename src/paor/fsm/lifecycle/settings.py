@@ -13,7 +13,7 @@ from ...prompts.model import Model
 from ...states.base.errors import UsageError
 from ...states.phase import Phase
 from ...states.run.spec import Mode, Spec, ToolSpec
-from ...states.settings.limits import Limits, merged_limits
+from ...states.settings.limits import PLANNER_STEPS, Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...states.settings.profile import Profile
 from ...tools.catalog import fold_name
@@ -24,15 +24,11 @@ from ...tools.tool import Tool
 from ..machine.decide import machine_told
 from ..machine.impure_names import impure_parts
 from ..machine.machine import MACHINE, Machine
-from ..machine.soundness import defects_of
 from ..runtime.ports import ValuesPort
 from ..versioning.host_code import host_text
 from .arguments import model_of, offered_tools, profile_of, rules_of, templates_of, toolbox
 from .instructions import Instructions, instructions_of, instructions_text
 from .model_facts import said_by
-
-PLANNER_STEPS = 1000
-"""Steps of a run in planner mode whose host has set no limits: a planner plans again until a plan is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +250,8 @@ def usable_machine(machine: Machine | None, tools: Mapping[str, Tool]) -> Machin
         return None
     if not isinstance(machine, Machine):
         raise UsageError("machine must be a paor.Machine: begin with Machine.standard()")
+    from ..check.checker import defects_of  # only a machine of the host's own is examined
+
     problems = defects_of(machine)
     if problems:
         told = "".join(f"\n  {problem}" for problem in problems)
