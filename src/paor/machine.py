@@ -7,8 +7,6 @@ each is a pure function of a `GuardContext`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from .fsm.decision.guard_context import GuardContext
 from .fsm.machine import guards
 from .fsm.machine.machine import Machine
@@ -31,9 +29,6 @@ from .states.records.outcomes import (
 from .states.records.reviews import Refinement, Review
 from .states.records.visits import Visit
 from .states.run.state import Counters
-
-if TYPE_CHECKING:
-    from .fsm.check.checker import defects_of
 
 __all__ = [
     "Answered",
@@ -65,10 +60,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import `defects_of` on first use: it explores runs, which a module of guards need not load."""
-    if name != "defects_of":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .fsm.check.checker import defects_of
+def defects_of(machine: Machine) -> tuple[MachineDefect, ...]:
+    """
+    Return what an engine refuses a machine for, nothing for the standard one: what its table shows, else what its smallest runs come to.
 
-    return defects_of
+    Args:
+        machine: With its host's functions; none of them is called.
+    """
+    from .fsm.check.checker import machine_defects  # which a module of guards need not load
+
+    return machine_defects(machine)

@@ -276,7 +276,7 @@ NOT_SHOWN = frozenset(("row_never_taken", "unreachable_phase", "too_large"))
 """Findings that such a small world alone can be the reason of."""
 
 
-def defects_of(machine: Machine) -> tuple[MachineDefect, ...]:
+def machine_defects(machine: Machine) -> tuple[MachineDefect, ...]:
     """
     Return what an engine refuses a machine for, nothing for the standard one: what its table shows, else what runs of the smallest world
     come to, with the host's functions as free choices, none of which is called. `check` explores the worlds of an engine's own limits.

@@ -79,7 +79,7 @@ def _key(row: Row) -> tuple[str, str]:
 
 def table_defects(machine: Machine) -> tuple[MachineDefect, ...]:
     """
-    Return what the table of a machine shows to be wrong with it, without a run; `fsm.check.checker.defects_of` also looks at runs.
+    Return what the table of a machine shows to be wrong with it, without a run; `fsm.check.checker.machine_defects` also looks at runs.
 
     Args:
         machine: With its host's functions.

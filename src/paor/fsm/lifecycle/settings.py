@@ -250,9 +250,9 @@ def usable_machine(machine: Machine | None, tools: Mapping[str, Tool]) -> Machin
         return None
     if not isinstance(machine, Machine):
         raise UsageError("machine must be a paor.Machine: begin with Machine.standard()")
-    from ..check.checker import defects_of  # only a machine of the host's own is examined
+    from ..check.checker import machine_defects  # only a machine of the host's own is examined
 
-    problems = defects_of(machine)
+    problems = machine_defects(machine)
     if problems:
         told = "".join(f"\n  {problem}" for problem in problems)
         raise UsageError(f"the machine cannot be used:{told}")
