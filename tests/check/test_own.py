@@ -131,8 +131,8 @@ def test_every_planted_defect_is_found(defect: OwnDefect, tmp_path: Path) -> Non
             engine(machine, tmp_path)
         assert f"{defect.place}" in str(refused.value)
         if defect.code:  # and who only checks the machine finds it by its code
-            found = [(item.code, item.place.split(", ")) for item in defects_of(machine)]
-            assert any(code == defect.code and defect.place in places for code, places in found), found
+            told = [(item.code, item.place.split(", ")) for item in defects_of(machine)]
+            assert any(code == defect.code and defect.place in places for code, places in told), told
         return
     if defect.by == "warned":
         with pytest.warns(UserWarning, match=f"{defect.place} "), engine(machine, tmp_path):

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Machine, Phase
+from paor import Machine
 from paor.errors import UsageError
 from paor.machine import GuardContext, defects_of
 
-from ..support.cases import Sealed
-from ..support.own_machines import engine, escalating, two_reviewers, verifying
+from ..support.own_machines import escalating, two_reviewers, verifying
 
 
 def row_of(data: dict[str, Any], trigger: str) -> dict[str, Any]:
@@ -129,19 +128,3 @@ def test_a_guard_of_a_machine_can_be_required_again() -> None:
     machine = two_reviewers()
     again = machine.require("finish", machine.host.guards["four_eyes"])
     assert again.host.guards["four_eyes"] is machine.host.guards["four_eyes"]
-
-
-def test_nothing_of_a_machine_can_be_deleted(tmp_path: Any) -> None:
-    """Neither of it nor of its phases."""
-    own: Engine = engine(tmp_path / "runs.db", verifying(), [])
-    for sealed, name in (
-        (own.machine, "host"),
-        (own.machine.host.phases["Verifying"], "tool"),
-        (Phase("Aside"), "name"),
-    ):
-        with pytest.raises(UsageError, match="cannot be deleted"):
-            delattr(sealed, name)
-    open_still = Sealed()
-    open_still.__setattr__("mark", 1)
-    del open_still.mark  # type: ignore[attr-defined]
-    assert not hasattr(open_still, "mark")
