@@ -272,8 +272,8 @@ LEAST = Limits(
 LEAST_STATES = 2_000
 """States after which that exploration ends; what it has found until then holds."""
 
-NOT_SHOWN = frozenset(("row_never_taken", "unreachable_phase", "too_large"))
-"""Findings that such a small world alone can be the reason of."""
+REFUSED = frozenset(("endless_loop", "uncovered_case", "dead_end", "broken_effect", "uncounted"))
+"""Findings of that world that an engine refuses a machine for: with them a run would not end, or stay where it is."""
 
 
 def machine_defects(machine: Machine) -> tuple[MachineDefect, ...]:
@@ -295,9 +295,7 @@ def machine_defects(machine: Machine) -> tuple[MachineDefect, ...]:
 def _least(told: str) -> tuple[MachineDefect, ...]:
     """Return what the smallest world shows of a machine as data; a case that no row takes alone, since nothing leads on from there."""
     found = prove(machine_told(told), worlds_of({"react": LEAST})[:1], states_max=LEAST_STATES).findings
-    defects = [
-        MachineDefect(item.code, item.place, item.message) for item in found if item.code not in NOT_SHOWN
-    ]
+    defects = [MachineDefect(item.code, item.place, item.message) for item in found if item.code in REFUSED]
     open_cases = [item for item in defects if item.code == "uncovered_case"]
     return tuple(open_cases or defects)
 
