@@ -191,10 +191,9 @@ def test_a_damaged_machine_of_a_run_is_damage(tmp_path: Path, monkeypatch: pytes
     with walk_once(tmp_path / "own.db") as engine:
         row = engine.journal.runs()[0]
         for text in ("{", "{}", "[]", 5, '{"states": []}'):
-            monkeypatch.setattr(
-                "paor.fsm.diagrams.overlays._recorded",
-                lambda *_, text=text: {"objective": "o", "host_machine": text},
-            )
+            spec = json.dumps({"objective": "o", "host_machine": text})
+            held = engine.journal.reader.payload(1, 0)._replace(body=spec)
+            monkeypatch.setattr("paor.fsm.journal.reader.JournalReader.payload", lambda *_, held=held: held)
             with pytest.raises(JournalDamaged, match="its machine cannot be read"):
                 diagram(engine.journal, row.run_id)
 

@@ -30,14 +30,14 @@ def nested(data: dict[str, Any]) -> None:
 
 
 DAMAGE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "a key less": (lambda data: data.pop("initial"), "KeyError"),
+    "a key less": (lambda data: data.pop("initial"), "missing required field `initial`"),
     "a number for a name": (
         lambda data: row_of(data, "look").update(source=1),
-        "a name must be a text, not int",
+        "Expected `str`, got `int` - at `$.transitions[",
     ),
     "a text for a list": (
         lambda data: row_of(data, "look").update(conditions="a"),
-        "a list of names is needed, not str",
+        "Expected `array`, got `str` - at `$.transitions[",
     ),
     "a phase less": (lambda data: data["states"].pop(0), "the seven phases"),
     "a final beginning": (lambda data: data.update(initial="Done"), "in which a run could begin"),
@@ -52,8 +52,11 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda data: row_of(data, "look").update(guards=["a"]),
         "are not its conditions",
     ),
-    "a flag that is none": (lambda data: row_of(data, "look").update(host="yes"), "true or false"),
-    "a bound that is none": (lambda data: row_of(data, "look").update(at_most=-1), "a whole number"),
+    "a flag that is none": (
+        lambda data: row_of(data, "look").update(host="yes"),
+        "Expected `bool`, got `str`",
+    ),
+    "a bound that is none": (lambda data: row_of(data, "look").update(at_most=-1), "Expected `int` >= 0"),
     "a phase that asks for two things": (
         lambda data: data["states"][-1]["asks"].update(tool="a.b"),
         "one thing at most",

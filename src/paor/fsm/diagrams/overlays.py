@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, get_args
 import orjson
 
 from ...states.base.errors import JournalDamaged, UsageError
-from ..explain.coverage import Coverage, coverage, machine_of_run
+from ..explain.coverage import Coverage, coverage
 from ..explain.diff import RunDiff, diff
 from ..explain.divergence import CAUSES
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import RunRow
-from ..machine.decide import machine_told
 from ..machine.machine import MACHINE, Machine
+from ..replay.machines import machine_of_run
 from .render import Covered, Format, Overlay, Parted, RunWalk, Step, walk_of
 from .render import diagram as picture
 
@@ -116,12 +116,7 @@ def machine_walked(journal: JournalReader, run_id: str) -> Machine:
         UnknownRun: There is no such run.
         JournalDamaged: Its spec cannot be read.
     """
-    row = journal.run(run_id)
-    text = _recorded(journal, row).get("host_machine", "")
-    try:
-        return machine_told(text)
-    except (UsageError, ValueError, TypeError):
-        raise JournalDamaged(f"run {row.run_id}: its machine cannot be read; run: paor verify") from None
+    return machine_of_run(journal, journal.run(run_id).run) or MACHINE
 
 
 def joined(one: Machine, two: Machine) -> Machine:
@@ -195,14 +190,14 @@ def coverage_of(journal: JournalReader, run_ids: Sequence[str] | None = None) ->
     else:
         runs = list({row.run: row for row in map(journal.run, run_ids)}.values())
         rows = _once(values for row in runs for values in journal.rows(row.run))
-    machines = {row.run: machine_of_run(journal, row.run) for row in runs}
+    machines = {row.run: machine_of_run(journal, row.run) or MACHINE for row in runs}
     others: dict[Machine, list[_Taken]] = {}
 
     def of_the_standard_one() -> Iterator[_Taken]:
         for values in rows:
             taken = _Taken(values[0], *_step(values), _guards(values))
             if taken.run not in machines:  # a fork's shared rows
-                machines[taken.run] = machine_of_run(journal, taken.run)
+                machines[taken.run] = machine_of_run(journal, taken.run) or MACHINE
             if machines[taken.run] is MACHINE:
                 yield taken
             else:

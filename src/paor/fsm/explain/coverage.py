@@ -28,26 +28,13 @@ from functools import lru_cache
 from typing import Annotated, Any, NamedTuple, Protocol, Self
 
 import msgspec
-import orjson
 from msgspec.structs import replace
 
 from ...states.base.errors import UsageError
 from ...states.base.wire import decoder_of
 from ...states.run.phase_names import PHASES
-from ..journal.reader import JournalReader
-from ..machine.decide import machine_told
 from ..machine.machine import MACHINE, Machine
 from ..machine.table import ROWS, Row
-
-
-def machine_of_run(journal: JournalReader, run: int) -> Machine:
-    """Return the machine that a run with this number was started on; the standard one once its spec is erased."""
-    body = journal.payload(run, journal.root_columns(run)["spec_payload"]).body
-    # most runs are of the standard machine: a spec, which may be long, is not read as a whole for that
-    if body is None or '"host_machine":""' in str(body):
-        return MACHINE
-    return machine_told(orjson.loads(body).get("host_machine", ""))
-
 
 FORMAT = "paor-coverage"
 VERSION = 1
