@@ -220,7 +220,7 @@ def flatness(folder: Path, divisor: int) -> list[Row]:
 def _steps(host: Engine) -> Generator[float, None, None]:
     """Run the workload, yielding after each iteration the seconds that it has taken."""
     started = time.perf_counter()
-    for event in host.stream("Read all pages of the contract", ["every page is read"]):
+    for event in host.stream("Read all pages of the contract", ["every page is read"], on_close="stop"):
         if event.kind == "step":
             yield time.perf_counter() - started
             started = time.perf_counter()
@@ -278,7 +278,7 @@ def resuming(folder: Path, divisor: int) -> list[Row]:
     iterations = 2000 // divisor
     path = folder / "resume.db"
     with engine(path, durability="normal", iterations=iterations) as host:
-        events = host.stream("Read all pages of the contract", ["every page is read"])
+        events = host.stream("Read all pages of the contract", ["every page is read"], on_close="stop")
         for event in events:
             if event.kind == "step" and event.step == iterations - 1:
                 break

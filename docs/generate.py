@@ -26,6 +26,7 @@ from planted_bugs_table import planted_table
 from rooms_picture import rooms_svg, rooms_table
 from spec_coverage import coverage
 from trace_tables import attributes_table, contents_table, spans_table
+from wires_table import wires_table
 
 from paor.cli import main as command_line
 from paor.fsm.diagrams.render import stops_markdown, stops_mermaid, table_markdown
@@ -44,6 +45,7 @@ PAGES = (
     "machine.md",
     "howto/prompts.md",
     "howto/machine.md",
+    "models.md",
     "howto/traces.md",
     "cli.md",
     "web.md",
@@ -183,6 +185,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "predicates": predicates,
     "web_settings": web_settings,
     "formats": formats_table,
+    "wires": wires_table,
     "placeholders": placeholders,
     "phase_placeholders": phase_placeholders,
     "machine_lines": lines_table,

@@ -7,14 +7,14 @@ from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 
-SCHEMA = """specs:b4016b533400838a specs_place:3da563a8bc79dfad leases:0d3fde178b6310c6 transitions:d3d24e5e35198f3d
+SCHEMA = """specs:1c09ad92aa479728 specs_place:3da563a8bc79dfad leases:0d3fde178b6310c6 transitions:d3d24e5e35198f3d
 transitions_ended:3abd3ebbbae336d8 payloads:be1878644c88a682 documents:204aa1b921bac8b8 erasures:7f8f4e3aca9f3ec5
-unscrubbed:002c1a83adc7d6ee runs:9a99df8541b49876 v_lineage:be69711cf8ac9609 v_runs:019a8b15e14eb8f7
-v_steps:3f6fafe8269d5fa4 v_actions:1b89ee6f49668ab7 v_calls:6440608f5673ac8f v_usage:c7abac47203c1c4b"""  # the beginning of SHA-256 of what makes them
+unscrubbed:002c1a83adc7d6ee runs:444d88febdaecbf3 v_lineage:be69711cf8ac9609 v_runs:019a8b15e14eb8f7
+v_steps:3f6fafe8269d5fa4 v_actions:1b89ee6f49668ab7 v_calls:6440608f5673ac8f v_usage:c7abac47203c1c4b specs:b4016b533400838a runs:9a99df8541b49876"""  # the beginning of SHA-256 of what makes them
 DOCUMENT, ENDED = ("label", "position", "name", "mime", "bytes", "digest", "payload"), ("Done", "Failed")
 RANGE, INPUT = "WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295", "round{3}_task{4}_action0_input"
-AT = "SELECT hash FROM transitions WHERE id = (specs.run << 32 | ?2)"
-HEAD = f"SELECT iif(coalesce(parent_seq, -1) = ?2, root_hash, ({AT})) FROM specs WHERE run_id = ?1"
+HEAD = """SELECT iif(coalesce(parent_seq, -1) = ?2, root_hash, (SELECT hash FROM transitions
+WHERE id = (specs.run << 32 | ?2))) FROM specs WHERE run_id = ?1"""
 JCS = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -39,7 +39,10 @@ def check_run(db, spec, unsound):
     run, own, row, before, first, seq = spec["run"], spec["spec_payload"], None, b"", 0, -1
     data = loaded(db.execute("SELECT max(body) FROM payloads WHERE id = ?", (run << 32 | own,)).fetchone()[0])
     state = loaded(data.get("host_machine")).get("initial", "Planning") if data else None  # erased: any phase
-    results = [(run << 32 | own, {"first": 0, "label": INPUT.format(*spec) * (spec[1] == spec[2])})]
+    told = INPUT.format(*spec) * (
+        spec[1] == spec[2] and spec[3] == 1
+    )  # later rounds have documents of earlier ones
+    results = [(run << 32 | own, {"first": 0, "label": told})]
     if spec["parent_run_id"] is not None:  # a fork goes on from a row of its parent, whose hash it commits to
         parent = "SELECT transitions.* FROM transitions JOIN specs USING (run) WHERE run_id = ? AND seq = ?"
         row = db.execute(parent, (spec["parent_run_id"], spec["parent_seq"])).fetchone()
@@ -48,7 +51,7 @@ def check_run(db, spec, unsound):
         yield from ("specs: its parent has defects",) if spec["parent_run_id"] in unsound else ()
         before, seq, state, first = row["hash"], row[2], row["dest"], loaded(row["change"]).get("n", -1) + 1
         results = [(row["run"] << 32 | first - 1, loaded(row["outcome"]))][: row["trigger"] == "execute"]
-    head, count, claims = digest(spec, spec.keys()[1:-3], before), max(own + 1, first), [(own, spec["spec"])]
+    head, count, claims = digest(spec, spec.keys()[1:10], before), max(own + 1, first), [(own, spec["spec"])]
     yield from () if head == spec["root_hash"] else ("specs: the immutable columns do not fit root_hash",)
     for row in db.execute(f"SELECT * FROM transitions {RANGE} ORDER BY id", (run,)):
         if row[:3] != (run << 32 | seq + 1, run, seq + 1) or state in ENDED or state not in (None, row[5]):
@@ -64,12 +67,14 @@ def check_run(db, spec, unsound):
     yield from check_stored(db, spec, claims, results, row and row["trigger"] == "execute", first, count)
 
 
-def check_stored(db, spec, claims, results, unobserved, first, count, whole=True, labels=(None, "{}")):
+def check_stored(db, spec, claims, results, unobserved, first, count, whole=True, labels=(None, "{}", None)):
     run, head, n, expected, named, gone = spec["run"], spec["root_hash"], first - 1, {}, {}, set()
     for left, (key, told) in zip(range(len(results), 0, -1), results, strict=True):
         mine = {} if unobserved and left == 1 else expected
         data = loaded(db.execute("SELECT max(body) FROM payloads WHERE id = ?", (key,)).fetchone()[0])
-        labels = (data.get("key"), JCS(data.get("metadata", {}))) if key == run << 32 | spec[8] else labels
+        said = data.get("conversation", "") * (not data.get("task_id")) or None  # of a task none
+        said = data.get("key"), JCS(data.get("metadata", {})), said
+        labels = said if key == run << 32 | spec[8] else labels
         try:
             for item in (data if "documents" in data else data["result"]).get("documents", ()):
                 item = item | item["payload"] | {"payload": item["payload"]["n"]}
@@ -78,7 +83,9 @@ def check_stored(db, spec, claims, results, unobserved, first, count, whole=True
         except (AttributeError, KeyError, TypeError):  # erased, or changed, which its digest tells
             label, many, whole = told.get("label"), told.get("documents", 0), whole and "documents" in told
             mine |= {told["first"] + at: (label, at) if label else () for at in range(min(many, 10**6))}
-    yield from () if labels == spec[11:] else ("specs: key and metadata are not what its spec says",)
+    yield from (
+        () if labels[: len(spec) - 11] == spec[11:] else ("specs: its labels are not what its spec says",)
+    )
     for row in db.execute(f"SELECT * FROM documents {RANGE} ORDER BY id", (run,)):
         number, wrong = row["number"], row[:2] != (run << 32 | row["number"], run) or row["payload"] < 0
         if (told := expected.pop(number, (None,) * whole)) != row[3 : 3 + len(told)] or wrong:
@@ -113,7 +120,8 @@ def check_file(db, heads, unsound):
     made = db.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()
     yield from (f"trigger {name}: a journal has no triggers" for kind, name, _ in made if kind == "trigger")
     made = {f"{name}:{sha256(str(sql).encode()).hexdigest()[:16]}" for _, name, sql in made}
-    yield from (f"schema of {name[:-17]}: is not version 2's" for name in SCHEMA.split() if name not in made)
+    made = {text[:-17] for text in SCHEMA.split() if text in made}
+    yield from (f"schema of {text[:-17]}: is another" for text in SCHEMA.split() if text[:-17] not in made)
     for table in ("transitions", "payloads", "documents", "erasures"):
         rows = db.execute(f"SELECT id >> 32 FROM {table} EXCEPT SELECT run FROM specs")
         yield from (f"{table} run {run}: there is no such run" for (run,) in rows)
@@ -136,13 +144,13 @@ def main(file="", kept="", *more, logs=("wal", "journal")):
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{'&immutable=1' * still}", uri=True)) as db:
             db.row_factory, db.text_factory = sqlite3.Row, lambda text: text.decode("utf-8", "replace")
             ids = db.execute("BEGIN").execute("SELECT * FROM pragma_application_id, pragma_user_version")
-            ours = fits and not more and ids.fetchone()[:] == (0x70616F72, 2)
+            ours = fits and not more and ids.fetchone()[:] in ((0x70616F72, 2), (0x70616F72, 3))
             for found, defect in enumerate(check_file(db, heads, {}) if ours else (), 1):  # noqa: B007
                 print(ascii(defect)[1:-1])
     except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError, sqlite3.Error) as e:
         found += print(f"file: {e}") or 1
     if not ours:
-        return print(f"{path}: no journal of version 2, or no heads. {__doc__}", file=sys.stderr) or 2
+        return print(f"{path}: no journal of version 2 or 3, or no heads. {__doc__}", file=sys.stderr) or 2
     again = still and written != path.stat().st_mtime_ns  # by somebody who has opened it meanwhile
     return main(file, kept) if again else print(f"{path}: {found or 'no'} defects") or 4 * bool(found)
 

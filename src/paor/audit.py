@@ -15,7 +15,7 @@ from .fsm.explain.diff import RunDiff, Side
 from .fsm.explain.why import Candidate, Checked, Why, WhyNot
 from .fsm.journal.erasure_log import Erasure
 from .fsm.journal.payloads import Payload
-from .fsm.journal.rows import RunRow, StoredDocument, Transition
+from .fsm.journal.rows import CalledBy, RunRow, StoredDocument, Transition
 from .fsm.replay.replay import Divergence, Replay, Unchecked
 from .fsm.transfer.erasure import ErasureResult
 from .fsm.transfer.importer import Imported
@@ -26,6 +26,7 @@ from .fsm.workflow.defects import FileDefect
 from .fsm.workflow.validate import Report
 
 __all__ = [
+    "CalledBy",
     "Candidate",
     "ChangedPart",
     "Check",

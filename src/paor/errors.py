@@ -12,6 +12,7 @@ from .prompts.model import CallStopped, ModelUnavailable
 from .states.base.errors import (
     AlreadyAnswered,
     AnswerNeeded,
+    ConversationBusy,
     EffectUnknown,
     Erased,
     HostFunctionError,
@@ -40,6 +41,7 @@ from .states.base.errors import (
     ScriptExhausted,
     TimedOut,
     ToolError,
+    UnknownConversation,
     UnknownRun,
     UsageError,
 )
@@ -48,6 +50,7 @@ __all__ = [
     "AlreadyAnswered",
     "AnswerNeeded",
     "CallStopped",
+    "ConversationBusy",
     "EffectUnknown",
     "Erased",
     "HostFunctionError",
@@ -77,6 +80,7 @@ __all__ = [
     "ScriptExhausted",
     "TimedOut",
     "ToolError",
+    "UnknownConversation",
     "UnknownRun",
     "UsageError",
 ]

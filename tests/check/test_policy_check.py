@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import ApprovalRule, Engine, Journal, Policy
+from paor import ApprovalRule, Engine, Journal, Policy, tool
+from paor.errors import UsageError
 from paor.fsm.check.policy_lint import policy_findings
 from paor.tools.approvals import approval_needed
 from paor.tools.policy import denial, matches
@@ -157,7 +159,7 @@ def test_an_app_is_checked_and_each_finding_is_a_line(shell: Shell, shop: str, t
     text = (
         "from paor import Engine, Policy\n"
         "def engine(journal):\n"
-        "    return Engine('offline', journal=journal, policy=Policy(deny=('shop.*',), approvals=('ai.*', 'ai.process')))\n"
+        "    return Engine('offline', journal=journal, policy=Policy(deny=('web.*',), approvals=('ai.*', 'ai.process')))\n"
     )
     (shell.folder / "wrong.py").write_text(text)
     said = shell("check", "--app", "wrong:engine")
@@ -196,28 +198,97 @@ def test_a_check_opens_no_journal(tmp_path: Any) -> None:
         assert policy_findings(engine.policy, [tool.spec() for tool in engine.tools]) == ()
 
 
+NAMES = st.sampled_from(
+    ["crm.read", "crm_read", "crm.*", "*.read", "crm.reed", "mail.*", "*.sent", "web.search", "Crm.Read"]
+)
+LISTS = {
+    "allow": st.lists(NAMES, max_size=2),
+    "deny": st.lists(NAMES, max_size=2),
+    "approvals": st.lists(NAMES, max_size=2),
+}
+
+
+@tool("crm.read", effect="read")
+def read_customer(name: str) -> str:
+    """Read a customer."""
+    return name
+
+
+@given(lists=st.fixed_dictionaries(LISTS), kinds=st.lists(NAMES, max_size=2), missing_ok=st.booleans())
+def test_an_engine_is_made_exactly_when_every_pattern_fits_a_tool_or_may_fit_none(
+    lists: dict[str, list[str]], kinds: list[str], missing_ok: bool
+) -> None:
+    """A misspelt name would forbid nothing, and nobody would see it."""
+    types = {"mail": kinds} if kinds else {}
+    given: dict[str, Any] = {**lists, "task_types": types, "missing_ok": missing_ok}
+    policy = Policy(**given)
+    patterns = {pattern for given in (*lists.values(), kinds) for pattern in given}
+    lost = patterns & {"crm.reed", "mail.*", "*.sent"}
+    try:
+        Engine("offline", [read_customer], Journal(":memory:"), policy=policy).close()
+    except UsageError as error:
+        assert lost and not missing_ok
+        assert "\n" not in str(error) and "missing_ok=True" in str(error)
+        assert all(repr(pattern) in str(error) for pattern in lost) or "more" in str(error)
+    else:
+        assert not lost or missing_ok
+
+
 @pytest.mark.parametrize(
-    ("policy", "told"),
+    ("policy", "words"),
     [
+        (Policy(approvals=("ai.proces",)), "approvals: 'ai.proces' matches no tool; nearest: ai.process,"),
+        (Policy(approvals=(ApprovalRule(tool="ai.procss"),)), "approvals: 'ai.procss' matches no tool"),
         (
-            Policy(approvals=("ai.proces",)),
-            "policy.approvals: 'ai.proces' is the name of no tool; is 'ai.process' meant?",
+            Policy(deny=("document.extrct",)),
+            "deny: 'document.extrct' matches no tool; nearest: document.extract,",
         ),
-        (Policy(approvals=(ApprovalRule(tool="ai.procss"),)), "policy.approvals: 'ai.procss'"),
-        (Policy(deny=("document.extrct",)), "policy.deny: 'document.extrct'"),
-        (Policy(task_types={"mail": ("ai.prozess",)}), "policy.task_types['mail']: 'ai.prozess'"),
+        (Policy(task_types={"mail": ("ai.prozess",)}), "task_types['mail']: 'ai.prozess' matches no tool"),
     ],
 )
-def test_a_name_that_is_nearly_a_tools_is_warned_of(policy: Policy, told: str) -> None:
-    """What it was to forbid would be allowed, without a word; the warning points to who made the engine."""
-    with pytest.warns(UserWarning) as caught, Engine("offline", journal=Journal(":memory:"), policy=policy):
-        pass
-    assert told in str(caught[0].message) and caught[0].filename == __file__
+def test_a_pattern_that_fits_no_tool_is_named_with_the_tools_nearest_to_it(
+    policy: Policy, words: str
+) -> None:
+    """In one line, before anything runs; a fork's own policy is looked at in the same way."""
+    with pytest.raises(UsageError) as error:
+        Engine("offline", journal=Journal(":memory:"), policy=policy)
+    assert words in str(error.value) and "\n" not in str(error.value)
+    with Engine("offline", journal=Journal(":memory:")) as engine:
+        run_id = engine.run("Say hello").run_id
+        with pytest.raises(UsageError, match="matches no tool"):
+            engine.fork(run_id, 0, policy=policy)
 
 
-@pytest.mark.parametrize("name", ["ai.process", "ai.*", "*.proces", "orders.refund", "ai.other"])
-def test_any_other_name_is_not_warned_of(name: str, recwarn: pytest.WarningsRecorder) -> None:
-    """A policy may be for more tools than one engine has."""
-    policy = Policy(deny=(name,), approvals=(name,), task_types={"mail": (name,)})
-    with Engine("offline", journal=Journal(":memory:"), policy=policy):
-        assert not recwarn.list
+@pytest.mark.parametrize("builtins", [None, True, False])
+def test_a_pattern_of_paors_own_tools_is_no_mistake_where_they_are_not_offered(builtins: bool | None) -> None:
+    """A host that denies the web denies it in every engine."""
+    policy = Policy(deny=("web.*", "document.generateReport"), approvals=("ai.*", "workflow.task"))
+    Engine("offline", [read_customer], Journal(":memory:"), policy=policy, builtins=builtins).close()
+
+
+def test_that_a_pattern_may_be_missing_is_in_no_journal_and_makes_no_other_policy(tmp_path: Any) -> None:
+    """The record of a policy says what it decides; a run goes on with either, and the same digests."""
+    assert Policy(deny=("x.*",), missing_ok=True).model_dump() == Policy(deny=("x.*",)).model_dump()
+    policy = Policy(deny=("x.*",), missing_ok=True)
+    assert (policy_findings(policy, TOOLS), policy_findings(Policy(deny=("x.*",)), TOOLS)[0].code) == (
+        (),
+        "matches_nothing",
+    )
+    with Engine("offline", journal=str(tmp_path / "x.db"), policy=policy) as engine:
+        run_id = engine.run("Say hello").run_id
+        assert engine.journal.reader.spec(run_id).policy == Policy(deny=("x.*",))
+        assert not [change for change in engine.changes(run_id) if change.part == "policy"]
+
+
+@pytest.mark.whole
+def test_a_policy_file_with_a_name_that_is_no_tools_is_refused_as_other_bad_settings_are(
+    shell: Shell,
+) -> None:
+    """Exit code 2 and one line; where the file says that a pattern may fit none, the run begins, and fails for want of documents."""
+    for missing_ok, code in ((False, 2), (True, 1)):
+        (shell.folder / "policy.json").write_text(
+            json.dumps({"deny": ["ai.proces"], "missing_ok": missing_ok})
+        )
+        said = shell("run", "Say hello", "--model", "offline", "--policy", "policy.json")
+        assert said.code == code
+        assert ("deny: 'ai.proces' matches no tool" in said.err) != missing_ok

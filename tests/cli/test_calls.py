@@ -40,7 +40,7 @@ def engine(journal):
     end = [{"decision": "stop", "reason": "enough"}, {"status": "success", "improvements": [], "answer": "Done."}]
     script = [*call("bank.look", to=key), go, *call("bank.pay", to="ann", amount=500), *end]
     rule = ApprovalRule(tool="bank.pay", arguments={"amount": {"gt": 100}})
-    policy = Policy(deny=("web.*", "document.*"), approvals=(rule, "mail.*"))
+    policy = Policy(deny=("web.*", "document.*"), approvals=(rule, "mail.*"), missing_ok=True)
     limits = Limits(max_steps=3, token_budget=90_000)
     return Engine(ScriptedModel(script), [pay, look], journal, limits, policy, builtins=True)
 """

@@ -24,7 +24,10 @@ def make_other(shell: Shell, shop: str) -> str:
     """Return the same app as it was changed meanwhile: another template, and another policy."""
     name = f"{shop}_other"
     text = APP.replace("journal=journal, policy", f"journal=journal, {CHANGED}policy")
-    shell.write(f"{name}.py", text.replace('approvals=("shop.buy",)', 'approvals=("shop.buy", "shop.sell")'))
+    shell.write(
+        f"{name}.py",
+        text.replace('approvals=("shop.buy",)', 'approvals=("shop.buy", "shop.sell"), missing_ok=True'),
+    )
     return name
 
 

@@ -89,6 +89,7 @@ def test_json_prints_the_result_as_one_object(shell: Shell) -> None:
     assert list(said.json) == [
         *words("""
         run_id state status reason answer output documents steps usage criteria waiting_for key metadata variables
+        objective conversation
     """)
     ]
     assert said.json["criteria"] == [{"criterion": "is done", "met": False}]
@@ -113,14 +114,16 @@ def test_a_policy_holds_for_the_tasks_and_every_round(shell: Shell) -> None:
     denied = ("document.generateReport",)
     first = shell(
         *("run", "Summarise it", "--tasks", "--document", "note.txt", "--model", "offline"),
-        *("--policy", "policy.json", "--task-type", "letters"),
+        *("--policy", "policy.json", "--task-type", "letters", "--conversation", "c"),
     )
     assert first.code == 0 and "Tea is due" in first.out, first
-    second = shell("run", "--follow-up", "last", "When is tea due?", "--max-steps", "3")
-    assert second.code == 0 and "model: offline (the run's own)" in second.err, second
+    more = "--conversation", "c", "--tasks", "--model", "offline"
+    second = shell("run", "When is tea due?", "--max-steps", "3", *more)
+    assert second.code == 0, second
     assert policies(shell) == [(1, 1, denied), (2, 1, denied)]
-    assert shell("run", "Summarise it", "--document", "note.txt", "--model", "offline").code == 0
-    assert shell("run", "--input", '{"query": "And again", "followUp": "last"}').code == 0
+    said = {"query": "And again", "conversation": "d", "model": "offline", "documents": ["note.txt"]}
+    assert shell("run", "--input", json.dumps(said)).code == 0
+    assert shell("run", "--input", json.dumps(said)).code == 0
     assert policies(shell)[2:] == [(1, 1, ()), (2, 1, ())]
 
 
@@ -134,8 +137,7 @@ def test_a_policy_holds_for_the_tasks_and_every_round(shell: Shell) -> None:
         (("--policy", "typo.json"), "typo.json: Policy: unknown field 'denny'; did you mean deny?"),
         (("--input", '{"policy": {"deny": "web.*"}}'), "policy: Policy: deny"),
         (("--policy", "policy.json", "--app", "shop:engine"), "--policy goes without --app"),
-        (("--follow-up", "last", "--tasks"), "leave out --document"),
-        (("--follow-up", "last"), "no such journal"),
+        (("--conversation", "c", "--after", "last"), "no such journal"),
     ],
 )
 def test_what_does_not_go_together_starts_nothing(

@@ -23,7 +23,7 @@ def lost(shell: Shell, rows: int, *, journal: str = "paor.db", replies: Any = DO
     """Return a run that stands after some rows and that nobody drives."""
     shell.script(*replies)
     with Engine("script:script.json", journal=shell.folder / journal, builtins=True) as engine:
-        stream = engine.stream("Write it", **options)
+        stream = engine.stream("Write it", **options, on_close="stop")
         run_id = next(stream).run_id
         for _ in range(rows):
             next(stream)
@@ -59,7 +59,7 @@ def test_recover_as_json_is_the_results_and_the_refusals(shell: Shell, shop: str
     finally:
         sys.path.remove(str(shell.folder))
     with host:
-        stream = host.stream("Look")
+        stream = host.stream("Look", on_close="stop")
         needs = next(stream).run_id
         next(stream)
         stream.close()
@@ -80,7 +80,7 @@ def test_recover_goes_on_with_the_model_that_each_run_had(shell: Shell) -> None:
     """As `paor resume` does; one that cannot be made from its name is refused with a line."""
     lost(shell, 1)
     with Engine("offline", journal=shell.folder / "paor.db") as engine:
-        stream = engine.stream("Read it", documents=[("a.txt", "All is said here.")])
+        stream = engine.stream("Read it", documents=[("a.txt", "All is said here.")], on_close="stop")
         offline = next(stream).run_id
         stream.close()  # type: ignore[attr-defined]
     said = shell("recover")

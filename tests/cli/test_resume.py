@@ -101,6 +101,19 @@ def test_an_answer_that_does_not_fit_leaves_the_run_waiting(shell: Shell, shop: 
     assert shell("resume", "last").code == 5
 
 
+def test_an_approval_with_other_arguments(shell: Shell, shop: str) -> None:
+    """What does not fit is one line and exit code 2, and the question stays; both calls are shown afterwards."""
+    app = ("--app", f"{shop}:engine")
+    assert shell("run", "Buy tea", *app).code == 5
+    shell("resume", "last", "--answer", '{"approve": true, "arguments": {"count": 2}}', *app).refused("item")
+    assert shell("resume", "last", *app).code == 5
+    given = '{"approve": true, "arguments": {"item": "coffee", "count": 2}}'
+    assert shell("resume", "last", "--answer", given, "--actor", "ann", *app).code == 0
+    said = shell("show", "last").out
+    assert "item: coffee" in said and "count: 2" in said
+    assert "a person changed its arguments, which were:" in said and "approved by ann" in said
+
+
 def test_a_run_with_a_hosts_tools_needs_its_app(shell: Shell, shop: str) -> None:
     shell("run", "Buy tea", "--app", f"{shop}:engine")
     for model in ((), ("--model", "offline")):

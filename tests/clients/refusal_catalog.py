@@ -80,6 +80,7 @@ CATALOG: dict[str, Case] = {
     "OpenAI, with tools": ("effort", "chat", 400, openai("Function tools with reasoning_effort are not supported for this model here.")),
     "xAI": ("effort", "chat", 400, {"code": "invalid-argument", "error": "Argument not supported on this model: reasoningEffort"}),
     "Anthropic, effort": ("effort", "messages", 400, anthropic("This model does not support the effort parameter.")),
+    "LiteLLM, budget": ("effort", "chat", 400, openai("litellm.BadRequestError: AnthropicException - `max_tokens` must be greater than `thinking.budget_tokens`.")),
     "Groq, reasoning": ("effort", "chat", 400, openai("reasoning_effort is not supported with this model")),
     "Ollama, thinking": ("effort", "chat", 400, {"error": '"m" does not support thinking'}),
     # usage in a stream

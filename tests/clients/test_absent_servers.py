@@ -59,7 +59,9 @@ def test_a_server_that_starts_late_and_loads_its_model_answers_in_the_end(
     """More attempts than `retries`, each one an event with its wait; afterwards the run is as any other."""
     model = CHAT.model(port.url, port=port, stream=False)
     with Engine(model, tools=TOOLS, journal=tmp_path / "runs.db", profile="two_stage") as engine:
-        seen: list[Any] = list(engine.stream("Read it")) if driver == "sync" else asyncio.run(_all(engine))
+        seen: list[Any] = (
+            list(engine.stream("Read it", on_close="stop")) if driver == "sync" else asyncio.run(_all(engine))
+        )
         retries = [item for item in seen if isinstance(item, ModelNotice) and item.notice == "retry"]
         assert [item.code for item in retries] == ["unreachable"] * 5 + ["overloaded"]
         assert port.waits == [0.5, 1, 2, 4, 8, 8] and [item.wait_us / 1e6 for item in retries] == port.waits
@@ -69,7 +71,7 @@ def test_a_server_that_starts_late_and_loads_its_model_answers_in_the_end(
 
 
 async def _all(engine: Engine) -> list[Any]:
-    return [event async for event in engine.astream("Read it")]
+    return [event async for event in engine.astream("Read it", on_close="stop")]
 
 
 def unavailable(port: QuickPort, url: str, call: ModelCall = CALL, **options: Any) -> ModelUnavailable:

@@ -455,14 +455,16 @@ def test_a_whole_run_with_faults_in_it(tmp_path: Path, wire: Wire, driver: str) 
         events: list[Any] = []
 
         async def collect() -> None:
-            events.extend([event async for event in engine.astream("Read it")])
+            events.extend([event async for event in engine.astream("Read it", on_close="stop")])
 
         if driver == "run":
             result = engine.run("Read it")
         elif driver == "arun":
             result = asyncio.run(engine.arun("Read it"))
         else:
-            events.extend(engine.stream("Read it")) if driver == "stream" else asyncio.run(collect())
+            events.extend(engine.stream("Read it", on_close="stop")) if driver == "stream" else asyncio.run(
+                collect()
+            )
             result = next(event.result for event in events if isinstance(event, RunEnded))
     assert (result.state, port.waits) == ("Done", [3.0, 3.0])
     rows = [row.outcome for row in engine.journal.transitions(result.run_id) if "model" in row.request]
@@ -540,9 +542,9 @@ def test_text_that_a_tool_has_written_is_streamed_too(tmp_path: Path, driver: st
         events: list[Any] = []
 
         async def collect() -> None:
-            events.extend([event async for event in engine.astream("Write")])
+            events.extend([event async for event in engine.astream("Write", on_close="stop")])
 
-        events.extend(engine.stream("Write")) if driver == "sync" else asyncio.run(collect())
+        events.extend(engine.stream("Write", on_close="stop")) if driver == "sync" else asyncio.run(collect())
     written = [item.text for item in events if isinstance(item, ModelText) and item.request == "text"]
     assert "".join(written) == "A long text of the model." and len(written) > 2
     result = events[-1].result
@@ -570,15 +572,15 @@ def test_who_stops_listening_stops_the_exchange(tmp_path: Path, driver: str) -> 
         engine = Engine(CHAT.model(server.url), tools=TOOLS, journal=tmp_path / "runs.db")
 
         async def listen() -> str:
-            stream = engine.astream("Read it")
+            stream = engine.astream("Read it", on_close="stop")
             async for item in stream:
                 if isinstance(item, ModelText):
-                    await stream.aclose()  # type: ignore[attr-defined]
+                    await stream.aclose()
                     return item.run_id
             raise AssertionError("no text came")
 
         if driver == "sync":
-            stream = engine.stream("Read it")
+            stream = engine.stream("Read it", on_close="stop")
             run_id = next(item.run_id for item in stream if isinstance(item, ModelText))
             stream.close()  # type: ignore[attr-defined]
         else:

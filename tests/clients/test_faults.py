@@ -312,24 +312,23 @@ def test_a_server_that_is_not_there() -> None:
         for driver in ("sync", "async"):
             fault = unavailable(model, driver)
             assert fault.code == "unreachable"
-            assert (
-                fault.message == "no connection to 127.0.0.1:9: Connection refused (attempt 8, the last one)"
+            assert "no connection to 127.0.0.1:9: Connection refused (attempt 8, the last one); check" in (
+                fault.message
             )
     for driver in ("sync", "async"):
         fault = unavailable(CHAT.model("http://paor.invalid", retries=0), driver)
-        assert (
-            fault.message.startswith("no connection to paor.invalid:http: ") and "not known" in fault.message
-        )
+        assert "no connection to paor.invalid:http: " in fault.message and "not known" in fault.message
 
 
 def test_an_address_that_lacks_its_last_part_is_hinted_at(server: ModelServer) -> None:
     """The most frequent mistake with a server of one's own."""
     server.script(plain({"detail": "Not Found"}, status=404))
     fault = unavailable(OpenAIModel("m", base_url=server.url), "sync")
-    assert fault.message == (
-        "HTTP 404: Not Found (most compatible servers listen below /v1, and base_url does not end so)"
+    assert fault.message.endswith(
+        "HTTP 404: Not Found; let base_url end in /v1, below which most compatible servers listen"
     )
-    assert unavailable(OpenAIModel("m", base_url=f"{server.url}/v1"), "sync").message == "HTTP 404: Not Found"
+    right = unavailable(OpenAIModel("m", base_url=f"{server.url}/v1"), "sync")
+    assert right.message.endswith("HTTP 404: Not Found; check the model's name and base_url")
 
 
 # -- what is no answer, whatever is in it ----------------------------------------------------------------------

@@ -76,7 +76,7 @@ def test_every_driver_asks_a_model_that_has_one_method(
         elif driver == "arun":
             result = asyncio.run(engine.arun("Write page 1"))
         else:
-            kinds = [event.kind for event in engine.stream("Write page 1")]
+            kinds = [event.kind for event in engine.stream("Write page 1", on_close="stop")]
             assert ("model_text" in kinds) is (kind is Awaited)
             result = engine.resume(engine.journal.runs()[0].run_id)
         assert (result.state, result.usage.calls) == ("Done", 5)

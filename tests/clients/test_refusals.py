@@ -19,7 +19,6 @@ from paor.models import Notice, OfferedTool, PromptMessage, ToolCall
 from ..support.model_server import QuickPort, Wire
 from .inside import AttemptFault, refused, status_fault
 from .refusal_catalog import CATALOG
-from .refusal_catalog import openai as openai_error
 
 HEAD = (PromptMessage("system", "Be brief."), PromptMessage("user", "Which route?"))
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
@@ -170,8 +169,8 @@ def test_a_refusal_is_answered_once_by_what_it_is_about(name: str) -> None:
 
 
 def is_of_one_prompt(name: str) -> bool:
-    """Whether the limit that a server names depends on the length of the prompt: it is not remembered."""
-    return name in ("OpenAI, context", "vLLM, rest", "Anthropic, context", "TGI, sum")
+    """Whether what a server says depends on this prompt or its limit: it is not remembered."""
+    return name in ("OpenAI, context", "vLLM, rest", "Anthropic, context", "TGI, sum", "LiteLLM, budget")
 
 
 def test_the_catalog_is_large_and_of_every_form() -> None:
@@ -234,30 +233,3 @@ def test_no_limit_that_is_too_small_for_an_answer_is_asked_for() -> None:
     """A prompt that fills the context leaves nothing to ask for."""
     fault = AttemptFault("bad_request", "max_tokens: 190 + 100 > 200 of the context", status=400)
     assert refused(fault, {"smaller"}, max_tokens=100) is None
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "hint"),
-    [
-        ({"extra": {"top_k": 5}}, openai_error("top_k: unknown"), "(extra sends top_k)"),
-        (
-            {},
-            {"error": "registry/m does not support tools"},
-            "(a run in another profile, such as two_stage, calls no tools at the server)",
-        ),
-        ({}, openai_error("No."), ""),
-    ],
-)
-def test_a_request_that_is_refused_for_good_is_told_with_its_server_and_what_to_change(
-    options: dict[str, Any], error: Any, hint: str
-) -> None:
-    """In one line: who refused what, in which words, and what of it is the host's to change."""
-    server = Picky(Wire("chat"), lambda body: True, 400, error)
-    call = replace(request_of("temperature", []), kind="turn", schema=None, tools=(GOOD,))
-    with pytest.raises(ModelUnavailable) as caught:
-        server.model(**options).ask(call)
-    message = caught.value.message
-    assert message.startswith("http://model/v1/ refused a request (turn): HTTP 400: ") and message.endswith(
-        hint
-    )
-    assert "\n" not in message

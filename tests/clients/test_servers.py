@@ -55,7 +55,7 @@ def test_a_run_on_aimock_with_a_fault_in_it(aimock: str, tmp_path: Path, api: An
     else:
         model = OpenAIModel("gpt-6-luna", base_url=f"{aimock}/v1", api=api, **options)
     with Engine(model, tools=TOOLS, journal=tmp_path / "runs.db") as engine:
-        result = engine.run("Read it")
+        result = engine.run("Read it", profile="two_stage")
         load(aimock)
         assert result.state == "Done"
         assert engine.journal.transitions(result.run_id)[0].outcome["attempts"] == 2

@@ -421,3 +421,28 @@ def test_an_end_that_nothing_came_before_is_none(wire: Wire) -> None:
     """It is asked again."""
     reply = canned(wire.name).ask([event({"type": "message_stop"}, "message_stop"), DONE])
     assert isinstance(reply, ModelUnavailable) and reply.code == "cut_stream"
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_numbered_items_of_a_message_are_kept_whole_however_they_are_divided(data: st.DataObject) -> None:
+    """As gateways stream the thoughts of other providers: the signature comes last, and ends its item."""
+    wanted = [
+        {"type": "thinking", "index": number, "thinking": text, "signature": f"sig{place}"}
+        for place, (number, text) in enumerate(
+            data.draw(st.lists(st.tuples(st.integers(0, 1), st.text(min_size=1)), min_size=1, max_size=3))
+        )
+    ]
+    deltas = []
+    for item in wanted:
+        same = {"type": "thinking", "index": item["index"]}
+        deltas += [
+            same | {"thinking": piece} for piece in data.draw(st.composite(cut)(str(item["thinking"])))
+        ]
+        deltas.append(same | {"thinking": "", "signature": item["signature"]})
+    chunks: list[Any] = [
+        {"choices": [{"index": 0, "delta": {"content": "", "thinking_blocks": [delta]}}]} for delta in deltas
+    ]
+    chunks.append({"choices": [{"index": 0, "delta": {"content": "Done."}, "finish_reason": "stop"}]})
+    reply = canned("chat").ask([*map(event, chunks), DONE], request="turn")
+    assert isinstance(reply, Reply) and reply.parts[0]["thinking_blocks"] == wanted

@@ -278,7 +278,7 @@ def test_cancelled_and_unfinished(tmp_path: Path) -> None:
     """One was cancelled, one has not gone on."""
     base = drive(tmp_path, "base")
     with engine(tmp_path, SCRIPT, [reading({})], ids=SeededIds("cut")) as scripted:
-        events = scripted.stream("Read the notes", ["names the day"], [("a.txt", "first")])
+        events = scripted.stream("Read the notes", ["names the day"], [("a.txt", "first")], on_close="stop")
         for event in events:
             if getattr(event, "seq", 0) == 6:
                 break

@@ -219,7 +219,7 @@ def test_a_waiting_and_a_running_run_show_what_is_open(tmp_path: Path) -> None:
         scripted.resume(run_id, answer={"approve": True})
         provided = why(scripted.journal, run_id, asked.seq + 1)
         assert facts(provided)["answer_valid"] == "accept, to a question of the kind approval"
-        events = scripted.stream("Send")
+        events = scripted.stream("Send", on_close="stop")
         next(events)
         begun = scripted.journal.runs()[0].run_id
         found = why(scripted.journal, begun)

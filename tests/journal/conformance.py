@@ -461,7 +461,7 @@ def what_is_undone_leaves_nothing(opening: Opening) -> None:
         for error in (ValueError("no"), KeyboardInterrupt()):
             try:
                 with journal.store.writing() as writer:
-                    writer.set_labels(1, "taken", "{}")
+                    writer.set_labels(1, ("taken", "{}", None))
                     writer.add_payloads(1, [Payload(900, "text/plain", b"d" * 32, b"s" * 16, "x")])
                     raise error
             except (ValueError, KeyboardInterrupt):

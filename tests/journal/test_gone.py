@@ -102,7 +102,7 @@ def test_nothing_is_begun_or_changed_in_a_file_that_is_gone(
     """No new run, no resume, no cancel and no erasure, which would be told as done."""
     path, paid = tmp_path / "runs.db", list[int]()
     with Engine(ScriptedModel(SCRIPT), tools=[paying(paid)], journal=path) as engine:
-        with closing(cast("Any", engine.stream("wait"))) as stream:
+        with closing(cast("Any", engine.stream("wait", on_close="stop"))) as stream:
             next(stream)
             next(stream)
         run_id = engine.journal.runs()[0].run_id

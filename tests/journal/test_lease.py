@@ -44,7 +44,9 @@ def working(folder: Path, function: Callable[[int], Any], *, lease_s: float = 30
 def begun(folder: Path, *, rows: int = 2) -> str:
     """Return a run that stands after *rows* rows and that nobody drives."""
     with working(folder, lambda page: None) as scripted:
-        events = (event for event in scripted.stream("Work") if isinstance(event, TransitionTaken))
+        events = (
+            event for event in scripted.stream("Work", on_close="stop") if isinstance(event, TransitionTaken)
+        )
         for _ in range(rows):
             next(events)
         events.close()
@@ -238,7 +240,7 @@ def test_cancelling_a_run_that_somebody_drives_asks_and_does_not_take(tmp_path: 
 def test_two_drivers_never_drive_one_run(tmp_path: Path) -> None:
     """The one whose token is not the lease's any more writes nothing, also while nobody else has written a row."""
     with working(tmp_path, lambda page: None) as scripted:
-        events = scripted.stream("Work")
+        events = scripted.stream("Work", on_close="stop")
         assert any(event.kind == "transition" for event in events)
         rows = scripted.journal.transitions(scripted.journal.runs()[0].run_id)
         alter(tmp_path / JOURNAL, fence=7)
@@ -434,7 +436,7 @@ def test_a_system_without_proc_still_has_owners(monkeypatch: pytest.MonkeyPatch)
 def test_runs_of_one_process_do_not_wait_for_each_other(tmp_path: Path) -> None:
     """A lease is for one run, not for the file."""
     with engine(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS], ids=RandomIds()) as scripted:
-        one, two = scripted.stream("One"), scripted.stream("Two")
+        one, two = scripted.stream("One", on_close="stop"), scripted.stream("Two", on_close="stop")
         for _ in range(5):
             next(one)
             next(two)

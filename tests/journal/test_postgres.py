@@ -185,7 +185,7 @@ def test_another_version_is_refused_and_left_as_it_is(postgres: PostgresServer) 
         for read_only in (True, False):
             with pytest.raises(kind):
                 Journal(url, read_only=read_only)
-    ask(postgres, f"UPDATE {schema}.journal SET version = 2")
+    ask(postgres, f"UPDATE {schema}.journal SET version = 3")
     with Journal(url, read_only=True) as journal:
         assert journal.run(run_id).state == "Done"
 
@@ -399,7 +399,7 @@ def test_a_server_that_stays_away_stops_the_run_and_a_resume_goes_on(
     """With one clear line, once the time to wait is over."""
     with Journal(crashing.url(), busy_timeout_s=0.5) as journal:
         engine = scripted_engine(tmp_path, [*READ(1), STOP, SUCCESS], journal=journal)
-        events = engine.stream("Read")
+        events = engine.stream("Read", on_close="stop")
         run_id = next(events).run_id
         next(events)
         crashing.stop()
@@ -468,12 +468,12 @@ def test_a_lost_connection_within_a_transaction_undoes_it(postgres: PostgresServ
         WORLDS[0].play(journal)
         backend: Any = journal.store.backend
         with pytest.raises(JournalBusy), journal.store.writing() as writer:
-            writer.set_labels(1, "k", "{}")
+            writer.set_labels(1, ("k", "{}", None))
             ((own,),) = backend.query("SELECT pg_backend_pid()")
             ask(postgres, "SELECT pg_terminate_backend(%s)", own)
             while ask(postgres, "SELECT 1 FROM pg_stat_activity WHERE pid = %s", own):
                 time.sleep(0.01)
-            writer.set_labels(1, "l", "{}")
+            writer.set_labels(1, ("l", "{}", None))
         assert journal.runs()[0].key is None
         assert WORLDS[1].play(journal)
 

@@ -127,7 +127,7 @@ def test_events_of_both_rows_come_after_the_commit(tmp_path: Path) -> None:
     """Whoever hears of a row finds it in the file."""
     with engine(tmp_path, SCRIPT) as host, Journal(host.journal.path, read_only=True) as other:
         heard = 0
-        for event in host.stream("Read"):
+        for event in host.stream("Read", on_close="stop"):
             if isinstance(event, TransitionTaken):
                 assert event.seq == heard
                 heard += 1

@@ -335,7 +335,13 @@ def test_whoever_is_refused_after_an_answer_has_begun_nothing(tmp_path: Path, ot
         question = asked(world.run())
         answer_run(other(), world.run_id, question=question.id, outcome="retry")
         with (
-            World(tmp_path, [], [once_in_doubt], policy=Policy(deny=("x.*",)), ids=SeededIds("y")) as changed,
+            World(
+                tmp_path,
+                [],
+                [once_in_doubt],
+                policy=Policy(deny=("x.*",), missing_ok=True),
+                ids=SeededIds("y"),
+            ) as changed,
             pytest.raises(RunChanged),
         ):
             changed.engine.resume(world.run_id)

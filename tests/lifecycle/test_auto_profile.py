@@ -224,9 +224,9 @@ def test_a_bad_argument_is_refused_before_a_server_is_asked(tmp_path: Path) -> N
     with started(tmp_path, model) as host:
         for options in ({"tools": ["notes.none"]}, {"metadata": 3}, {"instructions": lambda context: 3}):
             with pytest.raises(UsageError):
-                host.stream("Say it", **options)
+                host.stream("Say it", **options, on_close="stop")
             with pytest.raises(UsageError):
-                host.astream("Say it", **options)
+                host.astream("Say it", **options, on_close="stop")
         assert host.journal.runs() == []
     assert model.looks == []
 
@@ -297,22 +297,10 @@ def test_tasks_submitted_runs_and_next_rounds_choose_as_well(tmp_path: Path) -> 
         task = next(row.run_id for row in host.journal.runs() if row.task)
         assert host.journal.spec(task).native and not host.journal.spec(whole.run_id).native
         assert host.journal.spec(host.submit("Say it").run_id).native
-        assert host.journal.spec(host.follow_up(host.run("Say it").run_id, "And now?").run_id).native
+        assert host.journal.spec(host.run("And now?", conversation="c", after=whole.run_id).run_id).native
         assert {host.journal.spec(row.run_id).limits.context_tokens for row in host.journal.runs()} == {
             50_000
         }
-
-
-def test_a_next_round_with_another_model_has_the_context_of_that(tmp_path: Path) -> None:
-    """What the last round knew of its own model does not hold for it."""
-    with started(tmp_path, Remote(True, 50_000)) as host:
-        first = host.run("Say it").run_id
-        other = Remote(True, 8_000)
-        other.name = "other"
-        assert (
-            host.journal.spec(host.follow_up(first, "And?", model=other).run_id).limits.context_tokens
-            == 8_000
-        )
 
 
 def test_a_fork_keeps_its_parents_profile_and_takes_a_smaller_context(tmp_path: Path) -> None:

@@ -107,12 +107,12 @@ class Line:
 
 def listened(engine: Engine) -> Result:
     """Run with somebody listening, sync."""
-    return ended(engine.stream("Work"))
+    return ended(engine.stream("Work", on_close="stop"))
 
 
 async def alistened(engine: Engine) -> Result:
     """Run with somebody listening, async."""
-    return ended([item async for item in engine.astream("Work")])
+    return ended([item async for item in engine.astream("Work", on_close="stop")])
 
 
 def ended(events: Iterable[Event]) -> Result:
@@ -242,7 +242,7 @@ def test_who_stops_listening_closes_the_stream_at_once(state: str, tmp_path: Pat
     line = Line()
     with model_server() as server, asking(tmp_path, server, CHAT) as engine:
         server.script(getattr(line, state)(CHAT))
-        stream = engine.stream("Work")
+        stream = engine.stream("Work", on_close="stop")
         run_id = next(item.run_id for item in stream if isinstance(item, ModelText))
         stream.close()  # type: ignore[attr-defined]
         assert line.closed.wait(LONG_S) and engine.journal.transitions(run_id) == []

@@ -331,7 +331,7 @@ def test_a_fork_of_a_run_whose_driver_was_lost_asks_like_the_run_itself(tmp_path
 def test_the_parent_may_be_running(tmp_path: Path) -> None:
     """Its driver goes on as if nothing had happened; neither needs the other's lease."""
     with engine(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as scripted:
-        events = scripted.stream("Read the notes")
+        events = scripted.stream("Read the notes", on_close="stop")
         for event in events:
             if event.kind == "transition" and getattr(event, "seq", 0) == 4:
                 break
@@ -465,9 +465,9 @@ def test_a_fork_is_cancelled_followed_up_and_resumed_like_any_run(tmp_path: Path
         assert scripted.cancel(created.run_id).reason == "cancelled"
         fork = scripted.fork(run_id, 4)
         assert scripted.journal.run(fork.run_id).workflow_id == fork.run_id
-        followed = scripted.follow_up(fork.run_id, "And now?")
+        followed = scripted.run("And now?", conversation="c", after=fork.run_id)
         row = scripted.journal.run(followed.run_id)
-        assert (row.workflow_id, row.round) == (fork.run_id, 2)
+        assert (row.workflow_id, row.round) == (row.run_id, 2)
         names = [document.label for document in scripted.journal.documents(followed.run_id)[:3]]
         assert names == [
             "round1_task1_action0_input",
@@ -559,7 +559,7 @@ def test_a_run_without_rows_and_a_workflow_are_refused(tmp_path: Path) -> None:
     from paor import Task
 
     with engine(tmp_path, [*READ(1), STOP, SUCCESS, SUCCESS]) as scripted:
-        events = scripted.stream("Read")
+        events = scripted.stream("Read", on_close="stop")
         next(events)
         with pytest.raises(InvalidFork, match="no row yet"):
             scripted.fork(scripted.journal.runs()[0].run_id, 0)

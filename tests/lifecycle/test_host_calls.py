@@ -25,10 +25,10 @@ APPROVE = {"approve": True}
 def streamed(scripted: Engine, run_id: str, *, loop: bool, **options: Any) -> list[Any]:
     """Return all events of a resume."""
     if not loop:
-        return list(scripted.resume_stream(run_id, **options))
+        return list(scripted.resume_stream(run_id, **options, on_close="stop"))
 
     async def events() -> list[Any]:
-        return [event async for event in scripted.aresume_stream(run_id, **options)]
+        return [event async for event in scripted.aresume_stream(run_id, **options, on_close="stop")]
 
     return asyncio.run(events())
 
@@ -44,9 +44,9 @@ def test_a_resume_as_a_stream_yields_every_row_and_the_end(tmp_path: Path, loop:
         run_id = lost(scripted, 1)
         heard.clear()
         events = streamed(scripted, run_id, loop=loop)
-        assert events == heard and events[0] == RunStarted(run_id, "Work", True)
+        assert events == heard and events[0] == RunStarted(run_id, "Work", True, 0)
         assert [event.trigger for event in events if isinstance(event, TransitionTaken)] == ["wait"]
-        assert events[-1] == RunEnded(run_id, scripted.result(run_id))
+        assert events[-1] == RunEnded(run_id, 1, scripted.result(run_id))
         heard.clear()
         events = streamed(scripted, run_id, loop=loop, answer=APPROVE)
         assert events == heard and events[-1].result.status == "done"
@@ -66,7 +66,12 @@ def test_where_there_is_nothing_to_do_a_stream_is_its_beginning_and_its_end(
             heard.clear()
             before = scripted.journal.heads()
             events = streamed(scripted, result.run_id, loop=loop)
-            assert events == [RunStarted(result.run_id, "Work", True), RunEnded(result.run_id, result)]
+            seq = scripted.journal.run(result.run_id).head_seq
+            started, ended = (
+                RunStarted(result.run_id, "Work", True, seq),
+                RunEnded(result.run_id, seq, result),
+            )
+            assert events == [started, ended]
             assert heard == [] and scripted.journal.heads() == before
             result = scripted.resume(result.run_id, answer=APPROVE) if result.status == "waiting" else result
 
@@ -76,8 +81,8 @@ def test_what_a_resume_refuses_its_stream_refuses_with_the_first_event(tmp_path:
     """The same errors; nothing was taken."""
     with once(tmp_path, waits=True) as scripted:
         result = scripted.run("Work")
-        scripted.resume_stream(result.run_id)
-        scripted.aresume_stream(result.run_id)
+        scripted.resume_stream(result.run_id, on_close="stop")
+        scripted.aresume_stream(result.run_id, on_close="stop")
         with pytest.raises(UnknownRun):
             streamed(scripted, "nowhere", loop=loop)
         with pytest.raises(InvalidAnswer):
@@ -96,19 +101,19 @@ def test_a_stream_that_is_closed_gives_its_lease_back_at_once(tmp_path: Path, lo
         run_id = lost(scripted, 1)
 
         async def two_events() -> None:
-            events = scripted.aresume_stream(run_id)
+            events = scripted.aresume_stream(run_id, on_close="stop")
             await anext(events)
             await anext(events)
             with pytest.raises(LeaseHeld):
                 scripted.resume(run_id)
-            await events.aclose()  # type: ignore[attr-defined]
+            await events.aclose()
             kept.append(events)
 
         kept: list[Any] = []
         if loop:
             asyncio.run(two_events())
         else:
-            stream = scripted.resume_stream(run_id)
+            stream = scripted.resume_stream(run_id, on_close="stop")
             next(stream)
             next(stream)
             with pytest.raises(LeaseHeld):
@@ -123,9 +128,9 @@ def test_closing_an_async_stream_of_a_new_run_gives_its_lease_back_at_once(tmp_p
     with once(tmp_path) as scripted:
 
         async def one() -> str:
-            events = scripted.astream("Work")
+            events = scripted.astream("Work", on_close="stop")
             run_id: str = (await anext(events)).run_id
-            await events.aclose()  # type: ignore[attr-defined]
+            await events.aclose()
             kept.append(events)
             return run_id
 
@@ -251,7 +256,7 @@ def test_an_answer_to_a_run_that_has_ended_is_refused(
         acts: tuple[Callable[[], Any], ...] = (
             lambda: scripted.resume(result.run_id, **given),
             lambda: asyncio.run(scripted.aresume(result.run_id, **given)),
-            lambda: list(scripted.resume_stream(result.run_id, **given)),
+            lambda: list(scripted.resume_stream(result.run_id, **given, on_close="stop")),
         )
         for act in acts:
             with pytest.raises(InvalidAnswer) as found:

@@ -340,7 +340,10 @@ def test_a_document_that_nothing_here_can_read_starts_no_run(name: str, without_
     """By its content; one line names the document, the library and what to install, and the journal stays empty."""
     data, needed = LIBRARY_NEEDED[name]
     with made() as engine:
-        for start in (engine.run, lambda *given, **more: next(iter(engine.stream(*given, **more)))):
+        for start in (
+            engine.run,
+            lambda *given, **more: next(iter(engine.stream(*given, **more, on_close="stop"))),
+        ):
             with pytest.raises(MissingExtra) as error:
                 start("x", documents=[("a.txt", "A text."), (name, data)])
             told = f"'{name}' cannot be read without {needed}: pip install \"paor[documents]\""

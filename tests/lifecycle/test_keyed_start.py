@@ -60,11 +60,13 @@ def test_a_second_start_of_a_run_that_has_ended_is_its_result(tmp_path: Path) ->
     with engine(tmp_path, OTHER, hooks=[heard.append]) as scripted:
         assert scripted.run("Read", key="order-17", metadata={"try": 2}) == first
         assert asyncio.run(scripted.arun("Read", key="order-17")) == first
-        started, ended = scripted.stream("Read", key="order-17")
-        assert started == RunStarted(first.run_id, "Read", True) and ended == RunEnded(first.run_id, first)
+        started, ended = scripted.stream("Read", key="order-17", on_close="stop")
+        seq = scripted.journal.run(first.run_id).head_seq
+        assert started == RunStarted(first.run_id, "Read", True, seq)
+        assert ended == RunEnded(first.run_id, seq, first)
 
         async def events() -> list[Any]:
-            return [event async for event in scripted.astream("Read", key="order-17")]
+            return [event async for event in scripted.astream("Read", key="order-17", on_close="stop")]
 
         assert asyncio.run(events()) == [started, ended]
         assert scripted.journal.heads() == before and heard == []
@@ -87,7 +89,7 @@ def test_a_second_start_of_a_run_that_waits_is_its_question(tmp_path: Path) -> N
 def test_a_second_start_goes_on_with_a_run_that_nobody_drives(tmp_path: Path, rows: int) -> None:
     """From wherever it was left but within the call, which is in doubt then."""
     with once(tmp_path) as scripted:
-        stream = scripted.stream("Work", key="k")
+        stream = scripted.stream("Work", key="k", on_close="stop")
         events = (event for event in stream if isinstance(event, TransitionTaken))
         for _ in range(rows):
             last = next(events)
@@ -95,14 +97,18 @@ def test_a_second_start_goes_on_with_a_run_that_nobody_drives(tmp_path: Path, ro
         stream.close()  # type: ignore[attr-defined]
         result = scripted.run("Work", key="k")
         assert (result.run_id, result.status, effects(tmp_path)) == (last.run_id, "done", 1)
-        seqs = [event.seq for event in scripted.stream("Work", key="k") if isinstance(event, TransitionTaken)]
+        seqs = [
+            event.seq
+            for event in scripted.stream("Work", key="k", on_close="stop")
+            if isinstance(event, TransitionTaken)
+        ]
         assert seqs == []
 
 
 def test_a_second_start_of_a_run_that_is_driven_says_by_whom(tmp_path: Path) -> None:
     """The error of a lease that is held, in this process too."""
     with once(tmp_path) as scripted:
-        stream = scripted.stream("Work", key="k")
+        stream = scripted.stream("Work", key="k", on_close="stop")
         next(stream)
         with pytest.raises(LeaseHeld, match=rf"is driven by process {os.getpid()}"):
             scripted.run("Work", key="k")
@@ -113,7 +119,7 @@ def test_a_second_start_of_a_run_that_is_driven_says_by_whom(tmp_path: Path) -> 
 def test_a_stream_that_is_never_read_takes_no_key(tmp_path: Path) -> None:
     """It creates nothing before its first event."""
     with engine(tmp_path, ONE) as scripted:
-        scripted.stream("Read", key="k")
+        scripted.stream("Read", key="k", on_close="stop")
         assert scripted.journal.runs() == []
         assert scripted.run("Something else", key="k").status == "done"
 
@@ -122,7 +128,7 @@ def test_a_second_start_after_a_deploy_with_other_prompts_is_that_of_a_resume(tm
     """An ended run is its result whatever has changed; one in the middle is refused as a resume refuses it."""
     with engine(tmp_path, ONE) as scripted:
         done = scripted.run("Read", key="done")
-        stream = scripted.stream("Read", key="open")
+        stream = scripted.stream("Read", key="open", on_close="stop")
         next(stream)
         stream.close()  # type: ignore[attr-defined]
     rules = ["Answer in verse."]
@@ -186,7 +192,7 @@ def test_a_key_of_another_start_is_refused_and_says_what_differs(
     with engine(tmp_path, ONE) as scripted:
         first = scripted.run(**FIRST, key="k")
         before = scripted.journal.heads()
-        for act in (lambda: scripted.run(**{**FIRST, **change}, key="k"), lambda: list(scripted.stream(**{**FIRST, **change}, key="k"))):  # fmt: skip
+        for act in (lambda: scripted.run(**{**FIRST, **change}, key="k"), lambda: list(scripted.stream(**{**FIRST, **change}, key="k", on_close="stop"))):  # fmt: skip
             with pytest.raises(KeyConflict) as found:
                 act()
             assert words in str(found.value) and "\n" not in str(found.value)
@@ -252,25 +258,23 @@ def test_a_workflow_of_tasks_has_the_key_and_its_tasks_have_none(tmp_path: Path)
 def test_a_next_round_has_a_key_of_its_own(tmp_path: Path) -> None:
     """The same message opens one round, also when it comes while that round is driven, or after a third one."""
     with engine(tmp_path, ONE) as scripted:
-        first = scripted.run("Read", key="mail-1")
-        second = scripted.follow_up(first.run_id, "And now?", key="mail-2")
-        assert scripted.follow_up(first.run_id, "And now?", key="mail-2") == second
-        third = scripted.follow_up(first.run_id, "And then?", key="mail-3")
-        assert scripted.follow_up(first.run_id, "And now?", key="mail-2") == second
+        scripted.run("Read", key="mail-1", conversation="c")
+        second = scripted.run("And now?", key="mail-2", conversation="c")
+        assert scripted.run("And now?", key="mail-2", conversation="c") == second
+        scripted.run("And then?", key="mail-3", conversation="c")
+        assert scripted.run("And now?", key="mail-2", conversation="c") == second
         assert [(row.round, row.key) for row in scripted.journal.runs()] == [
             (3, "mail-3"),
             (2, "mail-2"),
             (1, "mail-1"),
         ]
         with pytest.raises(KeyConflict, match="other objective"):
-            scripted.follow_up(first.run_id, "And what?", key="mail-3")
+            scripted.run("And what?", key="mail-3", conversation="c")
         with pytest.raises(KeyConflict, match="other objective"):
-            scripted.follow_up(third.run_id, "And now?", key="mail-1")
-        with pytest.raises(KeyConflict, match="workflow"):
-            scripted.run("And now?", key="mail-2")
-        stranger = scripted.run("Something")
-        with pytest.raises(KeyConflict, match="workflow"):
-            scripted.follow_up(stranger.run_id, "And now?", key="mail-2")
+            scripted.run("And now?", key="mail-1", conversation="c")
+        for other in (None, "d"):
+            with pytest.raises(KeyConflict, match="other conversation"):
+                scripted.run("And now?", key="mail-2", conversation=other)
 
 
 def falling_back(folder: Path) -> Engine:
@@ -294,7 +298,7 @@ def test_the_run_that_stands_in_for_a_failed_one_is_what_its_key_gives(tmp_path:
 def test_a_fallback_that_a_crash_prevented_is_started_by_the_second_start(tmp_path: Path) -> None:
     """As a resume would start it."""
     with falling_back(tmp_path) as host:
-        stream = host.stream("Read", fallback="batch", key="k")
+        stream = host.stream("Read", fallback="batch", key="k", on_close="stop")
         assert next(event for event in stream if isinstance(event, RunEnded)).result.status == "failed"
         stream.close()  # type: ignore[attr-defined]
         assert len(host.journal.runs()) == 1

@@ -178,20 +178,17 @@ def test_the_offline_model_has_them_always(tmp_path: Path) -> None:
 
 
 def test_a_next_round_and_a_task_have_them_once_there_are_documents(tmp_path: Path) -> None:
-    """What had no use before is no bound of the next round; a list that the host gave is one."""
+    """Those that an earlier round was given count."""
     model = Recorder([ANSWER()], cycle=True)
     with host(tmp_path, model) as engine:
 
         def names(result: Result) -> list[str]:
             return [item.name for item in engine.journal.spec(result.run_id).tools]
 
-        free, bound = engine.run("One"), engine.run("One", tools=["notes.read"])
-        mixed = engine.run("One", tools=[*OURS, "ai.process"])
-        assert names(engine.follow_up(free.run_id, "Two")) == OURS
-        assert names(engine.follow_up(bound.run_id, "Two")) == ["notes.read"]
-        assert names(engine.follow_up(mixed.run_id, "Two")) == [*OURS, "ai.process"]
-        read = engine.run("One", documents=TEXT)
-        assert names(engine.follow_up(read.run_id, "Two")) == [*OURS, *BUILT_IN]
+        engine.run("One", conversation="free")
+        assert names(engine.run("Two", conversation="free")) == OURS
+        engine.run("One", documents=TEXT, conversation="read")
+        assert names(engine.run("Two", conversation="read")) == [*OURS, *BUILT_IN]
         engine.model = Recorder([ANSWER(), SUCCESS])
         for documents, offered in (([], OURS), (TEXT, [*OURS, *BUILT_IN])):
             whole = engine.run_workflow("Both", documents=documents, tasks=[Task("First")])

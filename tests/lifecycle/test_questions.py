@@ -96,7 +96,7 @@ def test_a_call_that_waits_shows_all_of_itself(
 
 def test_the_event_has_the_question_of_the_result(tmp_path: Path) -> None:
     with World(tmp_path, [*CALL, STOP, SUCCESS], [pay], policy=Policy(approvals=("bank.*",))) as world:
-        events = list(world.engine.stream("Pay ann"))
+        events = list(world.engine.stream("Pay ann", on_close="stop"))
         waiting = next(event for event in events if isinstance(event, RunWaiting))
         assert waiting.question == world.engine.resume(waiting.run_id).waiting_for
         assert waiting.question.arguments == ARGUMENTS

@@ -32,7 +32,7 @@ WORK = [SELECT("notes.work"), PARAMETERS(page=1), STOP, SUCCESS]
 
 def lost(scripted: Engine, rows: int, objective: str = "Work", **options: Any) -> str:
     """Return a run that stands after *rows* rows and that nobody drives."""
-    stream = scripted.stream(objective, **options)
+    stream = scripted.stream(objective, **options, on_close="stop")
     run_id = next(stream).run_id
     events = (event for event in stream if isinstance(event, TransitionTaken))
     for _ in range(rows):
@@ -58,7 +58,7 @@ def killed(act: Callable[[], Any]) -> None:
 def test_a_look_at_a_run_writes_nothing_and_takes_no_lease(tmp_path: Path) -> None:
     """While it runs, while it waits, after its end; of an id, its beginning, and of a journal that is only read."""
     with once(tmp_path, waits=True) as scripted:
-        stream = scripted.stream("Work", metadata={"a": 1})
+        stream = scripted.stream("Work", metadata={"a": 1}, on_close="stop")
         run_id = next(stream).run_id
         next(stream)
         lease = scripted.journal.reader.query("SELECT * FROM leases")
@@ -136,12 +136,12 @@ def test_every_run_that_nobody_drives_goes_on_and_no_other(tmp_path: Path, how: 
         runs = [lost(scripted, rows, key=f"k{rows}") for rows in (0, 1, 3, 4)]
         doubt = lost(scripted, 2)
         created = scripted.fork(done.run_id, 0, drive=False).run_id
-        driven = scripted.stream("Be driven")
+        driven = scripted.stream("Be driven", on_close="stop")
         next(driven)
     with once(tmp_path, waits=True) as other:
         waiting = other.run("Wait")
     with once(tmp_path) as scripted:
-        driven = scripted.stream("Be driven")
+        driven = scripted.stream("Be driven", on_close="stop")
         live = next(driven).run_id
         heads = {head.run_id: head for head in scripted.journal.heads()}
         found = scripted.recover() if how == "recover" else asyncio.run(scripted.arecover())
@@ -258,10 +258,10 @@ def test_so_many_go_on_at_a_time_as_was_said(tmp_path: Path, at_once: int) -> No
     async def all_of_it() -> None:
         async with engine(tmp_path, WORK, [work], ids=RandomIds()) as scripted:
             for _ in range(6):
-                events = scripted.astream("Work")
+                events = scripted.astream("Work", on_close="stop")
                 await anext(events)
                 await anext(events)
-                await events.aclose()  # type: ignore[attr-defined]
+                await events.aclose()
             found = await scripted.arecover(at_once=at_once)
             assert [result.status for result in found] == ["done"] * 6
 
@@ -329,7 +329,7 @@ def test_a_workflow_whose_task_was_answered_by_itself_goes_on(tmp_path: Path) ->
         flow = scripted.run_workflow("All", tasks=TASKS[:1])
         assert flow.status == "waiting" and list(scripted.recover()) == []
         task = next(row.run_id for row in scripted.journal.runs() if row.task == 1)
-        stream = scripted.resume_stream(task, answer={"approve": True})
+        stream = scripted.resume_stream(task, answer={"approve": True}, on_close="stop")
         next(stream)
         next(stream)
         assert scripted.waiting() == [] and list(scripted.recover()) == []
@@ -341,7 +341,7 @@ def test_a_workflow_whose_task_was_answered_by_itself_goes_on(tmp_path: Path) ->
 def test_a_fallback_that_a_crash_prevented_is_started_once(tmp_path: Path) -> None:
     """Of a failed run whose driver was lost right after its end."""
     with falling_back(tmp_path) as host:
-        stream = host.stream("Read", fallback="batch", key="k")
+        stream = host.stream("Read", fallback="batch", key="k", on_close="stop")
         assert next(event for event in stream if isinstance(event, RunEnded)).result.status == "failed"
         stream.close()  # type: ignore[attr-defined]
         host.run("Read without", limits=Limits(max_steps=1))

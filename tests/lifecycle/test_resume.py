@@ -414,7 +414,7 @@ def waiting(folder: Path, **options: Any) -> tuple[Engine, str]:
 def test_an_answer_to_a_run_that_does_not_wait_is_refused(tmp_path: Path) -> None:
     """Finished runs return their result; running ones say what they are."""
     with engine(tmp_path, [ANSWER(), SUCCESS]) as scripted:
-        events = scripted.stream("Read")
+        events = scripted.stream("Read", on_close="stop")
         next(events)
         next(events)
         run_id = scripted.journal.runs()[0].run_id

@@ -174,7 +174,7 @@ def test_a_changed_key_or_metadata_is_found_by_both_verifiers(tmp_path: Path, fo
         connection.execute(forgery)
         connection.commit()
     found, code = defects(tmp_path / JOURNAL)
-    assert f"run {result.run_id}, specs: key and metadata are not what its spec says" in found and code == 4
+    assert f"run {result.run_id}, specs: its labels are not what its spec says" in found and code == 4
 
 
 @pytest.mark.parametrize("change", ["DROP INDEX specs_place", "DROP INDEX transitions_ended"])
@@ -322,7 +322,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if status != "running":
                 scripted.run("Read", **options)
             else:
-                events = scripted.stream("Read", **options)
+                events = scripted.stream("Read", **options, on_close="stop")
                 for _ in range(2 + number % 2):
                     next(events)
                 events.close()  # type: ignore[attr-defined]

@@ -29,7 +29,7 @@ TOOLS: dict[str, dict[str, Any]] = {
 for _name in (
     "crash", "hang", "noise", "bad", "rpc_error", "is_error", "is_error_silent", "huge", "big", "parts",
     "broken_parts", "structured", "wrapped", "misfit", "unstructured", "ask", "ask_much", "ask_twice", "ask_same", "visit", "environment", "sample",
-    "folders", "changed", "nothing", "many", "url_form",
+    "folders", "changed", "nothing", "many", "url_form", "any", "silent",
 ):  # fmt: skip
     TOOLS[_name] = {"description": f"The tool {_name}."}
 TOOLS["misfit"]["outputSchema"] = {
@@ -162,6 +162,10 @@ class Server:
     def call_structured(self, arguments: dict[str, Any]) -> dict[str, Any]:
         data = {"rows": [1, 2], "ok": True}
         return text(json.dumps(data), structuredContent=data)
+
+    def call_any(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        result: dict[str, Any] = json.loads(arguments["text"])
+        return result
 
     def call_wrapped(self, arguments: dict[str, Any]) -> dict[str, Any]:
         return text("plain words", structuredContent={"result": "plain words"})

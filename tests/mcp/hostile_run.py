@@ -414,8 +414,8 @@ def workflow(stage: Stage) -> None:
     tools = [_read_tool(give, repeat_allowed=True)]
     engine = Engine(_Office(give), tools, stage.journal, builtins=False, clock=stage.clock, ids=stage.ids)
     with suppress(PaorError):
-        first = engine.run_workflow(give("objective") or "office")
-        engine.follow_up(first.run_id, give("objective") or "again")
+        engine.run_workflow(give("objective") or "office", conversation="c")
+        engine.run_workflow(give("objective") or "again", conversation="c")
 
 
 def own_machine(stage: Stage) -> None:

@@ -12,4 +12,5 @@ from paor.tools.catalog import Catalog, fold_name
 from paor.tools.mcp.naming import Listed, entries_of, prefix_of
 from paor.tools.mcp.settings import McpSettings, settings_of
 from paor.tools.mcp.stdio import messages_of
+from paor.tools.mcp.wire import SiftedTransport
 from paor.tools.tool import NAME

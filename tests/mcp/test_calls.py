@@ -33,7 +33,7 @@ from .inside import messages_of
 
 DOUBTFUL = {
     "crash": "exit code 7, Traceback: the floor is lava",
-    "bad": "in the protocol",
+    "bad": "breaks the protocol",
     "huge": "more than 200000",
 }
 
@@ -385,13 +385,16 @@ def answer_with(text: bytes) -> bytes:
         (answer_with(b'" "'), None),
         (answer_with(b"cut")[:-9] + b"\n", None),
         (b'{"jsonrpc": "2.0", "id": 7, "result": NaN, "id": 8}\n', None),
+        (b'{"id": 7, "result": {}}\n', None),
+        (b'{"jsonrpc": "2.0", "id": 7, "error": {"code": 1}}\n', None),
+        (b'[{"jsonrpc": "2.0", "id": 7, "result": {"content": [{"text": "of a batch"}]}}]\n', "of a batch"),
     ],
 )
 def test_an_answer_in_a_line_that_cannot_be_read_is_waited_for_no_longer(
     line: bytes, said: str | None
 ) -> None:
     """What can be made of it is read; else it is an error of its number, after which nobody knows what the server did."""
-    first, *_ = messages_of(line)
+    (first,) = messages_of(line, [3, 7])
     assert first.id == 7
     if said is None:
         assert first.error.code == -32700
@@ -400,8 +403,32 @@ def test_an_answer_in_a_line_that_cannot_be_read_is_waited_for_no_longer(
 
 
 @pytest.mark.parametrize(
-    "line", [b"DEBUG starting\n", b"{not json}\n", b"[1,2]\n", b"\n", b"\xff\n", b'{"id": 7}\n']
+    "line",
+    [
+        b'  "jsonrpc": "2.0",\n',
+        b'{"jsonrpc": "2.0", "result": {}}\n',
+        b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "what?"}}\n',
+        b'{"jsonrpc": "2.0", "id": 70, "result": {"content": [\n',
+    ],
+)
+def test_an_answer_that_does_not_say_to_what_ends_every_open_request(line: bytes) -> None:
+    """A server that writes its JSON over several lines, or forgets the number, answers none of them."""
+    assert [(one.id, one.error.code) for one in messages_of(line, [3, 7])] == [(3, -32700), (7, -32700)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"DEBUG starting\n",
+        b"{not json}\n",
+        b"[1,2]\n",
+        b"\n",
+        b"\xff\n",
+        b'{"id": 7}\n',
+        b'{"level": "warn", "error": "slow"}\n',
+        b'DEBUG got {"jsonrpc": "2.0", "id": 7, "method": "tools/call"}}\n',
+    ],
 )
 def test_what_a_server_prints_is_no_answer(line: bytes) -> None:
     """Banners and prints between the messages."""
-    assert messages_of(line) == []
+    assert messages_of(line, [3, 7]) == []

@@ -12,14 +12,18 @@ import os
 import shutil
 import socket
 import subprocess
+import threading
 import time
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from paor import Journal, McpServer, replay
+from paor import Journal, McpServer, Policy, replay
 
 from ..support.mcp_kit import bytes_written, called, engine_of, error_of, free_port, texts
 
@@ -30,10 +34,16 @@ HOME = Path(os.environ.get("PAOR_TEST_CACHE") or CACHE) / "paor-mcp-servers"
 NPM = {
     "mcp-server-everything": "@modelcontextprotocol/server-everything@2026.8.31",
     "mcp-server-filesystem": "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "mcp-server-memory": "@modelcontextprotocol/server-memory@2026.8.31",
+    "mcp-server-sequential-thinking": "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
+    "playwright-mcp": "@playwright/mcp@0.0.83",
+    "notion-mcp-server": "@notionhq/notion-mcp-server@2.5.2",
+    "chrome-devtools-mcp": "chrome-devtools-mcp@1.11.0",
 }
 PYPI = {
     "mcp-server-time": ("mcp-server-time==2026.10.19",),
     "mcp-server-git": ("mcp-server-git==2026.10.19",),
+    "mcp-server-fetch": ("mcp-server-fetch==2026.10.24",),
     "mcp-server-sqlite": ("mcp-server-sqlite==2025.4.25", "mcp<2"),
 }
 PATIENCE_S = 300
@@ -62,6 +72,76 @@ def installed(name: str) -> str:
                 f"{name} cannot be installed: {(done.stderr.strip().splitlines() or ['?'])[-1][:200]}"
             )
     return str(bin_folder / name)
+
+
+@contextmanager
+def page() -> Iterator[str]:
+    """A page on this machine."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            is_page = self.path == "/page.html"
+            self.send_response(200 if is_page else 404)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<html><body><h1>Plums</h1><p>They are in the icebox.</p></body></html>")
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/page.html"
+        server.shutdown()
+        thread.join()
+
+
+THOUGHT = {"thought": "Plums", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
+SERVERS: dict[str, tuple[int, str, dict[str, Any], str]] = {
+    "mcp-server-everything": (15, "echo", {"message": "plums"}, "plums"),
+    "mcp-server-filesystem": (14, "list_directory", {"path": "FOLDER"}, ".git"),
+    "mcp-server-memory": (9, "search_nodes", {"query": "plums"}, "entities"),
+    "mcp-server-sequential-thinking": (1, "sequentialthinking", THOUGHT, "thoughtNumber"),
+    "mcp-server-time": (2, "get_current_time", {"timezone": "UTC"}, "UTC"),
+    "mcp-server-git": (12, "git_status", {"repo_path": "FOLDER"}, "branch"),
+    "mcp-server-sqlite": (6, "read_query", {"query": "SELECT 41 + 1 AS plums"}, "plums"),
+    "mcp-server-fetch": (1, "fetch", {"url": "PAGE"}, "icebox"),
+    "playwright-mcp": (25, "", {}, ""),
+    "notion-mcp-server": (24, "", {}, ""),
+    "chrome-devtools-mcp": (32, "", {}, ""),
+}
+"""By command: how many tools it lists, and a call that needs no network, with what its result holds."""
+
+ARGUMENTS = {
+    "mcp-server-filesystem": ["FOLDER"],
+    "mcp-server-git": ["--repository", "FOLDER"],
+    "mcp-server-sqlite": ["--db-path", "FOLDER/shop.sqlite"],
+    "mcp-server-fetch": ["--allow-private-ips"],
+}
+
+
+@pytest.mark.parametrize("name", list(SERVERS))
+def test_a_server_of_others_is_listed_alike_in_every_mode_and_called(name: str, tmp_path: Path) -> None:
+    """None of its tools is left out, their names do not depend on the protocol, and the run replays without it."""
+    count, tool, arguments, told = SERVERS[name]
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    words = [installed(name), *(word.replace("FOLDER", str(tmp_path)) for word in ARGUMENTS.get(name, ()))]
+    env = {"MEMORY_FILE_PATH": str(tmp_path / "memory.json")} if name == "mcp-server-memory" else {}
+    names = {}
+    for mode in ("auto", "legacy"):
+        with McpServer(words, mode=mode, env=env, connect_s=120) as server, page() as url:
+            names[mode] = [item.name for item in server.tools()]
+            assert server.skipped == {}
+            if tool:
+                folder = tmp_path / mode
+                folder.mkdir()
+                places = {"FOLDER": str(tmp_path), "PAGE": url}
+                given = {key: places.get(str(value), value) for key, value in arguments.items()}
+                local = Policy(private_hosts=True)
+                called(server, folder, f"{server.prefix}.{tool}", arguments=given, policy=local)
+                assert told in str(texts(folder)), texts(folder)
+    assert names["auto"] == names["legacy"] and len(names["auto"]) == count
 
 
 def listening(port: int, process: subprocess.Popen[bytes]) -> None:

@@ -168,7 +168,7 @@ def drive(
     profile: Any = "strict" if way == "strict" else None
     with Engine(model, [page], ":memory:", limits=limits, profile=profile) as engine:
         inputs = [(f"{letter}{at}.txt", letter * count) for at, count in enumerate(documents)]
-        events = list(engine.stream(objective, documents=inputs, **given))
+        events = list(engine.stream(objective, documents=inputs, **given, on_close="stop"))
         (run_id,) = [event.run_id for event in events if isinstance(event, RunEnded)]
         crowded = any(isinstance(event, ModelNotice) and event.notice == "context" for event in events)
         assert crowded or not over(model.calls, context)

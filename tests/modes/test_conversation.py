@@ -257,8 +257,8 @@ def without_digests(request: Mapping[str, Any]) -> Any:
     )
 
 
-def test_a_row_names_its_new_messages_alone() -> None:
-    """However long the conversation is: bytes of a row do not grow with it."""
+def test_a_row_names_its_new_messages_alone_and_each_is_made_once() -> None:
+    """However long the conversation is: neither bytes of a row nor the work for a request grow with it."""
     model, limits = Heard(reads(40)), Limits(max_steps=60, context_tokens=128_000)
     page = scripted_tool("notes.page", ["x" * 50] * 99, effect="read")
     with Engine(model, [page], ":memory:", limits=limits, builtins=False) as engine:
@@ -270,6 +270,8 @@ def test_a_row_names_its_new_messages_alone() -> None:
     assert [len(row.request["prompt"]) for row in rows[1:]] == [2] * (len(rows) - 1)
     assert {row.request["roles"] for row in rows[1:]} == {"at"}
     assert [row.request["after"][1] for row in rows[1:]] == [2 * at for at in range(1, len(rows))]
+    asked = itertools.pairwise(call.messages for call in model.calls)
+    assert all(old is new for before, after in asked for old, new in zip(before, after, strict=False))
 
 
 def test_small_documents_stand_in_the_first_prompt_and_large_ones_do_not() -> None:

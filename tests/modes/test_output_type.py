@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema_rs import Draft202012Validator
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, TypeAdapter, field_validator
 
 from paor import Engine, Limits, ModelCall, OfflineModel, Result, ScriptedModel, Task, replay
-from paor.errors import InvalidOutput, KeyConflict, UsageError
+from paor.errors import HostFunctionError, InvalidOutput, KeyConflict, UsageError
 from paor.events import RunEnded
 from paor.fuzz import arguments
 from paor.testing import plan, step
@@ -80,14 +80,14 @@ def _arun(own: Engine, objective: str, **options: Any) -> Result:
 
 
 def _stream(own: Engine, objective: str, **options: Any) -> Result:
-    *_, last = own.stream(objective, **options)
+    *_, last = own.stream(objective, **options, on_close="stop")
     assert isinstance(last, RunEnded)
     return last.result
 
 
 def _astream(own: Engine, objective: str, **options: Any) -> Result:
     async def drain() -> Result:
-        events = [event async for event in own.astream(objective, **options)]
+        events = [event async for event in own.astream(objective, **options, on_close="stop")]
         assert isinstance(events[-1], RunEnded)
         return events[-1].result
 
@@ -292,12 +292,106 @@ class Even(BaseModel):
         return value
 
 
-def test_a_validator_of_the_type_is_checked_when_the_value_is_made(tmp_path: Path) -> None:
-    """The run stays Done, and its answer can be had as data; another type than the run's is refused alike."""
-    with engine(tmp_path, [ANSWER(), said({"number": 3})]) as own:
-        with pytest.raises(InvalidOutput, match=r"number: Value error, is odd; Engine.result") as raised:
-            own.run("Give an even number", output_type=Even)
+ODD, EVEN = said({"number": 3}), said({"number": 4})
+
+
+@CALLS
+def test_what_a_validator_refuses_is_asked_for_again_in_its_words(
+    tmp_path: Path, start: Callable[..., Result]
+) -> None:
+    """The words are journaled with the reply that they are about; a replay has them from there, and needs no type."""
+    model = Watched([ANSWER(), ODD, EVEN])
+    with engine(tmp_path, []) as own:
+        result = start(own, "Give an even number", output_type=Even, model=model)
+        assert result.output == Even(number=4)
+        first, again = (shown(call) for call in model.calls[1:])
+        assert "number: Value error, is odd" in again and "is odd" not in first
+        rows = own.journal.transitions(result.run_id)
+        assert [row.trigger for row in rows] == ["answer", "reassess", "finish"]
+        assert ["refused" in row.outcome for row in rows] == [False, True, False]
+        words = own.journal.payload(rows[1].run, rows[1].outcome["refused"]["n"]).body
+        assert words == "number: Value error, is odd"
+        assert replay(own.journal, result.run_id).identical and not own.journal.verify()
+
+
+def test_at_the_limit_of_its_retries_the_run_fails_whatever_fits_the_schema(tmp_path: Path) -> None:
+    """As for what the schema refuses."""
+    with engine(tmp_path, [ANSWER(), ODD, ODD, EVEN]) as own:
+        result = own.run("Give an even number", output_type=Even)
+        assert (result.state, result.reason, result.output) == ("Failed", "review_failed", None)
+        assert replay(own.journal, result.run_id).identical
+
+
+def test_a_process_that_goes_on_names_the_type_again(tmp_path: Path) -> None:
+    """Its validators judge what the model gives from then on; without it the schema alone does."""
+    for output_type, reason in ((Even, "review_failed"), (None, "model_stop")):
+        (folder := tmp_path / reason).mkdir()
+        with engine(folder, [ANSWER(), ODD, ODD]) as own:
+            events = own.stream("Give an even number", output_type=Even)
+            left = next(event.run_id for event in events if event.kind == "transition")
+            events.close()  # type: ignore[attr-defined]
+            assert own.result(left).state == "Reviewing"
+            *_, last = own.resume_stream(left, output_type=output_type)
+            assert isinstance(last, RunEnded) and last.result.reason == reason
+
+
+class Broken(BaseModel):
+    """A validator with a bug."""
+
+    number: int
+
+    @field_validator("number")
+    @classmethod
+    def _broken(cls, value: int) -> int:
+        raise KeyError("rate")
+
+
+def test_a_validator_that_breaks_stops_the_run_where_it_is(tmp_path: Path) -> None:
+    """What it raises is no refusal: nothing was decided on the reply, and a resume with the mended type asks again."""
+    with engine(tmp_path, [ANSWER(), ODD, EVEN]) as own:
+        with pytest.raises(HostFunctionError, match="a validator of its output_type raised KeyError: 'rate'"):
+            own.run("Give a number", output_type=Broken)
         (row,) = own.journal.runs()
+        assert (row.status, row.state) == ("running", "Reviewing")
+
+
+class Talkative(BaseModel):
+    """A validator that says much, a key among it, in text that no file can hold."""
+
+    number: int
+
+    @field_validator("number")
+    @classmethod
+    def _talks(cls, value: int) -> int:
+        raise ValueError(f"{SECRET}\0{'x' * 5000}")
+
+
+SECRET = "sk-live-0123456789abcdef0123456789abcdef"
+
+
+def test_the_words_are_bounded_and_hold_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They go into a prompt and into the journal."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    model = Watched([ANSWER(), ODD, ODD])
+    with engine(tmp_path, []) as own:
+        result = own.run("Give a number", output_type=Talkative, model=model)
+        rows = own.journal.transitions(result.run_id)
+        words = own.journal.payload(rows[1].run, rows[1].outcome["refused"]["n"]).body
+        assert isinstance(words, str) and len(words) <= 1001 and SECRET not in words
+        assert words.startswith("number: Value error, [secret redacted]") and SECRET not in shown(
+            model.calls[-1]
+        )
+        assert replay(own.journal, result.run_id).identical
+
+
+def test_a_validator_of_the_type_is_checked_when_the_value_is_made(tmp_path: Path) -> None:
+    """Of a run that was driven without it: that stays Done, and its answer can be had as data; another type is refused alike."""
+    schema = TypeAdapter(Even).json_schema()
+    with engine(tmp_path, [ANSWER(), ODD]) as own:
+        own.run("Give an even number", output_type=schema)
+        (row,) = own.journal.runs()
+        with pytest.raises(InvalidOutput, match=r"number: Value error, is odd; Engine.result") as raised:
+            own.result(row.run_id, Even)
         assert row.run_id in str(raised.value) and row.status == "done"
         assert own.result(row.run_id).output == {"number": 3}
         with pytest.raises(InvalidOutput, match="Invoice"):

@@ -230,7 +230,7 @@ def test_C3_24_a_call_whose_outcome_is_committed_is_never_made_again(tmp_path: P
     """The driver is lost after any row; each page is read once, or twice where its outcome was not yet durable."""
     calls: list[int] = []
     with engine(tmp_path, walking(1, 2), [counting(calls)]) as first:
-        events = first.stream("Read")
+        events = first.stream("Read", on_close="stop")
         for _ in range(cut):
             next(events, None)
         events.close()  # type: ignore[attr-defined]

@@ -365,12 +365,12 @@ def test_tasks_are_children_of_their_workflow_s_calls(tmp_path: Path) -> None:
         return f"{name} in aisle 7"
 
     with Engine(Office(), [find], Journal(tmp_path / "runs.db", "off"), builtins=False) as office:
-        result = office.run_workflow("Find both")
+        result = office.run_workflow("Find both", conversation="c-1")
         spans = check(office.journal, result.run_id)
         task = next(row.run_id for row in office.journal.runs() if row.task == 2)
         assert compared(spans) == compared(trace_of(office.journal, task))
         last = office.journal.transitions(result.run_id)[-1]
-        follow = office.follow_up(result.run_id, "And the paper")
+        follow = office.run_workflow("And the paper", conversation="c-1")
         later = check(office.journal, follow.run_id)
     calls = {
         span.span_id: span for span in named(spans, "execute_tool") if span.name.endswith("workflow.task")
@@ -382,7 +382,7 @@ def test_tasks_are_children_of_their_workflow_s_calls(tmp_path: Path) -> None:
     assert sum(whole(span, "gen_ai.usage.input_tokens") for span in chats) == last.tokens_in
     assert later[0].trace_id != spans[0].trace_id, "the next round is a trace of its own"
     conversation = {span.attributes["gen_ai.conversation.id"] for span in (*spans, *later)}
-    assert conversation == {result.run_id}
+    assert conversation == {"c-1"}
 
 
 @pytest.mark.whole

@@ -84,12 +84,12 @@ def drive(engine: Engine, how: str) -> Any:
     if how == "run":
         return engine.run("Mend the bug")
     if how == "stream":
-        return [event for event in engine.stream("Mend the bug")][-1].result  # type: ignore[union-attr]
+        return [event for event in engine.stream("Mend the bug", on_close="stop")][-1].result  # type: ignore[union-attr]
     if how == "arun":
         return asyncio.run(engine.arun("Mend the bug"))
 
     async def events() -> Any:
-        return [event async for event in engine.astream("Mend the bug")][-1].result  # type: ignore[union-attr]
+        return [event async for event in engine.astream("Mend the bug", on_close="stop")][-1].result  # type: ignore[union-attr]
 
     return asyncio.run(events())
 

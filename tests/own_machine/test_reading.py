@@ -547,7 +547,7 @@ def test_a_guard_of_the_hosts_is_told_by_its_sentence(recorded: dict[str, Record
 def test_a_row_with_which_a_change_was_accepted_is_told_by_what_was_in_force_then(tmp_path: Path) -> None:
     """The policy of the engine that went on, not the one before."""
     with engine(tmp_path / "runs.db", None, pay_script(5)) as of:
-        for event in of.stream("Do it"):
+        for event in of.stream("Do it", on_close="stop"):
             if event.kind == "transition":
                 break
         (row,) = of.journal.runs()

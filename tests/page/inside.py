@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paor.fsm.journal.feeds import KEPT, KEPT_BYTES, Feed
 from paor.fsm.journal.prompts import Known, prompt_places
 from paor.fsm.journal.read_ahead import ReadAhead
 from paor.fsm.journal.reader import JournalReader
@@ -15,6 +16,6 @@ from paor.fsm.verify.verify import RunDefects, run_defects
 from paor.inspect.access import access_of
 from paor.inspect.actions import AsRecorded
 from paor.inspect.application import ACTORS, FOUND_MAX, Inspector, search
-from paor.inspect.live_events import KEPT, KEPT_BYTES, EventStream, Feed
+from paor.inspect.live_events import EventStream
 from paor.inspect.server import base_address, listen, serve, server_of
 from paor.inspect.views import Changes, Views

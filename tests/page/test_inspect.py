@@ -129,7 +129,9 @@ def test_it_is_mounted_in_a_hosts_server(engine: Engine) -> None:
         (wait,) = browser.get("data/index").json["waits"]
         with browser.events(f"events/{run_id}?after=1") as events:
             assert (
-                browser.post(f"answer/{run_id}", {"name": wait["name"], "answer": {"approve": True}}).status
+                browser.post(
+                    f"answer/{run_id}", {"name": wait["name"], "answer": {"approve": True}, "actor": "ann"}
+                ).status
                 == 200
             )
             assert [name for name, _, _ in events][-1] == "end"
@@ -168,7 +170,9 @@ def test_the_hosts_own_login_can_replace_the_token(engine: Engine) -> None:
 
         with closing(connection):
             index = ask("GET", "data/index")[1]
-            body = json.dumps({"name": index["waits"][0]["name"], "answer": {"approve": True}})
+            body = json.dumps(
+                {"name": index["waits"][0]["name"], "answer": {"approve": True}, "actor": "ann"}
+            )
             own = {
                 "Content-Type": "application/json",
                 "Origin": f"{WORD}{port}",
@@ -346,14 +350,16 @@ def make_shop(tmp_path: Path) -> Path:
 
 @pytest.mark.whole
 def test_the_command_shows_and_answers(shop: Path) -> None:
-    """It prints the address, takes the answer in the caller's name, says who goes on, and ends with Ctrl-C while somebody listens."""
+    """It prints the address, takes the answer of somebody with a name, says who goes on, and ends with Ctrl-C while somebody listens."""
     command = Command(shop)
     browser = Browser(command.first)
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{43}", command.first)
     (wait,) = browser.get("data/index").json["waits"]
     with browser.events("events") as events:
         next(events)
-        told = browser.post(f"answer/{wait['run']}", {"name": wait["name"], "answer": {"approve": True}})
+        given = {"name": wait["name"], "answer": {"approve": True}}
+        assert browser.post(f"answer/{wait['run']}", given).status == 400
+        told = browser.post(f"answer/{wait['run']}", given | {"actor": "ann"})
         assert told.json["drives"] is False
         code, out, errors = command.interrupt()
     assert (code, out) == (0, "") and "paor resume, paor recover" in errors and "Traceback" not in errors
@@ -361,7 +367,7 @@ def test_the_command_shows_and_answers(shop: Path) -> None:
         (run_id,) = [run.run_id for run in journal.runs()]
         assert journal.transitions(run_id)[-1].trigger == "provide"
         (decided,) = journal.calls(run_id)[0].decided
-        assert decided.actor
+        assert decided.actor == "ann"
 
 
 @pytest.mark.whole
@@ -371,7 +377,9 @@ def test_the_command_goes_on_with_an_app(shop: Path) -> None:
     browser = Browser(json.loads(command.first)["url"])
     (wait,) = browser.get("data/index").json["waits"]
     with browser.events(f"events/{wait['run']}?after=1") as events:
-        told = browser.post(f"answer/{wait['run']}", {"name": wait["name"], "answer": {"approve": True}})
+        told = browser.post(
+            f"answer/{wait['run']}", {"name": wait["name"], "answer": {"approve": True}, "actor": "ann"}
+        )
         assert told.json["drives"] is True, told.json
         assert [name for name, _, _ in events][-1] == "end"
     code, out, errors = command.interrupt()
@@ -389,7 +397,9 @@ def test_the_command_only_shows(given: tuple[str, ...], shop: Path) -> None:
     (wait,) = index["waits"]
     assert index["actions"] is False
     assert (
-        browser.post(f"answer/{wait['run']}", {"name": wait["name"], "answer": {"approve": True}}).status
+        browser.post(
+            f"answer/{wait['run']}", {"name": wait["name"], "answer": {"approve": True}, "actor": "ann"}
+        ).status
         == 403
     )
     assert command.interrupt()[0] == 0

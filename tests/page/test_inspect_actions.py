@@ -54,7 +54,10 @@ def test_what_is_no_text_is_refused(name: str, value: Any, tmp_path: Path) -> No
         told = browser.post(f"answer/{run_id}", body | {name: value})
         assert (told.status, told.json) == (400, {"error": f"{name}: expected a text"})
         assert rows_of(path) == before
-        assert browser.post(f"answer/{run_id}", body | {"reason": "", "actor": None}).status == 200
+        nobody = browser.post(f"answer/{run_id}", body | {"reason": "", "actor": "  "})
+        assert nobody.status == 400 and "with the name of the person" in nobody.json["error"]
+        assert rows_of(path) == before
+        assert browser.post(f"answer/{run_id}", body | {"reason": "", "actor": "ann"}).status == 200
 
 
 def test_the_command_that_goes_on_can_be_pasted(tmp_path: Path) -> None:
@@ -62,7 +65,7 @@ def test_the_command_that_goes_on_can_be_pasted(tmp_path: Path) -> None:
     path = tmp_path / "my runs; $(date) 'all'.db"
     with bank(path, [], 5) as engine, served(app(engine.journal)) as browser:
         run_id = engine.run("Pay").run_id
-        body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}}
+        body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}, "actor": "ann"}
         told = browser.post(f"answer/{run_id}", body).json
         assert shlex.split(told["next"]) == ["paor", "resume", run_id, "--journal", str(path)]
 
@@ -90,7 +93,7 @@ def test_runs_that_others_have_hold_up_no_other_answer(
         all_wait, leases = threading.Event(), engine.journal.store.leases
         fences = {run: leases.acquire(run) for run in (engine.journal.run(run_id).run for run_id in held)}
         bodies = {
-            run_id: {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}}
+            run_id: {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}, "actor": "ann"}
             for run_id in (*held, free)
         }
         with ThreadPoolExecutor(len(held)) as pool:
@@ -129,7 +132,7 @@ def test_nothing_is_read_on_the_event_loop(tmp_path: Path, monkeypatch: pytest.M
             monkeypatch.setattr(JournalReader, "query", seen)
             with browser.events(f"events/{flow.run_id}") as events, browser.events("events") as others:
                 next(others)
-                body = {"name": wait["name"], "answer": {"approve": True}}
+                body = {"name": wait["name"], "answer": {"approve": True}, "actor": "ann"}
                 assert browser.post(f"answer/{wait['run']}", body).status == 200
                 assert browser.post(f"fork/{wait['run']}", {"seq": 0}).status == 200
                 assert browser.get(f"data/run/{flow.run_id}").status == 200

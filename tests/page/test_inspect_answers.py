@@ -164,7 +164,7 @@ def test_a_workflow_goes_on_when_its_task_was_answered(tmp_path: Path) -> None:
         flow = world.engine.run_workflow("Pay ann", tasks=[Task("Pay her")])
         (wait,) = browser.get("data/index").json["waits"]
         assert wait["run"] != flow.run_id
-        body = {"name": wait["name"], "answer": {"approve": True}}
+        body = {"name": wait["name"], "answer": {"approve": True}, "actor": "ann"}
         assert browser.post(f"answer/{wait['run']}", body).status == 200
         ended(world.journal, flow.run_id)
 
@@ -183,7 +183,7 @@ def test_an_engine_that_cannot_go_on_refuses_the_answer(tmp_path: Path) -> None:
     other = Engine("offline", [paying([])], str(path), policy=Policy(deny=("bank.*",)), ids=SeededIds("x"))
     with other, served(app(other)) as browser:
         before = rows_of(path)
-        body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}}
+        body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}, "actor": "ann"}
         told = browser.post(f"answer/{run_id}", body)
         assert (
             told.status == 409
@@ -205,7 +205,7 @@ def test_what_goes_wrong_after_the_answer_is_shown(tmp_path: Path) -> None:
             served(app(engine, options=options)) as browser,
             browser.events(f"events/{run_id}?after=1") as events,
         ):
-            body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}}
+            body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}, "actor": "ann"}
             assert browser.post(f"answer/{run_id}", body).status == 200
             seen = dict(next((name, data) for name, _, data in events if name == "problem") for _ in range(1))
             assert "RuntimeError" in seen["problem"]["error"]
@@ -227,7 +227,7 @@ def test_a_run_goes_on_even_if_others_look_at_it_first(tmp_path: Path) -> None:
                 threading.Timer(0.5, release, (number, held[0])).start()
 
         leases.release = release_and_take  # type: ignore[method-assign]
-        body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}}
+        body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}, "actor": "ann"}
         assert browser.post(f"answer/{run_id}", body).status == 200
         ended(engine.journal, run_id)
         assert held
@@ -245,7 +245,7 @@ def test_a_journal_that_is_only_shown_is_not_written(tmp_path: Path) -> None:
                     assert browser.get("data/index").json["actions"] is False
                     wait = wait_of(browser, run_id)
                     for action, body in (
-                        ("answer", {"name": wait["name"], "answer": {"approve": True}}),
+                        ("answer", {"name": wait["name"], "answer": {"approve": True}, "actor": "ann"}),
                         ("cancel", {}),
                         ("fork", {"seq": 0}),
                     ):
@@ -261,13 +261,15 @@ def test_nothing_is_opened_for_writing_before_an_action(tmp_path: Path) -> None:
         run_id = engine.run("Pay").run_id
     data = path.read_bytes()
     with Journal(path, read_only=True) as opened:
-        inspector = Inspector(opened, AsRecorded(str(path)), access_of(None), usual_actor="ann")
+        inspector = Inspector(opened, AsRecorded(str(path)), access_of(None))
         with served(inspector) as browser:
             wait = wait_of(browser, run_id)
             assert browser.get(f"data/run/{run_id}").status == 200
             assert path.read_bytes() == data and [item.name for item in tmp_path.iterdir()] == ["runs.db"]
             assert (
-                browser.post(f"answer/{run_id}", {"name": wait["name"], "answer": {"approve": True}}).status
+                browser.post(
+                    f"answer/{run_id}", {"name": wait["name"], "answer": {"approve": True}, "actor": "ann"}
+                ).status
                 == 200
             )
             (call,) = browser.get(f"data/run/{run_id}").json["calls"]
@@ -328,7 +330,7 @@ def test_a_fork_goes_on_unless_it_could_repeat_what_happens_once(with_engine: bo
             assert (early["repeats"], early["drives"]) == ([], with_engine)
             if with_engine:
                 ended(engine.journal, early["run"], status="waiting")
-            body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}}
+            body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}, "actor": "ann"}
             browser.post(f"answer/{run_id}", body)
             engine.resume(run_id) if not with_engine else ended(engine.journal, run_id)
             late = browser.post(f"fork/{run_id}", {"seq": 2}).json
@@ -386,7 +388,7 @@ def test_an_engine_of_the_host_goes_on_in_its_own_event_loop(tmp_path: Path) -> 
             },
         )()
         with served(watching) as browser:
-            body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}}
+            body = {"name": wait_of(browser, run_id)["name"], "answer": {"approve": True}, "actor": "ann"}
             assert browser.post(f"answer/{run_id}", body).status == 200
             ended(engine.journal, run_id)
         assert len(set(loops)) == 1

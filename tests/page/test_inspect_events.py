@@ -62,7 +62,7 @@ def rows_seen(events: Events) -> list[int]:
 @pytest.mark.parametrize("how", ["Last-Event-ID", "after"])
 def test_a_client_goes_on_where_it_stopped(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With each row as the last one that it has, in a run that waits and in one that has ended; few rows are kept for it."""
-    monkeypatch.setattr("paor.inspect.live_events.KEPT", 3)
+    monkeypatch.setattr("paor.fsm.journal.feeds.KEPT", 3)
     with bank(tmp_path / "runs.db", [], 5) as engine, served(app(engine.journal)) as browser:
         run_id = engine.run("Pay").run_id
 
@@ -274,7 +274,9 @@ def test_a_journal_in_memory_is_followed_too(tmp_path: Path) -> None:
             assert [data["seq"] for _, _, data in islice(events, 2)] == [0, 1]
             (wait,) = browser.get("data/index").json["waits"]
             assert (
-                browser.post(f"answer/{run_id}", {"name": wait["name"], "answer": {"approve": True}}).status
+                browser.post(
+                    f"answer/{run_id}", {"name": wait["name"], "answer": {"approve": True}, "actor": "ann"}
+                ).status
                 == 200
             )
             assert rows_seen(events) == list(range(2, engine.journal.run(run_id).head_seq + 1))

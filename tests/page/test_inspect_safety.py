@@ -426,7 +426,12 @@ def test_the_cookie_is_for_this_server_alone(place: Place) -> None:
 def test_what_the_page_itself_sends_would_be_taken(change: Callable[[Sent], Sent], place: Place) -> None:
     """The request that all of these were made from, but with a name that was never asked: it comes as far as the journal."""
     answer = place.send(
-        change(replace(WRITE, body='{"name": "1-ffffffffffffffffffffffff", "answer": {"approve": true}}'))
+        change(
+            replace(
+                WRITE,
+                body='{"name": "1-ffffffffffffffffffffffff", "answer": {"approve": true}, "actor": "ann"}',
+            )
+        )
     )
     assert answer.status == 422 and "does not ask" in answer.json["error"]
 

@@ -125,7 +125,7 @@ def test_a_row_does_not_repeat_the_texts_of_its_run(tmp_path: Path) -> None:
 
 def test_what_is_kept_for_those_who_listen_is_bounded() -> None:
     """By number and by bytes, the newest; who needs an older one is not told that it has all."""
-    feed = Feed(0)
+    feed: Feed[bytes] = Feed(0)
     for count in range(1, 30):
         feed.tell([(count, bytes(KEPT_BYTES // 10))])
         assert sum(len(data) for _, data in feed.kept) <= KEPT_BYTES

@@ -14,7 +14,7 @@ import pytest
 from paor import Engine, Journal, Limits, Policy, ScriptedModel, tool, why
 from paor.errors import EffectUnknown, UnknownRun, UsageError
 from paor.events import TransitionTaken
-from paor.testing import call, refine, review
+from paor.testing import answer, call, refine, review
 
 from ..support.journeys import JOURNEYS, Journey, play
 from .inside import (
@@ -246,7 +246,7 @@ def test_the_last_prompt_of_a_kind_is_named(desk: tuple[Engine, str]) -> None:
 def test_what_waits_is_in_the_inbox(tmp_path: Path) -> None:
     """The exact call, why it asks, what the answer counts for, and the command that gives it."""
     engine = scripted_engine(tmp_path, *call("desk.pay", order="O-2", amount=1.5))
-    waiting = engine.run("Pay O-2 back")
+    waiting = engine.run("Pay O-2 back", metadata={"desk": "north"})
     view = JournalView(engine.journal)
     (item,) = view.waits()
     assert view.index()["waits"] == [item]
@@ -255,12 +255,27 @@ def test_what_waits_is_in_the_inbox(tmp_path: Path) -> None:
     assert item["kind"] == "approval" and item["why"] == [
         "desk.pay needs an approval, and nobody has given it yet"
     ]
-    assert item["description"] == "Pay an order back." and item["schema"] and item["call_key"]
+    assert item["description"] == "Pay an order back." and item["call_key"]
+    assert json.loads(item["given"]) == {"order": "O-2", "amount": 1.5} and item["metadata"] == {
+        "desk": "north"
+    }
     assert item["command"] == f"paor resume {waiting.run_id} --answer yes --journal desk.db  # or no"
     live = JournalView(engine.journal, live=True)
     assert str(tmp_path / "desk.db") in live.waits()[0]["command"]
     line = view.line(waiting.run_id)
     assert line["waits_for"] == "approval" and line["tools"] == ["desk.pay"]
+
+
+def test_a_run_shows_which_runs_it_has_called_and_who_has_called_it(tmp_path: Path) -> None:
+    """A run as a tool: its line names the caller and the action, the caller's page lists it."""
+    clerk = scripted_engine(tmp_path, answer("It is paid."))
+    replies = [*call("run.clerk", objective="Pay"), refine("stop", answer="Done.")]
+    desk = Engine(ScriptedModel(replies), [clerk.as_tool("clerk", "Pays.")], journal=":memory:")
+    outer = desk.run("Have it paid").run_id
+    view = JournalView(desk.journal)
+    (inner,) = view.part(f"run/{outer}")["tasks"]
+    assert inner["workflow"] == {"id": outer, "action": 1} and inner["status"] == "done"
+    assert view.line(outer)["workflow"] is None
 
 
 # -- forks, erasures, redaction --------------------------------------------------------------------------------------

@@ -18,9 +18,13 @@ pytestmark = pytest.mark.whole
 
 
 @contextmanager
-def looked_at(browser: Any, address: str) -> Iterator[Watched]:
+def looked_at(
+    browser: Any, address: str, *, width: int = 1440, color_scheme: str = "light"
+) -> Iterator[Watched]:
     """Open a live page; whatever it asks of another server is noted."""
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, reduced_motion="reduce", color_scheme=color_scheme
+    )
     context.set_default_timeout(15_000)
     try:
         watched = Watched(context.new_page())
@@ -150,6 +154,10 @@ def test_a_refused_answer_can_be_given_again(chromium: Any) -> None:
     with served(live) as (address, _), looked_at(chromium, address + "#inbox") as seen:
         card = seen.page.locator(".ask")
         card.get_by_role("button", name="Deny").click()
+        card.get_by_text("Not answered: who answers? A name is needed").wait_for()
+        assert live.posted == []
+        card.get_by_label("Who answers").fill("Ida")
+        card.get_by_role("button", name="Deny").click()
         card.get_by_text("Not answered: answered already by <b>Olu</b>").wait_for()
         assert card.locator(".note .mark").inner_text() == "U+202E"
         assert not card.get_by_role("button", name="Deny").is_disabled()
@@ -163,6 +171,7 @@ def test_a_doubt_is_settled_with_its_result(chromium: Any) -> None:
     with served(live) as (address, _), looked_at(chromium, address + "#inbox") as seen:
         card = seen.page.locator(".ask")
         assert card.locator(".btn.pri").count() == 0
+        card.get_by_label("Who answers").fill("Ida")
         card.get_by_label("result").fill('{"amount": 34.0')
         card.get_by_role("button", name="It happened").click()
         card.get_by_text("result is not JSON").wait_for()
@@ -184,7 +193,7 @@ def test_an_answer_by_a_schema_has_its_fields(chromium: Any) -> None:
         "type": "object",
         "properties": {
             "day": {"type": "string", "description": "when"},
-            "amount": {"type": "number"},
+            "amount": {"type": "number", "minimum": 1, "exclusiveMaximum": 20},
             "size": {"enum": ["small", "large"]},
             "again": {"type": "boolean"},
             "more": {"type": "object"},
@@ -195,8 +204,13 @@ def test_an_answer_by_a_schema_has_its_fields(chromium: Any) -> None:
     with served(live) as (address, _), looked_at(chromium, address + "#inbox") as seen:
         seen.page.get_by_role("heading", name="How much?").wait_for()
         card = seen.page.locator(".ask")
+        assert "at least 1, less than 20" in card.inner_text()
+        card.get_by_label("Who answers").fill("Ida")
         card.get_by_role("button", name="Answer", exact=True).click()
         card.get_by_text("amount is needed").wait_for()
+        card.get_by_label("amount").fill("12.5")
+        card.get_by_role("button", name="Answer", exact=True).click()
+        card.get_by_text("size is needed").wait_for()
         card.get_by_label("amount").fill("12,5")
         card.get_by_role("button", name="Answer", exact=True).click()
         card.get_by_text("amount is a number").wait_for()
@@ -224,11 +238,104 @@ def test_axe_finds_no_violation_in_what_only_a_live_page_has(chromium: Any, axe:
         seen.page.get_by_role("button", name="2 new rows").wait_for()
         assert violations(seen, axe) == []
         seen.page.get_by_role("link", name="Inbox").click()
+        for name in seen.page.get_by_label("Who answers").all():
+            name.fill("Ida")
         seen.page.get_by_role("button", name="Deny").click()
         seen.page.get_by_text("Not answered: answered already").wait_for()
         seen.page.get_by_role("button", name="Try again").click()
         seen.page.get_by_text("Its row has not come yet").wait_for()
         assert violations(seen, axe) == []
+
+
+def _asked(seq: int, since: int, **changed: Any) -> dict[str, Any]:
+    return approval(seq=seq, since=since, **changed)
+
+
+def test_the_inbox_shows_the_oldest_question_first_and_finds_by_tool_and_metadata(chromium: Any) -> None:
+    """A card that comes later takes its place without moving the others; what is chosen stands in the address."""
+    live = LiveRun(20)
+    day = 86_400_000_000
+    live.waits = [
+        _asked(9, 5 * day, message="third", kind="elicitation", metadata={"tenant": "globex", "desk": 2}),
+        _asked(
+            7, 2 * day, message="first", kind="elicitation", tool="mail.send", metadata={"tenant": "acme"}
+        ),
+    ]
+    headings = "[...document.querySelectorAll('.ask:not([hidden]) h2')].map(h => h.textContent)"
+    with served(live) as (address, _), looked_at(chromium, address + "#inbox") as seen:
+        seen.until(headings, ["first", "third"])
+        assert "tenant" in seen.text(".ask") and "acme" in seen.text(".ask")
+        seen.page.locator(".ask").last.get_by_label("Reason").fill("half typed")
+        live.waits = [
+            _asked(8, 3 * day, message="second", kind="elicitation", metadata={"tenant": "acme"}),
+            *live.waits,
+        ]
+        live.tell("events", "runs", {"runs": [], "waits": live.waits})
+        seen.until(headings, ["first", "second", "third"])
+        assert seen.page.locator(".ask").last.get_by_label("Reason").input_value() == "half typed"
+        seen.page.get_by_label("metadata").fill("ACME")
+        seen.until(headings, ["first", "second"])
+        assert seen.text("h1") == "2 of 3 questions"
+        seen.page.get_by_label("tool").select_option("mail.send")
+        seen.until(headings, ["first"])
+        seen.until("location.hash", "#inbox?tool=mail.send&metadata=ACME")
+        seen.page.reload()
+        seen.until(headings, ["first"])
+        seen.page.get_by_label("tool").select_option("")
+        seen.page.get_by_label("metadata").fill("globex 2")
+        seen.until(headings, ["third"])
+        seen.silent()
+
+
+def test_other_arguments_are_approved_as_they_were_written(chromium: Any) -> None:
+    """Unchanged ones are not sent; what is no JSON object is refused by the page, and a number goes as it stands."""
+    live = LiveRun(20)
+    live.waits = [approval(given='{"order_id": "O-1", "amount": 34.0}')]
+    live.answers = [(422, {"error": "amount must be at most 20"})]
+    with served(live) as (address, _), looked_at(chromium, address + "#inbox") as seen:
+        card = seen.page.locator(".ask")
+        card.get_by_label("Who answers").fill("Ida")
+        card.get_by_text("Change the arguments").click()
+        given = card.get_by_label("All arguments")
+        assert json.loads(given.input_value()) == {"order_id": "O-1", "amount": 34.0}
+        for wrong in ("[]", "{", "null"):
+            given.fill(wrong)
+            card.get_by_role("button", name="Approve").click()
+            card.get_by_text("the arguments are no JSON object").wait_for()
+            card.locator(".note").evaluate("note => note.replaceChildren()")
+        assert live.posted == []
+        given.fill('{"order_id": "O-1", "amount": 12.50}')
+        card.get_by_role("button", name="Approve").click()
+        card.get_by_text("Not answered: amount must be at most 20").wait_for()
+        assert (
+            '"answer":{"approve":true,"arguments":{"order_id": "O-1", "amount": 12.50}}'
+            in sent(live, 1)[0][2]
+        )
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_axe_finds_no_violation_in_an_inbox_with_filters(
+    chromium: Any, axe: str, *, width: int, dark: bool
+) -> None:
+    """Several cards with their metadata, the arguments open to be changed; nothing scrolls sideways."""
+    live = LiveRun(20)
+    long = {"tenant": "acme", "note": "x" * 300}
+    live.waits = [
+        approval(given='{"amount": 34.0}', metadata=long),
+        doubt(),
+        approval(
+            seq=9, kind="argument", schema={"properties": {"size": {"enum": ["s"]}}, "required": ["size"]}
+        ),
+    ]
+    scheme = "dark" if dark else "light"
+    with (
+        served(live) as (address, _),
+        looked_at(chromium, address + "#inbox", width=width, color_scheme=scheme) as seen,
+    ):
+        seen.page.get_by_text("Change the arguments").click()
+        assert violations(seen, axe) == []
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_a_run_is_cancelled_only_when_asked_twice(chromium: Any) -> None:

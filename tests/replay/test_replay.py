@@ -93,7 +93,7 @@ def test_every_journey_replays(journey: Journey, tmp_path: Path) -> None:
 def test_an_unfinished_run_replays_as_far_as_it_goes(rows: int, tmp_path: Path) -> None:
     """A run that was interrupted is compared up to its last row."""
     with engine(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as scripted:
-        events = scripted.stream("Read")
+        events = scripted.stream("Read", on_close="stop")
         next(events)
         for event in events:
             if event.kind == "transition" and getattr(event, "seq", -1) == rows - 1:

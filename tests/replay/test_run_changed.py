@@ -28,7 +28,7 @@ from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, 
 
 SCRIPT = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
 OTHER = {name: text + "\nBe brief." for name, text in default_templates().items()}
-NEVER = Policy(deny=("nothing.at_all",))
+NEVER = Policy(deny=("web.*",))
 
 
 def interrupted(folder: Path, rows: int, script: Sequence[Any] = SCRIPT, **options: Any) -> str:
@@ -39,7 +39,7 @@ def interrupted(folder: Path, rows: int, script: Sequence[Any] = SCRIPT, **optio
         if name in options
     }
     with engine(folder, script, **options) as scripted:
-        events = scripted.stream("Read the notes", ["every page is read"], **run)
+        events = scripted.stream("Read the notes", ["every page is read"], **run, on_close="stop")
         for event in events:
             if event.kind == "transition" and getattr(event, "seq", -1) == rows - 1:
                 break
@@ -162,7 +162,7 @@ def test_the_template_of_the_answer_matters_where_a_tool_reads(tmp_path: Path) -
         return f"page {page}"
 
     with engine(tmp_path, SCRIPT, [read]) as scripted:
-        events = scripted.stream("Read the notes", ["every page is read"])
+        events = scripted.stream("Read the notes", ["every page is read"], on_close="stop")
         for event in events:
             if event.kind == "transition":
                 break

@@ -37,10 +37,10 @@ def streamed(journey: Journey, folder: Path, *, driver: str) -> list[Event]:
     """Return every event of a journey that does not wait."""
     with journey.engine(folder) as scripted:
         if driver == "sync":
-            return list(scripted.stream("Go", **journey.run))
+            return list(scripted.stream("Go", **journey.run, on_close="stop"))
 
         async def collect() -> list[Event]:
-            return [event async for event in scripted.astream("Go", **journey.run)]
+            return [event async for event in scripted.astream("Go", **journey.run, on_close="stop")]
 
         return asyncio.run(collect())
 
@@ -121,19 +121,19 @@ def test_a_stream_that_nobody_reads_starts_nothing(driver: str, tmp_path: Path) 
     """And one that is left in the middle lets the run go, so that it can be resumed at once."""
     with engine(tmp_path, SCRIPT) as scripted:
         if driver == "sync":
-            scripted.stream("Never")
-            events = scripted.stream("Read")
+            scripted.stream("Never", on_close="stop")
+            events = scripted.stream("Read", on_close="stop")
             next(events)
             next(events)
             events.close()  # type: ignore[attr-defined]
         else:
 
             async def leave() -> None:
-                scripted.astream("Never")
-                events = scripted.astream("Read")
+                scripted.astream("Never", on_close="stop")
+                events = scripted.astream("Read", on_close="stop")
                 await anext(events)
                 await anext(events)
-                await events.aclose()  # type: ignore[attr-defined]
+                await events.aclose()
 
             asyncio.run(leave())
         (row,) = scripted.journal.runs()
@@ -367,7 +367,7 @@ def test_a_lease_that_cannot_be_released_does_not_hide_why_the_driver_stops(
     """The first error is the one that is told."""
     journey = BY_NAME["in_doubt_done"]
     with journey.engine(tmp_path) as scripted:
-        events = scripted.stream("Lose")
+        events = scripted.stream("Lose", on_close="stop")
         with pytest.raises(Lost):
             for event in events:
                 if event.kind == "transition" and getattr(event, "trigger", "") == "specify":

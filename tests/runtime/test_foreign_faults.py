@@ -98,7 +98,7 @@ def test_a_reconciliation_that_says_nothing_usable_leaves_the_effect_in_doubt(
     with World(
         tmp_path, [SELECT("notes.post", {"text": "string"}), PARAMETERS(text="x"), STOP, SUCCESS], [post]
     ) as world:
-        events = world.engine.stream("Post")
+        events = world.engine.stream("Post", on_close="stop")
         for event in events:
             if isinstance(event, TransitionTaken) and event.dest == "Executing":
                 break

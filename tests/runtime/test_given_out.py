@@ -377,7 +377,7 @@ def test_the_caller_of_a_stream_may_take_values_out_of_an_event_that_a_hook_has_
     with worlds.engine(tmp_path, script, hooks=[meddle]) as engine:
         arguments: list[Any] = [
             getattr(event, "arguments", None)
-            for event in engine.stream("Read", metadata=METADATA)
+            for event in engine.stream("Read", metadata=METADATA, on_close="stop")
             if getattr(event, "arguments", None)
         ]
     assert arguments == [{"page": 1}]

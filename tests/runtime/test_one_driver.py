@@ -133,7 +133,9 @@ class Race:
 def interrupted(race: Race) -> str:
     """Return a run that stands after its first row and that nobody drives."""
     with race.engine() as scripted:
-        events = (event for event in scripted.stream("Work") if isinstance(event, TransitionTaken))
+        events = (
+            event for event in scripted.stream("Work", on_close="stop") if isinstance(event, TransitionTaken)
+        )
         next(events)
         events.close()
         return scripted.journal.runs()[0].run_id

@@ -754,7 +754,7 @@ def test_a_stream_that_is_closed_leaves_no_task_behind(tmp_path: Path) -> None:
     work = Hanging("async", 2)
 
     async def watch() -> str:
-        events: Any = scripted.astream("Read all", profile="native")
+        events: Any = scripted.astream("Read all", profile="native", on_close="stop")
         async for event in events:
             if isinstance(event, TransitionTaken) and event.trigger == "execute":
                 await asyncio.to_thread(work.begun.wait, FUSE_S)
@@ -781,7 +781,7 @@ def test_a_stream_that_is_closed_stops_the_calls_of_its_threads(
     work = Hanging(form, 2)
     caplog.set_level(logging.WARNING, "paor")
     with engine(tmp_path, [reads(3), "All."], [work.tool]) as scripted, nothing_left_behind():
-        events: Any = scripted.stream("Read all", profile="native")
+        events: Any = scripted.stream("Read all", profile="native", on_close="stop")
         for event in events:
             if isinstance(event, TransitionTaken) and event.trigger == "execute":
                 assert work.begun.wait(FUSE_S)

@@ -87,7 +87,6 @@ def test_a_wrong_limit_is_one_line_wherever_it_is_given(
             lambda: engine.run("Read", limits=wrong),
             lambda: engine.run_workflow("Read", limits=wrong),
             lambda: engine.fork(run_id, 1, limits=wrong),
-            lambda: engine.follow_up(run_id, "More", limits=wrong),
         ]
         for call in calls:
             with pytest.raises(UsageError) as told:
@@ -116,8 +115,6 @@ def test_every_place_that_takes_limits_keeps_the_others(given: Any, tmp_path: Pa
         fork = engine.fork(first, 1, limits=Limits(max_retries=1), drive=False).run_id
         assert bounds(fork) == (7, 77, 90_000, 1)
         engine.cancel(fork)
-        following = engine.follow_up(first, "And more", limits={"max_retries": 0}).run_id
-        assert bounds(following) == (7, 77, 90_000, 0)
         result = engine.run_workflow("Read it all", tasks=[Task("Read")], limits=given)
         task = next(row for row in world.journal.runs() if row.task == 1 and row.workflow_id == result.run_id)
         assert bounds(task.run_id)[:2] == (7, 77) and 0 < (bounds(task.run_id)[2] or 0) <= 90_000
@@ -134,7 +131,7 @@ def test_the_steps_of_a_planner_stay_unless_they_are_given(tmp_path: Path) -> No
 def test_a_run_that_is_resumed_keeps_its_limits(tmp_path: Path) -> None:
     """Whatever the engine has that goes on with it."""
     with Engine(ScriptedModel([*READ(1), STOP, SUCCESS]), journal=tmp_path / "a.db") as engine:
-        events = engine.stream("Read", limits=Limits(max_steps=3))
+        events = engine.stream("Read", limits=Limits(max_steps=3), on_close="stop")
         run_id = next(events).run_id
         events.close()  # type: ignore[attr-defined]
     with Engine(ScriptedModel([]), journal=tmp_path / "a.db", limits=Limits(max_steps=9)) as other:

@@ -134,7 +134,10 @@ class ModelServer:
     def _serve(self, sock: socket.socket) -> None:
         with sock, suppress(OSError):
             file = sock.makefile("rb")
-            first = file.readline().decode("latin-1").split(" ")
+            first = file.readline(65536).decode("latin-1").split(" ")
+            if len(first) != 3:  # no HTTP, such as the first bytes of TLS
+                sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                return
             headers: dict[str, str] = {}
             while (line := file.readline().strip()) != b"":
                 name, _, value = line.decode("latin-1").partition(":")

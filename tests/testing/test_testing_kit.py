@@ -178,7 +178,7 @@ def test_a_listener_hears_of_every_run_until_it_is_stopped(
         ):
             result = engine.run("Send")
             engine.resume(result.run_id, answer={"approve": True})
-            events: Any = engine.stream("Send")
+            events: Any = engine.stream("Send", on_close="stop")
             next(events)
             events.close()
             stop()

@@ -94,7 +94,7 @@ def test_a_resume_takes_them_again_and_is_refused_without(tmp_path: Path) -> Non
 def test_recover_asks_for_them_for_each_run(tmp_path: Path) -> None:
     """A run without them is refused and stays; the next recover goes on with it."""
     with engine(tmp_path, ONE, [send]) as scripted:
-        events = scripted.stream("Send", deps=Desk())
+        events = scripted.stream("Send", deps=Desk(), on_close="stop")
         for _ in range(2):
             next(events)
         events.close()  # type: ignore[attr-defined]

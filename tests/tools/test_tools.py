@@ -35,6 +35,7 @@ class Desk:
     timeout_s: float | None = None
     limits = Limits()
     resumption: Any = None
+    traceparent = ""
 
     def __init__(
         self, documents: Sequence[Document] = (), texts: Sequence[str] = (), answer: str = ""

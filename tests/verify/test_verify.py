@@ -113,7 +113,7 @@ def test_an_empty_journal_holds(tmp_path: Path) -> None:
     """As does one whose only run has no row yet."""
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
         assert scripted.journal.verify() == []
-        next(scripted.stream("Read", documents=[("a.txt", "a")]))
+        next(scripted.stream("Read", documents=[("a.txt", "a")], on_close="stop"))
     assert by_package(tmp_path / JOURNAL) == []
     assert by_script(tmp_path / JOURNAL)[0] == 0
 
@@ -142,9 +142,9 @@ def test_verifying_while_another_process_writes(tmp_path: Path) -> None:
 
 
 def test_the_script_keeps_its_promises() -> None:
-    """At most 150 lines, nothing but the standard library, and nothing of the package."""
+    """At most 160 lines for two versions of the schema, nothing but the standard library, and nothing of the package."""
     text = SCRIPT.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 150
+    assert len(text.splitlines()) <= 160
     imported = set(re.findall(r"(?m)^(?:import|from) (\w+)", text))
     assert imported <= set(sys.stdlib_module_names)
 
@@ -236,7 +236,7 @@ def test_documents_of_a_call_that_was_not_observed_yet_are_held_against_its_resu
     path = tmp_path / JOURNAL
     monkeypatch.setattr(loop, "_is_followed_at_once", lambda row: False)
     with BY_NAME["documents"].engine(tmp_path) as scripted:
-        for event in scripted.stream("Go", **BY_NAME["documents"].run):
+        for event in scripted.stream("Go", **BY_NAME["documents"].run, on_close="stop"):
             if getattr(event, "trigger", "") == "execute":
                 break
         (row,) = scripted.journal.runs()
@@ -638,7 +638,7 @@ def test_after_an_erasure_documents_are_still_counted(change: str, place: str, e
 def test_an_erased_run_without_rows_holds(tmp_path: Path) -> None:
     """Nothing hashed counts its inputs yet."""
     with BY_NAME["documents"].engine(tmp_path, ids=SeededIds("documents")) as scripted:
-        stream = scripted.stream("Read", documents=[("a.txt", "text of a document")])
+        stream = scripted.stream("Read", documents=[("a.txt", "text of a document")], on_close="stop")
         next(stream)
         run_id = scripted.journal.runs()[0].run_id
         del stream

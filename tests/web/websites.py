@@ -217,6 +217,7 @@ class Context:
     timeout_s: float | None = None
     limits = Limits()
     resumption: Any = None
+    traceparent = ""
 
     def __init__(
         self, documents: Sequence[Document] = (), policy: Policy = LOCAL, objective: str = "state machines"

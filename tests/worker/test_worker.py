@@ -220,7 +220,7 @@ def test_a_run_that_falls_back_goes_on_with_the_other_run(left: str, opened: Cal
             drives.drain()
 
     if left == "by a lost driver":
-        for event in host.resume_stream(run_id):
+        for event in host.resume_stream(run_id, on_close="stop"):
             if event.run_id != run_id and event.kind == "start":
                 break
     host.hooks = (hook,)
@@ -352,7 +352,7 @@ def test_a_workflow_whose_task_somebody_else_drives_is_looked_at_soon(opened: Ca
     waiting = host.result(run_id).waiting_for
     assert waiting is not None
     its_run = runs_by_task(host, run_id)[1].run_id
-    driving = host.resume_stream(its_run, question=waiting.id, answer={"approve": True})
+    driving = host.resume_stream(its_run, question=waiting.id, answer={"approve": True}, on_close="stop")
     assert any(event.kind == "transition" for event in driving)  # and he holds it
     queue_of(host).release(1)
     (claim,) = queue_of(other).claim(1, "w", 60.0)
@@ -437,7 +437,7 @@ def test_a_run_that_ends_by_other_hands_leaves_the_queue(opened: Callable[..., E
 def begun(host: Engine) -> str:
     """Return a run that was submitted and has four rows."""
     run_id = host.submit("Pay").run_id
-    for event in host.resume_stream(run_id):
+    for event in host.resume_stream(run_id, on_close="stop"):
         if event.kind == "transition" and event.seq == 3:
             break
     return run_id

@@ -260,18 +260,20 @@ def test_a_task_that_aborts_ends_the_run(tmp_path: Path) -> None:
         check_journal(own)
 
 
-def test_the_next_round_follows_the_same_workflow(tmp_path: Path) -> None:
-    """With the caller's variables; another mode leaves it, and a workflow of several tasks has none."""
-    flow = "after: {action: 'my/tool:summarise', input: {data: '${word} ${query}'}}"
+def test_a_round_that_follows_a_workflow_file_is_told_of_those_before(tmp_path: Path) -> None:
+    """As its variable ``transcript``; a workflow of several tasks has no file."""
+    flow = "after: {action: 'my/tool:summarise', input: {data: '${transcript[0].content} then ${query}'}}"
     calls = Calls()
-    with World(tmp_path, [EMPTY, OK], calls.tools) as own:
-        first = own.run("one", workflow=flow, variables={"word": "about"})
-        second = own.engine.follow_up(first.run_id, "two")
+    with World(tmp_path, [EMPTY, OK] * 2, calls.tools) as own:
+        own.run(
+            "one",
+            workflow="after: {action: 'my/tool:summarise', input: {data: '${query}'}}",
+            conversation="c",
+        )
+        second = own.run("two", workflow=flow, conversation="c")
         assert second.state == "Done" and own.journal.spec(second.run_id).round == 2
-        assert calls.summarised == ["about one", "about two"]
+        assert calls.summarised == ["one", "one then two"]
         check_journal(own)
-        other = own.engine.follow_up(second.run_id, "three", mode="react")
-        assert own.journal.spec(other.run_id).workflow is None
         with pytest.raises(UsageError, match="one run"):
             own.engine.run_workflow("four", workflow=flow)
 

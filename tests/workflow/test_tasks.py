@@ -13,14 +13,13 @@ import pytest
 
 from paor import Engine, Limits, ModelCall, Policy, Reply, Result, Task, Tool, replay, tool
 from paor.cli import main
-from paor.errors import AlreadyAnswered, LeaseHeld, UsageError
+from paor.errors import AlreadyAnswered, UsageError
 from paor.events import TransitionTaken
 from paor.testing import SteppingClock
 
 from ..support.journey import answered
 from ..support.recording import sections
 from ..support.worlds import CONTINUE, REVIEW, SELECT, STOP, SUCCESS
-from .inside import subrun_runner_module as workflow_runner
 
 PLAN = {
     "overview": "Find both.",
@@ -159,8 +158,8 @@ def test_C4_27_labels_are_unique_and_counters_restart_with_every_task_and_round(
 ) -> None:
     """So no label of one round can mean a document of another."""
     with started(Office()) as engine:
-        result = engine.run_workflow("Find both")
-        engine.follow_up(result.run_id, "Find them again")
+        engine.run_workflow("Find both", conversation="c")
+        engine.run_workflow("Find them again", conversation="c")
         labels = [
             item.label
             for row in engine.journal.runs()
@@ -172,14 +171,14 @@ def test_C4_27_labels_are_unique_and_counters_restart_with_every_task_and_round(
         ]
 
 
-def test_A037_A101_D22_a_follow_up_is_the_next_round_and_sees_the_earlier_ones_as_summaries(
+def test_A037_A101_D22_the_next_round_sees_the_earlier_ones_newest_first(
     started: Callable[..., Engine],
 ) -> None:
-    """Newest first, of the last round the answer and what each action came to; behind that this round's actions in full."""
+    """What the user said, each action with what it brought, and the answer; behind that this round's own actions in full."""
     office = Office(refinement=[STOP, CONTINUE, STOP])
     with started(office) as engine:
-        first = engine.run("find the pen", documents=[("list.txt", "pen")], language="de")
-        second = engine.follow_up(first.run_id, "find the ink")
+        engine.run("find the pen", documents=[("list.txt", "pen")], language="de", conversation="c")
+        second = engine.run("find the ink", conversation="c")
         assert second.state == "Done"
         assert places(engine) == [(1, 1, "Done"), (2, 1, "Done")]
         opening, later = office.of("selection")[1:3]
@@ -187,40 +186,33 @@ def test_A037_A101_D22_a_follow_up_is_the_next_round_and_sees_the_earlier_ones_a
         assert "docList:round1_task1_action1_found (1)" in opening["Documents"]
         assert "docList:round1_task1_action0_input (1)" in opening["Documents"]
         for asked in (opening, later):
-            lines = [line for line in asked[EARLIER].splitlines() if line.startswith("- ")]
-            assert lines == ["- Round 1: answer of task 1 [ok]", "- Round 1, step 1: shop.find [ok]"]
+            told = asked[EARLIER]
+            assert told.startswith("- Earlier round, user: find the pen\n")
+            assert '"shop.find"' in told and "pen in aisle 7" in told
         again = [call for call in office.calls if call.kind == "selection"][2]
         action, result, _ = again.messages[-3:]
         assert '"shop.find"' in action.text and "ink in aisle 7" in result.text
-        third = engine.follow_up(second.run_id, "find more")
+        third = engine.run("find more", conversation="c")
         assert engine.journal.run(third.run_id).round == 3
+        told = office.of("selection")[-1][EARLIER]
+        assert told.index("find the ink") < told.index("find the pen")
         holds(engine)
 
 
-def test_a_follow_up_is_no_freer_than_the_round_before(started: Callable[..., Engine]) -> None:
-    """Tools, limits and task type hold until the caller gives others."""
-
-    @tool("shop.buy")
-    def buy(name: str) -> str:
-        """Buy something."""
-        return name
-
-    @tool("shop.find", effect="idempotent", label="found")
-    def find(name: str) -> str:
-        """Find something."""
-        return name
-
-    policy = Policy(task_types={"look": ("shop.*",)})
-    with started(Office(), tools=(find, buy), policy=policy) as engine:
-        bounds: dict[str, Any] = {"tools": ["shop.find"], "limits": Limits(max_steps=2), "task_type": "look"}
-        first = engine.run("find the pen", **bounds)
-        again = engine.journal.spec(engine.follow_up(first.run_id, "more").run_id)
-        assert [item.name for item in again.tools] == ["shop.find"]
-        assert (again.limits.max_steps, again.task_type) == (2, "look")
-        other = engine.follow_up(first.run_id, "more", tools=None, limits=Limits(max_steps=3), task_type=None)
-        freed = engine.journal.spec(other.run_id)
-        assert [item.name for item in freed.tools] == ["shop.find", "shop.buy"]
-        assert (freed.limits.max_steps, freed.task_type) == (3, None)
+def test_a_task_is_told_the_request_and_the_answers_of_the_tasks_before(
+    started: Callable[..., Engine],
+) -> None:
+    """And of the rounds before; the run of the whole plans with these, too."""
+    office = Office()
+    with started(office) as engine:
+        engine.run_workflow("Find both of SMITH", conversation="c")
+        answers = [engine.result(row.run_id).answer for row in engine.journal.runs() if row.task == 1]
+        told = office.of("selection")[-1][EARLIER]
+        assert "user: Find both of SMITH" in told and answers[0] in told
+        engine.run_workflow("Once more", conversation="c")
+        assert "Find both of SMITH" in str(office.of("task_plan")[-1])
+        assert "Find both of SMITH" in office.of("selection")[-1][EARLIER]
+        holds(engine)
 
 
 def test_tasks_that_the_host_knows_are_not_planned(started: Callable[..., Engine]) -> None:
@@ -320,7 +312,7 @@ def test_a_workflow_whose_driver_is_lost_goes_on_without_doing_a_task_twice(
 def test_the_policy_holds_in_every_task(started: Callable[..., Engine]) -> None:
     """A workflow's own run calls its tasks whatever the policy says of tools; the tasks obey it."""
     office = Office()
-    with started(office, policy=Policy(allow=("nothing.at_all",))) as engine:
+    with started(office, policy=Policy(allow=("nothing.at_all",), missing_ok=True)) as engine:
         engine.run_workflow("Find both")
         assert places(engine)[1:] == [(1, 1, "Failed")], "the second depends on the first"
         assert all(
@@ -382,10 +374,10 @@ def test_the_offline_model_takes_the_objective_as_one_task(tmp_path: Path) -> No
     """It cannot divide an objective; the workflow ends as its one task does."""
     notes = ("notes.txt", "The supplier delivers the goods within thirty days of the order. " * 3)
     with Engine("offline", journal=str(tmp_path / "runs.db")) as engine:
-        result = engine.run_workflow("Summarise the notes", documents=[notes])
+        result = engine.run_workflow("Summarise the notes", documents=[notes], conversation="c")
         assert result.state == "Done" and result.answer.startswith("## Summary\n\n- The supplier delivers")
         assert places(engine) == [(1, 0, "Done"), (1, 1, "Done")]
-        follow = engine.follow_up(result.run_id, "Summarise them again")
+        follow = engine.run_workflow("Summarise them again", conversation="c")
         assert follow.state == "Done" and places(engine)[2:] == [(2, 0, "Done"), (2, 1, "Done")]
         holds(engine)
 
@@ -502,10 +494,10 @@ def test_cancelling_a_workflow_cancels_its_task(started: Callable[..., Engine], 
 def test_cancelling_a_waiting_workflow_ends_its_task(started: Callable[..., Engine]) -> None:
     """So that the next round can be opened."""
     with started(Office(), policy=Policy(approvals=("shop.find",))) as engine:
-        result = engine.run_workflow("Find both")
+        result = engine.run_workflow("Find both", conversation="c")
         assert engine.cancel(result.run_id).reason == "cancelled"
         assert [row.reason for row in engine.journal.runs()] == ["cancelled", "cancelled"]
-        assert engine.follow_up(result.run_id, "Again").status == "waiting"
+        assert engine.run_workflow("Again", conversation="c").status == "waiting"
 
 
 def test_a_task_that_somebody_else_drives_is_not_counted_as_failed(started: Callable[..., Engine]) -> None:
@@ -532,26 +524,6 @@ def test_a_task_that_somebody_else_drives_is_not_counted_as_failed(started: Call
         assert answered(engine, workflow, answer={"approve": True}).state == "Done"
         assert places(engine) == [(1, 0, "Done"), (1, 1, "Done"), (1, 2, "Done")]
         holds(engine)
-
-
-def test_no_place_in_a_workflow_is_taken_twice(
-    started: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two follow-ups at the same moment: one opens the round, the other is told."""
-    with started(Office()) as engine:
-        first = engine.run("find the pen")
-        read = vars(workflow_runner)["next_round"]
-
-        def slowly(*arguments: Any) -> Any:
-            found = read(*arguments)
-            monkeypatch.setattr(workflow_runner, "next_round", read)
-            engine.follow_up(first.run_id, "I am first")
-            return found
-
-        monkeypatch.setattr(workflow_runner, "next_round", slowly)
-        with pytest.raises(LeaseHeld, match="round 2, task 1 of workflow"):
-            engine.follow_up(first.run_id, "I am late")
-        assert places(engine) == [(1, 1, "Done"), (2, 1, "Done")]
 
 
 def test_an_async_workflow_asks_a_model_that_can_only_be_awaited(started: Callable[..., Engine]) -> None:

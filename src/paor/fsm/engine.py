@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from ..prompts.model import Model
-from ..states.base.errors import UsageError
+from ..states.base.errors import LeaseHeld, UsageError
 from ..states.run.spec import Mode, Spec
 from ..states.run.state import Run
 from ..states.settings.limits import Limits
@@ -38,30 +38,25 @@ from .lifecycle.arguments import (
     check_names,
     hooks_of,
 )
+from .lifecycle.background import Background, OnClose, on_close_of
 from .lifecycle.callbacks import attach_journal, callbacks_of
 from .lifecycle.cancel import acancel, cancel
 from .lifecycle.fork import fork_acquisition
 from .lifecycle.instructions import Instructions
-from .lifecycle.keyed_start import begin, submit
+from .lifecycle.keyed_start import run_of_key
+from .lifecycle.listening import alisten, checked_after, listen
 from .lifecycle.look import result_now, waiting_results
 from .lifecycle.model_facts import Pending
 from .lifecycle.output_type import typed, typed_event, with_output
 from .lifecycle.recover import Recovery, arecover, recover
-from .lifecycle.resume import (
-    aevents_of,
-    aperformed,
-    aresume,
-    aresume_stream,
-    events_of,
-    performed,
-    resume,
-    resume_stream,
-)
+from .lifecycle.resume import aperformed, aresume, aresuming_events, performed, resume, resuming_events
 from .lifecycle.runner import Runner, compile_catalogs
 from .lifecycle.settings import EngineSettings, settings_of
 from .lifecycle.start import NewRun, new_run
-from .lifecycle.subrun_runner import SubrunDriver, new_round, new_workflow
-from .lifecycle.subruns import Task, task_options
+from .lifecycle.subrun_runner import SubrunDriver, new_workflow
+from .lifecycle.subruns import Task, as_list, run_tool, task_options
+from .lifecycle.told import Earlier
+from .lifecycle.turns import OWN, Start, abegun_events, begun_events, submit
 from .machine.machine import MACHINE, Machine
 from .runtime.events import Event
 from .runtime.ports import Clock, Ids, RandomIds, SystemClock, ValuesPort
@@ -154,6 +149,7 @@ class Engine:
             SubrunDriver,
             catalogs,
         )
+        self._background = Background(self._runner.listening)
         attach_journal(listeners, self.journal)
 
     @property
@@ -206,6 +202,7 @@ class Engine:
         """Return this engine as another process would make it, with other settings and ports; for the fuzz kit."""
         other = copy.copy(self)
         other.journal, other._runner = journal, self._runner.with_ports(settings, journal.store, clock, ids)
+        other._background = Background(other._runner.listening)
         return other
 
     @overload
@@ -252,11 +249,12 @@ class Engine:
             UsageError: A bad argument; nothing was started.
             MissingExtra: A library that a document needs is not installed; nothing was started.
             KeyConflict: The key names a run that was started otherwise; nothing was started.
+            ConversationBusy: Another round of the conversation runs or waits for a person; nothing was started.
             LeaseHeld: The key names a run that another driver has.
             JournalError: The journal could not be written; the run can be resumed.
         """
-        new = self._new(objective, success_criteria, documents, options).looked()
-        return typed(performed(self._runner, begin(self._runner, new)), options)
+        start = self._new(objective, success_criteria, documents, options)
+        return typed(performed(self._runner, start.begun()), options)
 
     @overload
     async def arun(
@@ -286,8 +284,8 @@ class Engine:
         **options: Unpack[TypedRunOptions],
     ) -> Result[Any]:
         """Do the same as `run` on the running event loop."""
-        new = await self._new(objective, success_criteria, documents, options).alooked()
-        return typed(await aperformed(self._runner, begin(self._runner, new)), options)
+        start = self._new(objective, success_criteria, documents, options)
+        return typed(await aperformed(self._runner, await start.abegun()), options)
 
     def submit(
         self,
@@ -315,8 +313,8 @@ class Engine:
             KeyConflict: The key names a run that was started otherwise; nothing was written.
             JournalError: The journal could not be written.
         """
-        new = self._new(objective, success_criteria, documents, options).looked()
-        return typed(submit(self._runner, new, not_before), options)
+        start = self._new(objective, success_criteria, documents, options)
+        return typed(submit(self._runner, start, not_before), options)
 
     async def asubmit(
         self,
@@ -362,10 +360,14 @@ class Engine:
         metadata: Mapping[str, Any] | None = None,
         values: Mapping[str, Any] | None = None,
         deps: Any = None,
+        conversation: str | None = None,
+        after: str | None = None,
+        queue: bool = False,
         output_type: Any = None,
+        on_close: OnClose = "detach",
     ) -> Iterator[Event]:
         """
-        Run an objective and yield its events as they become durable; the last one is `RunEnded`.
+        Start a run (`start`) and listen to it (`events`) until it has ended or waits; the last event is `RunEnded`.
 
         Args:
             objective: What to reach.
@@ -409,40 +411,134 @@ class Engine:
                 nothing and is in no prompt; `Journal.runs` searches it, and erasing the run erases it.
             values: What guards of the host's own machine may look at (`GuardContext.values`), as JSON data of at most 65,536 bytes,
                 such as ``{"credit": 500}``; journaled with the run, so that a replay sees the same.
+            conversation: Your own id of a conversation, at most 200 characters, such as ``c-17``: the run is its next round, and is
+                told of those before: the user's words, the answers, calls with their results as far as the model's context
+                reaches. The first run with an id begins it. It goes on with the documents of the rounds before, and with their language.
+            after: Id of a run that has ended, which a new conversation goes on from: a branch of another one, or the sequel of a
+                run that is in none.
+            queue: If another round of the conversation runs or waits for a person: wait for its end, in place of the error. Nothing is
+                written before; the caller drives the round in its turn.
             output_type: Type of the answer: a pydantic model, dataclass, TypedDict, ``list[str]`` and the like, or a JSON Schema
                 as a mapping. The completion review is then always asked of the model; it gives the value, which is held to the
-                type's JSON Schema and asked for again, `Limits.review_retries` times, where it does not fit; after that the run
-                is Failed(review_failed). `Result.output` is the value. Not with *final_format*.
+                type's JSON Schema and to the type's own validators, and asked for again, `Limits.review_retries` times, where it does
+                not fit; after that the run is Failed(review_failed). `Result.output` is the value. Not with *final_format*.
             deps: What tools get as `ToolContext.deps`: an object of yours, never journaled, so a resume takes it again. By default
                 the engine's.
+            on_close: What becomes of the run when you stop reading before its end. ``detach``: nothing, it goes on in the background.
+                ``stop``: the run is driven by whoever reads the events, in that thread, and is left at the row that was read last,
+                where `resume` continues it; a `once` call that had begun is then in doubt.
 
         Raises:
             UsageError: A bad argument; nothing was started.
-            KeyConflict, LeaseHeld: With the first event; see `run`.
+            ConversationBusy: Another round of the conversation runs or waits, and *queue* does not wait for it.
+            KeyConflict, LeaseHeld: See `run`; with ``stop``, and of `astream`, with the first event.
         """
         options = {name: value for name, value in locals().items() if name in OPTIONS}
-        return self._events(self._new(objective, success_criteria, documents, options), options)
-
-    def _events(self, new: Pending[NewRun], options: Mapping[str, Any]) -> Iterator[Event]:
-        """Begin a run when the first event is asked for, so that a stream that is never read leaves no lease behind."""
-        for event in events_of(self._runner, begin(self._runner, new.looked())):
-            yield typed_event(event, options)
+        new = self._new(objective, success_criteria, documents, options)
+        return _typed(self._background.stream(begun_events(self._runner, new), on_close), options)
 
     def astream(
         self,
         objective: str,
         success_criteria: Sequence[str] = (),
         documents: Sequence[DocumentLike] = (),
+        *,
+        on_close: OnClose = "detach",
         **options: Unpack[TypedRunOptions],
-    ) -> AsyncIterator[Event]:
-        """Do the same as `stream` on the running event loop."""
-        return self._aevents(self._new(objective, success_criteria, documents, options), options)
+    ) -> AsyncGenerator[Event, None]:
+        """Do the same as `stream` on the running event loop; the run is started when the first event is asked for."""
+        new = self._new(objective, success_criteria, documents, options)
+        stream = self._background.astream(abegun_events(self._runner, new), on_close_of(on_close))
+        return _atyped(stream, options)
 
-    async def _aevents(self, new: Pending[NewRun], options: Mapping[str, Any]) -> AsyncIterator[Event]:
-        begun = begin(self._runner, await new.alooked())
-        async with aclosing(aevents_of(self._runner, begun)) as events:
-            async for event in events:
-                yield typed_event(event, options)
+    def start(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        **options: Unpack[TypedRunOptions],
+    ) -> str:
+        """
+        Write a run, drive it in the background and return its id at once; `events` listens to it, from any process.
+
+        It is driven in a thread of its own, until it ends or waits. The interpreter does not exit before that; `close`
+        leaves it after its current call.
+
+        Args:
+            objective, success_criteria, documents: See `run`.
+            **options: See `stream`.
+
+        Returns:
+            The id. With a *key* that names a run, that run's: it is continued, unless it has ended, waits, or somebody drives it.
+
+        Raises:
+            UsageError: A bad argument, or the engine has been drained; nothing was started.
+            ConversationBusy: Another round of the conversation runs or waits; with *queue* the start itself waits for its turn.
+            MissingExtra: A library that a document needs is not installed; nothing was started.
+            KeyConflict: The key names a run that was started otherwise; nothing was started.
+            JournalError: The journal could not be written.
+        """
+        new = self._new(objective, success_criteria, documents, options)
+        try:
+            return self._background.start(begun_events(self._runner, new))
+        except LeaseHeld:
+            return run_of_key(self.journal.reader, options.get("key"))
+
+    async def astart(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        **options: Unpack[TypedRunOptions],
+    ) -> str:
+        """Do the same as `start`; the run is driven by a task of its own on the running event loop."""
+        new = self._new(objective, success_criteria, documents, options)
+        try:
+            return await self._background.astart(abegun_events(self._runner, new))
+        except LeaseHeld:
+            return run_of_key(self.journal.reader, options.get("key"))
+
+    def continue_run(self, run_id: str, **options: Unpack[TypedResumeOptions]) -> str:
+        """
+        Do the same as `resume` in the background: what `resume` refuses is refused at once, and the run is driven as by `start`.
+
+        Args:
+            run_id: Its id, or an unambiguous prefix.
+            **options: See `resume`.
+
+        Returns:
+            The id of the run that is driven first: of a workflow whose task takes the answer, the task's.
+        """
+        return self._background.start(resuming_events(self._runner, run_id, options))
+
+    async def acontinue_run(self, run_id: str, **options: Unpack[TypedResumeOptions]) -> str:
+        """Do the same as `continue_run`; the run is driven by a task of its own on the running event loop."""
+        return await self._background.astart(aresuming_events(self._runner, run_id, options))
+
+    def events(self, run_id: str, after: int | None = None) -> Iterator[Event]:
+        """
+        Listen to a run: yield the events of its rows from its journal, then live to its end; the last one is `RunEnded`.
+
+        Anybody may listen, in any process, as often as they like; leaving the loop changes nothing for the run. A run that waits
+        is listened to until it goes on and ends, whoever drives it. Rows come to each listener once and in order. A listener that
+        is slow does not slow the run: it gets the rows from the journal later. What a model says while it answers comes where the run
+        is driven in this process; of that a slow listener is told what it missed (`ModelNotice`).
+
+        Args:
+            run_id: Its id, or an unambiguous prefix.
+            after: Only rows after this one, such as the ``seq`` of the last event that you have seen of a row. The events of one
+                row share its number. None: all, with `RunStarted` before them.
+
+        Raises:
+            UnknownRun: There is no such run; at once.
+            UsageError: *after* is not the number of a row; at once.
+            JournalDamaged: The run cannot be read.
+        """
+        return listen(self._runner.listening, self.journal.reader.run(run_id).run_id, checked_after(after))
+
+    def aevents(self, run_id: str, after: int | None = None) -> AsyncIterator[Event]:
+        """Do the same as `events` on the running event loop."""
+        return alisten(self._runner.listening, self.journal.reader.run(run_id).run_id, checked_after(after))
 
     def _new(
         self,
@@ -450,10 +546,18 @@ class Engine:
         success_criteria: Sequence[str],
         documents: Sequence[DocumentLike],
         options: Mapping[str, Any],
-    ) -> Pending[NewRun]:
+    ) -> Start:
         """Check the arguments of a run; nothing of it is written yet."""
         settings, salt = self._runner.settings, self._runner.ids.salt
-        return Pending(new_run(settings, salt, objective, success_criteria, documents, **options))
+        success_criteria, documents = as_list(success_criteria), as_list(documents)
+        own = {name: as_list(value) for name, value in options.items() if name not in OWN}
+
+        def make(earlier: Earlier | None) -> Pending[NewRun]:
+            return Pending(
+                new_run(settings, salt, objective, success_criteria, documents, earlier=earlier, **own)
+            )
+
+        return Start(self._runner, make, options)
 
     def _new_workflow(
         self,
@@ -461,10 +565,18 @@ class Engine:
         success_criteria: Sequence[str],
         documents: Sequence[DocumentLike],
         tasks: Sequence[Task] | None,
-        options: dict[str, Any],
-    ) -> Pending[NewRun]:
-        """Check the arguments of a workflow and of its tasks, whose *options* are read; nothing of it is written yet."""
-        return new_workflow(self._runner, objective, success_criteria, documents, tasks, options)
+        options: Mapping[str, Any],
+    ) -> Start:
+        """Check the arguments of a workflow and of its tasks; nothing of it is written yet."""
+        own = task_options({name: value for name, value in options.items() if name not in OWN})
+        documents, tasks = as_list(documents), as_list(tasks)
+
+        def make(earlier: Earlier | None) -> Pending[NewRun]:
+            return new_workflow(
+                self._runner, objective, success_criteria, documents, tasks, dict(own), earlier
+            )
+
+        return Start(self._runner, make, options)
 
     @overload
     def resume(self, run_id: str, *, output_type: type[T], **options: Unpack[ResumeOptions]) -> Result[T]: ...
@@ -493,8 +605,8 @@ class Engine:
 
         Args:
             run_id: Its id, or an unambiguous prefix.
-            answer: For a run that waits for a question or an approval: ``{"approve": true}``, the accepted values,
-                or ``{"action": "decline"}``.
+            answer: For a run that waits for a question or an approval: ``{"approve": true}``, perhaps with all ``arguments`` of the
+                call where they are to be others, the accepted values, or ``{"action": "decline"}``.
             outcome: For an effect in doubt: ``done`` (with *result*), ``retry`` or ``fail``.
             result: What the effect returned, for ``done``; for ``fail`` a text that says what went wrong.
             question: Id of the question that this answers (`Result.waiting_for`), so that a message that is delivered
@@ -509,7 +621,8 @@ class Engine:
             accept_changes: Continue even if parts that decide the run have changed since it was recorded. The next
                 row records this, and from it on this engine's prompts, tools and policy apply (`changes` lists the
                 parts).
-            output_type: Type of `Result.output`: that of `run`. What the run is held to stays the schema that it was started with.
+            output_type: Type of `Result.output`: that of `run`. Its own validators judge what the model gives from now on; the schema
+                stays the one that the run was started with.
 
         Returns:
             The result. For a finished run it is read from the journal; for a run that still waits, the status is
@@ -538,6 +651,7 @@ class Engine:
             reason=reason,
             actor=actor,
             accept_changes=accept_changes,
+            output_type=output_type,
         )
         return with_output(found, output_type)
 
@@ -553,24 +667,52 @@ class Engine:
         self, run_id: str, *, output_type: Any = None, **options: Unpack[ResumeOptions]
     ) -> Result[Any]:
         """Do the same as `resume` on the running event loop."""
-        return with_output(await aresume(self._runner, run_id, **options), output_type)
+        found = await aresume(self._runner, run_id, output_type=output_type, **options)
+        return with_output(found, output_type)
 
-    def resume_stream(self, run_id: str, **options: Unpack[ResumeOptions]) -> Iterator[Event]:
+    def as_tool(self, name: str, description: str, *, parameters: Mapping[str, Any] | None = None) -> Tool:
         """
-        Do the same as `resume` and yield the events as they become durable; the last one is `RunEnded`.
+        Return this engine's runs as a tool for another engine: each call of it is a run of its own, linked to the call.
 
-        Of a run that has ended, or still waits, these are `RunStarted` and `RunEnded`, and hooks hear nothing. What `resume`
-        refuses is refused here with the first event.
+        The run is driven with this engine's model, tools, policy and prompts, and stands in the journal of the run that calls it
+        (`RunRow.called_by`). Its limits are this engine's, and what is left of the caller's budgets where that is less; what it used
+        counts in the caller's. A cancel of the caller cancels it, and its open question is the caller's. After a crash the same call
+        finds its run again and starts none twice.
+
+        Args:
+            name: Of the tool: ``method.name``; a name without a method gets ``run``, as in ``run.research``.
+            description: What it is for, for the model.
+            parameters: JSON Schema of other parameters than ``objective``. The run's objective is the argument ``objective``, or
+                without one *description*, with all other arguments in lines of their own.
+
+        Raises:
+            UsageError: A name, a description or a schema that cannot be used.
+        """
+        return run_tool(self._runner, name, description, parameters)
+
+    def resume_stream(
+        self, run_id: str, *, on_close: OnClose = "detach", **options: Unpack[TypedResumeOptions]
+    ) -> Iterator[Event]:
+        """
+        Go on with a run in the background (`continue_run`) and listen until it has ended or waits; the last event is `RunEnded`.
+
+        Of a run that has ended, or still waits, these are `RunStarted` and `RunEnded`, and hooks hear nothing.
 
         Args:
             run_id: Its id, or an unambiguous prefix.
+            on_close: See `stream`. What `resume` refuses is refused at once; with ``stop``, and of `aresume_stream`, with the first
+                event.
             **options: See `resume`.
         """
-        return resume_stream(self._runner, run_id, **options)
+        events = resuming_events(self._runner, run_id, options)
+        return _typed(self._background.stream(events, on_close), options)
 
-    def aresume_stream(self, run_id: str, **options: Unpack[ResumeOptions]) -> AsyncIterator[Event]:
+    def aresume_stream(
+        self, run_id: str, *, on_close: OnClose = "detach", **options: Unpack[TypedResumeOptions]
+    ) -> AsyncGenerator[Event, None]:
         """Do the same as `resume_stream` on the running event loop."""
-        return aresume_stream(self._runner, run_id, **options)
+        events = aresuming_events(self._runner, run_id, options)
+        return _atyped(self._background.astream(events, on_close_of(on_close)), options)
 
     def answer(
         self,
@@ -825,10 +967,8 @@ class Engine:
         Raises:
             UsageError: A bad argument; nothing was started.
         """
-        new = self._new_workflow(
-            objective, success_criteria, documents, tasks, task_options(options)
-        ).looked()
-        return typed(performed(self._runner, begin(self._runner, new)), options)
+        start = self._new_workflow(objective, success_criteria, documents, tasks, options)
+        return typed(performed(self._runner, start.begun()), options)
 
     async def arun_workflow(
         self,
@@ -840,10 +980,8 @@ class Engine:
         **options: Unpack[TypedRunOptions],
     ) -> Result:
         """Do the same as `run_workflow` on the running event loop; its tasks run there, too."""
-        new = await self._new_workflow(
-            objective, success_criteria, documents, tasks, task_options(options)
-        ).alooked()
-        return typed(await aperformed(self._runner, begin(self._runner, new)), options)
+        start = self._new_workflow(objective, success_criteria, documents, tasks, options)
+        return typed(await aperformed(self._runner, await start.abegun()), options)
 
     def submit_workflow(
         self,
@@ -868,10 +1006,8 @@ class Engine:
         Raises:
             UsageError, KeyConflict, JournalError: See `submit`.
         """
-        new = self._new_workflow(
-            objective, success_criteria, documents, tasks, task_options(options)
-        ).looked()
-        return typed(submit(self._runner, new, not_before), options)
+        start = self._new_workflow(objective, success_criteria, documents, tasks, options)
+        return typed(submit(self._runner, start, not_before), options)
 
     async def asubmit_workflow(
         self,
@@ -889,23 +1025,6 @@ class Engine:
                 objective, success_criteria, documents, tasks=tasks, not_before=not_before, **options
             )
         )
-
-    def follow_up(self, run_id: str, text: str, **options: Unpack[TypedRunOptions]) -> Result:
-        """
-        Open the next round of a finished run or workflow: a new objective with the history and documents so far.
-
-        Args:
-            run_id: Any run of the workflow.
-            text: What the user wants next.
-            **options: See `stream`; mode, language, tools and task type are by default those of the last round, and so are
-                the limits that are not given.
-
-        Raises:
-            UsageError: A run of the workflow is not finished.
-        """
-        runner = self._runner
-        new = new_round(runner, run_id, text, options).looked()
-        return typed(performed(runner, begin(runner, new)), options)
 
     def cancel(self, run_id: str) -> Result:
         """
@@ -958,8 +1077,33 @@ class Engine:
         """The tools that a run can use unless it names some: the host's own, then the built-in ones."""
         return tuple(self._runner.settings.tools.values())
 
+    def drain(self, seconds: float) -> tuple[str, ...]:
+        """
+        Start no more runs in the background, and wait for those that are on their way; for the end of a process.
+
+        Those that have neither ended nor wait after *seconds* are left after their current call; `recover`, in any process, goes
+        on with them.
+
+        Args:
+            seconds: How long they may take.
+
+        Returns:
+            The ids of the runs that are still driven then.
+        """
+        return self._background.drain(seconds)
+
+    async def adrain(self, seconds: float) -> tuple[str, ...]:
+        """Do the same as `drain` without holding up the running event loop."""
+        return await asyncio.to_thread(self.drain, seconds)
+
     def close(self) -> None:
-        """Close the journal, including one that was passed in, and end its writer threads."""
+        """
+        Leave each run in the background after its current call, then close the journal, including one that was passed in.
+
+        It waits for these calls, but not for runs of the event loop that runs in this thread: there use ``async with``, or
+        `adrain` first. Those who listen hear no more.
+        """
+        self._background.close()
         self.journal.close()
 
     def __enter__(self) -> Self:
@@ -973,3 +1117,17 @@ class Engine:
 
     async def __aexit__(self, *exc: object) -> None:
         await asyncio.to_thread(self.close)
+
+
+def _typed(stream: Iterator[Event], options: Mapping[str, Any]) -> Iterator[Event]:
+    """Yield events, the end with the answer as the type that was asked for."""
+    for event in stream:
+        yield typed_event(event, options)
+
+
+async def _atyped(
+    stream: AsyncGenerator[Event, None], options: Mapping[str, Any]
+) -> AsyncGenerator[Event, None]:
+    async with aclosing(stream) as events:
+        async for event in events:
+            yield typed_event(event, options)

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from ..states.base.errors import JournalBusy, UsageError
-from ..states.run.labels import key_of, name_of, value_text
+from ..states.run.labels import conversation_of, key_of, name_of, value_text
 from ..states.run.phase_names import PHASES
 from ..states.run.spec import Spec
 from .explain.calls import RunCall, calls_of
@@ -31,6 +31,7 @@ from .journal.rows import RunRow, StoredDocument, Transition
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
+    from .explain.conversations import Conversation
     from .transfer.erasure import ErasureResult, Others
     from .transfer.importer import Imported
     from .transfer.redaction import Redaction
@@ -109,6 +110,7 @@ class Journal:
         state: str | None = None,
         key: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        conversation: str | None = None,
         since: datetime | int | None = None,
         limit: int | None = None,
     ) -> list[RunRow]:
@@ -117,10 +119,11 @@ class Journal:
 
         Args:
             status: ``running``, ``waiting``, ``done`` or ``failed``. A run is ``running`` from its start on, whether or not
-                anybody drives it.
+                anybody drives it (`RunRow.driver`).
             state: A phase, such as ``Executing``, or ``Done`` or ``Failed``.
             key: The key that it was started with.
             metadata: Names and values that are all among those that it was started with; values are compared as JSON.
+            conversation: Id of the conversation of which they are rounds.
             since: Started then or later: a `datetime`, or microseconds since the epoch. One without a time zone is local.
             limit: Only the newest so many.
 
@@ -131,18 +134,59 @@ class Journal:
             raise UsageError(f"status {status!a:.60}: expected one of {', '.join(STATUSES)}")
         if state is not None and state not in PHASES:
             raise UsageError(f"state {state!a:.60}: expected one of {', '.join(PHASES)}")
-        if limit is not None and (type(limit) is not int or not 0 < limit < 2**63):
-            raise UsageError(f"limit {limit!a:.60}: expected a whole number from 1")
+        _check_limit(limit)
         if not isinstance(metadata, Mapping | None):
             raise UsageError("metadata must be a mapping of names to values, such as {'tenant': 'acme'}")
-        return self.reader.runs(
+        rows = self.reader.runs(
             status=status,
             state=state,
             key=key_of(key),
             metadata={name_of(name): [value_text(name, value)] for name, value in (metadata or {}).items()},
+            conversation=conversation_of(conversation) or None,
             since=_microseconds(since),
             limit=limit,
         )
+        drivers = self.store.leases.drivers([row.run for row in rows if row.ended_at is None])
+        rows = [row._replace(driver=drivers[row.run]) if row.run in drivers else row for row in rows]
+        return self.reader.with_objectives(rows)
+
+    def conversation(self, id: str) -> Conversation:
+        """
+        Return a conversation: its rounds, what was said, and what it has used.
+
+        Args:
+            id: As ``run(conversation=...)`` was given it.
+
+        Raises:
+            UnknownConversation: No run is a round of it.
+        """
+        from .explain.conversations import conversation_named
+
+        return conversation_named(self.reader, id)
+
+    def conversations(
+        self,
+        *,
+        status: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        since: datetime | int | None = None,
+        limit: int | None = None,
+    ) -> list[Conversation]:
+        """
+        Return the conversations with a round for which all of these hold, the one with the newest such round first.
+
+        Args:
+            status, metadata, since: See `runs`.
+            limit: Only so many.
+
+        Raises:
+            UsageError: A value that no run can have.
+        """
+        from .explain.conversations import conversations_of
+
+        _check_limit(limit)
+        rows = self.runs(status=status, metadata=metadata, since=since)
+        return conversations_of(self.reader, rows, limit)
 
     def run(self, run_id: str) -> RunRow:
         """
@@ -154,7 +198,9 @@ class Journal:
         Raises:
             UnknownRun: There is none, or several start like this.
         """
-        return self.reader.run(run_id)
+        row = self.reader.run(run_id)
+        row = row._replace(driver=self.store.leases.drivers([row.run]).get(row.run))
+        return self.reader.with_objectives([row])[0]
 
     def transitions(self, run_id: str) -> list[Transition]:
         """
@@ -345,6 +391,46 @@ class Journal:
             at=at,
         )
 
+    def erase_conversation(
+        self,
+        id: str,
+        *,
+        others: Others = "refuse",
+        reason: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> list[ErasureResult]:
+        """
+        Erase all texts of every round of a conversation, newest first; see `erase`.
+
+        Args:
+            id: The conversation.
+            others: What to do if runs outside of it are told of a round, such as a conversation that branches off.
+            reason, force, dry_run: As for `erase`.
+
+        Returns:
+            What was done with each round.
+
+        Raises:
+            UnknownConversation: There is none.
+            UsageError, LeaseHeld, JournalBusy: See `erase`; rounds that come before the one that raises are erased.
+        """
+        rounds = [row.run_id for row in reversed(self.conversation(id).runs)]
+        own = set(self.reader.index.of_conversation(id))
+        if others == "refuse":
+            found = [self.erase(run_id, dry_run=True) for run_id in rounds]
+            told = dict.fromkeys(run_id for one in found for run_id in one.kept if run_id not in own)
+            if told:
+                raise UsageError(
+                    f"conversation {id!a:.60}: nothing was erased, since other runs are told of it: {', '.join(list(told)[:5])};"
+                    " choose whether to erase there too or to keep those (--others erase, --others keep)"
+                )
+            others = "erase"
+        return [
+            self.erase(run_id, others=others, reason=reason, force=force, dry_run=dry_run)
+            for run_id in rounds
+        ]
+
     def finish_erasing(self) -> bool:
         """
         Remove old copies that an interrupted erasure has left in the file; return whether there was one.
@@ -355,13 +441,18 @@ class Journal:
         return self.store.scrub()
 
     def export(
-        self, run_id: str, *, redact: Redaction | Mapping[str, str] | bool | None = None
+        self,
+        run_id: str | None = None,
+        *,
+        conversation: str | None = None,
+        redact: Redaction | Mapping[str, str] | bool | None = None,
     ) -> Iterator[dict[str, Any]]:
         """
         Yield a run as JSON-able lines, the same for the same run (see `fsm.transfer.export`).
 
         Args:
             run_id: The run, or a prefix of its id.
+            conversation: Instead: all rounds of this conversation, oldest first.
             redact: True: payloads with keys, tokens and passwords are exported as erased (`fsm.transfer.redaction`); a mapping
                 of names to regular expressions adds rules; None: everything is exported as it is.
 
@@ -371,7 +462,16 @@ class Journal:
         from .transfer.export import export_runs
         from .transfer.redaction import redaction_of
 
-        return export_runs(self.reader, [run_id], redaction_of(redact))
+        return export_runs(self.reader, self._named(run_id, conversation), redaction_of(redact))
+
+    def _named(self, run_id: str | None, conversation: str | None) -> list[str]:
+        """Return the run that is named, or all of a conversation."""
+        if (run_id is None) is (conversation is None):
+            raise UsageError("name a run, or a conversation: one of them")
+        if run_id is not None:
+            return [run_id]
+        self.conversation(conversation or "")
+        return self.reader.index.of_conversation(conversation or "")
 
     def import_lines(self, lines: Iterable[bytes]) -> tuple[Imported, ...]:
         """
@@ -392,6 +492,11 @@ class Journal:
         from .transfer.importer import import_lines
 
         return import_lines(self.store, lines)
+
+
+def _check_limit(limit: object) -> None:
+    if limit is not None and (type(limit) is not int or not 0 < limit < 2**63):
+        raise UsageError(f"limit {limit!a:.60}: expected a whole number from 1")
 
 
 def _microseconds(since: datetime | int | None) -> int | None:

@@ -26,7 +26,7 @@ from ..fsm.lifecycle.cancel import cancel
 from ..fsm.lifecycle.fork import calls_after, fork_acquisition
 from ..fsm.lifecycle.recover import OptionsOfRun
 from ..fsm.lifecycle.runner import Runner
-from ..fsm.lifecycle.subruns import runs_of
+from ..fsm.lifecycle.subruns import outermost
 from ..fsm.runtime.logs import LOGGER
 from ..states.base.errors import AlreadyAnswered, LeaseHeld, PaorError
 from ..states.records.questions import Answer
@@ -297,8 +297,5 @@ class Actions:
         LOGGER.info("run %s: somebody else drives it", run_id)
 
     def _going_on(self, run_id: str) -> RunRow:
-        """Return what goes on when a run was answered: of a task its workflow."""
-        row = self._reader.run(run_id)
-        runs = runs_of(self._reader, row.workflow_id, row.round) if row.task > 0 else []
-        workflows = [run for run, _, task in runs if task == 0]
-        return self._reader.run(workflows[-1]) if workflows else row
+        """Return what goes on when a run was answered: of one that others have called the first of them."""
+        return outermost(self._reader, self._reader.run(run_id))

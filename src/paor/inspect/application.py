@@ -130,15 +130,14 @@ class Inspector:
         access: Access,
         *,
         actor: ActorOf | None = None,
-        usual_actor: str | None = None,
     ) -> None:
         self.token = access.token
-        self._actor, self._usual_actor, self._acting = actor, usual_actor, acting
+        self._actor, self._acting = actor, acting
         self._scrub = Scrubber(environment_secrets())
         self._reading = _for_reading(journal)
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="paor-inspect")
         self._writing = ThreadPoolExecutor(ACTORS, thread_name_prefix="paor-inspect-act")
-        added = {"token": access.page_token, "actions": acting is not None}
+        added = {"token": access.page_token, "actions": acting is not None, "named": actor is not None}
         after = NOBODY if acting is not None and not acting.drives else ""
         self._checking = ThreadPoolExecutor(1, thread_name_prefix="paor-inspect-check")
         self._searching = ThreadPoolExecutor(SEARCHERS, thread_name_prefix="paor-inspect-search")
@@ -256,6 +255,11 @@ class Inspector:
         answer = body.get("answer")
         if answer is None and outcome is None:
             raise Refused(400, "answer: is missing")
+        actor = known or (named or "").strip()
+        if not actor:
+            raise Refused(
+                400, "actor: is missing; an answer is kept with the name of the person who gives it"
+            )
         done = await actions.answer(
             run_id,
             name,
@@ -263,7 +267,7 @@ class Inspector:
             outcome=outcome,
             result=body.get("result"),
             reason=reason,
-            actor=known or named or self._usual_actor,
+            actor=actor,
         )
         return JSONResponse({"ok": True, **done})
 

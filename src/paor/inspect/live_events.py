@@ -25,26 +25,18 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..fsm.journal.backend import NEWEST_ROW
+from ..fsm.journal.backend import NEWEST_ROW, ChangeWatch
+from ..fsm.journal.feeds import Feed, Lookout, LoopWaker
 from ..fsm.journal.rows import RunRow
 from ..fsm.runtime.logs import LOGGER
 from ..states.base.errors import JournalBusy, PaorError
 from .views import ENDED, Changes, Views, json_bytes
-
-LOOK_S = 0.025
-"""Seconds between two looks at the file: a tenth of what a person would notice."""
 
 HEARTBEAT_S = 15.0
 """Seconds after which a client that nothing is new for gets a comment, so that what lies between keeps the connection."""
 
 SEND_S = 30.0
 """Seconds that a client may take for what it is sent."""
-
-KEPT = 1024
-"""Events of a run, or of the index, that are kept for those who listen."""
-
-KEPT_BYTES = 1 << 20
-"""Bytes of the events of a run, or of the index, that are kept: an event of the index holds all that waits."""
 
 _STAYS = frozenset(("objective", "key", "metadata"))
 """What of a run's line no row changes, and may be long."""
@@ -68,7 +60,7 @@ Told = tuple[int, bytes]
 """The number of an event, and its bytes."""
 
 
-class Listener:
+class Listener(LoopWaker):
     """
     One client: woken, in its own event loop, when there may be something new for it.
 
@@ -77,72 +69,17 @@ class Listener:
     """
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._event = asyncio.Event()
+        super().__init__()
         self.told_behind = False
 
-    def wake(self) -> None:
-        """Wake it, from any thread."""
-        with suppress(RuntimeError):  # its loop has been closed
-            self._loop.call_soon_threadsafe(self._event.set)
 
-    async def wait(self, seconds: float) -> bool:
-        """Return whether it was woken within *seconds*."""
-        try:
-            await asyncio.wait_for(self._event.wait(), seconds)
-        except TimeoutError:
-            return False
-        self._event.clear()
-        return True
-
-
-class Feed:
-    """
-    What is told to all who listen to one run, or to the index.
-
-    What was told is replaced and never changed, so any thread may read it.
-
-    Args:
-        last: Number of the newest event, told or not.
-        ended: Whether no event comes after it.
-    """
+class PageFeed(Feed[bytes]):
+    """What is told of one run, or of the index, as events with their numbers, and of a run why it could not go on."""
 
     def __init__(self, last: int, *, ended: bool = False) -> None:
-        self.last, self.ended = last, ended
-        self.kept: tuple[Told, ...] = ()
-        self.listeners: set[Listener] = set()
+        super().__init__(last, ended=ended)
         self.problem: tuple[int, str] = (0, "")
         self.unread: int | None = None
-
-    def tell(self, events: Sequence[Told], *, ended: bool = False) -> None:
-        """Keep events and wake all who listen."""
-        self.kept = _newest((*self.kept, *events))
-        self.last, self.ended = events[-1][0] if events else self.last, ended
-        self.wake()
-
-    def wake(self) -> None:
-        """Have all who listen look."""
-        for listener in self.listeners:
-            listener.wake()
-
-    def after(self, number: int) -> list[Told] | None:
-        """Return the events after one of them; None when not all of them are kept."""
-        if number >= self.last:
-            return []
-        kept = self.kept
-        if not kept or kept[0][0] > number + 1:
-            return None
-        return [told for told in kept if told[0] > number]
-
-
-def _newest(events: tuple[Told, ...]) -> tuple[Told, ...]:
-    """Return the newest of events, as many as may be kept."""
-    size, some = 0, events[-KEPT:]
-    for at in reversed(range(len(some))):
-        size += len(some[at][1])
-        if size > KEPT_BYTES:
-            return some[at + 1 :]
-    return some
 
 
 class Hub:
@@ -158,17 +95,19 @@ class Hub:
     def __init__(self, views: Views, pool: Executor, checker: Executor) -> None:
         self.views, self.pool, self.checker = views, pool, checker
         self.epoch = secrets.token_hex(4)
-        self._stop, self._again = threading.Event(), threading.Event()
         self._lock = threading.Lock()
-        self._feeds: dict[str, Feed] = {}
-        self._index = Feed(0)
+        self._feeds: dict[str, PageFeed] = {}
+        self._index = PageFeed(0)
         self._changes: Changes | None = None
         self._changed: list[str] = []
-        self._thread: threading.Thread | None = None
         self._clients = 0
         self._erasures = 0
         self._problems: dict[str, tuple[int, str]] = {}
         self.is_behind = False
+        watch = views.reader.watch
+        self._lookout = Lookout(
+            "paor-inspect-watch", watch, self._look, self._is_unheard, self._failed, self._lock
+        )
 
     def enter(self) -> bool:
         """Count one client more and return True, if one more may listen; who was counted has to `leave`."""
@@ -185,33 +124,29 @@ class Hub:
 
     def is_closing(self) -> bool:
         """Return whether all streams end."""
-        return self._stop.is_set()
+        return self._lookout.is_closing()
 
     def close(self) -> None:
         """End all streams and the thread."""
-        self._stop.set()
+        self._lookout.close()
         with self._lock:
             for feed in (*self._feeds.values(), self._index):
                 feed.wake()
 
     @contextmanager
-    def listening(self, row: RunRow | None = None) -> Iterator[tuple[Feed, Listener]]:
+    def listening(self, row: RunRow | None = None) -> Iterator[tuple[PageFeed, Listener]]:
         """Listen to a run, as it was just now, or to the index, for as long as the block runs."""
         listener = Listener()
         with self._lock:
             feed = self._index
             if row is not None:
-                own = Feed(row.head_seq, ended=row.status in ENDED)
+                own = PageFeed(row.head_seq, ended=row.status in ENDED)
                 known = self._problems.get(row.run_id)
                 if known is not None and known[0] == row.head_seq:
                     own.problem = 1, known[1]
                 feed = self._feeds.setdefault(row.run_id, own)
             feed.listeners.add(listener)
-            # what changed before may have been looked at already, and not for this feed
-            self._again.set()
-            if self._thread is None and not self.is_closing():
-                self._thread = threading.Thread(target=self._look_on, name="paor-inspect-watch", daemon=True)
-                self._thread.start()
+            self._lookout.begin()
         try:
             yield feed, listener
         finally:
@@ -258,26 +193,14 @@ class Hub:
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
-    def _look_on(self) -> None:
-        watch, trouble = self.views.reader.watch(), ""
-        try:
-            while not self._stop.wait(LOOK_S):
-                if self._is_unheard():
-                    return
-                if not (watch.changed() or self._again.is_set() or self.is_behind):
-                    continue
-                self._again.clear()
-                try:
-                    self._tell()
-                    self._compare(watch.newest())
-                    trouble = ""
-                except Exception as error:  # noqa: BLE001 - nobody would be told anything any more
-                    if str(error) != trouble:
-                        LOGGER.warning("paor inspect: the journal cannot be read now: %s", error)
-                    trouble = str(error)
-                    watch.close()
-        finally:
-            watch.close()
+    def _look(self, watch: ChangeWatch) -> bool:
+        """Tell what is new; return whether readers see less than the file holds, so that it is to be looked again."""
+        self._tell()
+        self._compare(watch.newest())
+        return self.is_behind
+
+    def _failed(self, error: Exception) -> None:
+        LOGGER.warning("paor inspect: the journal cannot be read now: %s", error)
 
     def _compare(self, newest: int) -> None:
         """Note whether readers see less than the file holds, and wake all who listen when that has changed."""
@@ -292,13 +215,9 @@ class Hub:
                 feed.wake()
 
     def _is_unheard(self) -> bool:
-        """Return whether nobody listens any more, so that the thread ends; decided under the lock in which one is begun."""
-        with self._lock:
-            self._feeds = {run_id: feed for run_id, feed in self._feeds.items() if feed.listeners}
-            if self._feeds or self._index.listeners:
-                return False
-            self._thread = None
-            return True
+        """Return whether nobody listens any more."""
+        self._feeds = {run_id: feed for run_id, feed in self._feeds.items() if feed.listeners}
+        return not (self._feeds or self._index.listeners)
 
     def _tell(self) -> None:
         """Tell what is new; what cannot be read of one run holds no other one up."""
@@ -317,7 +236,7 @@ class Hub:
             with self._lock:
                 self._index.tell([told])
 
-    def _tell_run(self, run_id: str, feed: Feed) -> None:
+    def _tell_run(self, run_id: str, feed: PageFeed) -> None:
         """Tell what is new of one run; one that cannot be read is named once, and read again when it has another row."""
         head = -2
         try:

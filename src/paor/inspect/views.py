@@ -17,6 +17,7 @@ from typing import Any
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
 from ..fsm.journal_api import Journal
+from ..fsm.lifecycle.subruns import waits_for_called
 from ..fsm.report.run_view import RunView
 from ..fsm.report.view import JournalView
 from ..states.base.errors import UnknownRun, UsageError
@@ -130,8 +131,8 @@ class Views:
         for row in self.reader.runs(status="waiting"):
             kept = self._waits.get(row.run_id)
             if (
-                kept is None or kept[0] != row.head_hash or row.task == 0
-            ):  # a workflow's question is its task's
+                kept is None or kept[0] != row.head_hash or waits_for_called(self.reader, row)
+            ):  # its question is that of another run
                 kept = row.head_hash, self._view.wait(row)
             waits[row.run_id] = kept
             if (wait := kept[1]) is not None:

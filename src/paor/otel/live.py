@@ -26,9 +26,9 @@ from ..states.base.errors import JournalBusy, PaorError, UnknownRun, UsageError
 from ..states.run.phase_names import FINAL
 from .content import Cleaner, content_wanted
 from .reading import fold_of
-from .run_spans import RunSpans
+from .run_spans import AGENT_SEQ, RunSpans
 from .sending import sender_for
-from .span import Span
+from .span import Span, span_id_of, trace_id_of
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -124,6 +124,20 @@ class OpenTelemetry:
             self._readers.move_to_end(place)
             if len(self._readers) > READERS_MAX:
                 self._readers.popitem(last=False)
+
+    def traceparent(self, workflow_id: str, round: int, run_id: str, seq: int | None) -> str:
+        """
+        Return the span of a call as W3C Trace Context has it, empty where nothing is sent; the engine asks before each call.
+
+        Args:
+            workflow_id, round: Of the run's trace.
+            run_id: The run.
+            seq: Number of the row that begins the call; None for one that goes on or is tried again: the run's own span.
+        """
+        if self._closed or self._off:
+            return ""
+        own = span_id_of(run_id, AGENT_SEQ, "agent") if seq is None else span_id_of(run_id, seq, "tool")
+        return f"00-{trace_id_of(workflow_id, round)}-{own}-01"
 
     def __call__(self, event: Event) -> None:
         """Note that a run has a new row."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..fsm.journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..fsm.journal.rows import transition_of
+from ..fsm.lifecycle.subruns import called_runs, outermost
 from .content import Cleaner
 from .run_spans import RunSpans, facts_of
 from .span import Span
@@ -63,5 +64,14 @@ def trace_of(journal: Readable, run_id: str, *, content: bool = False) -> Iterat
 
 def runs_of_trace(reader: JournalReader, run_id: str) -> list[str]:
     """Return the ids of the runs of the trace that a run belongs to, in the order in which they were started."""
-    row = reader.run(run_id)
-    return [found.run_id for found in reader.index.of_workflow(row.workflow_id, round=row.round)]
+    first = outermost(reader, reader.run(run_id))
+    found = {
+        run.run_id: reader.run(run.run_id)
+        for run in reader.index.of_workflow(first.workflow_id, round=first.round)
+    }
+    left = [row for row in found.values() if row.task != 0]  # the tasks of a workflow are among them
+    while left:
+        for row in called_runs(reader, left.pop()):
+            found[row.run_id] = row
+            left.append(row)
+    return [row.run_id for row in sorted(found.values())]

@@ -23,11 +23,11 @@ from ..fsm.explain.calls import decision_words
 from ..fsm.journal.prompts import Known, prompt_places
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow, Transition
+from ..fsm.lifecycle.subruns import caller_of, outermost
 from ..fsm.machine.machine import Machine
 from ..fsm.replay.machines import machine_of_spec
 from ..states.base.errors import JournalDamaged, UsageError
 from ..states.run.phase_names import EXECUTING, FAILED, FINAL
-from ..states.run.spec import TASK_TOOL
 from .content import Cleaner, PayloadTexts, compact, messages, roles_of
 from .span import (
     Kind,
@@ -86,9 +86,9 @@ def facts_of(reader: JournalReader, row: RunRow) -> RunFacts:
     forked = replaces = None
     if row.parent_run_id is not None and row.parent_seq is not None:
         parent = reader.run(row.parent_run_id)
-        forked = parent.run_id, row.parent_seq, trace_id_of(parent.workflow_id, parent.round)
+        forked = parent.run_id, row.parent_seq, trace_of_row(reader, parent)
     elif other := spec.get("fallback_for"):
-        replaces = str(other), trace_id_of(row.workflow_id, row.round)
+        replaces = str(other), trace_of_row(reader, row)
     return RunFacts(
         row.run,
         row.run_id,
@@ -96,7 +96,7 @@ def facts_of(reader: JournalReader, row: RunRow) -> RunFacts:
         row.round,
         row.task,
         row.created_at,
-        trace_id_of(row.workflow_id, row.round),
+        trace_of_row(reader, row),
         _calling_span(reader, row),
         spec,
         machine,
@@ -124,14 +124,21 @@ def _spec_of(reader: JournalReader, run: int) -> tuple[Mapping[str, Any], Machin
 
 
 def _calling_span(reader: JournalReader, row: RunRow) -> str | None:
-    """Return the span of the call that started a workflow's task: its intent is there before the task's run is."""
-    if row.task == 0:
+    """Return the span of the call that started a run: its intent is there before the run is."""
+    caller = caller_of(reader, row)
+    if caller is None:
         return None
-    for workflow in reader.index.of_workflow(row.workflow_id, round=row.round, task=0):
-        for seq, dest, action in reader.columns(workflow.run, ("seq", "dest", "action"), ("specify",)):
-            if dest == EXECUTING and action == row.task:
-                return span_id_of(workflow.run_id, seq, "tool")
+    wanted = row.called_by.action if row.called_by is not None else row.task
+    for seq, dest, action in reader.columns(caller.run, ("seq", "dest", "action"), ("specify",)):
+        if dest == EXECUTING and action == wanted:
+            return span_id_of(caller.run_id, seq, "tool")
     return None
+
+
+def trace_of_row(reader: JournalReader, row: RunRow) -> str:
+    """Return the trace that a run belongs to: of one that was called that of its caller."""
+    first = outermost(reader, row)
+    return trace_id_of(first.workflow_id, first.round)
 
 
 def deciding_guards(machine: Machine | None, before: Transition | None, row: Transition) -> tuple[str, ...]:
@@ -335,7 +342,11 @@ class RunSpans:
         """Return what the tool itself has asked models for up to *row*, as one request, because the row has their sum."""
         outcome, call = row.outcome, self._call
         used = any(outcome.get(name) for name in (*_USAGE, "cost_micro", "texts", "calls"))
-        if not used or call is None or _asks_model(row) or row.request.get("tool") == TASK_TOOL.name:
+        if not used or call is None or _asks_model(row):
+            return None
+        if not outcome.get(
+            "calls", len(outcome.get("texts", ()))
+        ):  # it is what a run that was called has used
             return None
         span = _Open("model", row.seq, self._requested_at(row, earlier), self._id(call))
         provider, span.target = model_names(str(self.run.spec.get("model", "")))
@@ -459,7 +470,12 @@ class RunSpans:
     def _over(self, span: _Open, row: Transition) -> Span:
         """Return an open span as it is once *row* has ended it."""
         named = conventions()["spans"][span.kind]
-        found = {"run": self.run.run_id, "conversation": self.run.workflow_id, "row": row.seq, **span.found}
+        found = {
+            "run": self.run.run_id,
+            "conversation": self.run.spec.get("conversation") or self.run.workflow_id,
+            "row": row.seq,
+            **span.found,
+        }
         if span.kind != "wait":
             found["operation"] = named["name"]
         start = min(span.start, self._now)

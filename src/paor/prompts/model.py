@@ -387,6 +387,6 @@ CHARS_PER_TOKEN = 4
 
 def estimated_usage(call: ModelCall, reply: str) -> Usage:
     """Return a deterministic estimate of a request's usage, for models that report none."""
-    characters = sum([len(message.body) for message in call.messages])
+    characters = sum([len(message.source or message.text) for message in call.messages])
     characters += len(json.encode(call.tools)) if call.tools else 0
     return Usage(1, -(-characters // CHARS_PER_TOKEN), -(-len(reply) // CHARS_PER_TOKEN), 0)

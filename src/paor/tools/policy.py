@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from ..states.base.errors import UsageError
+from ..states.settings.base import TOLD_MAX
 from ..states.settings.policy import ApprovalRule, Policy
 from .addresses import CREDENTIALS, address_of, gives_credentials, is_metadata, is_public, unsafe_host
 from .catalog import fold_name
@@ -201,22 +203,35 @@ def _unsafe_path(roots: Sequence[str], text: str) -> str | None:
     return None
 
 
-def find_typos(policy: Policy, names: Collection[str]) -> Iterator[str]:
+def check_patterns(policy: Policy, names: Collection[str]) -> None:
     """
-    Yield a line for every name in *policy* that is no tool's and nearly one's: what it was to forbid would be allowed.
+    Refuse a pattern in *policy* that fits no tool: what it was to forbid would be allowed without a word.
 
     Args:
-        policy: The engine's. Patterns with ``*`` may fit what is not there, and a name that is like no other as well.
-        names: Of all tools that the engine has.
+        policy: As the host gave it; one with `Policy.missing_ok` is for more tools than these.
+        names: Of all tools that there are.
+
+    Raises:
+        UsageError: One line that names every such pattern and the tools that are nearest to it.
     """
-    lists = {"deny": policy.deny, "allow": policy.allow}
+    if policy.missing_ok:
+        return
+    lists = {"allow": policy.allow, "deny": policy.deny}
     lists |= {f"task_types[{kind!a}]": patterns for kind, patterns in policy.task_types.items()}
     lists["approvals"] = tuple(
         rule.tool if isinstance(rule, ApprovalRule) else rule for rule in policy.approvals
     )
-    for place, patterns in lists.items():
-        for pattern in patterns:
-            if "*" in pattern or any(matches(name, (pattern,)) for name in names):
-                continue
-            for meant in get_close_matches(pattern, names, n=1, cutoff=0.85):
-                yield f"policy.{place}: {pattern!a} is the name of no tool; is {meant!a} meant?"
+    found = [
+        f"{place}: {pattern!a} matches no tool; nearest: {_nearest(pattern, names)}"
+        for place, patterns in lists.items()
+        for pattern in patterns
+        if not any(matches(name, (pattern,)) for name in names)
+    ]
+    if found:
+        more = [f"and {len(found) - TOLD_MAX} more"] if len(found) > TOLD_MAX else []
+        told = "; ".join(found[:TOLD_MAX] + more)
+        raise UsageError(f"Policy: {told}. missing_ok=True accepts patterns of tools that are not there")
+
+
+def _nearest(pattern: str, names: Collection[str]) -> str:
+    return ", ".join(get_close_matches(pattern.replace("*", ""), sorted(names), n=3, cutoff=0))

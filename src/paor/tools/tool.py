@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, cast
 
 from typing_extensions import TypeVar
 
@@ -132,6 +132,8 @@ class ToolContext(Protocol[DepsT_co]):
             `Limits.tool_timeout_s`, with either at most what is left of the time budget.
         final_format: Format of the run's final report, during the call that writes it; None for any other call.
         resumption: The question that this call asked before, with the answer; None if it asked nothing.
+        traceparent: The span of this call, as W3C Trace Context has it, for servers that the tool asks; empty where no hook of the
+            engine sends traces.
     """
 
     run_id: str
@@ -147,6 +149,7 @@ class ToolContext(Protocol[DepsT_co]):
     timeout_s: float | None
     final_format: str | None
     resumption: Resumption | None
+    traceparent: str
 
     @property
     def deps(self) -> DepsT_co:
@@ -250,6 +253,7 @@ class Tool:
     process: bool = False
     parallel: int | None = None
     filled: Sequence[str] = ()
+    calls_run: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not NAME.match(self.name):

@@ -18,7 +18,7 @@ from ..fsm.lifecycle.fallback import is_owed, stand_in
 from ..fsm.lifecycle.look import asked_at, result_now
 from ..fsm.lifecycle.resume import Continuation, continuation
 from ..fsm.lifecycle.runner import Left, Runner, leaving
-from ..fsm.lifecycle.subruns import runs_of, waiting_task
+from ..fsm.lifecycle.subruns import asking_run, called_runs
 from ..fsm.replay.restore import restore_run
 from ..fsm.runtime.result import Result
 from ..fsm.runtime.run_context import Leaves
@@ -99,25 +99,22 @@ def _waits_s(runner: Runner, result: Result) -> float:
     """Return how long a run waits before it counts as declined or is looked at again; a doubt never counts as declined."""
     reader, question = runner.journal.reader, result.waiting_for
     row = reader.run(result.run_id)
-    asks = waiting_task(reader, row) if row.task == 0 else row.run_id
+    asks = asking_run(reader, row)
     if asks is None:
         return TASK_AGAIN_S
-    timeout_s = reader.spec(asks).limits.elicitation_timeout_s
+    timeout_s = reader.spec(asks.run_id).limits.elicitation_timeout_s
     if timeout_s is None or question is None or question.kind == "in_doubt":
         return LOOK_AGAIN_S
-    waited_us = runner.clock.now_us() - asked_at(reader, reader.run(asks))
+    waited_us = runner.clock.now_us() - asked_at(reader, asks)
     return min(
         LOOK_AGAIN_S, max(0.0, timeout_s - waited_us / 1e6) + 0.01
     )  # at the time itself it may not count yet
 
 
 def got_to(runner: Runner, row: RunRow) -> int:
-    """Return how far a run has got: the number of its newest row, of a workflow with the rows of its tasks."""
-    if row.task != 0:
-        return row.head_seq
-    reader = runner.journal.reader
-    runs = runs_of(reader, row.workflow_id, row.round)
-    return sum(reader.run(run).head_seq + 1 for run, _, _ in runs) - 1
+    """Return how far a run has got: the number of its newest row, with the rows of the runs that it has called."""
+    below = called_runs(runner.journal.reader, row)
+    return row.head_seq + sum(got_to(runner, called) + 1 for called in below)
 
 
 def place_of(row: RunRow) -> str:

@@ -24,6 +24,7 @@ from ..support.text import count
 )
 @click.argument("name", metavar="[RUN]", required=False)
 @click.option("--all", "everything", is_flag=True, help="All content of the run.")
+@option("--conversation", "ID", "All content of every round of a conversation.")
 @option(
     "--document",
     "LABEL|NUMBER",
@@ -46,6 +47,7 @@ from ..support.text import count
 def erase(
     name: str | None,
     everything: bool,
+    conversation: str | None,
     others: Others | None,
     dry_run: bool,
     finish: bool,
@@ -62,24 +64,44 @@ def erase(
     Exit codes: 0 erased, or nothing was there; 2 the run has a driver, has not ended, or shares text with other
     runs; 2 also if other processes have the file open: then the erasure is recorded, and --finish completes it.
     """
-    chosen = (everything, finish, *(bool(given[name]) for name in ("documents", "payloads")))
+    chosen = (
+        everything,
+        finish,
+        conversation is not None,
+        *(bool(given[name]) for name in ("documents", "payloads")),
+    )
     if sum(chosen) != 1:
-        raise click.UsageError("choose one of --all, --document, --payload and --finish")
-    if finish is (name is not None):
-        raise click.UsageError("--finish goes without RUN" if finish else "Missing argument 'RUN'.")
+        raise click.UsageError("choose one of --all, --document, --payload, --conversation and --finish")
+    alone = "--finish" if finish else "--conversation" if conversation is not None else ""
+    if bool(alone) is (name is not None):
+        raise click.UsageError(f"{alone} goes without RUN" if alone else "Missing argument 'RUN'.")
     with reading(journal) as reader:  # a file that is not there is not created
-        run_id = "" if finish else find_run(reader, name).run_id
+        run_id = "" if alone else find_run(reader, name).run_id
     with Journal(journal, busy_timeout_s=busy_timeout_s()) as writer:
         if finish:
             runs = writer.store.unscrubbed()
             writer.finish_erasing()
             note = "no old copies are left" if runs else "nothing was left to do"
             return say_either(as_json, {"runs": runs, "scrubbed": bool(runs)}, [note])
-        done = writer.erase(run_id, others=others or "refuse", dry_run=dry_run, **given)
+        options: dict[str, Any] = {"others": others or "refuse", "dry_run": dry_run}
+        if conversation is not None:
+            more = {name: given[name] for name in ("reason", "force")}
+            done = writer.erase_conversation(conversation, **options, **more)
+        else:
+            done = [writer.erase(run_id, **options, **given)]
     verb = "would be erased" if dry_run else "erased"
-    lines = [f"run {run_id}  {count(number, 'payload')} {verb}" for run_id, number in done.erased.items()]
-    data = asdict(done) | {"dry_run": dry_run}
-    code = say_either(as_json, data, lines or [f"run {done.run_id}  nothing is left to erase"])
+    lines = [
+        f"run {run_id}  {count(number, 'payload')} {verb}"
+        for one in done
+        for run_id, number in one.erased.items()
+    ]
+    data = [asdict(one) | {"dry_run": dry_run} for one in done]
+    code = say_either(
+        as_json,
+        data if conversation is not None else data[0],
+        lines or [f"run {done[0].run_id}  nothing is left to erase"],
+    )
     if not as_json:
-        tell(*(f"run {run_id} holds text of it {'too' if dry_run else 'still'}" for run_id in done.kept))
+        kept = dict.fromkeys(run_id for one in done for run_id in one.kept)
+        tell(*(f"run {run_id} holds text of it {'too' if dry_run else 'still'}" for run_id in kept))
     return code

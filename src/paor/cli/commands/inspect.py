@@ -15,7 +15,6 @@ from ..support.app import EngineOptions
 from ..support.journals import busy_timeout_s, find_run, reading
 from ..support.options import OUTPUT, app_option, command, option
 from ..support.streams import OK, keep_journals, say, say_json, say_or_write, tell
-from .run import login_name
 from .transfer import redaction_given
 
 
@@ -56,7 +55,6 @@ def inspect(
         from ...inspect.application import Inspector
         from ...inspect.server import listen, run
     access = access_of(None, hosts=hosts, allow_remote=allow_remote)
-    usual = login_name()
     with contextlib.ExitStack() as stack:
         acting: Acting | None = None
         if read_only:
@@ -67,7 +65,7 @@ def inspect(
         else:
             engine = stack.enter_context(EngineOptions(journal, app).driving())
             opened, acting = engine.journal, ByEngine(engine, None)
-        inspector = Inspector(opened, acting, access, usual_actor=usual)
+        inspector = Inspector(opened, acting, access)
         bound = stack.enter_context(listen(host, port, allow_remote=allow_remote))
         out = sys.stdout
 

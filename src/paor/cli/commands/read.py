@@ -19,7 +19,7 @@ from ...fsm.lifecycle.subruns import open_question
 from ...fsm.replay.replay import Replay
 from ...fsm.replay.replay import replay as replay_run
 from ...states.base.errors import JournalDamaged, UsageError
-from ...states.run.labels import key_of, moment_of, value_text
+from ...states.run.labels import conversation_of, key_of, moment_of, value_text
 from ...states.run.phase_names import PHASES
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import ALONE, find_run, is_driven, reading, short_id
@@ -55,6 +55,7 @@ SHOWN = 20
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
 @click.option("--state", type=click.Choice(PHASES), help="Only runs in this phase.")
 @option("--key", "TEXT", "Only the run that was started with this key.")
+@option("--conversation", "ID", "Only the rounds of this conversation.")
 @METADATA
 @option("--since", "TIME", "Only runs started since: 2026-05-31, 2026-05-31T18:00, 90m, 12h or 7d.")
 @option("--limit", "N", f"Newest N runs, 0 for all; default {SHOWN}.", type=click.IntRange(min=0))
@@ -69,10 +70,11 @@ def runs(limit: int | None, since: str | None, journal: str, as_json: bool, **wa
     With --json all of them, keys as the columns of the view "runs", times in microseconds since the epoch, and
     "waiting_for": the question of a run that waits.
     """
-    wanted |= {"key": key_of(wanted["key"]), "since": _moment(since)}
+    conversation = conversation_of(wanted["conversation"]) or None
+    wanted |= {"conversation": conversation, "key": key_of(wanted["key"]), "since": _moment(since)}
     wanted["metadata"] = {name: _meanings(value) for name, value in wanted["metadata"].items()}
     with reading(journal) as reader:
-        rows = reader.reader.runs(**wanted)
+        rows = reader.reader.with_objectives(reader.reader.runs(**wanted))
         if as_json:
             say_json([_run_json(reader, row) for row in (rows[:limit] if limit else rows)])
             return OK
@@ -119,6 +121,8 @@ def mark_of(row: RunRow) -> str:
     """Return where a run is in its workflow or was forked, nothing for a run by itself."""
     if row.parent_seq is not None:
         return f"[fork at row {row.parent_seq}] "
+    if (called := row.called_by) is not None:
+        return f"[called by {called.run_id[:13]}] "
     if row.task == 0:
         return f"[workflow, round {row.round}] "
     return f"[round {row.round}, task {row.task}] " if row.workflow_id != row.run_id else ""

@@ -6,7 +6,7 @@ import getpass
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from functools import partial, wraps
@@ -22,14 +22,14 @@ from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fallback import is_owed
 from ...fsm.lifecycle.resume import timeout_answer
-from ...fsm.lifecycle.subruns import runs_of, unfinished_tasks, used_tools
+from ...fsm.lifecycle.subruns import runs_of, unfinished_called, used_tools, waits_for_called
 from ...fsm.machine.host_rows import NO_HOST
 from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.events import RunEnded, RunStarted
 from ...fsm.runtime.ports import SystemClock
 from ...fsm.runtime.result import Result
 from ...prompts.model import Model
-from ...states.base.errors import MissingExtra, PaorError, RunChanged, UsageError
+from ...states.base.errors import MissingExtra, NotAJournal, PaorError, RunChanged, UsageError
 from ...states.records.questions import Question
 from ...states.run.phase_names import EXECUTING
 from ...states.run.spec import TASK_TOOL
@@ -57,7 +57,7 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
     "run",
     'paor run "Summarise the obligations and list every deadline" --document contract.pdf',
     'paor run "Compare both offers" --document a.docx --document b.docx --output report.md',
-    'paor run --follow-up last "And in euros?"',
+    'paor run --conversation c-17 "And in euros?"',
     'paor run --input \'{"objective": "...", "documents": ["a.pdf"], "maxSteps": 8}\'',
 )
 @click.argument("words", nargs=-1, metavar="[OBJECTIVE]")
@@ -84,7 +84,13 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
     "Names of the tools the run may use; default: all, those for documents if it has some. See: paor tools.",
 )
 @click.option("--tasks", is_flag=True, help="Plan the objective as tasks, each a run of its own.")
-@option("--follow-up", "RUN", "The next round of a run that has ended, with its documents and history.")
+@option(
+    "--conversation",
+    "ID",
+    "Your own name of a conversation: the run is its next round and is told of those before.",
+)
+@option("--after", "RUN", "Begin the conversation after this run, which has ended: a branch of another one.")
+@click.option("--queue", is_flag=True, help="Wait while another round of the conversation runs.")
 @option("--task-type", "T", "A task type of --policy: what this run may call of all that is offered.")
 @option("--max-steps", "N", "Actions the run may start; default 5.", type=int)
 @option("--token-budget", "N", "Input plus output tokens.", type=int)
@@ -138,7 +144,7 @@ def run(
     flags["metadata"] = flags["metadata"] or None
     flags |= {"objective": _objective(words), "app": options.app, "policy": options.policy}
     flags |= {name: flag or None for name, flag in (("web", options.web), ("enrich", options.enrich))}
-    flags["tasks"] = flags["tasks"] or None
+    flags |= {name: flags[name] or None for name in ("tasks", "queue")}
     if flags["tools"] is not None:
         flags["tools"] = [flags["tools"]]
     given = run_input(flags, source)
@@ -148,20 +154,15 @@ def run(
     options = replace(options, app=given.app, web=given.web, enrich=given.enrich, policy=given.policy)
     watch, model = Watch(quiet=quiet), given.arguments.get("model")
     source = given.model_source
-    if given.follow_up:
+    if (named := given.arguments.get("after")) is not None:
         with options.looking() as opened:
-            row = find_run(opened, given.follow_up)
-            options = _with_policy_of(options, opened, row)
-            if model is None and options.app is None:
-                model, source = model_of_run(opened, row), "the run's own"
+            given.arguments["after"] = find_run(opened, named).run_id
+    options = _with_policy_before(options, given.arguments)
     with options.tools() as tools, options.driving(tools, durability=given.durability, model=model) as engine:
         drive: Callable[[], Result | None] = partial(_follow, engine, given, watch)
-        if given.follow_up or given.tasks:
+        if given.tasks:
             engine.hooks = (*engine.hooks, watch)
             watch.model = (engine.model.name, source)
-        if given.follow_up:
-            drive = partial(engine.follow_up, row.run_id, given.arguments["objective"], **given.next_round)
-        elif given.tasks:
             bounds = given.limits(engine.limits) if given.bounds else None
             drive = partial(engine.run_workflow, **given.arguments, limits=bounds)
         return driven(engine, drive, watch, options, given.output, as_json=as_json, required=required)
@@ -173,7 +174,23 @@ def _with_policy_of(options: EngineOptions, opened: Journal, row: RunRow) -> Eng
         return options
     runs = runs_of(opened.reader, row.workflow_id)
     tasks = [(round, run_id) for run_id, round, task in runs if task]  # the whole calls nothing itself
-    return replace(options, policy=opened.spec(max(tasks)[1]).policy if tasks else None)
+    if not tasks:
+        return options
+    recorded = opened.spec(max(tasks)[1]).policy
+    return replace(
+        options, policy=recorded.model_copy(update={"missing_ok": True})
+    )  # checked when it was given
+
+
+def _with_policy_before(options: EngineOptions, arguments: Mapping[str, Any]) -> EngineOptions:
+    """Return *options* with the policy of the round before, unless they have one: a conversation may do no more than it was begun with."""
+    conversation, after = arguments.get("conversation"), arguments.get("after")
+    if options.app is not None or conversation is None:
+        return options
+    with suppress(NotAJournal), options.looking() as opened:
+        if (before := opened.reader.newest_round(conversation) or after) is not None:
+            return _with_policy_of(options, opened, opened.run(before))
+    return options
 
 
 def _objective(words: tuple[str, ...]) -> str | None:
@@ -192,7 +209,7 @@ def _follow(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
     result: Result | None = None
     # without bounds of its own it has the engine's, and a start that comes again with a key may find others by then
     limits = given.limits(engine.limits_of(given.arguments["mode"])) if given.bounds else None
-    with closing(engine.stream(**given.arguments, limits=limits)) as stream:  # type: ignore[type-var]
+    with closing(engine.stream(**given.arguments, limits=limits, on_close="stop")) as stream:  # type: ignore[type-var]
         for event in stream:
             if isinstance(event, RunStarted) and watch.run_id is None:
                 watch.model = _model(engine, given, event.run_id)
@@ -240,7 +257,7 @@ def _interrupted(journal: Journal, run_id: str, options: EngineOptions) -> Itera
     resume = command_line("resume", journal, run_id) + app
     doubts = []
     with suppress(PaorError):
-        for name in (run_id, *unfinished_tasks(journal.reader, journal.run(run_id))):
+        for name in (run_id, *unfinished_called(journal.reader, journal.run(run_id))):
             run, _ = restore_run(journal.reader, name)
             intent = run.memory.intent
             if run.state == EXECUTING and run.waiting_for is None and intent and intent.effect == "once":
@@ -387,8 +404,9 @@ def resume(
     RUN is an id, an unambiguous start of one, or "last". For a finished run the result is printed again; for a
     waiting run without an answer, the question. In both cases nothing is written.
 
-    An answer is JSON, or a text where that fits the question; an approval also takes yes, no, approve and deny. It
-    counts once: one to a question that is settled is refused and changes nothing.
+    An answer is JSON, or a text where that fits the question; an approval also takes yes, no, approve and deny, and
+    with {"approve": true, "arguments": {...}} other arguments. It counts once: one to a question that is settled is
+    refused and changes nothing.
 
     If prompts, tools, policy or decision rules of the run have changed since, it is refused. A line for each
     changed part says which rows have used it and whether later ones may. --accept-changes continues and journals
@@ -402,8 +420,8 @@ def resume(
     given |= {"reason": reason, "accept_changes": accept_changes}
     with options.looking() as opened:
         row = find_run(opened, name)
-        asked = asking(opened, row)  # of a workflow its waiting task; one whose task waits no more goes on
-        settled = row.task == 0 and asked is row
+        asked = asking(opened, row)  # perhaps one that it has called; where that waits no more, it goes on
+        settled = asked is row and waits_for_called(opened.reader, row)
         waits = open_question(opened, asked) if answered else None
         if waits is not None and question == waits.id.partition("-")[0]:
             question = waits.id

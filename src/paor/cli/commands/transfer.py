@@ -31,6 +31,7 @@ from ..support.text import count
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every run of the journal.")
+@option("--conversation", "ID", "Every round of this conversation.")
 @option(
     "--redact",
     "FILE|default",
@@ -41,6 +42,7 @@ from ..support.text import count
 def export(
     names: tuple[str, ...],
     everything: bool,
+    conversation: str | None,
     redact: tuple[str, ...],
     output: str | None,
     journal: str,
@@ -53,16 +55,18 @@ def export(
     is the newest. The runs whose rows a fork shares come before it. Payloads that --redact leaves out are exported
     as erased, with the names of the rules, so that the rest still verifies.
     """
-    if everything and names:
-        raise click.UsageError("--all goes without RUN")
+    if sum((everything, bool(names), conversation is not None)) > 1:
+        raise click.UsageError("choose one of RUN, --conversation and --all")
     keep_journals("--output", output, journal)
     redaction = redaction_given(redact)
     with reading(journal) as opened:
-        ids = (
-            in_order(opened.reader)
-            if everything
-            else [find_run(opened, name).run_id for name in names or (None,)]
-        )
+        if everything:
+            ids = in_order(opened.reader)
+        elif conversation is not None:
+            opened.conversation(conversation)
+            ids = opened.reader.index.of_conversation(conversation)
+        else:
+            ids = [find_run(opened, name).run_id for name in names or (None,)]
         say_or_write(output, map(line_bytes, export_runs(opened.reader, ids, redaction)))
     return OK
 

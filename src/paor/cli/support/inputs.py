@@ -54,9 +54,7 @@ class RunInput:
         durability, app: Of the engine.
         web, enrich: Whether the web tools are offered, and say which pages fit best.
         policy: What may be called; None without one.
-        follow_up: The run whose next round this is, as it was named; empty for a first one.
         tasks: Whether the objective is planned as tasks.
-        has_mode: Whether a mode was given, not only found.
         model_source: Where the name of the model comes from, for people.
     """
 
@@ -69,22 +67,12 @@ class RunInput:
     web: bool = False
     enrich: bool = False
     policy: Policy | None = None
-    follow_up: str = ""
     tasks: bool = False
-    has_mode: bool = False
     model_source: str = ""
 
     def limits(self, base: Limits) -> Limits:
         """Return *base* with the bounds that were given; raise `UsageError` with the names of those that are wrong."""
         return merged_limits(base, self.bounds)
-
-    @property
-    def next_round(self) -> dict[str, Any]:
-        """What `Engine.follow_up` takes beside run and text: only what was given, since all else is as in the last round."""
-        told = {name: value for name, value in self.arguments.items() if value is not None}
-        for name in ("objective", "success_criteria", "documents", *(() if self.has_mode else ("mode",))):
-            told.pop(name, None)
-        return told | ({"limits": self.bounds} if self.bounds else {})
 
 
 def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
@@ -166,9 +154,7 @@ def _read_fields(values: Mapping[str, Any]) -> RunInput:
         policy=policy_of(values["policy"], "policy")
         if isinstance(values.get("policy"), dict)
         else values.get("policy"),
-        follow_up=values.get("follow_up", ""),
         tasks=values.get("tasks", False),
-        has_mode=workflow is not None or any(mode is not None for mode in modes.values()),
     )
     size_max = given.limits(Limits()).document_bytes
     arguments["documents"] = read_documents(documents, size_max, any_kind=given.app is not None)
@@ -234,11 +220,7 @@ def _document(item: str | dict[str, Any]) -> str | Document:
 def _check(given: RunInput) -> None:
     """Raise `UsageError` for what would otherwise only be found after the journal was opened."""
     arguments = given.arguments
-    if given.follow_up and (given.tasks or arguments["documents"] or arguments["success_criteria"]):
-        raise UsageError(
-            "--follow-up goes on with the documents and tasks of the last round: leave out --document, --criterion and --tasks"
-        )
-    if arguments.get("task_type") and not (given.policy or given.app or given.follow_up):
+    if arguments.get("task_type") and not (given.policy or given.app or arguments.get("conversation")):
         raise UsageError(
             "--task-type is one of a policy, which says what it may call: give that with --policy FILE"
         )

@@ -27,14 +27,14 @@ _SAME = {
 }
 _TEXTS_AS_GIVEN = (
     *("model", "task_type", "language", "user_language", "context"),
-    *("final_format", "fallback", "profile", "stage", "key", "instructions"),
+    *("final_format", "fallback", "profile", "stage", "key", "instructions", "conversation", "after"),
 )
-AS_GIVEN = (*_TEXTS_AS_GIVEN, "connections", "metadata", "values", "output_type", "transcript")
+AS_GIVEN = (*_TEXTS_AS_GIVEN, "connections", "metadata", "values", "output_type", "transcript", "queue")
 """Fields that `Engine.stream` takes as they are; the others are read or checked first."""
 
 _TEXTS = (
     *("objective", "mode", "workflow_mode", "prompt_template", "prompt_template_file"),
-    *("output", "durability", "app", "follow_up"),
+    *("output", "durability", "app"),
 )
 BOUNDS = ("max_steps", "token_budget", "time_budget_s", "tool_timeout_s")
 _KINDS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
@@ -47,7 +47,7 @@ _KINDS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
         ("limits", "connections", "variables", "metadata", "values", "output_type", "policy"),
     ),
     ("a text or an object", str | dict, ("workflow",)),
-    ("true or false", bool, ("react_mode", "web", "enrich", "tasks")),
+    ("true or false", bool, ("react_mode", "web", "enrich", "tasks", "queue")),
     ("a number", int | float, BOUNDS),
 )
 FIELDS = {name: (kind, types) for kind, types, names in _KINDS for name in names}

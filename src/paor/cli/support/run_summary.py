@@ -72,11 +72,11 @@ def change_of(journal: Journal, row: Transition) -> Change:
 
 
 def asking(journal: Journal, row: RunRow) -> RunRow:
-    """Return the run whose question a waiting run waits for: a workflow's waiting task, else the run itself."""
-    from ...fsm.lifecycle.subruns import waiting_task
+    """Return the run whose question a waiting run waits for: one that it has called, else the run itself."""
+    from ...fsm.lifecycle.subruns import waiting_called
 
-    task = waiting_task(journal.reader, row)
-    return journal.run(task) if task is not None else row
+    called = waiting_called(journal.reader, row)
+    return journal.run(called) if called is not None else row
 
 
 def question_of(journal: Journal, row: RunRow) -> Question | None:
@@ -90,7 +90,8 @@ def question_of(journal: Journal, row: RunRow) -> Question | None:
 
 def run_columns(row: RunRow) -> dict[str, Any]:
     """Return a run's columns as JSON-able data."""
-    return row._asdict() | {"head_hash": row.head_hash.hex()}
+    called = {"called_by": row.called_by._asdict()} if row.called_by is not None else {}
+    return row._asdict() | {"head_hash": row.head_hash.hex()} | called
 
 
 ARGUMENTS_SHOWN = 20
@@ -198,6 +199,11 @@ def call_blocks(calls: Sequence[RunCall]) -> Iterator[str]:
         head += f"  for {one_line(call.caller)}" if call.caller else ""
         yield f"{head}  {styled(call.outcome, OUTCOME_STYLES.get(call.outcome, ''))}  {styled(times, 'dim')}".rstrip()
         told = argument_lines(call.arguments or {}, width() - 5, 4)
+        if call.asked is not None:
+            told += [
+                "a person changed its arguments, which were:",
+                *argument_lines(call.asked, width() - 5, 4),
+            ]
         for item in call.decided:
             why = f": {item.reason}" if item.reason else ""
             told += folded(
@@ -221,6 +227,7 @@ class RunHead:
         given, produced: Numbers of documents.
         erasures: What was erased of it.
         driven: Whether a process drives it now.
+        called: The runs that its tools have called.
     """
 
     def __init__(self, journal: Journal, row: RunRow, last: Transition | None) -> None:
@@ -234,18 +241,23 @@ class RunHead:
         self.produced = len(labels) - self.given
         self.erasures = tuple(journal.erasures(row.run_id))
         self.driven = is_driven(journal, row)
+        self.called = [journal.run(run) for run in journal.reader.index.called_by(row.run_id)]
 
     def pairs(self) -> Iterator[tuple[str, str, str]]:
         """Yield name, value and style of every fact."""
         row, spec = self.row, self.spec
         yield "run", row.run_id, "strong"
         yield "objective", spec.objective if spec is not None else "(erased)", ""
-        if row.task == 0 or row.workflow_id != row.run_id:
+        if (called := row.called_by) is not None:
+            yield "called by", f"action {called.action} of run {called.run_id}", ""
+        elif row.task == 0 or row.workflow_id != row.run_id:
             place = f"round {row.round}, task {row.task}" if row.task else f"round {row.round}, all tasks"
             yield "workflow", f"{place}, of {row.workflow_id}", ""
         if row.parent_run_id is not None:
             yield "fork", f"shares rows 0 to {row.parent_seq} of run {row.parent_run_id}", ""
         yield "state", self.state, STATE_STYLES.get(row.status, "")
+        for inner in self.called:
+            yield "called", f"run {inner.run_id}, {inner.status}", ""
         yield "model", spec.model if spec is not None else "", ""
         if spec is not None and spec.values:
             yield "values", json.dumps(spec.values, ensure_ascii=False, sort_keys=True), ""

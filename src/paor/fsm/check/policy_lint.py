@@ -20,11 +20,14 @@ def policy_findings(policy: Policy, tools: Sequence[ToolSpec]) -> tuple[Finding,
     """
     Return every rule of *policy* that can never fire with *tools*, and every tool that no run can ever use.
 
+    Patterns that fit no tool are not among them where `Policy.missing_ok` expects them.
+
     Args:
         policy: The engine's.
         tools: All that it offers.
     """
-    return tuple(_findings(policy, tools))
+    found = _findings(policy, tools)
+    return tuple(item for item in found if not (policy.missing_ok and item.code == "matches_nothing"))
 
 
 def _findings(policy: Policy, tools: Sequence[ToolSpec]) -> Iterator[Finding]:

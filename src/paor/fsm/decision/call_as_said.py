@@ -11,6 +11,7 @@ One place for every profile and mode: the two stages, native calls, steps of pla
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,10 +19,12 @@ from msgspec import Struct
 
 from ...prompts.parsing.replies import Invalid
 from ...prompts.parsing.tool_calls import Known
+from ...states.base.sealed import unsealed
 from ...states.records.actions import Selection
 from ...states.run.spec import Spec, ToolSpec
-from ...states.run.state import Run
+from ...states.run.state import Run, with_defaults
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
+from ...tools.schema.canonical import canonical_arguments
 from ...tools.schema.parameters import ParameterSchema
 from .observation import cut, line
 from .run_resources import RunResources
@@ -169,6 +172,31 @@ def left_out_note(names: tuple[str, ...]) -> str:
     shown = ", ".join(ascii(cut(line(name), 80)) for name in names[:_NAMES_TOLD])
     more = f" and {len(names) - _NAMES_TOLD} more" if len(names) > _NAMES_TOLD else ""
     return f"left out of this call, since there is nothing of that name: {shown}{more}"
+
+
+def changed_names(
+    asked: Mapping[str, Any], approved: Mapping[str, Any], schema: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Return the names of the arguments in which an approved call differs from the one that was asked about."""
+    before, after = (
+        {name: canonical_arguments({name: value}) for name, value in with_defaults(given, schema).items()}
+        for given in (unsealed(asked), approved)
+    )
+    return tuple(sorted(name for name in {**before, **after} if before.get(name) != after.get(name)))
+
+
+def changed_note(names: tuple[str, ...], arguments: Mapping[str, Any]) -> str:
+    """Return what a model is told of a call that a person has changed in approving it."""
+    shown = [
+        f"{ascii(name)[:80]} {cut(line(json.dumps(unsealed(arguments[name]), ensure_ascii=False)), 120)}"
+        if name in arguments
+        else f"{ascii(name)[:80]} left out"
+        for name in names[:_NAMES_TOLD]
+    ]
+    more = f" and {len(names) - _NAMES_TOLD} more" if len(names) > _NAMES_TOLD else ""
+    return (
+        f"the person who approved this call changed its arguments; it was made with {', '.join(shown)}{more}"
+    )
 
 
 def _mended(reference: str) -> str:

@@ -29,19 +29,30 @@ from ...prompts.parsing.replies import (
 )
 from ...states.base.secrets import REDACTED
 from ...states.records.actions import SET_BY_CODE, Intent, Selection, ToolResult
-from ...states.records.outcomes import Asked, Ended, Recalled, Replied
+from ...states.records.outcomes import Asked, Ended, NoOutcome, Recalled, Replied
 from ...states.records.plans import Step
+from ...states.records.questions import Answer
 from ...states.records.reviews import Review
 from ...states.run.budgets import questions_left, tools_withheld
 from ...states.run.completion import decided_by_rules, output_asked, review_by_rules
 from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
-from ...states.run.state import label_of, with_defaults
+from ...states.run.state import Run, label_of, with_defaults
+from ...states.settings.policy import Policy
 from ...tools.approvals import approval_id, approval_needed
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from ...tools.defaults import fill_defaults
 from ...tools.policy import denial, matches, unsafe
 from ...tools.schema.parameters import ParameterSchema
-from .call_as_said import call_arguments, is_exact, left_out_note, target_of, target_problem
+from ...tools.schema.secret_values import takes_secret
+from .call_as_said import (
+    call_arguments,
+    changed_names,
+    changed_note,
+    is_exact,
+    left_out_note,
+    target_of,
+    target_problem,
+)
 from .conversation import pending
 from .duplicate_calls import duplicate_key, limits_for, rule_broken
 from .guard_context import GuardContext
@@ -165,7 +176,8 @@ def _read_specifying(case: GuardContext, kit: RunResources) -> None:
     if selection.origin == "workflow" and selection.tool == "noop":
         return
     _check_allowed(case, selection, kit)
-    values = _parameter_values(case, selection, kit)
+    approved = _approved_arguments(case, kit)
+    values = approved if approved is not None else _parameter_values(case, selection, kit)
     if values is None:
         return
     # Stage 1's references replace what Stage 2 may have said of them: a reply cannot name another run's documents.
@@ -173,9 +185,10 @@ def _read_specifying(case: GuardContext, kit: RunResources) -> None:
     schema = kit.schema(tool)
     if run.spec.revision > 1:
         values = schema.texts_read(values, json_value)
-    if selection.documents and DOCUMENT_LIST in schema.names:
+    # A person's arguments are complete.
+    if approved is None and selection.documents and DOCUMENT_LIST in schema.names:
         values[DOCUMENT_LIST] = list(selection.documents)
-    if selection.connection is not None and CONNECTION in schema.names:
+    if approved is None and selection.connection is not None and CONNECTION in schema.names:
         values[CONNECTION] = selection.connection
     arguments = fill_defaults(run.spec, tool, schema, values)
     if tool.effect != "read" and REDACTED in json.dumps(arguments, default=str):
@@ -189,7 +202,48 @@ def _read_specifying(case: GuardContext, kit: RunResources) -> None:
     # will not be made is compared with earlier calls or shown to the person who approves.
     case.unsafe = unsafe(kit.spec.call_policy, arguments)
     if case.unsafe is None:
-        _propose(case, kit)
+        _propose(case, kit, run.memory.intent if approved is not None else None)
+
+
+def approval_problem(run: Run, kit: RunResources, answer: Answer, at_us: int) -> str | None:
+    """
+    Return why the call that a run asks about cannot be made with the arguments that *answer* approves; None where it can.
+
+    It is what Specifying would say of them after the answer: schema, policy, safety, references, duplicates.
+    """
+    question, selection, asked, given = (
+        run.memory.question,
+        run.memory.selection,
+        run.memory.intent,
+        answer.arguments,
+    )
+    if question is None or question.approval is None or selection is None or asked is None or given is None:
+        return None
+    schema = kit.tool(selection).parameters
+    for name in {**asked.arguments, **given}:
+        if takes_secret(schema, name) and asked.arguments.get(name) != given.get(name):
+            return f"{ascii(name)[:80]} is a secret, which an approval cannot change"
+    reply = answer.bound(question.approval, run.run_id, at_us)
+    after = replace(run, memory=replace(run.memory, question=None, reply=reply))
+    case = GuardContext(after, NoOutcome(), at_us=at_us)
+    _read_specifying(case, kit)
+    if case.duplicate is not None or case.repeated:
+        return "the same call was made before"
+    return case.denied or case.invalid or case.unsafe or (None if case.intent else "they are no call")
+
+
+def _approved_arguments(case: GuardContext, kit: RunResources) -> dict[str, Any] | None:
+    """Return the arguments that a person has approved in place of those that were asked about; None where there are none."""
+    run, asked, reply = case.run, case.run.memory.intent, case.run.memory.reply
+    if asked is None or reply is None or reply.arguments is None or case.selection is None:
+        return None
+    policy = kit.spec.call_policy
+    if not _is_for(case, reply, approval_id(policy, asked.tool, asked.key)) or _is_late(case, reply, policy):
+        return None
+    given = dict(reply.arguments)
+    defaults = kit.schema(kit.tool(case.selection)).defaults
+    same = duplicate_key(run.spec.key_salt, asked.tool, defaults | given) == asked.key
+    return None if same else given
 
 
 def _check_allowed(case: GuardContext, selection: Selection, kit: RunResources) -> None:
@@ -275,11 +329,12 @@ def _native_values(case: GuardContext, step: Step, kit: RunResources) -> dict[st
     return values
 
 
-def _propose(case: GuardContext, kit: RunResources) -> None:
+def _propose(case: GuardContext, kit: RunResources, asked: Intent | None) -> None:
     """
     Build the intent, and ask the duplicate guard and the approval rules about it.
 
-    In this order: nobody is asked to approve a call that would be blocked or denied anyway, or whose result is known.
+    In this order: nobody is asked to approve a call that would be blocked or denied anyway, or whose result is known. Where a person has
+    approved other arguments than those of *asked*, the answer that holds them is the approval.
     """
     run, selection, arguments = case.run, case.selection, case.arguments
     assert selection is not None and arguments is not None
@@ -311,33 +366,40 @@ def _propose(case: GuardContext, kit: RunResources) -> None:
         idempotency_key=f"{run.run_id}-{action}",
         effect=tool.effect,
         left_out=() if run.spec.revision == 1 else (*selection.left_out, *case.dropped),
+        changed=changed_names(asked.arguments, arguments, tool.parameters) if asked is not None else (),
     )
     policy = kit.spec.call_policy
     made = case.duplicate is None and case.denied is None and (not case.repeated or tools_withheld(run))
     if made and approval_needed(policy, tool.name, with_defaults(arguments, tool.parameters)):
         case.approval_id = approval_id(policy, tool.name, key)
-        case.approval = _awaits_approval(case, policy.approval_valid_s)
+        case.approval = asked is None and _awaits_approval(case, policy)
         if case.approval and not questions_left(run):
             case.unaskable = True  # and without a yes the call must not be made
 
 
-def _awaits_approval(case: GuardContext, valid_s: float) -> bool:
+def _awaits_approval(case: GuardContext, policy: Policy) -> bool:
     """
     Whether this very call still waits for its approval; anything but a typed yes to it denies it.
 
-    An approval that is for another call, arguments or policy, or that was given longer than *valid_s* seconds ago,
-    counts for nothing.
+    An approval that is for another call, arguments or policy, or that was given too long ago, counts for nothing.
     """
     reply = case.run.memory.reply
-    if reply is None or (reply.approval, reply.run_id) != (case.approval_id, case.run.run_id):
+    if reply is None or not _is_for(case, reply, case.approval_id):
         return True
-    approved = (
-        reply.action == "accept" and isinstance(reply.content, dict) and reply.content.get("approve") is True
-    )
-    if not approved:
+    if not reply.approves:
         case.denied = "the call was not approved"
         return False
-    return case.at_us - (reply.at or 0) > valid_s * 1_000_000
+    return _is_late(case, reply, policy)
+
+
+def _is_for(case: GuardContext, reply: Answer, approval: str | None) -> bool:
+    """Whether an answer was given to this run, for the call *approval*."""
+    return (reply.approval, reply.run_id) == (approval, case.run.run_id)
+
+
+def _is_late(case: GuardContext, reply: Answer, policy: Policy) -> bool:
+    """Whether an approval was given so long ago that it counts no more."""
+    return case.at_us - (reply.at or 0) > policy.approval_valid_s * 1_000_000
 
 
 def _read_executing(case: GuardContext, kit: RunResources) -> None:
@@ -357,8 +419,13 @@ def _read_observing(case: GuardContext, kit: RunResources) -> None:
     if isinstance(case.outcome, Recalled):
         case.recalled = case.outcome.texts
     case.result, intent = case.run.memory.result, case.run.memory.intent
-    if case.result is not None and intent is not None and intent.left_out:
+    if case.result is None or intent is None:
+        return
+    if intent.left_out:
         told = left_out_note(intent.left_out)
+        case.result = replace(case.result, notes=(told, *case.result.notes))
+    if intent.changed:
+        told = changed_note(intent.changed, intent.arguments)
         case.result = replace(case.result, notes=(told, *case.result.notes))
 
 
@@ -372,10 +439,9 @@ def _read_reviewing(case: GuardContext, kit: RunResources) -> None:
             case.review = review_by_rules(run)
         return
     if run.counters.concluded:
-        read = read_output if output_asked(run) else read_review
-        review = after(outcome.finish, read(outcome.text, chars_max=limits.reply_chars))
-        if isinstance(review, Review) and run.spec.output_schema is not None:
-            review = _with_output(review, kit)
+        review = completion_review(run, outcome.text, outcome.finish, kit)
+        if outcome.refused is not None:
+            review = Invalid("output", f"output: {outcome.refused[0]}")
         if isinstance(review, Invalid):
             case.problem = review
             return
@@ -392,6 +458,15 @@ def _read_reviewing(case: GuardContext, kit: RunResources) -> None:
         return
     case.refinement = refinement
     case.criteria = progress(run, refinement.criteria)
+
+
+def completion_review(run: Run, text: str, finish: str, kit: RunResources) -> Review | Invalid:
+    """Return the completion review in a reply of *text*; of a run with an output schema with its output as the answer."""
+    read = read_output if output_asked(run) else read_review
+    review = after(finish, read(text, chars_max=run.spec.limits.reply_chars))
+    if isinstance(review, Review) and run.spec.output_schema is not None:
+        review = _with_output(review, kit)
+    return review
 
 
 def _with_output(review: Review, kit: RunResources) -> Review | Invalid:

@@ -142,6 +142,7 @@ class RunResources:
             model: Name of the model that is asked.
         """
         words = self._words_of(kind, run)
+        self.prompts.tell(texts)
         if self.spec.converses:
             space = max(self.space, self._fixed_size + self.room)
             return self.prompts.conversation(kind, run, texts, model, words, space=space)

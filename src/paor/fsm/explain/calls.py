@@ -43,6 +43,7 @@ class RunCall:
         step, action: Its numbers within the run and the task.
         tool, effect: What was called; the effect class is None where no call was complete.
         arguments: As the tool got them; None where no call was complete, or they were erased.
+        asked: The arguments that a person was asked about, where the call was approved with others; else None.
         outcome: ``ok``, ``failed``, ``refused``, ``waits``, ``in doubt``, ``running``, or ``cancelled``.
         result: What came of it in a few words: the summary of what was observed, or the error.
         decided: What people decided about it, in order.
@@ -63,6 +64,7 @@ class RunCall:
     started_at: int | None = None
     ended_at: int | None = None
     caller: str = ""
+    asked: Mapping[str, Any] | None = None
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, keys as the attributes."""
@@ -189,6 +191,8 @@ def _begun(row: Transition, change: Change, caller: str) -> RunCall:
 def _take(call: RunCall, row: Transition, change: Change) -> None:
     """Take one row of a call in."""
     if change.intent:
+        if change.intent.changed:
+            call.asked = call.arguments
         call.tool, call.effect, call.arguments = (
             change.intent.tool,
             change.intent.effect,

@@ -13,7 +13,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -30,6 +30,10 @@ LEASE_S = 30.0
 
 _ROW = "SELECT 1 FROM transitions WHERE id = ?"
 _LEASE = "SELECT owner, lease_until, fence FROM leases WHERE run = ?"
+_LEASES = "SELECT run, owner, lease_until, fence FROM leases WHERE owner IS NOT NULL"
+_AT_ONCE = 500
+"""Numbers of runs in one statement."""
+
 _NEWEST_ROW = "SELECT seq, dest FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 
 _HELD: set[tuple[str, int, int]] = set()
@@ -286,9 +290,18 @@ class LeaseBook:
 
     def is_driven(self, run: int) -> bool:
         """Return whether some process drives a run now, as far as its lease tells; reads only."""
-        found = self._backend.query(_LEASE, (run,))
-        owner, until, fence = found[0] if found else (None, None, 0)
-        return owner is not None and not self.replaceable(owner, until, run, fence)
+        return bool(self.drivers([run]))
+
+    def drivers(self, runs: Sequence[int]) -> dict[int, str]:
+        """Return by their numbers which of *runs* somebody drives now, as far as their leases tell, and who; reads only."""
+        found: dict[int, str] = {}
+        for at in range(0, len(runs), _AT_ONCE):
+            some = tuple(runs[at : at + _AT_ONCE])
+            sql = f"{_LEASES} AND run IN ({', '.join('?' * len(some))})"
+            for run, owner, until, fence in self._backend.query(sql, some):
+                if not self.replaceable(owner, until, run, fence):
+                    found[run] = name_of(owner)
+        return found
 
     def _has_ended(self, owner: Owner | None, run: int, fence: int) -> bool:
         """Return whether the owner of a lease certainly does nothing any more under it."""

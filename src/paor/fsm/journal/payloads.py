@@ -131,6 +131,7 @@ class Stager:
         self._salt = salt
         self._known: dict[bytes, StoredText] = {}
         self._messages: dict[str, StoredText] = {}
+        self._told: dict[str, StoredText] = {}
 
     def stage(self, body: str | bytes, media_type: str = TEXT, *, always: bool = False) -> StoredText:
         """
@@ -156,11 +157,17 @@ class Stager:
             self.remember(content, reference)
         return reference
 
+    def stage_told(self, body: str, media_type: str = TEXT) -> StoredText:
+        """Return the reference of a text of an earlier round; messages of prompts share it, and nothing else does."""
+        reference = self.stage(body, media_type, always=True)
+        self._told[body] = reference
+        return reference
+
     def stage_messages(self, bodies: Iterable[str]) -> list[dict[str, Any]]:
         """Return how a row refers to a prompt's messages; most come again with the next request, and are not hashed then."""
         known, found = self._messages, []
         for body in bodies:
-            reference = known.get(body)
+            reference = self._told.get(body) or known.get(body)
             if reference is None:
                 if len(known) >= MESSAGES:
                     known.clear()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol, get_type_hints
 
 import orjson
@@ -21,9 +21,10 @@ from .backend import ChangeWatch, JournalSource
 from .erasure_log import Erasure
 from .lineage import SharedPart, part_with, parts_of
 from .payloads import Payload
-from .record import COLUMNS, root_hash
+from .record import COLUMNS, Labels, root_hash
 from .rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
 from .run_index import RunIndex
+from .run_writer import NEWEST_ROUND
 
 _ROW = ", ".join(f'"{name}"' for name in COLUMNS)
 _BETWEEN = "WHERE id BETWEEN ? AND ?"
@@ -35,6 +36,7 @@ _KEYED = {
     "erased": f"SELECT id FROM payloads {_BETWEEN} AND body IS NULL ORDER BY id LIMIT ?",
 }
 _ALL = 2**62
+_AT_ONCE = 500
 _SELECT_RUN = "SELECT * FROM runs"
 _ENDED = "SELECT run FROM transitions WHERE dest IN ('Done', 'Failed')"
 
@@ -140,6 +142,7 @@ class JournalReader:
         state: str | None = None,
         key: str | None = None,
         metadata: Mapping[str, Sequence[str]] | None = None,
+        conversation: str | None = None,
         since: int | None = None,
         before: int | None = None,
         limit: int | None = None,
@@ -148,7 +151,7 @@ class JournalReader:
         Return the runs that all of these hold for, newest first.
 
         Args:
-            status, state, key: As the columns of `RunRow`.
+            status, state, key, conversation: As the columns of `RunRow`.
             metadata: By name the values that a run may have there, as canonical JSON.
             since: Microseconds since the epoch: begun then or later.
             before: Number of a run: only those with a smaller one.
@@ -156,7 +159,10 @@ class JournalReader:
         """
         wanted: list[tuple[str, tuple[Any, ...]]] = [
             (f'"{name}" = ?', (value,))
-            for name, value in (("status", status), ("state", state), ("key", key))
+            for name, value in (
+                *(("status", status), ("state", state), ("key", key)),
+                ("conversation", conversation),
+            )
             if value is not None
         ]
         for name, texts in (metadata or {}).items():
@@ -192,6 +198,15 @@ class JournalReader:
             raise JournalDamaged(f"run {row.run_id}: its number {row.run} is out of range; run: paor verify")
         return row
 
+    def with_objectives(self, rows: Sequence[RunRow]) -> list[RunRow]:
+        """Return rows with what their runs were started with; a fork may have that in its parent's spec."""
+        known = self.index.objectives([row.run for row in rows])
+        for row in rows:
+            if row.run not in known and row.parent_run_id is not None:
+                with suppress(Erased, JournalDamaged):
+                    known[row.run] = self.spec(row.run_id).objective
+        return [row._replace(objective=known.get(row.run)) for row in rows]
+
     def transitions(self, run_id: str, first: int = 0, last: int = 2**32 - 1) -> list[Transition]:
         """See `fsm.journal_api.Journal.transitions`; only those from *first* to *last*."""
         number = self.run(run_id).run
@@ -226,7 +241,9 @@ class JournalReader:
         if spec.workflow_id == row.workflow_id:
             return spec
         # a fork with its parent's spec, which is a run of its own
-        return spec.model_copy(update={"workflow_id": row.workflow_id, "key": None, "metadata": {}})
+        return spec.model_copy(
+            update={"workflow_id": row.workflow_id, "key": None, "metadata": {}, "conversation": ""}
+        )
 
     def lineage(self, run: int) -> tuple[SharedPart, ...]:
         """
@@ -303,10 +320,10 @@ class JournalReader:
         root: bytes = self.keyed("specs", run, run)[0][1]
         return root
 
-    def labels(self, run: int) -> tuple[str | None, str]:
-        """Return the columns ``key`` and ``metadata`` of a run."""
-        ((key, metadata),) = self.query('SELECT "key", metadata FROM specs WHERE run = ?', (run,))
-        return key, metadata
+    def labels(self, run: int) -> Labels:
+        """Return the columns ``key``, ``metadata`` and ``conversation`` of a run."""
+        (labels,) = self.query('SELECT "key", metadata, conversation FROM specs WHERE run = ?', (run,))
+        return (*labels,)
 
     def erasures(self, run: int) -> list[Erasure]:
         """Return the records of what was erased of a run, in order."""
@@ -339,6 +356,26 @@ class JournalReader:
         if not payload.fits(digest):
             raise JournalDamaged(f"run {self._name(run)}: payload {n} was changed; run: paor verify")
         return payload.body
+
+    def intact_bodies(self, run: int, digests: Mapping[int, str]) -> dict[int, str | bytes | None]:
+        """Return the checked bodies of many payloads of a run, by number; see `intact`."""
+        found: dict[int, Payload] = {}
+        numbers = sorted(digests)
+        for at in range(0, len(numbers), _AT_ONCE):
+            some = numbers[at : at + _AT_ONCE]
+            rest = f"WHERE id IN ({', '.join('?' * len(some))})"
+            rows = self.source.query_payloads(rest, tuple(run << 32 | n for n in some))
+            found |= {row[1]: Payload(*row[1:]) for row in rows}
+        for n in numbers:
+            payload = found[n] if n in found else self.payload(run, n)  # of a fork one that it shares
+            if not payload.fits(digests[n]):
+                raise JournalDamaged(f"run {self._name(run)}: payload {n} was changed; run: paor verify")
+        return {n: (found[n] if n in found else self.payload(run, n)).body for n in numbers}
+
+    def newest_round(self, conversation: str) -> str | None:
+        """Return the id of the newest run of a conversation, None when it has none."""
+        found = self.query(NEWEST_ROUND, (conversation,))
+        return found[0][0] if found else None
 
     def _name(self, run: int) -> str:
         """Return how people call run number *run*: by its id."""
@@ -479,15 +516,15 @@ def damage_told(run_id: object, what: str = "") -> Iterator[None]:
         raise JournalDamaged(f"run {run_id}: {what}cannot be read ({told}); run: paor verify") from error
 
 
-_RUN_TYPES = (*tuple(get_type_hints(RunRow).values())[:-1], dict)
+_RUN_TYPES = tuple(dict if name == "metadata" else kind for name, kind in get_type_hints(RunRow).items())
 
 
 def _run_row(row: tuple[Any, ...]) -> RunRow:
     """Return a row of the view ``runs``, whose columns may hold anything in a damaged file."""
-    *columns, metadata = row
+    *columns, metadata, conversation = row
     with damage_told(ascii(row[1])[:80], "its metadata "):
-        columns.append(orjson.loads(metadata))
-    for name, value, kind in zip(RunRow._fields, columns, _RUN_TYPES, strict=True):
+        columns += orjson.loads(metadata), conversation
+    for name, value, kind in zip(RunRow._fields, columns, _RUN_TYPES, strict=False):
         if not isinstance(value, kind):
             raise JournalDamaged(f"run {row[1]!a:.80}: its {name} cannot be read; run: paor verify")
     return RunRow(*columns)

@@ -64,18 +64,21 @@ def canonical(data: dict[str, Any]) -> str:
     return orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
 
 
-NO_LABELS = (None, "{}")
-"""Key and metadata of a run that has none, or whose spec is erased."""
+Labels = tuple[str | None, str, str | None]
+"""Key, metadata and conversation of a run, as columns."""
+
+NO_LABELS: Labels = (None, "{}", None)
+"""Those of a run that has none, or whose spec is erased."""
 
 _sorted_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 """As the independent script writes it, to the last digit of a fraction."""
 
 
-def label_columns(spec: Mapping[str, Any], *, fork: bool = False) -> tuple[str | None, str]:
+def label_columns(spec: Mapping[str, Any], *, fork: bool = False) -> Labels:
     """
-    Return the columns ``key`` and ``metadata`` of a run, which are derived from its spec and go when that is erased.
+    Return the columns ``key``, ``metadata`` and ``conversation`` of a run, which are derived from its spec and go when that is erased.
 
-    A fork is a run of its own and has neither.
+    A fork is a run of its own and has none; neither is a task of a workflow a round of its conversation.
 
     Args:
         spec: As JSON data; one that was erased is empty.
@@ -84,7 +87,10 @@ def label_columns(spec: Mapping[str, Any], *, fork: bool = False) -> tuple[str |
     Raises:
         TypeError: What the spec says has no canonical form.
     """
-    return NO_LABELS if fork else (spec.get("key"), _sorted_json(spec.get("metadata", {})))
+    if fork:
+        return NO_LABELS
+    conversation = None if spec.get("task_id") else spec.get("conversation")
+    return spec.get("key"), _sorted_json(spec.get("metadata", {})), conversation or None
 
 
 def root_hash(record: dict[str, Any], before: bytes = b"") -> bytes:

@@ -25,6 +25,40 @@ ROOT_COLUMNS = (
 """Columns of a run that never change; their hash is the root of its chain."""
 
 
+class CalledBy(NamedTuple):
+    """
+    The call that a run was started by.
+
+    Attributes:
+        run_id: Of the run that called it.
+        action: Number of the action there.
+    """
+
+    run_id: str
+    action: int
+
+
+_MARK = "/"
+
+
+def called_place(caller: str, action: int) -> str:
+    """Return the workflow id of the run that a run's action calls: there is one such run, whoever starts it."""
+    return f"{caller}{_MARK}{action}"
+
+
+def called_places(caller: str) -> tuple[str, str]:
+    """Return the bounds between which the workflow ids of all runs stand that a run has called; the second is beyond."""
+    return f"{caller}{_MARK}", f"{caller}{chr(ord(_MARK) + 1)}"
+
+
+def caller_at(workflow_id: str) -> CalledBy | None:
+    """Return the call that a workflow id names, None where it is that of a run nobody has called."""
+    caller, mark, action = workflow_id.partition(_MARK)
+    if not (mark and action.isascii() and action.isdecimal() and len(action) < 10):
+        return None
+    return CalledBy(caller, int(action))
+
+
 class RunRow(NamedTuple):
     """
     One row of the view ``runs``.
@@ -44,6 +78,11 @@ class RunRow(NamedTuple):
         head_hash: Hash of its last row.
         key: The host's own key of it; None for none, for a fork, and once the spec is erased.
         metadata: What the host finds it by; empty for none, for a fork, and once the spec is erased.
+        conversation: Id of the conversation of which it is a round; None for none, for a fork, a task, and once the spec is erased.
+        objective: What it was started with, in the user's words; None once the spec is erased, and in rows that are listed within paor.
+        driver: Which process drives it now, such as ``process 17 on host``; None where nobody does. One that is ``running`` with no
+            driver was left or lost, or waits in the queue of workers: `Engine.recover` goes on with it. From `Journal.run` and
+            `Journal.runs`.
     """
 
     run: int
@@ -63,6 +102,14 @@ class RunRow(NamedTuple):
     head_hash: bytes
     key: str | None = None
     metadata: Mapping[str, Any] = MappingProxyType({})
+    conversation: str | None = None
+    objective: str | None = None
+    driver: str | None = None
+
+    @property
+    def called_by(self) -> CalledBy | None:
+        """The run and the action whose tool has started this run (`Engine.as_tool`); None for any other, and for a fork."""
+        return caller_at(self.workflow_id)
 
 
 class Transition(NamedTuple):

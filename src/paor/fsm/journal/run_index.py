@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from .rows import called_places, caller_at
+
 Query = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 
 _AT_ONCE = 500
@@ -96,6 +98,12 @@ class RunIndex:
         ((runs, rows),) = self._query(sql, ())
         return runs, rows
 
+    def objectives(self, runs: Collection[int]) -> dict[int, str]:
+        """Return what runs were started with, of those that have a spec of their own which is not erased."""
+        sql = f"SELECT specs.run, {_of_spec('objective')} FROM specs {_SPEC_BODY} WHERE specs.run IN"
+        found = (row for some in _parts(runs) for row in self._query(f"{sql} ({some})", ()))
+        return {run: objective for run, objective in found if isinstance(objective, str)}
+
     # -- workflows and forks -------------------------------------------------------------------------------------------
 
     def of_workflow(
@@ -115,6 +123,11 @@ class RunIndex:
         sql = f"SELECT run, run_id, round, task FROM specs WHERE {where} AND run > ? ORDER BY run"
         return [PlacedRun(*row) for row in self._query(sql, (*given.values(), after))]
 
+    def called_by(self, run_id: str) -> list[str]:
+        """Return the ids of the runs that the tools of a run have started, in the order in which they were started."""
+        sql = "SELECT run_id FROM specs WHERE workflow_id >= ? AND workflow_id < ? ORDER BY run"
+        return self._column(sql, *called_places(run_id))
+
     def forks(self) -> list[tuple[int, str, str, int]]:
         """Return of every run that is a fork its number and id, its parent's id and the last row that it shares."""
         sql = "SELECT run, run_id, parent_run_id, parent_seq FROM specs WHERE parent_run_id IS NOT NULL ORDER BY run"
@@ -124,7 +137,27 @@ class RunIndex:
         """Yield number and id of every run, and the ids that it was made from: workflow, parent, the run that it replaces."""
         sql = f"SELECT specs.run, run_id, workflow_id, parent_run_id, {_of_spec('fallback_for')} FROM specs {_SPEC_BODY}"
         for run, run_id, *others in self._query(sql, ()):
-            yield run, run_id, tuple(other for other in others if isinstance(other, str) and other)
+            made_from = (other for other in others if isinstance(other, str) and other)
+            yield (
+                run,
+                run_id,
+                tuple(found.run_id if (found := caller_at(other)) else other for other in made_from),
+            )
+
+    def of_conversation(self, id: str) -> list[str]:
+        """Return the ids of the runs of a conversation, those of its workflows' tasks among them, by time."""
+        sql = (
+            "SELECT run_id FROM specs WHERE workflow_id IN (SELECT workflow_id FROM specs WHERE conversation = ?)"
+            " ORDER BY created_at, run_id"
+        )
+        return self._column(sql, id)
+
+    def told_of(self, run_id: str) -> list[int]:
+        """Return the numbers of the runs that hold texts of another one as a round before them."""
+        sql = (
+            f"SELECT specs.run FROM specs {_SPEC_BODY} WHERE {_of_spec('earlier')} LIKE ? ORDER BY specs.run"
+        )
+        return self._column(sql, f'%"{run_id}"%')
 
     # -- ends and heads ------------------------------------------------------------------------------------------------
 

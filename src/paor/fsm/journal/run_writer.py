@@ -8,7 +8,7 @@ from typing import Any
 from .backend import SqlConnection
 from .erasure_log import Erasure
 from .payloads import Payload
-from .record import COLUMNS, NO_LABELS, Row
+from .record import COLUMNS, NO_LABELS, Labels, Row
 from .rows import ROOT_COLUMNS
 
 INSERT_DOCUMENT = (
@@ -19,10 +19,16 @@ ROW_VALUES = ", ".join("?" * (len(COLUMNS) + 1))
 INSERT_ROW = f"INSERT INTO transitions VALUES ({ROW_VALUES})"
 
 _INSERT_RUN = (
-    f'INSERT INTO specs (run, {", ".join(ROOT_COLUMNS)}, root_hash, "key", metadata)'
-    f" VALUES ({', '.join('?' * (len(ROOT_COLUMNS) + 4))})"
+    f'INSERT INTO specs (run, {", ".join(ROOT_COLUMNS)}, root_hash, "key", metadata, conversation)'
+    f" VALUES ({', '.join('?' * (len(ROOT_COLUMNS) + 5))})"
 )
 _INSERT_ERASURE = "INSERT INTO erasures VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+NEWEST_ROUND = (
+    "SELECT run_id, EXISTS (SELECT 1 FROM transitions WHERE transitions.run = specs.run AND dest IN ('Done', 'Failed')), round"
+    " FROM specs WHERE conversation = ? ORDER BY round DESC, run DESC LIMIT 1"
+)
+"""Statement that returns id, whether it has ended, and round of the newest run of a conversation."""
 
 GONE = "(erased)"
 """What replaces the name and type of a document whose naming payload was erased."""
@@ -83,18 +89,25 @@ class RunWriter:
         found = self._one(sql, run_id, seq)
         return found[0] if found is not None else None
 
-    def is_spec(self, run: int, n: int) -> tuple[str, bool] | None:
-        """Return id and whether it is a fork of the run whose spec is payload *n*, None when that is another payload."""
-        found = self._one(
-            "SELECT run_id, parent_run_id FROM specs WHERE run = ? AND spec_payload = ?", run, n
-        )
-        return (found[0], found[1] is not None) if found is not None else None
+    def columns_of_spec(self, run: int, n: int) -> dict[str, Any] | None:
+        """Return the columns that never change of the run whose spec is payload *n*, None when that is another payload."""
+        sql = f"SELECT {', '.join(ROOT_COLUMNS)} FROM specs WHERE run = ? AND spec_payload = ?"
+        found = self._one(sql, run, n)
+        return dict(zip(ROOT_COLUMNS, found, strict=True)) if found is not None else None
+
+    def rounds(self, conversation: str, round: int) -> list[tuple[str, str]]:
+        """Return run id and workflow of the runs that are one round of a conversation: more than one where a run stands in for another."""
+        sql = "SELECT run_id, workflow_id FROM specs WHERE conversation = ? AND round = ?"
+        return [(*row,) for row in self.connection.execute(sql, (conversation, round)).fetchall()]
+
+    def newest_round(self, conversation: str) -> tuple[str, bool] | None:
+        """Return id and whether it has ended of the newest run of a conversation, None when it has none."""
+        found = self._one(NEWEST_ROUND, conversation)
+        return (found[0], bool(found[1])) if found is not None else None
 
     # -- a run and its parts -------------------------------------------------------------------------------------------
 
-    def add_run(
-        self, run: int, columns: Mapping[str, Any], root: bytes, labels: tuple[str | None, str]
-    ) -> None:
+    def add_run(self, run: int, columns: Mapping[str, Any], root: bytes, labels: Labels) -> None:
         """
         Write a run without anything in it.
 
@@ -102,7 +115,7 @@ class RunWriter:
             run: Its number.
             columns: Those that never change.
             root: Their hash.
-            labels: Its key and metadata.
+            labels: Its key, metadata and conversation.
         """
         values = (columns[name] for name in ROOT_COLUMNS)
         self.connection.execute(_INSERT_RUN, (run, *values, root, *labels))
@@ -115,10 +128,10 @@ class RunWriter:
         """Write that a worker is to take a run up, from a time on; see `fsm.journal.run_queue`."""
         self.connection.execute("INSERT INTO queue VALUES (?, ?, 0, -1, NULL, NULL)", (run, ready_at))
 
-    def set_labels(self, run: int, key: str | None, metadata: str) -> None:
-        """Write key and metadata of a run."""
-        sql = 'UPDATE specs SET "key" = ?, metadata = ? WHERE run = ?'
-        self.connection.execute(sql, (key, metadata, run))
+    def set_labels(self, run: int, labels: Labels) -> None:
+        """Write key, metadata and conversation of a run."""
+        sql = 'UPDATE specs SET "key" = ?, metadata = ?, conversation = ? WHERE run = ?'
+        self.connection.execute(sql, (*labels, run))
 
     def add_rows(self, rows: Collection[Row]) -> None:
         """Write rows, each with its run's number first."""
@@ -148,14 +161,14 @@ class RunWriter:
             run: The run's number.
             payloads: Their numbers.
             documents: Numbers of the documents whose names go.
-            labels: Whether the run's key and metadata go.
+            labels: Whether the run's key, metadata and conversation go.
         """
         self.connection.executemany(
             "UPDATE documents SET name = ?, mime = ? WHERE id = ?",
             [(GONE, GONE, run << 32 | number) for number in documents],
         )
         if labels:
-            self.set_labels(run, *NO_LABELS)
+            self.set_labels(run, NO_LABELS)
         self.connection.executemany(
             "UPDATE payloads SET body = NULL, salt = NULL,"
             f" media_type = CASE WHEN media_type IN {PLAIN_TYPES} THEN media_type ELSE '' END WHERE id = ?",

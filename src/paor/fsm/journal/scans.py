@@ -19,7 +19,7 @@ _SHOWN = "state, status, reason, ended_at, head_seq, head_hash"
 _HASHED = ", ".join(f'"{name}"' for name in SORTED_COLUMNS)
 
 _SELECT: dict[str, str] = {
-    "specs": f'SELECT run, root_hash, "key", metadata, {", ".join(ROOT_COLUMNS)} FROM specs WHERE run >= ? ORDER BY run',
+    "specs": f'SELECT run, root_hash, "key", metadata, conversation, {", ".join(ROOT_COLUMNS)} FROM specs WHERE run >= ? ORDER BY run',
     "transitions": f"SELECT id, {_HASHED}, prev_hash, hash, run FROM transitions WHERE id >= ? ORDER BY id",
     "documents": "SELECT id, label, position, name, mime, bytes, digest, payload FROM documents WHERE id >= ? ORDER BY id",
     "erasures": "SELECT id, number, at, rule, payloads, reason, hash FROM erasures WHERE id >= ? ORDER BY id",

@@ -16,12 +16,19 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ...states.base.errors import InternalError, JournalBusy, JournalError, LeaseHeld, PaorError
+from ...states.base.errors import (
+    ConversationBusy,
+    InternalError,
+    JournalBusy,
+    JournalError,
+    LeaseHeld,
+    PaorError,
+)
 from ...states.records.actions import DocumentRef, StoredText
 from ...states.run.spec import Spec
 from .backend import Backend, Durability, Entry, SqlConnection
@@ -206,11 +213,26 @@ class KeyTaken(Exception):
         self.run_id = run_id
 
 
+def _check_turn(writer: RunWriter, conversation: str, follows: str) -> None:
+    """
+    See to it that one round of a conversation runs at a time, and that each is told of all before it, whoever else starts one.
+
+    Raises:
+        ConversationBusy: It is another one's turn.
+    """
+    newest = writer.newest_round(conversation)
+    if newest is None:
+        return  # the first, which may follow a run of another conversation
+    run_id, ended = newest
+    if not ended or run_id != follows:
+        raise ConversationBusy(conversation, run_id, "" if ended else "running")
+
+
 class JournalStore:
     """
     An open journal: runs created, rows appended, leases taken.
 
-    Its `reader` reads it, its `leases` say who drives which run.
+    Its `reader` reads it, its `leases` say who drives which run; what is in `closing` is called before it is closed.
 
     Args:
         backend: Where it is; `fsm.journal.places.opening.open_store` opens one.
@@ -228,6 +250,7 @@ class JournalStore:
         self._writers = WriterPool(self._committer)
         self.reader = JournalReader(backend)
         self.leases = LeaseBook(backend, lease_s)
+        self.closing: list[Callable[[], None]] = []
         self._open = True
 
     def close(self) -> None:
@@ -235,6 +258,8 @@ class JournalStore:
         if not self._open:
             return
         self._open = False
+        for tell in self.closing:
+            tell()
         self._writers.close()
         try:
             # the leases while the journal can still be written: else every run would count as driven until its lease runs out
@@ -275,8 +300,12 @@ class JournalStore:
         Raises:
             LeaseHeld: Another driver has started the same round or task of a workflow.
             KeyTaken: A run of this file has the key.
+            ConversationBusy: Another round of its conversation runs, or has begun since what this one is told was read.
         """
-        labels = label_columns({"key": spec.key, "metadata": spec.metadata}, fork=parent is not None)
+        labels = label_columns(
+            spec.model_dump(include={"key", "metadata", "conversation", "task_id"}),
+            fork=parent is not None,
+        )
         columns = {
             "run_id": run_id,
             "workflow_id": spec.workflow_id or run_id,
@@ -296,6 +325,8 @@ class JournalStore:
                 raise KeyTaken(holder)
             if parent is None and columns["workflow_id"] != run_id:
                 self._check_place(writer, spec)
+            if labels[2] is not None and not spec.fallback_for:
+                _check_turn(writer, labels[2], spec.follows)
             run = writer.next_number()
             writer.add_run(run, columns, root, labels)
             if queued_at is None:

@@ -15,7 +15,7 @@ from ..versioning.amendments import amendment
 from ..versioning.changes import ChangedPart, changes_of
 from ..versioning.fingerprints import fingerprints_of
 from .runner import Runner
-from .subruns import unfinished_tasks
+from .subruns import unfinished_called
 
 
 def refusal(
@@ -99,8 +99,9 @@ def check_unchanged(runner: Runner, drive: RunContext, *, accept_changes: bool) 
     present = runner.settings.in_context_of(present, drive.model)
     if present is not run.spec:
         accept(runner, drive, present)
-    # the tasks too, before the workflow goes on: else it would be refused in the middle of one of its steps
-    for task in unfinished_tasks(runner.journal.reader, runner.journal.reader.run(run.run_id)):
-        inner = changes_now(runner, task)
+    # what it has called too, before it goes on: else it would be refused in the middle of one of its steps
+    reader = runner.journal.reader
+    for called in unfinished_called(reader, reader.run(run.run_id)):
+        inner = changes_now(runner.runner_of(reader.run(called)), called)
         if not accept_changes and any(change.relevant for change in inner):
-            raise refusal(task, inner)
+            raise refusal(called, inner)

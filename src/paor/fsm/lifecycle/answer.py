@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ...prompts.clients.settings import said_scrubber
 from ...states.base.errors import Erased, InvalidAnswer, JournalDamaged
 from ...states.records.questions import Answer
 from ...states.run.phase_names import PHASES
@@ -21,7 +22,7 @@ from ..journal.store import JournalStore
 from ..runtime.ports import RandomIds, SystemClock
 from .acceptance import check_unchanged
 from .arguments import ResumeOptions
-from .resume import answer_of, check_open, task_of_message
+from .resume import answer_of, asked_by_message, check_approved, check_open
 from .runner import Runner, compile_catalogs
 from .settings import settings_of
 from .subrun_runner import SubrunDriver
@@ -54,12 +55,12 @@ def answer_run(
     """
     Write an answer and return the run and the row that has taken it; see `fsm.engine.Engine.answer`.
 
-    Of a workflow it is the run of the task that asks.
+    Of a run that waits for one that it has called it is the run that asks.
     """
     options: ResumeOptions = {"question": question, "answer": answer, "outcome": outcome}
     journal = runner.journal.reader
-    run_id = task_of_message(runner, run_id, options) or run_id
-    row = journal.run(run_id)
+    row = journal.run(asked_by_message(runner, run_id, options) or run_id)
+    runner = runner.runner_of(row)
     if row.status != "waiting":
         check_open(journal, row, None, options)
     drive, answered = runner.take(row.run_id), None
@@ -69,7 +70,12 @@ def answer_run(
         check_open(journal, journal.run(row.run_id), asked, options)  # as it is under the lease
         assert asked is not None, "an answer to nothing is refused"
         reply = answer_of(asked, answer, outcome, result, reason, actor, own=drive.run.state not in PHASES)
-        if reply.action == "accept" and hidden(reply.content, asked.schema, asked.id)[1]:
+        check_approved(drive.run, drive.kit, reply, said_scrubber(drive.model, drive.given), runner.clock)
+        if (
+            asked.kind != "approval"
+            and reply.action == "accept"
+            and hidden(reply.content, asked.schema, asked.id)[1]
+        ):
             raise InvalidAnswer(
                 "the answer holds a secret, which no journal keeps: give it to a resume, in the process that drives the run"
             )

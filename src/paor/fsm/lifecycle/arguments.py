@@ -89,6 +89,9 @@ class RunOptions(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
     values: Mapping[str, Any] | None
     deps: Any
+    conversation: str | None
+    after: str | None
+    queue: bool
 
 
 class TypedRunOptions(RunOptions, total=False):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from ...states.run.state import Run
 from ..journal.reader import JournalReader, Readable
 from ..machine.machine import Callback, Machine
 from ..runtime.events import Event, TransitionTaken
@@ -30,6 +31,26 @@ def attach_journal(hooks: Iterable[Hook], journal: Readable) -> None:
     for hook in hooks:
         if (attach := getattr(hook, "attach_journal", None)) is not None:
             attach(journal)
+
+
+def traceparent_from(hooks: Iterable[Hook]) -> Callable[[Run], str] | None:
+    """Return what tells the span of the call that a run is at, of the first hook that sends spans; None without one."""
+    for hook in hooks:
+        if (told := getattr(hook, "traceparent", None)) is not None:
+            return lambda run: _traceparent(told, run)
+    return None
+
+
+def _traceparent(told: Callable[..., str], run: Run) -> str:
+    try:
+        begins = run.memory.asked is None and not run.counters.step_retries
+        traceparent: str = told(
+            run.spec.workflow_id, run.spec.round, run.run_id, run.seq - 1 if begins else None
+        )
+        return traceparent
+    except Exception:  # a hook's own: no call fails for want of a trace
+        LOGGER.exception("run %s: a hook could not say which span its call is", run.run_id)
+        return ""
 
 
 def _call(machine: Machine, event: Event) -> None:

@@ -8,14 +8,14 @@ from ..journal.rows import RunRow
 from ..replay.restore import restore_run
 from ..runtime.result import Result, result_of_run
 from .runner import Acquisition, Runner
-from .subruns import unfinished_tasks
+from .subruns import unfinished_called
 
 
 def cancel(runner: Runner, run_id: str) -> Result:
-    """Ask a run and its tasks to stop; see `fsm.engine.Engine.cancel`."""
+    """Ask a run and those that it has called to stop; see `fsm.engine.Engine.cancel`."""
     row = runner.journal.reader.run(run_id)
-    for task in _request(runner, row):
-        cancel(runner, task)
+    for called in _request(runner, row):
+        cancel(runner, called)
     found = _end(runner, row)
     if isinstance(found, Result):
         return found
@@ -27,8 +27,8 @@ def cancel(runner: Runner, run_id: str) -> Result:
 async def acancel(runner: Runner, run_id: str) -> Result:
     """Do the same as `cancel` on the running event loop."""
     row = runner.journal.reader.run(run_id)
-    for task in _request(runner, row):
-        await acancel(runner, task)
+    for called in _request(runner, row):
+        await acancel(runner, called)
     found = _end(runner, row)
     if isinstance(found, Result):
         return found
@@ -38,13 +38,13 @@ async def acancel(runner: Runner, run_id: str) -> Result:
 
 
 def _request(runner: Runner, row: RunRow) -> list[str]:
-    """Leave the request for whoever drives a run, and return its tasks that have not ended; for an ended run do nothing."""
+    """Leave the request for whoever drives a run, and return what it has called and has not ended; for an ended run do nothing."""
     if row.status in ("done", "failed"):
         return []
     # the request first, then the lease: a driver that is alive sees it with its next row, or when it has released the run
     # (`Runner.drive`); if there is none, or it ends between the two, the lease can be taken here and the end written
     runner.journal.leases.request_cancel(row.run)
-    return unfinished_tasks(runner.journal.reader, row)
+    return unfinished_called(runner.journal.reader, row)
 
 
 def _end(runner: Runner, row: RunRow) -> Acquisition | Result:

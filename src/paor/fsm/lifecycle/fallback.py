@@ -57,6 +57,7 @@ def fallback_spec(run: Run, key_salt: str) -> Spec | None:
             "key": None,  # it stays with the run that this one stands in for
             "fallback_reason": run.counters.stop,
             "key_salt": key_salt,
+            "asked_before": spec.asked_before + (run.counters.calls if spec.conversation else 0),
         }
     )
 
@@ -89,5 +90,5 @@ def warn_of_legacy(mode: str) -> None:
     warnings.warn(
         "mode='batch' (reactMode=False) is legacy; use mode='react', or mode='planner' for plans",
         DeprecationWarning,
-        stacklevel=7,
+        stacklevel=9,
     )

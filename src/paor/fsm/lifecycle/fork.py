@@ -15,6 +15,7 @@ from typing import Any, Unpack
 import orjson
 from msgspec.structs import replace
 
+from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import Model
 from ...states.base.errors import Erased, InvalidAnswer, InvalidFork, JournalDamaged, UsageError
 from ...states.base.version import VERSION
@@ -36,9 +37,9 @@ from ..runtime.run_context import RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .acceptance import changes_now, refusal
 from .arguments import ForkOptions, check_deps, check_priced, model_of, planning_template, templates_of
-from .resume import answer_of, named
+from .resume import answer_of, check_approved, named
 from .runner import Acquisition, Runner
-from .settings import EngineSettings
+from .settings import EngineSettings, check_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +202,7 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
     limits, policy, connections = options.get("limits"), options.get("policy"), options.get("connections")
     if not isinstance(limits, Limits | Mapping | None) or not isinstance(policy, Policy | None):
         raise UsageError("limits must be a Limits value or a mapping of limits, policy a Policy value")
+    check_policy(policy, runner.settings.tools)
     if not isinstance(connections, Mapping | None):
         raise UsageError("connections must be a mapping of labels to values")
     model = options.get("model")
@@ -225,6 +227,9 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
         settings=runner.settings,
         asked=chosen,
     )
+    if reply is not None:
+        kit = runner.resources(parent)
+        check_approved(point.run, kit, reply, said_scrubber(chosen), runner.clock)
     check_priced(chosen, (spec or parent).limits)
     deps = options.get("deps") if options.get("deps") is not None else runner.settings.deps
     names = {tool.name for tool in parent.tools}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from ...states.base.errors import KeyConflict, UsageError
+from ...states.base.errors import KeyConflict
+from ...states.run.labels import key_of
 from ...states.run.spec import Spec
 from ...states.settings.limits import Limits
 from ..journal.payloads import Stager
@@ -12,7 +11,6 @@ from ..journal.reader import JournalReader
 from ..journal.store import KeyTaken
 from ..runtime.result import Result
 from .fallback import stand_in
-from .look import result_now
 from .resume import Continuation, continuation
 from .runner import Runner
 from .start import NewRun, input_references
@@ -28,7 +26,7 @@ SAID = (
         "context",
         "own_instructions",
     ),
-    *("final_format", "output_schema", "transcript", "workflow", "flow", "round", "task", "tasks"),
+    *("final_format", "output_schema", "transcript", "workflow", "flow", "conversation", "task", "tasks"),
 )
 """Fields of a spec that only the caller of the start decides, and no engine."""
 
@@ -48,12 +46,18 @@ def begin(runner: Runner, new: NewRun) -> Continuation | Result:
     return Continuation(lambda: made, resumed=False)
 
 
+def run_of_key(journal: JournalReader, key: str | None) -> str:
+    """Return the run that a key names, or that stands in for it; called when somebody drives that."""
+    return stand_in(journal, journal.runs(key=key_of(key))[0].run_id)
+
+
 def _first_run(runner: Runner, run_id: str, new: NewRun) -> Continuation | Result:
     """Return how the run of a key goes on, or the run that stands in for it."""
     journal = runner.journal.reader
     check_same_start(journal, run_id, new)
     run_id = stand_in(journal, run_id)
-    return continuation(runner, run_id, connections=new.connections, deps=new.deps, model=new.model)
+    given = {"connections": new.connections, "deps": new.deps, "output_type": new.output_type}
+    return continuation(runner, run_id, model=new.model, **given)
 
 
 def check_same_start(journal: JournalReader, run_id: str, new: NewRun) -> None:
@@ -103,41 +107,16 @@ def _same_documents(journal: JournalReader, run: int, stored: Spec, new: NewRun)
     stager = Stager(0, lambda: b"")
     given = input_references(new.spec, new.documents, stager)
     bodies = {payload.n: payload.body for payload in stager.taken()}
-    if len(given) != len(stored.documents):
+    were = [
+        item
+        for item in stored.documents
+        if not stored.follows or item.label.startswith(f"round{stored.round}_")
+    ]
+    if len(given) != len(were):
         return False
-    for item, was in zip(given, stored.documents, strict=True):
+    for item, was in zip(given, were, strict=True):
         if (item.position, item.name, item.mime) != (was.position, was.name, was.mime):
             return False
         if journal.payload(run, was.payload.n).body not in (None, bodies[item.payload.n]):
             return False
     return True
-
-
-def submit(runner: Runner, new: NewRun, not_before: datetime | None) -> Result:
-    """
-    Write a run for a worker; see `fsm.engine.Engine.submit`.
-
-    Raises:
-        UsageError: It has what only the process that starts it has.
-        KeyConflict: Its key names a run that was started otherwise.
-    """
-    given = [name for name, value in (("connections", new.connections), ("deps", new.deps)) if value]
-    if given:
-        raise UsageError(
-            f"submit: {' and '.join(given)} would be lost: they are never written, so a worker's engine brings its own"
-        )
-    ready_at = runner.queue.now_us() if not_before is None else _moment(not_before)
-    try:
-        run_id = runner.submitted(new, ready_at)
-    except KeyTaken as taken:
-        check_same_start(runner.journal.reader, taken.run_id, new)
-        run_id = stand_in(runner.journal.reader, taken.run_id)
-    return result_now(runner.journal.reader, run_id)
-
-
-def _moment(when: datetime) -> int:
-    if not isinstance(when, datetime):
-        raise UsageError(f"not_before {when!a:.60}: expected a datetime")
-    if when.tzinfo is None:
-        when = when.astimezone()
-    return round((when - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)

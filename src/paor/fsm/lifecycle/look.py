@@ -8,7 +8,7 @@ from ..journal.rows import RunRow
 from ..replay.restore import restore_run
 from ..runtime.logs import LOGGER
 from ..runtime.result import Result, result_of_run
-from .subruns import waiting_task, with_question
+from .subruns import asking_run, caller_of, with_question
 
 
 def result_now(journal: JournalReader, run_id: str) -> Result:
@@ -20,13 +20,13 @@ def result_now(journal: JournalReader, run_id: str) -> Result:
 def waiting_results(journal: JournalReader) -> list[Result]:
     """Return the runs that wait for a person, by the time of their questions; see `fsm.engine.Engine.waiting`."""
     rows = journal.runs(status="waiting")
-    workflows = {(row.workflow_id, row.round) for row in rows if row.task == 0}
     found: list[tuple[int, int, Result]] = []
     for row in rows:
-        if row.task == 0 and waiting_task(journal, row) is None:
-            continue  # its task waits no more, so it goes on by itself
-        if row.task != 0 and (row.workflow_id, row.round) in workflows:
-            continue  # its workflow stands for it
+        if asking_run(journal, row) is None:
+            continue  # what it has called waits no more, so it goes on by itself
+        caller = caller_of(journal, row)
+        if caller is not None and caller.status == "waiting":
+            continue  # its caller stands for it
         try:
             found.append((asked_at(journal, row), row.run, result_now(journal, row.run_id)))
         except (

@@ -1,7 +1,8 @@
 """
 The typed answer of a run: the JSON Schema of a Python type, and the answer as a value of it.
 
-A run is held to the schema alone, since that is in its spec, so the same answer is taken in a replay without the host's code.
+The schema is in the run's spec, and what the type refuses beside it, by validators of its own, is journaled with the reply that it
+refuses: so the same answer is taken in a replay without the host's code.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ...tools.schema.references import SchemaError
 from ...tools.signature import UntitledSchema
 from ..decision.run_resources import output_checker
 from ..runtime.events import Event, RunEnded
+from ..runtime.ports import refusal_words
 from ..runtime.result import Result
 
 
@@ -74,16 +76,14 @@ def with_output(result: Result[Any], output_type: Any) -> Result[Any]:
     Return *result* with its output as a value of *output_type*; as it is without a type, for a schema, and without an output.
 
     Raises:
-        InvalidOutput: The type refuses what its schema allows, by a validator of its own, or is another than the run's.
+        InvalidOutput: It is another type than the run's, or the run was driven without it and a validator of its own refuses the output.
     """
     if output_type is None or isinstance(output_type, Mapping) or result.output is None:
         return result
     try:
         return replace(result, output=TypeAdapter(output_type).validate_json(result.answer))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the whole"
         raise InvalidOutput(
-            f"run {result.run_id}: its output does not become {output_type!a:.80}: {place}: {first['msg']};"
+            f"run {result.run_id}: its output does not become {output_type!a:.80}: {refusal_words(error)[:500]};"
             " Engine.result without output_type gives it as JSON data"
         ) from None

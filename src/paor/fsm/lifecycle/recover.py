@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import overload
 
 from ...states.base.errors import Erased, LeaseHeld, PaorError
+from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
 from ..runtime.result import Result
 from .arguments import ResumeOptions
 from .resume import Continuation, aperformed, continuation, is_overdue, performed
 from .runner import Runner
-from .subruns import unfinished_tasks, waiting_task
+from .subruns import asking_run, caller_of, unfinished_called
 
 OptionsOfRun = Callable[[RunRow], ResumeOptions]
 """Returns what a run is resumed with, such as its connections, which are never in a journal."""
@@ -52,30 +53,31 @@ class Recovery(Sequence[Result]):
 
 
 def stranded(runner: Runner) -> list[RunRow]:
-    """Return the runs that nobody drives and that could go on, oldest first; a task goes on with its workflow."""
+    """Return the runs that nobody drives and that could go on, oldest first; one that was called goes on with its caller."""
     journal = runner.journal.reader
     running, waiting = journal.runs(status="running"), journal.runs(status="waiting")
-    workflows = {(row.workflow_id, row.round) for row in (*running, *waiting) if row.task == 0}
     found = [*running, *(row for row in waiting if _goes_on(runner, row))]
     found += [journal.run(run_id) for run_id in journal.index.maybe_replaced()]
-    return sorted(
-        row
-        for row in found
-        if not (row.task > 0 and (row.workflow_id, row.round) in workflows) and not _is_driven(runner, row)
-    )
+    return sorted(row for row in found if not _is_led(journal, row) and not _is_driven(runner, row))
+
+
+def _is_led(journal: JournalReader, row: RunRow) -> bool:
+    """Return whether a run goes on with the one that has called it: that has not ended."""
+    caller = caller_of(journal, row)
+    return caller is not None and caller.status not in ("done", "failed")
 
 
 def _goes_on(runner: Runner, row: RunRow) -> bool:
-    """Return whether a waiting run waits for nobody: its question is overdue, or of a workflow that of its task is answered."""
-    asked = row.run_id if row.task != 0 else waiting_task(runner.journal.reader, row)
-    return asked is None or is_overdue(runner, asked)
+    """Return whether a waiting run waits for nobody: its question is overdue, or that of a run which it has called is answered."""
+    asked = asking_run(runner.journal.reader, row)
+    return asked is None or is_overdue(runner, asked.run_id)
 
 
 def _is_driven(runner: Runner, row: RunRow) -> bool:
-    """Return whether a live driver has a run, or a task of it."""
+    """Return whether a live driver has a run, or one that it has called."""
     journal, leases = runner.journal.reader, runner.journal.leases
-    tasks = [journal.run(task).run for task in unfinished_tasks(journal, row)]
-    return any(leases.is_driven(run) for run in (row.run, *tasks))
+    called = [journal.run(run).run for run in unfinished_called(journal, row)]
+    return any(leases.is_driven(run) for run in (row.run, *called))
 
 
 class _Recovering:

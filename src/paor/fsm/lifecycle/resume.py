@@ -4,30 +4,45 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, NamedTuple, Unpack
 
 import orjson
 
+from ...prompts.clients.settings import said_scrubber
 from ...states.base.errors import AlreadyAnswered, InvalidAnswer, JournalError
+from ...states.base.secrets import Scrubber
 from ...states.records.questions import QUESTION_ID, Answer, Question
 from ...states.run.phase_names import PHASES
 from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema, SchemaError
 from ...tools.schema.secret_values import is_secret
 from ...tools.tool import Tool
+from ..decision.interpret import approval_problem
+from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
 from ..replay.restore import restore_run
 from ..runtime.events import Event, RunEnded, RunStarted
 from ..runtime.loop import Steps, steps
+from ..runtime.ports import Clock
 from ..runtime.result import Result, result_of_run
-from ..runtime.run_context import RunContext
+from ..runtime.run_context import Leaves, RunContext
 from .acceptance import check_unchanged
-from .arguments import NOTHING_GIVEN, ResumeOptions, check_deps, check_names, check_priced, model_of
-from .runner import Acquisition, Runner
+from .arguments import (
+    NOTHING_GIVEN,
+    ResumeOptions,
+    TypedResumeOptions,
+    check_deps,
+    check_names,
+    check_priced,
+    model_of,
+)
+from .background import AsyncEvents, Events
+from .runner import Acquisition, Runner, leaving
 from .start import clean_text
-from .subruns import runs_of, task_to_answer, waiting_task, with_question
+from .subruns import asking_run, called_runs, waiting_called, waits_for_called, with_question
 
 REASON_CHARS = 2000
 ACTOR_CHARS = 200
@@ -41,51 +56,77 @@ class Continuation(NamedTuple):
     resumed: bool
 
 
-def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
+def resume(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Result:
     """
     Go on with a run to its end, or until it waits; see `fsm.engine.Engine.resume`.
 
-    An answer that is given to a workflow is for its task that waits. That task goes on first, so that a crash between the
-    two leaves a workflow whose task has ended, which any resume goes on with.
+    An answer that is given to a run which waits for one that it has called, such as a workflow for its task, is for the run that
+    asks. That one goes on first, so that a crash between the two leaves a caller whose called run has ended, which any resume
+    goes on with.
     """
-    task = task_of_message(runner, run_id, options)
-    if task is not None:
-        resume(runner, task, **options)
+    runner = runner.runner_of(runner.journal.reader.run(run_id))
+    called = asked_by_message(runner, run_id, options)
+    if called is not None:
+        resume(runner, called, **options)
         options = {**options, **NOTHING_GIVEN}
     return performed(runner, continuation(runner, run_id, **options))
 
 
-async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
+async def aresume(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Result:
     """Do the same as `resume` on the running event loop."""
-    task = task_of_message(runner, run_id, options)
-    if task is not None:
-        await aresume(runner, task, **options)
+    runner = runner.runner_of(runner.journal.reader.run(run_id))
+    called = asked_by_message(runner, run_id, options)
+    if called is not None:
+        await aresume(runner, called, **options)
         options = {**options, **NOTHING_GIVEN}
     return await aperformed(runner, continuation(runner, run_id, **options))
 
 
-def resume_stream(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Iterator[Event]:
-    """Do the same as `resume` and yield the events; those of a task that takes the answer come first."""
-    task = task_of_message(runner, run_id, options)
-    if task is not None:
-        yield from resume_stream(runner, task, **options)
+def resume_stream(
+    runner: Runner, run_id: str, leaves: Leaves | None = None, **options: Unpack[TypedResumeOptions]
+) -> Iterator[Event]:
+    """
+    Do the same as `resume` and yield the events; those of a task that takes the answer come first.
+
+    Args:
+        runner: That drives it.
+        run_id: The run.
+        leaves: Whether to leave it between two calls.
+        **options: See `fsm.engine.Engine.resume`.
+    """
+    runner = runner.runner_of(runner.journal.reader.run(run_id))
+    called = asked_by_message(runner, run_id, options)
+    if called is not None:
+        yield from resume_stream(runner, called, leaves, **options)
         options = {**options, **NOTHING_GIVEN}
-    yield from events_of(runner, continuation(runner, run_id, **options))
+    yield from events_of(runner, continuation(runner, run_id, **options), leaves)
 
 
 async def aresume_stream(
-    runner: Runner, run_id: str, **options: Unpack[ResumeOptions]
+    runner: Runner, run_id: str, leaves: Leaves | None = None, **options: Unpack[TypedResumeOptions]
 ) -> AsyncGenerator[Event, None]:
     """Do the same as `resume_stream` on the running event loop."""
-    task = task_of_message(runner, run_id, options)
-    if task is not None:
-        async with aclosing(aresume_stream(runner, task, **options)) as events:
+    runner = runner.runner_of(runner.journal.reader.run(run_id))
+    called = asked_by_message(runner, run_id, options)
+    if called is not None:
+        async with aclosing(aresume_stream(runner, called, leaves, **options)) as events:
             async for event in events:
                 yield event
         options = {**options, **NOTHING_GIVEN}
-    async with aclosing(aevents_of(runner, continuation(runner, run_id, **options))) as events:
+    found = continuation(runner, run_id, **options)
+    async with aclosing(aevents_of(runner, found, leaves)) as events:
         async for event in events:
             yield event
+
+
+def resuming_events(runner: Runner, run_id: str, options: TypedResumeOptions) -> Events:
+    """Return what goes on with a run in the background."""
+    return lambda leaves: resume_stream(runner, run_id, leaves, **options)
+
+
+def aresuming_events(runner: Runner, run_id: str, options: TypedResumeOptions) -> AsyncEvents:
+    """Do the same as `resuming_events` for an event loop."""
+    return lambda leaves: aresume_stream(runner, run_id, leaves, **options)
 
 
 def performed(runner: Runner, found: Continuation | Result) -> Result:
@@ -102,51 +143,63 @@ async def aperformed(runner: Runner, found: Continuation | Result) -> Result:
     return with_question(runner.journal.reader, found)
 
 
-def events_of(runner: Runner, found: Continuation | Result) -> Iterator[Event]:
+def events_of(runner: Runner, found: Continuation | Result, leaves: Leaves | None = None) -> Iterator[Event]:
     """Go on with a run and yield its events; where there is nothing to do, only its beginning and its end."""
     if isinstance(found, Result):
         yield from _idle(runner, found)
         return
-    for event in runner.drive(found.acquire, resumed=found.resumed):
+    for event in runner.drive(leaving(found.acquire, leaves), resumed=found.resumed):
         yield _told(runner, event)
 
 
-async def aevents_of(runner: Runner, found: Continuation | Result) -> AsyncGenerator[Event, None]:
+async def aevents_of(
+    runner: Runner, found: Continuation | Result, leaves: Leaves | None = None
+) -> AsyncGenerator[Event, None]:
     """Do the same as `events_of` on the running event loop."""
     if isinstance(found, Result):
         for event in _idle(runner, found):
             yield event
         return
-    async with aclosing(runner.adrive(found.acquire, resumed=found.resumed)) as events:
+    acquire = leaving(found.acquire, leaves)
+    async with aclosing(runner.adrive(acquire, resumed=found.resumed)) as events:
         async for event in events:
             yield _told(runner, event)
 
 
 def _idle(runner: Runner, result: Result) -> tuple[Event, Event]:
     """Return the events of a run that nothing is done with."""
-    objective = runner.journal.reader.spec(result.run_id).objective
-    return RunStarted(result.run_id, objective, True), _told(runner, RunEnded(result.run_id, result))
+    journal = runner.journal.reader
+    objective, seq = journal.spec(result.run_id).objective, journal.run(result.run_id).head_seq
+    ended = RunEnded(result.run_id, seq, result)
+    return RunStarted(result.run_id, objective, True, seq), _told(runner, ended)
 
 
 def _told(runner: Runner, event: Event) -> Event:
     """Return an event; the end of a workflow whose task waits with what that task asks."""
     if isinstance(event, RunEnded):
-        return RunEnded(event.run_id, with_question(runner.journal.reader, event.result))
+        return replace(event, result=with_question(runner.journal.reader, event.result))
     return event
 
 
-def task_of_message(runner: Runner, run_id: str, options: ResumeOptions) -> str | None:
-    """Return the task that a workflow's answer is for, or None; refuse one that another task has taken already."""
+def asked_by_message(runner: Runner, run_id: str, options: ResumeOptions) -> str | None:
+    """
+    Return the run that an answer to its caller is for, such as a workflow's task, or None.
+
+    One that another run has taken already is refused.
+    """
     journal = runner.journal.reader
-    task = task_to_answer(journal, run_id, options.get("answer"), options.get("outcome"))
+    if options.get("answer") is None and options.get("outcome") is None:
+        return None
+    row = journal.run(run_id)
+    called = waiting_called(journal, row)
     if (
-        task is not None
+        called is not None
     ):  # found before it is looked whether a question was settled: none can slip between the two
-        check_open(journal, journal.run(run_id), restore_run(journal, task)[0].waiting_for, options)
-    return task
+        check_open(journal, row, restore_run(journal, called)[0].waiting_for, options)
+    return called
 
 
-def continuation(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Continuation | Result:
+def continuation(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Continuation | Result:
     """Return how a run goes on, or its result when there is nothing to do."""
     drive, walk = take_up(runner, run_id, **options)
     if walk is not None:
@@ -156,14 +209,16 @@ def continuation(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) 
     return result_of_run(drive.run, runner.journal.reader)
 
 
-def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tuple[RunContext, Steps | None]:
+def take_up(
+    runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]
+) -> tuple[RunContext, Steps | None]:
     """
     Return the drive of a run and what to walk: None when there is nothing to do, and then no lease is held.
 
     The options are those of `fsm.engine.Engine.resume`. What can be refused by the arguments alone is refused before the
     lease is taken, what depends on the run only after it: before, another driver could still change the answer.
     """
-    check_names(options, ResumeOptions, "resume")
+    check_names(options, TypedResumeOptions, "resume")
     answer, outcome = options.get("answer"), options.get("outcome")
     model, connections = options.get("model"), options.get("connections") or {}
     deps = options.get("deps") if options.get("deps") is not None else runner.settings.deps
@@ -175,10 +230,10 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
         raise InvalidAnswer(
             "a reason, an actor or a question comes with an answer or the outcome of an effect in doubt"
         )
-    if row.task == 0 and row.status == "waiting" and not given:
-        task = waiting_task(journal.reader, row)
-        if task is None or _timeout_answer(runner, restore_run(journal.reader, task)[0]) is not None:
-            outcome, given = "retry", True  # its task waits no more: the workflow goes on
+    if not given and waits_for_called(journal.reader, row):
+        asks = asking_run(journal.reader, row)
+        if asks is None or _timeout_answer(runner, restore_run(journal.reader, asks.run_id)[0]) is not None:
+            outcome, given = "retry", True  # what it has called waits no more: it goes on
     if told and row.status != "waiting":
         check_open(journal.reader, row, None, options)
     if row.status in ("done", "failed") or (row.status == "waiting" and not given):
@@ -188,7 +243,7 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
             return runner.hold(run, head, 0, runner.resources(run.spec), chosen, stager, connections), None
     drive = runner.take(row.run_id)
     drive.connections.update(connections)
-    drive.model, drive.deps = chosen, deps
+    drive.model, drive.deps, drive.output_type = chosen, deps, options.get("output_type")
     # from here on the lease is held: whatever is refused gives it back, or the run would count as driven until it runs out
     try:
         declined = None if given else _timeout_answer(runner, drive.run)
@@ -214,6 +269,7 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
             options.get("actor"),
             own=drive.run.state not in PHASES,
         )
+        check_approved(drive.run, drive.kit, reply, said_scrubber(drive.model, drive.given), runner.clock)
     except BaseException:
         journal.leases.release(drive.run.number, drive.fence)
         raise
@@ -257,9 +313,7 @@ def check_open(
         now = f"now asks {question.id}: {question.message}"
         if name == question.id:
             return
-    runs = (
-        [run for run, _, _ in runs_of(journal, row.workflow_id, row.round)] if row.task == 0 else [row.run_id]
-    )
+    runs = [row.run_id, *_called_below(journal, row)]
     if name is None:
         if not any(_has_settled(journal, run) for run in runs):
             if question is not None:
@@ -274,6 +328,13 @@ def check_open(
             f"question {name:.40} of run {row.run_id} is settled, and nothing was changed; it {now}"
         )
     raise InvalidAnswer(f"run {row.run_id} does not ask {name!a:.60}; it {now}")
+
+
+def _called_below(journal: JournalReader, row: RunRow) -> Iterator[str]:
+    """Yield the runs that a run has called, and those that these have called."""
+    for called in called_runs(journal, row):
+        yield called.run_id
+        yield from _called_below(journal, called)
 
 
 def named(options: Mapping[str, Any] | ResumeOptions, question: Question | None) -> str | None:
@@ -369,6 +430,21 @@ def answer_of(
     return read
 
 
+def check_approved(run: Run, kit: RunResources, reply: Answer, scrub: Scrubber, clock: Clock) -> None:
+    """
+    Refuse an approval with other arguments that no call can be made with; nothing is written, and the question stays open.
+
+    Raises:
+        InvalidAnswer: They do not fit the tool, or the policy, a safety rule or the guard against duplicates is against them.
+    """
+    if reply.arguments is None:
+        return
+    clean = Answer.model_validate(scrub.of_data(reply.wire()))
+    problem = approval_problem(run, kit, clean, clock.now_us())
+    if problem is not None:
+        raise InvalidAnswer(f"the call cannot be approved with these arguments: {problem}")
+
+
 def _words_of(name: str, words: object, chars_max: int) -> str:
     if not isinstance(words, str) or not words.strip():
         raise InvalidAnswer(f"the {name} must be a text")
@@ -430,4 +506,6 @@ def _answer_of(question: Question, answer: Any, outcome: str | None, result: Any
         isinstance(answer, Mapping) and isinstance(answer.get("approve"), bool)
     ):
         raise InvalidAnswer('an approval is answered with {"approve": true} or {"approve": false}')
+    if question.kind == "approval" and answer.get("approve") is False and "arguments" in answer:
+        raise InvalidAnswer('other arguments come with {"approve": true}: a call that is denied has none')
     return Answer(action="accept", content=answer)

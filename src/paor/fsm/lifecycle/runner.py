@@ -18,7 +18,7 @@ from ...states.base.errors import JournalError, LeaseHeld
 from ...states.records.outcomes import Answered
 from ...states.records.questions import Answer
 from ...states.run.phase_names import EXECUTING
-from ...states.run.spec import TASK_TOOL, Spec
+from ...states.run.spec import Spec
 from ...states.run.state import Run, initial_run
 from ...tools.catalog import Catalog
 from ...tools.documents.tools import generate_report
@@ -26,11 +26,13 @@ from ...tools.schema.secret_values import hidden
 from ...tools.tool import Document, Tool
 from ..decision.run_resources import RunResources
 from ..journal.payloads import JSON, Stager
+from ..journal.rows import RunRow
 from ..journal.run_queue import RunQueue
 from ..journal.store import JournalStore
 from ..replay.restore import restore_run, stager_of
+from ..runtime.channel import Channel
 from ..runtime.drivers import aperform, perform
-from ..runtime.events import Event, ModelNotice, RunEnded, RunStarted, RunWaiting, TransitionTaken
+from ..runtime.events import Event, ModelNotice, ModelText, RunEnded, RunStarted, RunWaiting, TransitionTaken
 from ..runtime.logs import LOGGER, log_start
 from ..runtime.loop import Steps, cancel_steps, steps, transition
 from ..runtime.ports import Clock, Ids
@@ -38,11 +40,13 @@ from ..runtime.result import Result, result_of_run
 from ..runtime.run_context import Leaves, RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .arguments import Hook, offered_tools
-from .callbacks import tell
+from .callbacks import tell, traceparent_from
+from .earlier import before_again
 from .fallback import fallback_spec, is_owed
+from .listening import listening_of
 from .settings import EngineSettings
 from .start import NewRun, input_references
-from .subruns import TaskDriver, task_tool
+from .subruns import TASKS, RunDriver, RunTool, bound_tool, caller_of, pending_call
 
 Acquisition = Callable[[], tuple[RunContext, Steps]]
 """Creates a run or takes its lease, and returns what to walk."""
@@ -89,7 +93,7 @@ class Runner:
         journal: Where they are recorded.
         clock, ids: Ports.
         hooks: Called with every event, after its row is durable.
-        tasks: Makes what drives the tasks of a workflow, given this runner.
+        called: Makes what drives the runs that tools call, given this runner.
         catalogs: As `compile_catalogs` gives them for the settings' tools.
     """
 
@@ -100,20 +104,21 @@ class Runner:
         clock: Clock,
         ids: Ids,
         hooks: Sequence[Hook],
-        tasks: Callable[[Runner], TaskDriver],
+        called: Callable[[Runner], RunDriver],
         catalogs: Catalogs,
     ) -> None:
         self.settings, self.journal = settings, journal
         self.clock, self.ids = clock, ids
         self.hooks = tuple(hooks)
         self.queue = RunQueue(journal.backend)
-        self._tasks, self._make_tasks = tasks(self), tasks
+        self.listening = listening_of(journal)
+        self._called, self._make_called = called(self), called
         self._catalogs = catalogs
         self._secrets: dict[str, dict[str, Any]] = {}
 
     def with_ports(self, settings: EngineSettings, journal: JournalStore, clock: Clock, ids: Ids) -> Runner:
         """Return a runner as another process would have it, with the same hooks."""
-        return Runner(settings, journal, clock, ids, self.hooks, self._make_tasks, self._catalogs)
+        return Runner(settings, journal, clock, ids, self.hooks, self._make_called, self._catalogs)
 
     # -- creating --------------------------------------------------------------------------------------------------
 
@@ -145,7 +150,7 @@ class Runner:
         offered = offered_tools(self.settings.tools, [tool.name for tool in spec.tools]) if spec.task else ()
         kit = self.resources(spec, self._catalog(offered) if spec.task else None)
         drive = self.hold(run, root, fence, kit, new.model, stager, new.connections)
-        drive.deps, drive.notices = new.deps, new.notices
+        drive.deps, drive.notices, drive.output_type = new.deps, new.notices, new.output_type
         return drive
 
     def _written(
@@ -155,8 +160,13 @@ class Runner:
         run_id = self.ids.run_id()
         stager = Stager(0, self.ids.salt)
         references = input_references(new.spec, new.documents, stager)
+        told = new.earlier.told if new.earlier is not None else ()
         spec = new.spec.model_copy(
-            update={"documents": references, "workflow_id": new.spec.workflow_id or run_id}
+            update={
+                "documents": references,
+                "workflow_id": new.spec.workflow_id or run_id,
+                "earlier": tuple(item.staged(stager) for item in told),
+            }
         )
         spec = spec.model_copy(update={"fingerprints": fingerprints_of(spec)})
         # the spec is staged last, since it names the documents' payloads; spec, documents and lease are one transaction,
@@ -266,11 +276,29 @@ class Runner:
             first=run.seq,
             values=self.settings.values,
             secrets=self._secrets.get(run.run_id, {}),
+            traceparent=traceparent_from(self.hooks),
         )
         drive.load = lambda first, count: self._documents(run.number, first, count)
         if run.spec.task == 0:
-            drive.tools[TASK_TOOL.name] = task_tool(self._tasks, drive)
+            drive.tools[TASKS.name] = TASKS
+        self._bind(drive)
         return drive
+
+    def _bind(self, drive: RunContext, *, is_async: bool = False) -> None:
+        """Let the tools that call runs do so for *drive*."""
+        for name, tool in drive.tools.items():
+            if isinstance(tool, RunTool):
+                drive.tools[name] = bound_tool(tool, self._called, drive, is_async=is_async)
+
+    def runner_of(self, row: RunRow) -> Runner:
+        """Return what drives a run that others have called: of `Engine.as_tool` the engine of the tool, however deep; else this one."""
+        reader = self.journal.reader
+        name = None if self.settings.as_recorded else pending_call(reader, row)
+        if name is None or row.called_by is None:
+            return self
+        above = self.runner_of(reader.run(row.called_by.run_id))
+        tool = above.settings.tools.get(name)
+        return above._called.runner_for(tool) if isinstance(tool, RunTool) else self
 
     def _documents(self, number: int, first: int, count: int) -> list[Document]:
         found = self.journal.reader.documents_at(number, first, count)
@@ -289,39 +317,7 @@ class Runner:
         Args:
             acquire: Creates it or takes it up.
             resumed: What its first event says.
-            listening: Whether anybody wants the events of its rows.
-        """
-        drive, walk = acquire()
-        self.journal.leases.acting(drive.run.number, drive.fence)
-        drive.listening = listening
-        try:
-            log_start(drive.run, resumed=resumed)
-            yield self._notify(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
-            for notice in _first_notices(drive):
-                yield self._notify(_noticed(drive.run, notice))
-            for event in perform(walk, self.journal):
-                yield self._notify(event)
-        finally:
-            walk.close()  # before the lease goes: what the steps clean up belongs to this driver
-            try:
-                if drive.together is not None:
-                    drive.together.close()
-            finally:
-                self.release(drive)
-        if (end := self._cancelled_late(drive)) is not None:
-            yield from self.drive(end, resumed=True, listening=listening)
-            return
-        # the lease is free before the last event, so that whoever sees the end can go on with the run at once
-        result = result_of_run(drive.run, self.journal.reader)
-        yield self._notify(RunEnded(result.run_id, result))
-        if (again := self._fallback(drive)) is not None:
-            yield from self.drive(again, resumed=False, listening=listening)
-
-    async def adrive(
-        self, acquire: Acquisition, *, resumed: bool, listening: bool = True
-    ) -> AsyncGenerator[Event, None]:
-        """
-        Do the same as `drive` on the running event loop; the order of its lines is that of `drive`.
+            listening: Whether the caller wants the events of its rows; those who listen to the run get them in any case.
 
         Raises:
             Left: The driver was told to leave the run (`leaving`).
@@ -329,15 +325,51 @@ class Runner:
         drive, walk = acquire()
         self.journal.leases.acting(drive.run.number, drive.fence)
         drive.listening = listening or drive.leaves is not None
-        if drive.run.spec.task == 0:
-            drive.tools[TASK_TOOL.name] = task_tool(self._tasks, drive, is_async=True)
+        drive.channel = self.listening.driving(drive.run)
         try:
             log_start(drive.run, resumed=resumed)
-            yield self._notify(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
+            yield self._notify(_started(drive.run, resumed=resumed))
             for notice in _first_notices(drive):
-                yield self._notify(_noticed(drive.run, notice))
+                yield self._said(drive.channel, _noticed(drive.run, notice))
+            for event in perform(walk, self.journal):
+                yield self._said(drive.channel, event)
+                if drive.leaves is not None and _is_between_calls(event) and drive.leaves():
+                    raise Left
+        finally:
+            walk.close()  # before the lease goes: what the steps clean up belongs to this driver
+            try:
+                if drive.together is not None:
+                    drive.together.close()
+            finally:
+                self.release(drive)
+                self.listening.left(drive.run, drive.channel)
+        if (end := self._cancelled_late(drive)) is not None:
+            yield from self.drive(end, resumed=True, listening=listening)
+            return
+        # the lease is free before the last event, so that whoever sees the end can go on with the run at once
+        result = result_of_run(drive.run, self.journal.reader)
+        yield self._notify(RunEnded(result.run_id, drive.run.seq - 1, result))
+        if (again := self._fallback(drive)) is not None:
+            yield from self.drive(leaving(again, drive.leaves), resumed=False, listening=listening)
+
+    async def adrive(
+        self, acquire: Acquisition, *, resumed: bool, listening: bool = True
+    ) -> AsyncGenerator[Event, None]:
+        """
+        Do the same as `drive` on the running event loop; the order of its lines is that of `drive`.
+        """
+        drive, walk = acquire()
+        self.journal.leases.acting(drive.run.number, drive.fence)
+        drive.listening = listening or drive.leaves is not None
+        drive.channel = self.listening.driving(drive.run)
+        self._bind(drive, is_async=True)
+        try:
+            log_start(drive.run, resumed=resumed)
+            yield self._notify(_started(drive.run, resumed=resumed))
+            for notice in _first_notices(drive):
+                yield self._said(drive.channel, _noticed(drive.run, notice))
             async for event in aperform(walk, self.journal):
-                yield self._notify(event)
+                yield self._said(drive.channel, event)
                 if drive.leaves is not None and _is_between_calls(event) and drive.leaves():
                     raise Left
         finally:
@@ -347,12 +379,13 @@ class Runner:
                     await drive.together.aclose()
             finally:
                 self.release(drive)
+                self.listening.left(drive.run, drive.channel)
         if (end := self._cancelled_late(drive)) is not None:
             async for event in self.adrive(end, resumed=True, listening=listening):
                 yield event
             return
         result = result_of_run(drive.run, self.journal.reader)
-        yield self._notify(RunEnded(result.run_id, result))
+        yield self._notify(RunEnded(result.run_id, drive.run.seq - 1, result))
         if (again := self._fallback(drive)) is not None:
             again = leaving(again, drive.leaves)
             async for event in self.adrive(again, resumed=False, listening=listening):
@@ -381,7 +414,7 @@ class Runner:
     def answered(self, drive: RunContext, answer: Answer) -> Steps:
         """Walk on from the question of a run with its answer, which is a row of its own before anything follows from it."""
         question = drive.run.waiting_for
-        if question is not None and answer.action == "accept":
+        if question is not None and question.kind != "approval" and answer.action == "accept":
             told, found = hidden(answer.content, question.schema, question.id)
             answer = answer.model_copy(update={"content": told})
             drive.secrets |= found
@@ -415,18 +448,20 @@ class Runner:
             self._signal(drive)
         tell(self.journal.reader, drive.run.number, drive.first)
         try:
-            self._wake_workflow(drive.run)
+            self._wake_callers(drive.run)
         except JournalError as error:
-            LOGGER.warning("run %s: its workflow could not be woken: %s", drive.run.run_id, error)
+            LOGGER.warning("run %s: its caller could not be woken: %s", drive.run.run_id, error)
 
-    def _wake_workflow(self, run: Run) -> None:
-        """Have a worker look at the workflow of a task that went on by other hands than those of the workflow's driver."""
+    def _wake_callers(self, run: Run) -> None:
+        """Have a worker look at the callers of a run that went on by other hands than those of their driver."""
         if run.spec.task == 0 or run.spec.workflow_id == run.run_id or not self.queue.is_there():
             return
-        index = self.journal.reader.index
-        for workflow in index.of_workflow(run.spec.workflow_id, round=run.spec.round, task=0):
-            if not self.journal.leases.is_driven(workflow.run):
-                self.queue.release(workflow.run)
+        reader = self.journal.reader
+        row = caller_of(reader, reader.run(run.run_id))
+        while row is not None:
+            if not self.journal.leases.is_driven(row.run):
+                self.queue.release(row.run)
+            row = caller_of(reader, row)
 
     def _signal(self, drive: RunContext) -> None:
         """Wake whoever waits for runs that ask; what it misses it sees with its next look."""
@@ -441,6 +476,12 @@ class Runner:
         walk.close()
         self.release(drive)
         return result_of_run(drive.run, self.journal.reader)
+
+    def _said(self, channel: Channel, event: Event) -> Event:
+        """Tell those who listen what a model says; rows they are told by the steps themselves. Then do the same as `_notify`."""
+        if isinstance(event, ModelText | ModelNotice):
+            channel.say(event)
+        return self._notify(event)
 
     def _notify(self, event: Event) -> Event:
         """Hand a copy of *event* to each hook; one that raises, or changes its copy, changes nothing."""
@@ -461,7 +502,17 @@ class Runner:
         if spec is None:
             return None
         inputs = self._documents(drive.run.number, 0, len(spec.documents))
-        return self.creation(NewRun(spec, inputs, drive.model, drive.connections, drive.deps))
+        earlier = before_again(self.journal.reader, drive.run)
+        new = NewRun(
+            spec,
+            inputs,
+            drive.model,
+            drive.connections,
+            drive.deps,
+            earlier=earlier,
+            output_type=drive.output_type,
+        )
+        return self.creation(new)
 
     def owed_fallback(self, drive: RunContext) -> Acquisition | None:
         """Return what starts the run that was to replace an ended one, and that a crash right after its end has prevented."""
@@ -488,6 +539,10 @@ def _provided(drive: RunContext, answer: Answer) -> Steps:
     answer = answer if clean == data else Answer.model_validate(clean)
     payload = drive.stager.stage(answer.wire_json(), JSON)
     yield from transition(drive, {"kind": "none"}, Answered(answer, payload))
+
+
+def _started(run: Run, *, resumed: bool) -> RunStarted:
+    return RunStarted(run.run_id, run.spec.objective, resumed, run.seq - 1)
 
 
 def _first_notices(drive: RunContext) -> tuple[Notice, ...]:

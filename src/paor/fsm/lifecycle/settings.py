@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +11,13 @@ from ...prompts.building.templates import reported
 from ...prompts.model import Model
 from ...states.base.errors import UsageError
 from ...states.phase import Phase
-from ...states.run.spec import Mode, Spec, ToolSpec
+from ...states.run.spec import TASK_TOOL, Mode, Spec, ToolSpec
 from ...states.settings.limits import PLANNER_STEPS, Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...states.settings.profile import Profile
 from ...tools.catalog import fold_name
-from ...tools.documents.tools import generate_report
-from ...tools.policy import find_typos, matches
+from ...tools.documents.tools import builtin_tools, generate_report
+from ...tools.policy import check_patterns, matches
 from ...tools.schema.parameters import ParameterSchema
 from ...tools.tool import Tool
 from ..machine.decide import machine_told
@@ -29,6 +28,10 @@ from ..versioning.host_code import host_text
 from .arguments import model_of, offered_tools, profile_of, rules_of, templates_of, toolbox
 from .instructions import Instructions, instructions_of, instructions_text
 from .model_facts import said_by
+
+_WEB = ("web.search", "web.scrape", "web.crawl")
+_OWN = frozenset({*(tool.name for tool in builtin_tools()), *_WEB, TASK_TOOL.name})
+"""Names of paor's own tools: a pattern of a policy is no mistake where the engine does not offer them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +101,6 @@ class EngineSettings:
         """Return the limits of a run that is started without its own: the defaults of its mode with the engine's."""
         usual = Limits(max_steps=PLANNER_STEPS) if mode == "planner" else Limits()
         return merged_limits(usual, self.given_limits)
-
-    def bounds_of(self, spec: Spec, model: Model | None = None) -> dict[str, Any]:
-        """Return what the next round of a run, with its own *model* or the engine's, inherits: no round is freer than the one before."""
-        names = {fold_name(tool.name) for tool in spec.tools}
-        left_out = {name for name in self.tools if fold_name(name) not in names}
-        if self.for_documents <= left_out:
-            left_out -= self.for_documents  # there was no use for them, which is no bound of the host's
-        limits = spec.limits.model_dump()
-        if (model or self.model).name != spec.model:  # the context is that of another model
-            limits["context_tokens"] = self.limits.context_tokens
-        bounds = {"mode": spec.mode, "limits": limits, "task_type": spec.task_type}
-        bounds |= {"values": spec.values} if spec.values else {}
-        offered = [name for name in self.tools if fold_name(name) in names]
-        return bounds | ({"tools": offered} if left_out else {})
 
     def offered(
         self, names: Sequence[str] | None, task_type: str | None, *, documents: bool
@@ -214,9 +203,7 @@ def settings_of(
     if not isinstance(limits, Limits | None) or not isinstance(policy, Policy | None):
         raise UsageError("limits and policy must be a Limits and a Policy value")
     chosen, offered = model_of(model), toolbox(tools, builtins=builtins is not False)
-    if policy is not None:
-        for problem in find_typos(policy, offered.keys()):
-            warnings.warn(problem, stacklevel=3)  # at the line that makes the engine
+    check_policy(policy, offered)
     templates_of(prompts)
     own = usable_machine(machine, offered)
     for place, told in impure_parts(own.host) if own is not None else ():
@@ -299,3 +286,14 @@ def phase_templates(machine: Machine | None) -> dict[str, str]:
     """Return the templates of the phases of a host's own machine, by the phases' names."""
     phases = machine.host.phases if machine is not None else {}
     return {name: phase.prompt for name, phase in phases.items() if phase.prompt is not None}
+
+
+def check_policy(policy: Policy | None, offered: Mapping[str, Tool]) -> None:
+    """
+    Check that every pattern of a policy that a host gives fits a tool; paor's own tools count where they are not offered.
+
+    Raises:
+        UsageError: One line that names each pattern that fits none.
+    """
+    if policy is not None:
+        check_patterns(policy, {*offered, *_OWN})

@@ -53,6 +53,7 @@ from .model_facts import Looking, ModelFacts, facts_of, said_by
 from .settings import EngineSettings, phase_templates
 
 if TYPE_CHECKING:
+    from .told import Earlier
     from .workflow_start import GivenWorkflow, WorkflowLike
 
 
@@ -80,6 +81,18 @@ class WorkflowPosition:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+def as_transcript(
+    earlier: Earlier, given: Sequence[Mapping[str, str]]
+) -> tuple[Earlier, Sequence[Mapping[str, str]]]:
+    """Return what a run goes on from with what was said as a transcript."""
+    said = [
+        {"role": told.item.role, "content": told.text if told.asked is None else told.asked}
+        for told in earlier.told
+        if told.item.role == "assistant" or told.asked is not None
+    ]
+    return replace(earlier, told=()), [*said, *given]
+
+
 FORMATS = {"md": "md", "markdown": "md", "txt": "txt", "html": "html", "htm": "html", "docx": "docx"}
 """Endings that the final formatting writes."""
 
@@ -97,6 +110,8 @@ class NewRun:
         deps: What the host hands to its tools; never written.
         given: Which of `FROM_ENGINE` the caller gave.
         notices: What its driver tells first.
+        output_type: The Python type of its answer; never written.
+        earlier: What it is told of the rounds before; None in no conversation.
     """
 
     spec: Spec
@@ -106,6 +121,8 @@ class NewRun:
     deps: Any = None
     given: tuple[str, ...] = ()
     notices: tuple[Notice, ...] = ()
+    output_type: Any = None
+    earlier: Earlier | None = None
 
 
 FROM_ENGINE = ("limits", "tools", "prompt_template", "profile")
@@ -123,6 +140,7 @@ def new_run(
     connections: Mapping[str, Any] | None = None,
     deps: Any = None,
     position: WorkflowPosition | None = None,
+    earlier: Earlier | None = None,
     **options: Any,
 ) -> Looking[NewRun]:
     """
@@ -133,6 +151,7 @@ def new_run(
         salt: Gives the salt of the run's keys.
         objective, success_criteria, documents, model, connections, deps, options: See `fsm.engine.Engine.stream`.
         position: Where it belongs in a workflow of tasks.
+        earlier: What it goes on from, where it is a round of a conversation.
 
     Raises:
         UsageError: A bad argument.
@@ -141,6 +160,8 @@ def new_run(
     check_names(options, TypedRunOptions, "run")
     if connections is not None and not isinstance(connections, Mapping):
         raise UsageError("connections must be a mapping of labels to values")
+    if earlier is not None and options.get("language") is None and options.get("user_language") is None:
+        options["language"] = earlier.language or None
     if not isinstance(options.get("limits"), Limits | Mapping | None):
         raise UsageError("limits must be a Limits value, such as Limits(max_steps=3), or a mapping of limits")
     _check_task_type(options.get("task_type"), settings.policy)
@@ -162,10 +183,16 @@ def new_run(
         options.pop("profile", None), options.pop("stage", None), mode=mode, usual=settings.profile
     )
     own_instructions = instructions_of(options.pop("instructions", None))
+    output_type = options.get("output_type")
+    if flow is not None and earlier is not None:  # a workflow file reads what was said as its own variable
+        earlier, options["transcript"] = as_transcript(earlier, options.get("transcript") or ())
     options["output_schema"] = _output_schema(options, chosen)
     inputs = documents_of(documents, size_max=limits.document_bytes)
     names = options.pop("tools", None)
-    reads = bool(inputs) or getattr(chosen, "quotes_only", False)
+    kept = earlier.inputs if earlier is not None else ()
+    if position is None:
+        inputs = [replace(item, label="") for item in inputs]
+    reads = bool(inputs or kept) or getattr(chosen, "quotes_only", False)
     offered = settings.offered(names, options.get("task_type"), documents=reads)
     if deps is None:
         deps = settings.deps
@@ -207,15 +234,27 @@ def new_run(
     if not own_context and known.context_tokens != said.context_tokens:
         context = known.context_tokens or CONTEXT_TOKENS
         spec = spec.model_copy(update={"limits": spec.limits.model_copy(update={"context_tokens": context})})
+    if earlier is not None:
+        inputs = [*kept, *(() if spec.native else earlier.produced), *inputs]
+        spec = spec.model_copy(
+            update={
+                "conversation": earlier.conversation,
+                "follows": earlier.follows,
+                "round": earlier.round if position is None or whole else position.round,
+                "asked_before": earlier.asked,
+            }
+        )
     if spec.native and inputs and not getattr(chosen, "quotes_only", False):
         sizes = [(is_text(document.data), document.size_bytes) for document in inputs]
-        if len(shown_whole(spec, sizes)) == len(sizes):  # the model reads them in its first prompt
+        if not kept and len(shown_whole(spec, sizes)) == len(
+            sizes
+        ):  # the model reads them in its first prompt
             usual = settings.offered(names, options.get("task_type"), documents=False)
             spec = spec.model_copy(update={"tools": tuple(tool.spec() for tool in usual)})
     notices = (_profile_notice(spec),) if asked else ()
     scrub = said_scrubber(chosen)
     spec, inputs = _without_keys(spec, scrub), [without_keys(document, scrub) for document in inputs]
-    return NewRun(spec, inputs, chosen, dict(connections or {}), deps, given, notices)
+    return NewRun(spec, inputs, chosen, dict(connections or {}), deps, given, notices, output_type, earlier)
 
 
 _NOT_SAID = {"tools", "templates", "machine", "host_machine", "limits", "policy", "key"}
@@ -464,9 +503,8 @@ def input_references(spec: Spec, inputs: Sequence[Document], stager: Stager) -> 
     """
     Stage the input documents of a run and return their references, those of one label together.
 
-    Documents of a workflow keep the labels under which they were produced; those of a first run get the label ``input``.
+    Documents of a workflow and of earlier rounds keep the labels under which they were produced; others get the label ``input``.
     """
-    kept = inputs if spec.workflow_id else [replace(item, label="") for item in inputs]
     return tuple(
         DocumentRef(
             number=number,
@@ -478,7 +516,7 @@ def input_references(spec: Spec, inputs: Sequence[Document], stager: Stager) -> 
             text=is_text(document.data),
         )
         for number, (label, position, document) in enumerate(
-            _label_documents(kept, label_of(spec, 0, "input"))
+            _label_documents(inputs, label_of(spec, 0, "input"))
         )
     )
 

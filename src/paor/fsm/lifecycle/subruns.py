@@ -11,12 +11,23 @@ docs/spec-coverage.md, A011, A037, A038, A045, A069, A101, D22.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from ...states.base.errors import Erased, JournalDamaged, JournalError, LeaseHeld, ToolError, UsageError
+import orjson
+
+from ...states.base.errors import (
+    Erased,
+    JournalDamaged,
+    JournalError,
+    LeaseHeld,
+    ToolError,
+    UnknownRun,
+    UsageError,
+)
 from ...states.records.outcomes import Usage
 from ...states.records.plans import TASKS_MAX, PlannedTask
 from ...states.records.questions import Question
@@ -25,6 +36,7 @@ from ...states.run.state import Run
 from ...states.settings.limits import Limits, merged_limits, recorded_limits
 from ...states.settings.profile import AUTO, Profile
 from ...tools.tool import Document, Tool, ToolContext, ToolOutput
+from ..journal.rows import RunRow, called_place
 from ..replay.restore import restore_run
 from ..runtime.calls import EffectPending
 from ..runtime.result import Result
@@ -34,7 +46,6 @@ from .start import WorkflowPosition, clean_text, texts_of
 
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader
-    from ..journal.rows import RunRow
     from ..runtime.run_context import RunContext
 
 _CHILD_OPTIONS = (
@@ -166,21 +177,38 @@ def planned_tasks(given: Iterable[Task]) -> tuple[PlannedTask, ...]:
     return tuple(planned.values())
 
 
-# -- driving a task ----------------------------------------------------------------------------------------------
+# -- calling runs -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RunTool(Tool):
+    """
+    A tool whose call is a run of its own, linked to the run and the action that call it.
+
+    Attributes:
+        drives: Runner of the engine that it was made by (`Engine.as_tool`); None for the tasks of a workflow, which their own drives.
+    """
+
+    drives: Any = None
+    calls_run: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class TaskCall:
+class CalledRun:
     """
-    What one task is started or taken up with.
+    What a called run is started or taken up with.
 
     Attributes:
-        position: Where it belongs.
-        known: Its run, when it was started before.
+        name: How people call it.
+        tool: That calls it.
+        position: Where it stands: the one place of this call.
+        known: The run, when it was started before.
         objective, success_criteria, documents: What it is started with.
         options: See `fsm.engine.Engine.stream`.
     """
 
+    name: str
+    tool: RunTool
     position: WorkflowPosition
     known: str | None = None
     objective: str = ""
@@ -189,51 +217,138 @@ class TaskCall:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-class TaskDriver(Protocol):
-    """What drives the tasks of a workflow; the tool that calls them knows no more of it."""
+class RunDriver(Protocol):
+    """What drives the runs that tools call; the tools know no more of it."""
 
-    def limits_of(self, mode: Mode) -> Limits:
-        """Return the bounds of a task that brings none."""
+    def limits_of(self, mode: Mode, tool: RunTool) -> Limits:
+        """Return the bounds of a run of *tool* that brings none."""
         ...
 
-    def drive_task(self, workflow: RunContext, call: TaskCall) -> Result:
-        """Drive one task of a workflow to its end, or until it waits."""
+    def runner_for(self, tool: RunTool) -> Any:
+        """Return the runner that drives the runs of a tool, on the caller's journal."""
         ...
 
-    async def adrive_task(self, workflow: RunContext, call: TaskCall) -> Result:
-        """Do the same as `drive_task` on the running event loop."""
+    def drive_called(self, caller: RunContext, call: CalledRun) -> Result:
+        """Drive a called run to its end, or until it waits."""
+        ...
+
+    async def adrive_called(self, caller: RunContext, call: CalledRun) -> Result:
+        """Do the same as `drive_called` on the running event loop."""
         ...
 
 
-def task_tool(driver: TaskDriver, drive: RunContext, *, is_async: bool = False) -> Tool:
-    """Return the tool that drives the tasks of a workflow; the same call finds its task again after a crash."""
+TASKS = RunTool(
+    name=TASK_TOOL.name,
+    description=TASK_TOOL.description,
+    parameters=TASK_TOOL.parameters,
+    effect=TASK_TOOL.effect,
+    label=TASK_TOOL.label,
+    repeat_allowed=TASK_TOOL.repeat_allowed,
+)
+"""What the steps of a workflow's own run call."""
 
-    def run_task(context: ToolContext, **arguments: Any) -> ToolOutput:
-        call = _task_call(driver, drive, context, arguments)
-        with _wait_for_lease(call.position.task_id):
-            result = driver.drive_task(drive, call)
-        return _output_of(result, call.position, drive.journal.reader, context)
+OBJECTIVE: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"objective": {"type": "string", "minLength": 1, "description": "What is to be reached."}},
+    "required": ["objective"],
+    "additionalProperties": False,
+}
+"""Parameters of a run as a tool, unless it is given others."""
 
-    async def arun_task(context: ToolContext, **arguments: Any) -> ToolOutput:
-        call = _task_call(driver, drive, context, arguments)
-        with _wait_for_lease(call.position.task_id):
-            result = await driver.adrive_task(drive, call)
-        return _output_of(result, call.position, drive.journal.reader, context)
+CALLS_DEEP = 5
+"""How many runs may have called one another, the last one among them."""
 
-    return Tool(
-        name=TASK_TOOL.name,
-        description=TASK_TOOL.description,
-        parameters=TASK_TOOL.parameters,
-        run=arun_task if is_async else run_task,
-        effect=TASK_TOOL.effect,
-        label=TASK_TOOL.label,
-        repeat_allowed=TASK_TOOL.repeat_allowed,
+
+def run_tool(drives: Any, name: str, description: str, parameters: Mapping[str, Any] | None) -> RunTool:
+    """Return a runner's runs as a tool; see `fsm.engine.Engine.as_tool`."""
+    if not isinstance(name, str) or not isinstance(description, str) or not description.strip():
+        raise UsageError("a run as a tool needs a name, and a description of what it is for")
+    return RunTool(
+        name=name if "." in name else f"run.{name}",
+        description=description,
+        parameters=OBJECTIVE if parameters is None else parameters,
+        run=_not_bound,
+        effect="idempotent",
+        label="answer",
+        drives=drives,
     )
 
 
+def _not_bound(**arguments: Any) -> Any:
+    raise UsageError("a run as a tool is called by a run alone: give it to an engine, as one of its tools")
+
+
+def bound_tool(tool: RunTool, driver: RunDriver, drive: RunContext, *, is_async: bool = False) -> Tool:
+    """Return a tool that drives the runs which *drive* calls; the same call finds its run again after a crash."""
+
+    def run_called(context: ToolContext, **arguments: Any) -> ToolOutput:
+        call = _call_of(tool, driver, drive, context, arguments)
+        with _wait_for_lease(call.name):
+            result = driver.drive_called(drive, call)
+        return _output_of(result, call, drive.journal.reader, context)
+
+    async def arun_called(context: ToolContext, **arguments: Any) -> ToolOutput:
+        call = _call_of(tool, driver, drive, context, arguments)
+        with _wait_for_lease(call.name):
+            result = await driver.adrive_called(drive, call)
+        return _output_of(result, call, drive.journal.reader, context)
+
+    return replace(tool, run=arun_called if is_async else run_called)
+
+
+def _call_of(
+    tool: RunTool, driver: RunDriver, drive: RunContext, context: ToolContext, arguments: Mapping[str, Any]
+) -> CalledRun:
+    """
+    Return what a call's run is driven with.
+
+    Raises:
+        ToolError: A task that it depends on did not end in Done, or too many runs have called one another.
+    """
+    if tool.drives is None:
+        return _task_call(driver, drive, context, arguments)
+    journal, caller = drive.journal.reader, drive.run
+    position = WorkflowPosition(called_place(caller.run_id, context.action))
+    known = _run_at(journal, position)
+    if known is not None:
+        return CalledRun(tool.name, tool, position, known)
+    deep, row = 1, journal.run(caller.run_id)
+    while (called := row.called_by) is not None and deep < CALLS_DEEP:
+        deep, row = deep + 1, journal.run(called.run_id)
+    if deep >= CALLS_DEEP:
+        raise ToolError(
+            f"{tool.name} was not called: {CALLS_DEEP} runs have called one another, and no more may"
+        )
+    options: dict[str, Any] = {
+        "language": caller.spec.language or None,
+        "limits": _bounded(driver.limits_of("react", tool), remaining_budgets(caller)),
+        "connections": dict.fromkeys(caller.spec.connections) | drive.connections,
+    }
+    return CalledRun(tool.name, tool, position, None, _objective_of(tool, arguments), options=options)
+
+
+def _objective_of(tool: RunTool, arguments: Mapping[str, Any]) -> str:
+    """Return what a called run has to reach: its objective, with all other arguments behind it."""
+    rest = {name: value for name, value in arguments.items() if name != "objective"}
+    lines = [
+        f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in rest.items()
+    ]
+    said = arguments.get("objective")
+    return "\n".join([said if isinstance(said, str) and said.strip() else tool.description, *lines])
+
+
+def _bounded(own: Limits, left: Mapping[str, Any]) -> Limits:
+    """Return a run's own limits, where its caller has less left of a budget with that."""
+    held = {
+        name: value for name, value in left.items() if (mine := getattr(own, name)) is None or value < mine
+    }
+    return own.model_copy(update=held)
+
+
 def _task_call(
-    driver: TaskDriver, drive: RunContext, context: ToolContext, arguments: Mapping[str, Any]
-) -> TaskCall:
+    driver: RunDriver, drive: RunContext, context: ToolContext, arguments: Mapping[str, Any]
+) -> CalledRun:
     """
     Return what the task of a call is driven with.
 
@@ -242,12 +357,12 @@ def _task_call(
     """
     journal, workflow = drive.journal, drive.run.spec
     position = WorkflowPosition(workflow.workflow_id, workflow.round, context.action, arguments["id"])
-    known = _task_run(journal.reader, position)
+    known, name = _run_at(journal.reader, position), f"task {arguments['id']}"
     if known is not None:
-        return TaskCall(position, known)
+        return CalledRun(name, TASKS, position, known)
     options: dict[str, Any] = dict(workflow.children)
     if left := remaining_budgets(drive.run):
-        own = merged_limits(driver.limits_of(options.get("mode", "react")), options.get("limits"))
+        own = merged_limits(driver.limits_of(options.get("mode", "react"), TASKS), options.get("limits"))
         options["limits"] = own.model_copy(update=left)
     if "profile" in options:
         options["profile"] = _recorded_profile(options["profile"])
@@ -256,8 +371,9 @@ def _task_call(
     options["language"] = arguments.get("language") or workflow.language or None
     # labels whose values nobody has given after a restart stay known, as in any other run
     options["connections"] = dict.fromkeys(workflow.connections) | drive.connections
-    options["deps"] = drive.deps
-    return TaskCall(
+    return CalledRun(
+        name,
+        TASKS,
         replace(position, history=workflow.history),
         None,
         arguments["objective"],
@@ -269,13 +385,13 @@ def _task_call(
 
 @contextmanager
 def _wait_for_lease(name: str) -> Iterator[None]:
-    """Let the workflow wait, instead of counting the task as failed, while another driver has it."""
+    """Let the caller wait, instead of counting the call as failed, while another driver has the run that it calls."""
     try:
         yield
     except (JournalDamaged, Erased):
         raise
     except (LeaseHeld, JournalError) as error:
-        raise EffectPending(f"task {name} cannot be driven now: {error}") from error
+        raise EffectPending(f"{name} cannot be driven now: {error}") from error
 
 
 def _labels(spec: Spec) -> list[str]:
@@ -301,29 +417,21 @@ def remaining_budgets(run: Run) -> dict[str, Any]:
 
 
 def _settle(journal: JournalReader, position: WorkflowPosition, context: ToolContext) -> None:
-    """Count in the workflow what a task that has ended used, also that of a run which it fell back from."""
-    runs = [
-        run
-        for run, _, task in runs_of(journal, position.workflow_id, position.round)
-        if task == position.task
-    ]
-    assert isinstance(context, CallContext), "a task is driven by a run"
-    for run in runs:
+    """Count in the caller what a run that has ended used, also that of a run which it fell back from."""
+    assert isinstance(context, CallContext), "a called run is driven by a run"
+    for run in _runs_at(journal, position):
         used = restore_run(journal, run)[0].counters
         cache = used.tokens_cached, used.tokens_cache_write
         context.ledger.settle(Usage(0, used.tokens_in, used.tokens_out, used.cost_micro, *cache))
 
 
-def _output_of(
-    result: Result, position: WorkflowPosition, journal: JournalReader, context: ToolContext
-) -> ToolOutput:
-    """Return the output of a task; one that failed is a failed step, one that waits is not settled."""
-    name = position.task_id
+def _output_of(result: Result, call: CalledRun, journal: JournalReader, context: ToolContext) -> ToolOutput:
+    """Return the output of a called run; one that failed is a failed call, one that waits is not settled."""
     if result.status == "waiting":
-        raise EffectPending(f"task {name} waits for an answer; answer run {result.run_id}")
-    _settle(journal, position, context)
+        raise EffectPending(f"{call.name} waits for an answer; answer run {result.run_id}")
+    _settle(journal, call.position, context)
     if result.state != "Done":
-        raise ToolError(f"task {name} failed ({result.reason}): {result.answer}")
+        raise ToolError(f"{call.name} failed ({result.reason}): {result.answer}")
     documents = [Document("answer.md", result.answer, "text/markdown")]
     for item in result.documents:
         body = item.read()
@@ -340,13 +448,15 @@ def runs_of(journal: JournalReader, workflow_id: str, round: int | None = None) 
     ]
 
 
-def _task_run(journal: JournalReader, position: WorkflowPosition) -> str | None:
-    """Return the newest run of a task, None when it was not started."""
-    found = [
-        run
-        for run, _, task in runs_of(journal, position.workflow_id, position.round)
-        if task == position.task
-    ]
+def _runs_at(journal: JournalReader, position: WorkflowPosition) -> list[str]:
+    """Return the runs at one place, in the order in which they were started: a call's run, and those that it fell back to."""
+    found = journal.index.of_workflow(position.workflow_id, round=position.round, task=position.task)
+    return [placed.run_id for placed in found]
+
+
+def _run_at(journal: JournalReader, position: WorkflowPosition) -> str | None:
+    """Return the newest run at one place, None when none was started."""
+    found = _runs_at(journal, position)
     return found[-1] if found else None
 
 
@@ -393,20 +503,89 @@ def documents_from(journal: JournalReader, run_id: str, first: int, count: int) 
     ]
 
 
-def waiting_task(journal: JournalReader, row: RunRow) -> str | None:
-    """Return the run of the task whose answer a waiting workflow needs, or None; no task of any other run."""
-    if row.task != 0 or row.status != "waiting":
+# -- callers and what they have called -----------------------------------------------------------------------------
+
+
+def called_runs(journal: JournalReader, row: RunRow) -> list[RunRow]:
+    """Return the runs that a run has called, in order: of a workflow its tasks, of any other run those of its tools."""
+    if row.task != 0:
+        return [journal.run(run) for run in journal.index.called_by(row.run_id)]
+    return [journal.run(run) for run, _, task in runs_of(journal, row.workflow_id, row.round) if task > 0]
+
+
+def caller_of(journal: JournalReader, row: RunRow) -> RunRow | None:
+    """Return the run that has called a run, of a task its workflow; None for a run that nobody has called, or whose caller is not here."""
+    if (called := row.called_by) is not None:
+        return _found(journal, called.run_id)
+    if row.task == 0 or row.workflow_id == row.run_id:
         return None
-    tasks = [run for run, _, task in runs_of(journal, row.workflow_id, row.round) if task > 0]
-    return tasks[-1] if tasks and journal.run(tasks[-1]).status == "waiting" else None
+    found = journal.index.of_workflow(row.workflow_id, round=row.round, task=0)
+    return journal.run(found[-1].run_id) if found else None
+
+
+def _found(journal: JournalReader, run_id: str) -> RunRow | None:
+    with suppress(UnknownRun):  # an import may bring a run without its caller
+        return journal.run(run_id)
+    return None
+
+
+def outermost(journal: JournalReader, row: RunRow) -> RunRow:
+    """Return the run that goes on when a run does: the last of its callers, the run itself where it has none."""
+    while (caller := caller_of(journal, row)) is not None:
+        row = caller
+    return row
+
+
+def waits_for_called(journal: JournalReader, row: RunRow) -> bool:
+    """Return whether a run waits for one that it has called, and not for an answer to a question of its own."""
+    if row.status != "waiting":
+        return False
+    if row.task == 0:
+        return True
+    for part in journal.lineage(row.run):
+        for (outcome,) in journal.columns(part.run, ("outcome",), ("wait",), row.head_seq, row.head_seq):
+            return bool(orjson.loads(outcome).get("why") == "task_pending")
+    return False
+
+
+def asking_run(journal: JournalReader, row: RunRow) -> RunRow | None:
+    """
+    Return the run whose question a waiting run waits for: itself, or one that it has called, however deep.
+
+    None where no such run waits any more: then the run goes on by itself.
+    """
+    while waits_for_called(journal, row):
+        called = called_runs(journal, row)
+        if not called:
+            return None
+        row = called[-1]
+    return row if row.status == "waiting" else None
+
+
+def waiting_called(journal: JournalReader, row: RunRow) -> str | None:
+    """Return the run that a waiting run has called and whose question it waits for, or None."""
+    found = asking_run(journal, row)
+    return found.run_id if found is not None and found.run_id != row.run_id else None
 
 
 def open_question(journal: JournalReader, row: RunRow) -> Question | None:
-    """Return what a run waits for, of a workflow what its waiting task asks; None for nothing, or once it was erased."""
+    """Return what a run waits for, of one that has called another what that asks; None for nothing, or once it was erased."""
     if row.status != "waiting":
         return None
     with suppress(Erased, JournalDamaged):
-        return restore_run(journal, waiting_task(journal, row) or row.run_id)[0].waiting_for
+        return restore_run(journal, waiting_called(journal, row) or row.run_id)[0].waiting_for
+    return None
+
+
+def pending_call(journal: JournalReader, row: RunRow) -> str | None:
+    """Return the tool by which a run was called that its caller still waits for; None where the caller has ended or went on."""
+    if (called := row.called_by) is None or (caller := _found(journal, called.run_id)) is None:
+        return None
+    with suppress(Erased, JournalDamaged):
+        run = restore_run(journal, caller.run_id)[0]
+        intent = run.memory.intent
+        if not run.final and intent is not None and run.counters.action == called.action:
+            return intent.tool
     return None
 
 
@@ -420,24 +599,14 @@ def used_tools(journal: JournalReader, row: RunRow) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def unfinished_tasks(journal: JournalReader, row: RunRow) -> list[str]:
-    """Return the runs of a workflow's tasks that have not ended; none of any other run."""
-    if row.task != 0:
-        return []
-    runs = [journal.run(run) for run, _, task in runs_of(journal, row.workflow_id, row.round) if task > 0]
-    return [run.run_id for run in runs if run.status not in ("done", "failed")]
-
-
-def task_to_answer(journal: JournalReader, run_id: str, answer: Any, outcome: str | None) -> str | None:
-    """Return the task that an answer to its workflow is for, or None."""
-    if answer is None and outcome is None:
-        return None
-    return waiting_task(journal, journal.run(run_id))
+def unfinished_called(journal: JournalReader, row: RunRow) -> list[str]:
+    """Return the runs that a run has called and that have not ended."""
+    return [run.run_id for run in called_runs(journal, row) if run.status not in ("done", "failed")]
 
 
 def with_question(journal: JournalReader, result: Result) -> Result:
-    """Return *result*; of a workflow whose task waits, with what that task asks."""
-    waiting = waiting_task(journal, journal.run(result.run_id))
+    """Return *result*; of a run that waits for one that it has called, with what that asks."""
+    waiting = waiting_called(journal, journal.run(result.run_id)) if result.status == "waiting" else None
     if waiting is None:
         return result
     return replace(result, waiting_for=restore_run(journal, waiting)[0].waiting_for)

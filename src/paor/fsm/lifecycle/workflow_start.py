@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 from ...prompts.model import Model
 from ...states.base.errors import ToolError, UsageError
-from ...states.base.sealed import unsealed
 from ...states.records.workflow import PLAN_ACTION, FlowTask, Workflow
 from ...states.run.spec import FlowState, Mode, Spec
 from ...tools.catalog import fold_name
@@ -169,12 +168,6 @@ def given_workflow(
     return GivenWorkflow(
         _check_names(load_workflow(text_of_file(path, 4 * CHARS_MAX), name=str(path))), path.parent, checked
     )
-
-
-def next_round_options(spec: Spec) -> dict[str, Any]:
-    """Return the options with which a next round follows the workflow of a run."""
-    variables = spec.flow.variables if spec.flow is not None else {}
-    return {"workflow": Workflow.model_validate(unsealed(spec.workflow)), "variables": variables}
 
 
 def _path_of(given: str | os.PathLike[str]) -> Path | None:

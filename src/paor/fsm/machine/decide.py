@@ -78,6 +78,8 @@ def _reply_facts(case: GuardContext, outcome: Replied) -> dict[str, Any]:
         facts["attempts"] = outcome.attempts
     if outcome.parts is not None:
         facts["parts"] = outcome.parts.wire()
+    if outcome.refused is not None:
+        facts["refused"] = outcome.refused[1].wire()
     if case.problem is not None:
         facts["invalid"] = case.problem.code
     if case.dropped:

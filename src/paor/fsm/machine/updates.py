@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from ...prompts.parsing.replies import Invalid
 from ...states.records.actions import NOT_MADE_CODES, REFUSED_CODES, Selection, ToolResult
 from ...states.records.observations import Message, Turn
 from ...states.records.outcomes import Answered, Asked, Cancelled, InDoubt, ModelFault, Replied
@@ -442,6 +443,10 @@ def _wait_executing(case: GuardContext) -> Update:
         message = (
             f"The task {intent.arguments.get('id')} is not settled: it waits, or somebody else drives it."
         )
+    elif outcome.why == "task_pending":
+        message = (
+            f"The run that {intent.tool} has called is not settled: it waits, or somebody else drives it."
+        )
     elif outcome.why.startswith("reconcile"):
         told = cut(line(outcome.told), TURN_CHARS) or "it gave a value that no journal can hold"
         message = f"{unsure} Its own reconciliation could not say: {told}"
@@ -486,12 +491,8 @@ def _provide(case: GuardContext) -> Update:
     if case.run.spec.plans and case.run.state != EXECUTING:
         planned = {"turn": Turn("user", cut(clean(_words(outcome.answer)), TURN_CHARS))}
     question, reply = case.run.memory.question, outcome.answer
-    if (
-        question is not None and question.approval is not None
-    ):  # an approval is for this question's call alone
-        reply = reply.model_copy(
-            update={"approval": question.approval, "run_id": case.run.run_id, "at": case.at_us}
-        )
+    if question is not None:
+        reply = reply.bound(question.approval, case.run.run_id, case.at_us)
     return Change(question=None, reply=reply, **planned), case.run.counters
 
 
@@ -538,7 +539,25 @@ def _failed(case: GuardContext, reason: str) -> Update:
         or "; ".join(case.vetoes)
     ):
         answer = f"{answer}\n\n{trouble}"
+    elif case.problem is not None and case.run.spec.revision > 1:
+        answer = f"{answer}\n\n{_unusable(case, case.problem)}"
     return Change(answer=answer, question=None), replace(case.run.counters, stop=reason)
+
+
+_OTHERWISE = {
+    "length": "raise Limits.max_reply_tokens",
+    "truncated": "raise Limits.max_reply_tokens",
+    "repetition": "use another model or temperature",
+    "refusal": "say the objective otherwise, or use another model",
+    "content_filter": "say the objective otherwise, or use another model",
+}
+
+
+def _unusable(case: GuardContext, problem: Invalid) -> str:
+    """Return which model replied to which request in a way that nobody can use, and what to change."""
+    run, step = case.run, _OTHERWISE.get(problem.code, "use another model or profile")
+    told = cut(line(problem.message), TURN_CHARS)
+    return f"The model: {run.spec.model} gave no usable reply in {run.state} (row {run.seq}): {told}; {step}"
 
 
 def _fail_stopped(case: GuardContext) -> Update:

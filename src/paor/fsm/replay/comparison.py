@@ -157,18 +157,22 @@ def compare_request(
     if len(messages) != len(recorded):
         yield Divergence(row.seq, "request.prompt", f"{len(recorded)} messages", f"{len(messages)} messages")
         return
-    for (number, place, role), message in zip(recorded, messages, strict=True):
+    begin, differs = journal.begins_as_before(recorded, messages), bool(erased)
+    for (number, place, role), message in zip(recorded[begin:], messages[begin:], strict=True):
         if role and role != message.role:
+            differs = True
             yield Divergence(row.seq, "request.roles", role, message.role)
         payload = journal.payload(number, place["n"])
-        same = payload.body is not None and journal.is_text(payload, place, message.body)
-        if payload.body is None or (erased and not same):
+        if payload.body is not None and journal.is_text(payload, place, message.body):
+            continue
+        differs = True
+        if payload.body is None or erased:
             yield Unchecked(row.seq, "request.prompt")
-        elif not same:
-            where = f"{message.role} message, template {template_of(request.kind, run)}"
-            yield Divergence(
-                row.seq, "request.prompt", *_prompt_difference(payload, place, message.body), where
-            )
+            continue
+        where = f"{message.role} message, template {template_of(request.kind, run)}"
+        yield Divergence(row.seq, "request.prompt", *_prompt_difference(payload, place, message.body), where)
+    if not differs:
+        journal.same_prompt = recorded, messages
 
 
 def _compare_reservation(run: Run, row: Transition, prompt_size: int) -> Iterator[Divergence]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from ...prompts.model import PromptMessage
 from ..journal.payloads import Payload
-from ..journal.prompts import Known
+from ..journal.prompts import Known, MessagePlace
 from ..journal.reader import JournalReader
 
 AHEAD = 256
@@ -27,11 +28,13 @@ class PayloadWindow:
     Attributes:
         missed: Whether one of those that were returned since this was last set to False was erased.
         prompts: Those of the rows that were replayed last.
+        same_prompt: The newest of them that is derived as it was recorded: where its messages are, and they.
     """
 
     def __init__(self, journal: JournalReader) -> None:
         self.missed = False
         self.prompts: Known = {}
+        self.same_prompt: tuple[Sequence[MessagePlace], Sequence[PromptMessage]] = ((), ())
         self._journal = journal
         self._kept: dict[tuple[int, int], Payload] = {}
         self._known: dict[int, _Known] = {}
@@ -57,6 +60,14 @@ class PayloadWindow:
             for payload in self._journal.payloads_at(run, n, count):
                 self._kept.setdefault((run, payload.n), payload)
         return self._kept.get((run, n)) or self._journal.payload(run, n)  # of a fork one that it shares
+
+    def begins_as_before(self, places: Sequence[MessagePlace], messages: Sequence[PromptMessage]) -> int:
+        """Return how many messages of a prompt are those with which `same_prompt` begins, in the journal and as derived; without its last."""
+        known_places, known = self.same_prompt
+        count = max(0, len(known) - 1)
+        # mostly the same objects, so this is quick
+        same = messages[:count] == known[:count] and places[:count] == known_places[:count]
+        return count if same else 0
 
     def is_text(self, payload: Payload, place: Mapping[str, Any], text: str) -> bool:
         """Whether the payload that *place* refers to is *text*: by its salted digest, and its size where that is told."""

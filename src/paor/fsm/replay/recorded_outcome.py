@@ -44,7 +44,9 @@ def recorded_outcome(journal: Payloads, run: Run, row: Transition) -> Outcome:
         text, finish = _text(journal, run, place.n), facts.get("finish", "stop")
         parts = StoredText(**facts["parts"]) if "parts" in facts else None
         asked = facts.get("request_id"), facts.get("attempts", 1), parts, row.request.get("model", "")
-        return Replied(text, place, finish, _usage(facts, 1), *asked)
+        refused = StoredText(**facts["refused"]) if "refused" in facts else None
+        told = None if refused is None else (_text(journal, run, refused.n), refused)
+        return Replied(text, place, finish, _usage(facts, 1), *asked, told)
     if kind == "fault":
         place = StoredText(**facts["message"])
         usage = _usage(facts, facts.get("calls", 0))

@@ -6,21 +6,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ...states.base.errors import JournalDamaged
 from ...states.records.actions import StoredText
+from ...states.run.counters import COLUMN_COUNTERS
 from ...states.run.spec import Spec
-from ...states.run.state import Run, initial_run
+from ...states.run.state import Change, Counters, Run, initial_run
 from ..journal.lineage import SharedPart, part_with
 from ..journal.payloads import Stager, content_key, encode_text
 from ..journal.reader import JournalReader
 from ..journal.record import PREV_HASH, chain_hash
-from ..machine.fold import restore
-from ..versioning.amendments import in_force
+from ..journal.rows import Transition
+from ..machine.fold import apply, restore
+from ..versioning.amendments import amend_spec, in_force
 
 HASH = PREV_HASH + 1
 """Place of a row's own hash."""
+
+WITHOUT_COLUMN = {name: value for name, value in asdict(Counters()).items() if name not in COLUMN_COUNTERS}
+"""Counters that have no column, as they are where a row does not name them."""
 
 REMEMBERED_AGAIN = 64
 """Newest payloads that are recognised when they come again after a resume: the constant parts of prompts among them."""
@@ -84,6 +89,53 @@ def continue_with(run: Run | None, part: SharedPart, spec: Spec) -> Run:
     if run is None:
         return initial_run(part.run_id, part.run, spec)
     return replace(run, run_id=part.run_id, number=part.run).under(spec)
+
+
+def run_at(journal: JournalReader, run: Run, row: Transition, parts: Mapping[int, SharedPart]) -> Run:
+    """
+    Return the run that *row* decided on, under the name and the spec that were in force.
+
+    Args:
+        journal: The journal that holds it.
+        run: As the row before has left it.
+        row: The next one.
+        parts: Of which the run consists, by the number of the run that each belongs to.
+    """
+    if run.number != row.run:  # a fork's own rows begin
+        part = parts[row.run]
+        run = continue_with(run, part, journal.spec(part.run_id))
+    if "spec" in row.request:
+        run = run.under(amend_spec(run.spec, _body(journal, row.run, row.request["spec"])))
+    return run
+
+
+def run_after(journal: JournalReader, run: Run, row: Transition) -> tuple[Run, Change]:
+    """
+    Return the run that *row* has left, and what it has changed.
+
+    Args:
+        journal: The journal that holds it.
+        run: As `run_at` gives it.
+        row: The row.
+
+    Raises:
+        JournalDamaged: What the row set has been erased.
+    """
+    body = journal.payload(row.run, row.change["n"]).body
+    if body is None:
+        raise JournalDamaged("what the row set has been erased")
+    columns = {name: getattr(row, name) for name in COLUMN_COUNTERS}
+    change = Change.read(body)
+    after = apply(
+        run,
+        at=row.at,
+        trigger=row.trigger,
+        dest=row.dest,
+        counters=replace(run.counters, **columns, **(WITHOUT_COLUMN | dict(row.counters))),
+        change=change,
+        outcome=dict(row.outcome),
+    )
+    return after, change
 
 
 def stager_of(journal: JournalReader, run: int, salt: Callable[[], bytes]) -> Stager:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import orjson
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, ReplayDiverged, UsageError
@@ -23,7 +23,7 @@ from ...states.records.outcomes import Ended
 from ...states.records.requests import NOTHING, Request
 from ...states.run.counters import COLUMN_COUNTERS as COLUMNS
 from ...states.run.spec import Spec
-from ...states.run.state import Change, Counters, Run
+from ...states.run.state import Change, Run
 from ..decision.guard_context import NO_VALUES, Given, GuardContext
 from ..decision.host_machine import Unbound, recorded_phases
 from ..decision.run_resources import RunResources
@@ -47,7 +47,7 @@ from .comparison import (
 )
 from .payload_window import PayloadWindow
 from .recorded_outcome import recorded_outcome
-from .restore import continue_with
+from .restore import WITHOUT_COLUMN, continue_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,6 @@ UNREADABLE = (PaorError, ValueError, LookupError, TypeError, AttributeError, Ass
 """What reading a record can raise that is not as paor wrote it."""
 
 _NOT_HERE = "the host's code is not here"
-
-_WITHOUT_COLUMN = {name: value for name, value in asdict(Counters()).items() if name not in COLUMNS}
-"""Counters that have no column, as they are where a row does not name them."""
 
 
 @dataclass(slots=True)
@@ -238,7 +235,7 @@ class ReplayWalk:
             at=row.at,
             trigger=row.trigger,
             dest=row.dest,
-            counters=replace(run.counters, **columns, **(_WITHOUT_COLUMN | dict(row.counters))),
+            counters=replace(run.counters, **columns, **(WITHOUT_COLUMN | dict(row.counters))),
             change=change,
             outcome=dict(row.outcome),
         )

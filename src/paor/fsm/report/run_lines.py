@@ -74,6 +74,7 @@ def line_with(journal: JournalReader, row: RunRow, question: Question | None) ->
         "workflow": _workflow(row),
         "key": row.key,
         "metadata": dict(row.metadata),
+        "conversation": row.conversation,
         "tools": tools,
     }
 
@@ -122,6 +123,8 @@ def _told(text: str, key: str) -> object:
 
 
 def _workflow(row: RunRow) -> dict[str, Any] | None:
+    if (called := row.called_by) is not None:
+        return {"id": called.run_id, "action": called.action}
     if row.workflow_id == row.run_id and row.task != 0:
         return None
     return {"id": row.workflow_id, "round": row.round, "task": row.task}
@@ -149,6 +152,8 @@ def wait_of(journal: JournalReader, row: RunRow, name: str) -> dict[str, Any] | 
         "tool": question.tool,
         "effect": question.effect,
         "description": tool.description if tool is not None else None,
+        "metadata": dict(row.metadata or asks.metadata),
+        "given": _given(question),
         "arguments": [[name, value_text(value)] for name, value in (question.arguments or {}).items()],
         "wanted_for": selection.objective if selection is not None and selection.objective else None,
         "why": _why(question, run.spec),
@@ -157,14 +162,21 @@ def wait_of(journal: JournalReader, row: RunRow, name: str) -> dict[str, Any] | 
         "tokens": run.counters.tokens_in + run.counters.tokens_out,
         "cost_micro": run.counters.cost_micro,
         "call_key": question.key,
-        "schema": dict(question.schema),
+        "schema": dict(question.schema) if question.kind != "approval" else {},
         "safe_to_retry": _safe_to_retry(question),
         "command": _command(question, name),
     }
 
 
+def _given(question: Question) -> str | None:
+    """Return the arguments that an approval is about as JSON, to be changed and sent back; None where there are none."""
+    if question.kind != "approval" or question.arguments is None:
+        return None
+    return json.dumps(question.arguments, ensure_ascii=False)
+
+
 _COUNTS_FOR = {
-    "approval": "this call with these arguments, once",
+    "approval": "this call with these arguments, or with those that you give instead, once",
     "in_doubt": "this call alone",
     "argument": "this argument of this call",
     "elicitation": "this question",

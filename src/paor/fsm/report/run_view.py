@@ -7,14 +7,12 @@ from functools import lru_cache, partial
 from typing import Any
 
 import orjson
-from msgspec.structs import asdict, replace
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
-from ...states.run.counters import COLUMN_COUNTERS
 from ...states.run.phase_names import FINAL
 from ...states.run.spec import Spec
-from ...states.run.state import Change, Counters, Run
+from ...states.run.state import Run
 from ..decision.guard_context import GuardContext
 from ..decision.run_resources import RunResources
 from ..diagrams.playable import playable
@@ -24,14 +22,13 @@ from ..journal.erasure_log import numbers_of, ranges_of
 from ..journal.lineage import SharedPart, part_with
 from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import StoredDocument, Transition, transition_of
-from ..lifecycle.subruns import runs_of
-from ..machine.fold import apply
+from ..lifecycle.subruns import called_runs
 from ..machine.machine import MACHINE, Machine
 from ..machine.stop_rules import read_case
 from ..replay.machines import machines_of
 from ..replay.recorded_outcome import recorded_outcome
 from ..replay.replay import replay
-from ..replay.restore import continue_with, run_before
+from ..replay.restore import run_after, run_at, run_before
 from ..verify.references import references
 from ..verify.verify import Defect, run_defects
 from ..versioning.amendments import amend_spec
@@ -41,8 +38,6 @@ from .run_rows import RowDetails, RunRows, is_given
 
 UNREADABLE = (Erased, JournalDamaged, ValidationError, ValueError, LookupError, TypeError)
 """What reading a record can raise that was erased, or is not as paor wrote it."""
-
-_OTHER = {name: value for name, value in asdict(Counters()).items() if name not in COLUMN_COUNTERS}
 
 
 class RunStates:
@@ -75,9 +70,11 @@ class RunStates:
             case = None
             if row.seq < self.ends:
                 try:
-                    run = self._before(run if run is not None else self._state(row.seq), row)
+                    run = run_at(
+                        self.journal, run if run is not None else self._state(row.seq), row, self.parts
+                    )
                     case = self._case(run, row)
-                    run = self._after(run, row)
+                    run, _ = run_after(self.journal, run, row)
                 except UNREADABLE as error:
                     self._end(row.seq, error)
             yield row, case
@@ -91,37 +88,10 @@ class RunStates:
     def _end(self, seq: int, error: Exception) -> None:
         self.ends, self.note = seq, not_derived(error)
 
-    def _before(self, run: Run, row: Transition) -> Run:
-        """Return the run that *row* decided on, under the name and the spec that were in force."""
-        if run.number != row.run:  # a fork's own rows begin
-            part = self.parts[row.run]
-            run = continue_with(run, part, self.journal.spec(part.run_id))
-        if "spec" in row.request:
-            place = row.request["spec"]
-            run = run.under(
-                amend_spec(run.spec, self.journal.intact(row.run, place["n"], place.get("digest")))
-            )
-        return run
-
     def _case(self, run: Run, row: Transition) -> GuardContext:
         if self._resources is None or self._resources[0] is not run.spec:
             self._resources = run.spec, RunResources(run.spec)
         return read_case(run, recorded_outcome(self.journal, run, row), self._resources[1], row.at)
-
-    def _after(self, run: Run, row: Transition) -> Run:
-        body = self.journal.payload(row.run, row.change["n"]).body
-        if body is None:
-            raise JournalDamaged("what the row set has been erased")
-        columns = {name: getattr(row, name) for name in COLUMN_COUNTERS}
-        return apply(
-            run,
-            at=row.at,
-            trigger=row.trigger,
-            dest=row.dest,
-            counters=replace(run.counters, **columns, **(_OTHER | dict(row.counters))),
-            change=Change.read(body),
-            outcome=dict(row.outcome),
-        )
 
 
 CHUNK = 256
@@ -470,10 +440,7 @@ class RunView:
         return [{"id": run_id, "seq": seq} for run_id, seq in self.journal.forks(self.run_id)]
 
     def _tasks(self) -> list[dict[str, Any]]:
-        if self.row.task != 0:
-            return []
-        runs = runs_of(self.journal, self.row.workflow_id, self.row.round)
-        return [run_line(self.journal, self.journal.run(run_id)) for run_id, _, task in runs if task > 0]
+        return [run_line(self.journal, row) for row in called_runs(self.journal, self.row)]
 
 
 _SHOWN = 50

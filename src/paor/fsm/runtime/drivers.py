@@ -28,11 +28,10 @@ from msgspec.structs import replace
 
 from ...prompts.clients import background_loop
 from ...prompts.model import CallStopped, ModelCall, Notice, Reply, checked_reply
-from ...states.run.spec import TASK_TOOL
 from ..journal.cancel_requests import CancelWatch, Interrupted, breakable
 from ..journal.store import JournalStore
 from .calls import Reconcile, Returned, UseTool
-from .effects import AskModel, AskValues, Await, BeginTogether, Commit, Drop, Emit
+from .effects import AskHost, AskModel, Await, BeginTogether, Commit, Drop, Emit
 from .events import Event, ModelNotice, ModelText
 from .loop import Steps
 from .ports import is_awaitable
@@ -179,8 +178,8 @@ def perform(steps: Steps, journal: JournalStore) -> Iterator[Event]:
             journal.append(effect.entry)
         elif isinstance(effect, Emit):
             yield effect.event
-        elif isinstance(effect, AskValues):
-            value = _host_values(effect)
+        elif isinstance(effect, AskHost):
+            value = _ask_host(effect)
         elif isinstance(effect, BeginTogether):
             value = Together(effect.calls, effect.most)
         elif isinstance(effect, Await):
@@ -239,17 +238,17 @@ def _in_new_loop(start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         return pool.submit(lambda: asyncio.run(start())).result()
 
 
-def _host_values(effect: AskValues) -> object:
+def _ask_host(effect: AskHost) -> object:
     try:
-        value = effect.port(effect.run_id, effect.phase)
+        value = effect.function()
         return _in_new_loop(lambda: _awaited(value)) if is_awaitable(value) else value
     except OF_THE_CALL as error:
         return error
 
 
-async def _ahost_values(effect: AskValues) -> object:
+async def _aask_host(effect: AskHost) -> object:
     try:
-        value = effect.port(effect.run_id, effect.phase)
+        value = effect.function()
         return await _awaited(value) if is_awaitable(value) else value
     except OF_THE_CALL as error:
         return error
@@ -273,8 +272,8 @@ async def aperform(steps: Steps, journal: JournalStore) -> AsyncIterator[Event]:
             await journal.aappend(effect.entry)
         elif isinstance(effect, Emit):
             yield effect.event
-        elif isinstance(effect, AskValues):
-            value = await _ahost_values(effect)
+        elif isinstance(effect, AskHost):
+            value = await _aask_host(effect)
         elif isinstance(effect, BeginTogether):
             value = Together(effect.calls, effect.most, asyncio.get_running_loop())
         elif isinstance(effect, Await):
@@ -316,7 +315,7 @@ async def _ause_tool(effect: UseTool | Reconcile, watch: CancelWatch) -> Returne
     if not effect.is_async:
         return await _in_own_thread(effect.tool.name, partial(_use_tool, effect, watch))
     try:
-        if effect.tool.name == TASK_TOOL.name:  # the task is a run of its own, and is cancelled as one
+        if effect.tool.calls_run:  # what it calls is a run of its own, and is cancelled as one
             return Returned(await effect.begin())
         return Returned(await breakable(watch, effect.run, effect.begin()))
     except (Exception, SystemExit) as error:

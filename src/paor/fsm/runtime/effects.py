@@ -7,6 +7,7 @@ journal that cannot be written stops the engine before the next effect.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -15,7 +16,6 @@ from ...prompts.model import Model, ModelCall
 from ..journal.backend import Entry
 from .calls import Reconcile, UseTool
 from .events import Event
-from .ports import ValuesPort
 from .together import Together
 
 
@@ -32,12 +32,10 @@ class AskModel(Struct, frozen=True):
     place: tuple[str, int] | None = None
 
 
-class AskValues(Struct, frozen=True):
-    """Ask the host's *port* for values for the run *run_id* in *phase*; comes to them, or to the exception that it raised."""
+class AskHost(Struct, frozen=True):
+    """Call a *function* of the host, which may be a coroutine function; comes to what it returned, or to the exception that it raised."""
 
-    port: ValuesPort
-    run_id: str
-    phase: str
+    function: Callable[[], object]
 
 
 class BeginTogether(Struct, frozen=True):
@@ -72,4 +70,4 @@ class Emit(Struct, frozen=True):
     event: Event
 
 
-Effect: TypeAlias = AskModel | AskValues | UseTool | BeginTogether | Await | Drop | Reconcile | Commit | Emit
+Effect: TypeAlias = AskModel | AskHost | UseTool | BeginTogether | Await | Drop | Reconcile | Commit | Emit

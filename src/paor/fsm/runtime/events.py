@@ -25,12 +25,14 @@ class RunStarted:
         run_id: The run.
         objective: What it is for, in the user's words.
         resumed: Whether it continues a run that existed before.
+        seq: Number of the newest row then; -1 before the first.
         kind: Always ``start``.
     """
 
     run_id: str
     objective: str
     resumed: bool
+    seq: int = -1
     kind: Literal["start"] = "start"
 
 
@@ -76,6 +78,7 @@ class StepCompleted:
 
     Attributes:
         run_id: The run.
+        seq: Number of the row.
         step: Number of the step that it belongs to, from 1.
         action: Number of the action within its task, from 1.
         tool: Name of the tool.
@@ -86,6 +89,7 @@ class StepCompleted:
     """
 
     run_id: str
+    seq: int
     step: int
     action: int
     tool: str
@@ -102,11 +106,13 @@ class RunWaiting:
 
     Attributes:
         run_id: The run.
+        seq: Number of the row in which it asks.
         question: What it waits for, as in `Result.waiting_for`.
         kind: Always ``waiting``.
     """
 
     run_id: str
+    seq: int
     question: Question
     kind: Literal["waiting"] = "waiting"
 
@@ -141,7 +147,8 @@ class ModelNotice:
         seq, request: As in `ModelText`; *request* is empty for what was found before the first request.
         notice: ``retry``: an attempt failed and is made again; ``fallback``: the server does not support something
             and is asked without it; ``prices``: the model has no price, so its cost is not counted; ``profile``: which profile
-            ``auto`` has chosen for the run, after the server was asked whether it calls tools.
+            ``auto`` has chosen for the run, after the server was asked whether it calls tools; ``missed``: whoever listens was slow,
+            and pieces of text were dropped, of which the rows hold all that counts.
         code: The fault that caused a retry, else what is left out or unknown.
         text: One line.
         attempt: Number of the attempt that failed, from 1; 0 where there is none.
@@ -167,11 +174,13 @@ class RunEnded:
 
     Attributes:
         run_id: The run.
+        seq: Number of its newest row.
         result: What `Engine.run` returns.
         kind: Always ``complete``.
     """
 
     run_id: str
+    seq: int
     result: Result
     kind: Literal["complete"] = "complete"
 

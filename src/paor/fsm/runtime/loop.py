@@ -28,8 +28,9 @@ from ...prompts.model import (
     reasoning_tokens,
     request_label,
 )
-from ...states.base.errors import OUTDATED, InternalError, JournalTooOld
-from ...states.base.sealed import sealed, unsealed
+from ...prompts.parsing.replies import Invalid
+from ...states.base.errors import OUTDATED, JournalTooOld
+from ...states.base.sealed import sealed
 from ...states.records.actions import StoredText
 from ...states.records.outcomes import (
     NO_USAGE,
@@ -48,6 +49,8 @@ from ...states.run.counters import counters_text
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
 from ..decision.guard_context import NO_VALUES
+from ..decision.interpret import completion_review
+from ..decision.observation import cut
 from ..decision.run_resources import RunResources
 from ..journal.backend import Entry
 from ..journal.cancel_requests import Interrupted
@@ -58,11 +61,11 @@ from ..journal.rows import document_row
 from ..machine.decide import Moment, decide, machine_of, request_of
 from ..machine.fold import apply
 from ..machine.updates import Decision
-from .effects import AskModel, AskValues, Commit, Effect, Emit
-from .events import Event, RunWaiting, StepCompleted, TransitionTaken
+from .effects import AskHost, AskModel, Commit, Effect, Emit
 from .logs import log_transition
-from .ports import values_text
-from .run_context import RunContext, place_of_next, recall, text_of
+from .ports import VERDICT_CHARS, type_refusal, values_text, verdict_text
+from .row_events import is_last, row_events
+from .run_context import LastPrompt, RunContext, place_of_next, recall, text_of
 from .tool_calls import drop_together, reconcile_outcome, use
 from .tool_results import message_of
 
@@ -130,7 +133,7 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
     call = ModelCall(
         kind,
         messages,
-        run.counters.calls,
+        run.spec.asked_before + run.counters.calls,
         schema,
         time_left_s(run),
         max_tokens=reply_limit(limits, kind, allowed.reply, reasoning_tokens(model)),
@@ -153,9 +156,25 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
         payload = stager.stage(answer.text)
         request_id = request_label(answer.request_id) if answer.request_id is not None else None
         parts = stager.stage(parts_text(answer.parts, answer.api), JSON) if answer.parts else None
+        refused = yield from _verdict(drive, answer) if kind == "review" else ()
         place = payload, answer.finish, usage, request_id, answer.attempts, parts, model.name
-        return asked, Replied(answer.text, *place)
+        return asked, Replied(answer.text, *place, refused)
     return asked, _fault(drive, answer)
+
+
+def _verdict(drive: RunContext, answer: Reply) -> Generator[Effect, Any, tuple[str, StoredText] | None]:
+    """Return what the host's type says against the output of a completion review; None where it takes it, or is not asked."""
+    run, own = drive.run, drive.output_type
+    if own is None or isinstance(own, Mapping) or run.spec.output_schema is None:
+        return None
+    review = completion_review(run, answer.text, answer.finish, drive.kit)
+    if isinstance(review, Invalid) or review.status != "success":
+        return None
+    said = verdict_text(run, (yield AskHost(partial(type_refusal, own, review.answer or ""))))
+    if said is None:
+        return None
+    text = cut(said_scrubber(drive.model, drive.given).of_said(said), VERDICT_CHARS)
+    return text, drive.stager.stage(text)
 
 
 def _prompt(drive: RunContext, kind: RequestKind, messages: Sequence[PromptMessage]) -> dict[str, Any]:
@@ -164,16 +183,22 @@ def _prompt(drive: RunContext, kind: RequestKind, messages: Sequence[PromptMessa
 
     Where a conversation only grows, a row names its new messages alone, however long the conversation is.
     """
-    run, bodies = drive.run, [message.body for message in messages]
-    if not drive.kit.stable(kind, run, len(messages)):
-        return {"prompt": drive.stager.stage_messages(bodies)}
-    seq, before = drive.prompt if drive.prompt is not None else last_prompt(drive.journal.reader, run)
-    pairs = enumerate(zip(before, bodies, strict=False))
-    count = next((number for number, (old, new) in pairs if old != new), min(len(before), len(bodies)))
-    drive.prompt = run.seq, bodies
+    run, stable = drive.run, drive.kit.stable(kind, drive.run, len(messages))
+    if not stable:
+        return {"prompt": drive.stager.stage_messages([message.body for message in messages])}
+    if drive.prompt is None:
+        drive.prompt = LastPrompt(*last_prompt(drive.journal.reader, run))
+    seq, before, begin = drive.prompt
+    count = (
+        len(begin) if tuple(messages[: len(begin)]) == begin else 0
+    )  # mostly the same objects, so this is quick
+    while count < min(len(before), len(messages)) and before[count] == messages[count].body:
+        count += 1
+    fresh = [message.body for message in messages[count:]]
+    drive.prompt = LastPrompt(run.seq, before[:count] + fresh, tuple(messages[:stable]))
     told: dict[str, Any] = {"after": [seq, count]} if count else {}
     told["roles"] = "".join(message.role[0] for message in messages[count:])
-    return told | {"prompt": drive.stager.stage_messages(bodies[count:])}
+    return told | {"prompt": drive.stager.stage_messages(fresh)}
 
 
 def _model_of(drive: RunContext) -> Model:
@@ -351,8 +376,13 @@ def _commit(drive: RunContext, *rows: _Row) -> Steps:
         drive.kit = RunResources(drive.run.spec, drive.kit.catalog, drive.kit.machine)
     for row in rows:
         log_transition(row.run, row.decision, row.after)
-        if drive.listening:
-            for event in _events(row.decision, row.after, row.outcome):
+        if drive.heard:
+            actor = row.outcome.answer.actor if isinstance(row.outcome, Answered) else None
+            place, facts = row.decision.row, row.decision.facts
+            events = row_events(row.after, place, row.decision.change, facts, actor)
+            if drive.channel is not None:
+                drive.channel.tell(row.after.seq - 1, events, last=is_last(place))
+            for event in events:
                 yield Emit(event)
 
 
@@ -365,7 +395,7 @@ def _host_values(
     tried = machine.rows_of(run.state, waiting=run.memory.question is not None)
     if drive.values is None or not any(row.trigger in machine.host.fresh for row in tried):
         return asked, NO_VALUES
-    text = values_text(run, (yield AskValues(drive.values, run.run_id, run.state)))
+    text = values_text(run, (yield AskHost(partial(drive.values, run.run_id, run.state))))
     text = said_scrubber(drive.model).of_said(text)
     return {**asked, "values": drive.stager.stage(text, JSON).wire()}, sealed(orjson.loads(text))
 
@@ -384,58 +414,3 @@ def _decide(
     if late and drive.journal.leases.watch.runs_to_cancel(run.number):
         return decide(run, Cancelled(usage=outcome.usage), moment, drive.kit, request, fresh=fresh)
     return decision
-
-
-def _events(decision: Decision, run: Run, outcome: Outcome) -> list[Event]:
-    counters, memory, row = run.counters, run.memory, decision.row
-    events: list[Event] = [
-        TransitionTaken(
-            run.run_id,
-            run.seq - 1,
-            row.trigger,
-            row.source,
-            row.dest,
-            counters.step,
-            run.spec.limits.max_steps,
-            counters.tokens_in + counters.tokens_out,
-            detail_of(decision, run),
-            unsealed(decision.change.intent.arguments) if decision.change.intent else None,
-            outcome.answer.actor if isinstance(outcome, Answered) else None,
-        )
-    ]
-    if row.trigger == "observe":
-        if not memory.history:
-            raise InternalError(f"run {run.run_id}: observed without a message")
-        last = memory.history[-1]
-        events.append(
-            StepCompleted(
-                run.run_id, last.step, last.action, last.tool, last.label, last.success, last.summary
-            )
-        )
-    if row.trigger == "wait" and (question := run.waiting_for) is not None:
-        events.append(RunWaiting(run.run_id, question))
-    return events
-
-
-def detail_of(decision: Decision, run: Run) -> str:
-    """Return one line on a transition for people: the action, the reason, what was wrong."""
-    change = decision.change
-    if change.selection:
-        return f"{change.selection.tool}: {change.selection.objective}".rstrip(": ")
-    if change.intent:
-        return change.intent.tool + change.ahead_words
-    if change.message:
-        return change.message.summary
-    if change.feedback:
-        return change.feedback
-    if change.result:
-        count = len(change.result.documents)
-        return change.result.error or f"{count} document{'' if count == 1 else 's'}"
-    if change.refinement:
-        return change.refinement.words
-    if change.review:
-        by_code = decision.facts["kind"] != "reply" and not run.counters.formatted
-        return f"judged {change.review.status}{' by code' if by_code else ''}"
-    if change.question:
-        return change.question.message
-    return run.counters.stop

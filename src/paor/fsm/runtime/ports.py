@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import orjson
+from pydantic import TypeAdapter, ValidationError
 
 from ...states.base.errors import HostFunctionError, UsageError
 from ...states.run.labels import values_of
@@ -162,6 +163,39 @@ class SeededIds:
 
 ValuesPort = Callable[[str, str], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
 """Called with a run's id and the phase that it is in; gives JSON data. It may be a coroutine function."""
+
+
+VERDICT_CHARS = 1000
+"""Characters that are kept of what a host's type says against an output."""
+
+
+def type_refusal(output_type: Any, output: str) -> str | None:
+    """Return what a type of the host's, its own validators among it, says against the JSON text *output*; None for nothing."""
+    try:
+        TypeAdapter(output_type).validate_json(output)
+    except ValidationError as error:
+        return refusal_words(error)
+    return None
+
+
+def refusal_words(error: ValidationError) -> str:
+    """Return what a type says against a value, at most ten places of it; of the value no more than its own validators quote."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)[:10]
+    told = "; ".join(f"{'.'.join(map(str, item['loc'])) or 'the whole'}: {item['msg']}" for item in found)
+    return told.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+
+
+def verdict_text(run: Run, came_to: object) -> str | None:
+    """
+    Return what the host's type says against an output, to be journaled with the reply; None for nothing.
+
+    Raises:
+        HostFunctionError: A validator raised what is no refusal; nothing was decided.
+    """
+    if isinstance(came_to, BaseException):
+        where = f"run {run.run_id}, row {run.seq} in {run.state}: a validator of its output_type"
+        raise HostFunctionError(f"{where} raised {type(came_to).__name__}: {came_to}"[:500]) from came_to
+    return None if came_to is None else str(came_to)
 
 
 def values_text(run: Run, came_to: object) -> str:

@@ -110,6 +110,8 @@ class Result(Generic[T]):
         metadata: What the host gave with the run, to find it by.
         variables: Of a run that follows a workflow file: its variables as they are now, as ``init``, ``post`` and the caller set them;
             those that the result tells anyway, such as ``answer``, are left out.
+        objective: What the run was started with, in the user's words.
+        conversation: Id of the conversation of which it is a round; None for none.
     """
 
     run_id: str
@@ -126,6 +128,8 @@ class Result(Generic[T]):
     key: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, Any] = field(default_factory=dict)
+    objective: str = ""
+    conversation: str | None = None
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, keys as the attributes."""
@@ -144,6 +148,8 @@ class Result(Generic[T]):
             "key": self.key,
             "metadata": self.metadata,
             "variables": self.variables,
+            "objective": self.objective,
+            "conversation": self.conversation,
         }
 
 
@@ -189,6 +195,8 @@ def result_of_run(run: Run, journal: JournalReader) -> Result:
         key=journal.run(spec.fallback_for).key if spec.fallback_for else spec.key,
         metadata=unsealed(spec.metadata),
         variables=unsealed(dict(run.memory.flow.variables)) if run.memory.flow is not None else {},
+        objective=spec.objective,
+        conversation=spec.conversation or None,
     )
 
 

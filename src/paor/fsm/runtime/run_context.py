@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from ...prompts.model import Model, Notice
+from ...prompts.model import Model, Notice, PromptMessage
 from ...states.records.actions import StoredText
 from ...states.run.state import Run
 from ...tools.schema.secret_values import texts_in
@@ -14,12 +14,28 @@ from ...tools.tool import Tool
 from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager, as_text
 from ..journal.store import JournalStore
+from .channel import Channel
 from .ports import Clock, ValuesPort
 from .together import Together
 from .tool_context import Loader
 
 Leaves = Callable[[], bool]
 """Whether a driver is to leave its run after the current call; asked after each transition."""
+
+
+class LastPrompt(NamedTuple):
+    """
+    The newest prompt of a run that holds a conversation.
+
+    Attributes:
+        seq: Number of the row that has it; -1 before the first.
+        bodies: Its messages as they are stored.
+        stable: Those with which the next one begins, too, unless the conversation is cut; none where another driver asked.
+    """
+
+    seq: int
+    bodies: list[str]
+    stable: tuple[PromptMessage, ...] = ()
 
 
 @dataclass(slots=True)
@@ -38,17 +54,19 @@ class RunContext:
         resumed: Whether an effect that is pending was begun by another driver.
         may_be_made: Whether that driver may be alive and still make the call.
         cancelled: Whether somebody asked to cancel.
-        listening: Whether anybody wants events.
+        listening: Whether whoever drives it, or a hook, wants events.
         amended: Payload that amends the run's spec, to be named by the next row.
         accepting: Whether what the engine has changed since is accepted, for the tasks of a workflow too.
         first: Number of the first row that this driver may write.
         values: The port for values from the host; None for none.
+        output_type: The Python type that the caller has named for the answer; None without one.
         notices: What was found about the model before the run was written, to be told first.
-        prompt: Number of the row that holds the run's newest prompt, and its messages; None while this driver has not looked.
-        texts: Texts of the conversation that were read, by payload.
+        prompt: The run's newest prompt; None while this driver has not looked.
         together: The calls of the newest reply that were begun at the same time; None where there are none.
         secrets: Secrets of answers by their marks, as far as this engine was given them; in memory alone.
+        traceparent: Gives the span of the call that a run is at; None where no trace is sent.
         leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
+        channel: To those who listen to the run in this process; None while nobody drives it.
     """
 
     run: Run
@@ -71,13 +89,20 @@ class RunContext:
     first: int = 0
     deps: Any = None
     values: ValuesPort | None = None
+    output_type: Any = None
     secrets: dict[str, Any] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
+    traceparent: Callable[[Run], str] | None = None
     leaves: Leaves | None = None
+    channel: Channel | None = None
     together: Together | None = None
-    prompt: tuple[int, Sequence[str]] | None = None
-    texts: dict[int, str | None] = field(default_factory=dict)
+    prompt: LastPrompt | None = None
     load: Loader = field(default=lambda first, count: [])
+
+    @property
+    def heard(self) -> bool:
+        """Whether anybody wants events now: whoever drives the run, a hook, or a listener, who may come at any time."""
+        return self.listening or (self.channel is not None and self.channel.heard)
 
     @property
     def given(self) -> list[str]:
@@ -92,20 +117,11 @@ def recall(drive: RunContext, place: StoredText) -> str | bytes | None:
     return drive.journal.reader.intact(drive.run.number, place.n, place.digest)
 
 
-TEXTS_KEPT = 2_000
-"""Texts of a conversation that a driver keeps in memory."""
-
-
 def text_of(drive: RunContext, place: StoredText) -> str | None:
     """Return a stored text of the run's conversation; None for what is no text."""
-    known = drive.texts
-    if place.n not in known:
-        if len(known) >= TEXTS_KEPT:
-            known.clear()
-        known[place.n] = as_text(recall(drive, place))
-    return known[place.n]
+    return as_text(recall(drive, place))
 
 
 def place_of_next(drive: RunContext) -> tuple[str, int] | None:
     """Return run and number of the next row for events of a call, None when nobody wants them."""
-    return (drive.run.run_id, drive.run.seq) if drive.listening else None
+    return (drive.run.run_id, drive.run.seq) if drive.heard else None

@@ -14,7 +14,6 @@ from ...states.records.actions import Intent, ToolResult
 from ...states.records.outcomes import Cancelled, Ended, InDoubt, Outcome
 from ...states.records.questions import Answer, Asking
 from ...states.run.budgets import shorter, time_left_s
-from ...states.run.spec import TASK_TOOL
 from ...states.run.state import Run
 from ...tools.catalog import CONNECTION
 from ...tools.documents.files import outside
@@ -179,10 +178,10 @@ def _bound_of(tool: Tool, run: Run) -> float | None:
     """
     Return the seconds that a call may take, None for no bound: the shorter of the tool's own and the run's.
 
-    Where there is one, the time budget holds too, but not for the final formatting, which is beyond all budgets. A task of a
-    workflow is a run with limits of its own.
+    Where there is one, the time budget holds too, but not for the final formatting, which is beyond all budgets. A tool
+    that calls a run has none: that run has limits of its own.
     """
-    if tool.name == TASK_TOOL.name:
+    if tool.calls_run:
         return None
     bound = shorter(tool.timeout_s, run.spec.limits.tool_timeout_s)
     if bound is None or run.counters.formatted:
@@ -307,6 +306,7 @@ def _call_of(
         deps=drive.deps,
         ledger=CallLedger(account),
         timeout_s=bound,
+        traceparent=drive.traceparent(run) if drive.traceparent is not None else "",
     )
     place = place_of_next(drive)
     return UseTool(run.number, tool, arguments, context, place, bound, _timing_of(drive))

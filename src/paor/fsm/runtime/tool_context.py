@@ -184,8 +184,10 @@ class CallContext:
         deps: Any,
         ledger: CallLedger,
         timeout_s: float | None,
+        traceparent: str = "",
     ) -> None:
         self.run_id = run.run_id
+        self.traceparent = traceparent
         self.action = run.counters.action
         self.language = run.spec.language
         self.objective = run.spec.objective
@@ -314,7 +316,7 @@ class CallContext:
         call = ModelCall(
             "text",
             messages,
-            number=number,
+            number=spec.asked_before + number,
             timeout_s=shorter(time_left_s(self._run), self.timeout_s),
             on_text=self.on_text,
             on_notice=self.on_notice,

@@ -18,6 +18,7 @@ from ..journal.leases import now_us
 from ..journal.record import canonical
 from ..journal.rows import RunRow, StoredDocument
 from .erasure_plan import ErasurePlan, documents_named, named_with, plan_document
+from .later_rounds import doom_copies
 
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader
@@ -104,8 +105,7 @@ def erase(
         # again under the write lock: a run that another process has recorded since the plan may hold the text, too
         plan.settle()
         if selection.whole:
-            for run in sorted(family(journal.reader, row)):
-                plan.doom_run(run)
+            _doom_whole(plan, row)
         doomed = _decide_runs(journal, row, plan, others, selection)
         # every lease first: a driver must not go on with texts of which some are gone
         for run in doomed:
@@ -127,8 +127,7 @@ def _plan(journal: JournalStore, row: RunRow, selection: _Selection) -> ErasureP
         raise UsageError("erase by run, by document or by payload: one of them at a time")
     if selection.whole:
         plan = ErasurePlan(journal.reader, ())
-        for run in sorted(family(journal.reader, row)):
-            plan.doom_run(run)
+        _doom_whole(plan, row)
         return plan
     everywhere = journal.reader.index.numbers()
     plan = ErasurePlan(journal.reader, everywhere)
@@ -142,6 +141,15 @@ def _plan(journal: JournalStore, row: RunRow, selection: _Selection) -> ErasureP
     return plan
 
 
+def _doom_whole(plan: ErasurePlan, row: RunRow) -> None:
+    """Erase all of a run, of those that it shares texts with by its making, and what later rounds of its conversation hold of it."""
+    runs = family(plan.journal, row)
+    for run in sorted(runs):
+        plan.doom_run(run)
+    for run_id in plan.journal.index.names(runs).values():
+        doom_copies(plan, plan.journal.run(run_id))
+
+
 def _decide_runs(
     journal: JournalStore, row: RunRow, plan: ErasurePlan, others: Others, selection: _Selection
 ) -> dict[int, set[int]]:
@@ -150,7 +158,7 @@ def _decide_runs(
     strangers = _ids(journal, [run for run in doomed if run != row.run])
     if strangers and others == "refuse":
         shown = ", ".join(strangers[:5]) + (f" and {len(strangers) - 5} more" if len(strangers) > 5 else "")
-        what = "belong to it" if selection.whole else "hold text of it too"
+        what = "belong to it or are told of it" if selection.whole else "hold text of it too"
         raise UsageError(
             f"run {row.run_id}: nothing was erased, since other runs {what}: {shown};"
             " choose whether to erase there too or to keep those (--others erase, --others keep)"

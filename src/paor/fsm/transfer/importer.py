@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -24,7 +24,7 @@ from ..journal.erasure_log import Erasure
 from ..journal.payloads import Payload
 from ..journal.places.opening import passing_journal
 from ..journal.reader import JournalReader
-from ..journal.record import NO_LABELS, label_columns, root_hash
+from ..journal.record import NO_LABELS, Labels, label_columns, root_hash
 from ..journal.run_writer import RunWriter
 from ..journal.store import JournalStore
 from ..verify.verify import Defect, run_defects
@@ -159,24 +159,35 @@ def _stage(writer: RunWriter, run: int, number: int, line: AnyLine) -> None:
 
 def _stage_labels(writer: RunWriter, run: int, number: int, payload: Payload) -> None:
     """Derive key and metadata of a run when its spec arrives; what cannot be derived is found when it is verified."""
-    found = writer.is_spec(run, payload.n)
-    if found is None:
+    columns = writer.columns_of_spec(run, payload.n)
+    if columns is None:
         return
-    run_id, fork = found
+    run_id, fork = columns["run_id"], columns["parent_run_id"] is not None
     with suppress(TypeError, ValueError):
-        key, metadata = label_columns(json_of(payload), fork=fork)
-        if isinstance(key, str | None):
-            _check_key(writer, number, run_id, key, "the same export")
-            writer.set_labels(run, key, metadata)
+        labels = label_columns(json_of(payload), fork=fork)
+        if isinstance(labels[0], str | None) and isinstance(labels[2], str | None):
+            _check_labels(writer, number, run_id, columns, labels, "the same export")
+            writer.set_labels(run, labels)
 
 
-def _check_key(writer: RunWriter, number: int, run_id: str, key: str | None, where: str) -> None:
-    """Raise JournalConflict when another run has the key of one that arrives."""
-    holder = writer.holder_of(key, run_id) if key is not None else None
-    if holder is not None:
+def _check_labels(
+    writer: RunWriter, number: int, run_id: str, columns: Mapping[str, Any], labels: Labels, where: str
+) -> None:
+    """Raise JournalConflict when another run has the key of one that arrives, or its place in its conversation."""
+    key, _, conversation = labels
+    if key is not None and (holder := writer.holder_of(key, run_id)) is not None:
         raise JournalConflict(
             f"line {number}: run {run_id} has the key {key!a:.60}, which run {holder} has in {where}; nothing was imported"
         )
+    if conversation is None:
+        return
+    round = columns["round"]
+    for other, workflow_id in writer.rounds(conversation, round):
+        if workflow_id != columns["workflow_id"]:  # else one of both stands in for the other
+            raise JournalConflict(
+                f"line {number}: run {run_id} is round {round} of conversation {conversation!a:.60}, which run {other} is in"
+                f" {where}; nothing was imported"
+            )
 
 
 def _before(writer: RunWriter, number: int, line: RunLine) -> bytes:
@@ -235,10 +246,9 @@ def _copy_run(
     head = staged.run(arriving.run_id).head_seq
     if run is None:
         run = writer.next_number()
-        key, metadata = staged.labels(arriving.run)
-        _check_key(writer, arriving.first["RunLine"][0], arriving.run_id, key, journal.path)
-        root = staged.stored_root(arriving.run)
-        writer.add_run(run, staged.root_columns(arriving.run), root, (key, metadata))
+        labels, columns = staged.labels(arriving.run), staged.root_columns(arriving.run)
+        _check_labels(writer, arriving.first["RunLine"][0], arriving.run_id, columns, labels, journal.path)
+        writer.add_run(run, columns, staged.stored_root(arriving.run), labels)
         writer.add_free_lease(run)
         _copy(journal.reader, writer, staged, arriving.run, run)
         return Imported(arriving.run_id, "new", head + 1)

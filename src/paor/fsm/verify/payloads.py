@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from ..journal.payloads import encode_text
 from ..journal.reader import JournalReader
-from ..journal.record import NO_LABELS
+from ..journal.record import NO_LABELS, Labels
 from ..journal.scans import Scan
 from .chain import ChainWalk, Found
 from .references import ERASED, Columns, Promised, documents_of, is_number, json_object, labels_of
@@ -37,7 +37,7 @@ class Contents:
     Attributes:
         found_payloads, found_documents: What is wrong.
         gone: Payloads that are erased: first and last number of each stretch.
-        labels: Key and metadata of the run as its spec says them; none for a fork, and once that is erased.
+        labels: Key, metadata and conversation of the run as its spec says them; none for a fork, and once that is erased.
     """
 
     reader: JournalReader
@@ -47,7 +47,7 @@ class Contents:
     found_payloads: Found = field(default_factory=list)
     found_documents: Found = field(default_factory=list)
     gone: list[tuple[int, int]] = field(default_factory=list)
-    labels: tuple[str | None, str] | None = NO_LABELS
+    labels: Labels | None = NO_LABELS
     _next: int = 0
     _begun: bool = False
     _inputs: bytes | None = None

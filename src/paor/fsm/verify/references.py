@@ -9,7 +9,7 @@ import orjson
 from msgspec import DecodeError, Meta, Struct
 from msgspec.json import Decoder
 
-from ..journal.record import label_columns
+from ..journal.record import Labels, label_columns
 
 Claim: TypeAlias = tuple[Any, Any]
 """Digest (hex) and size that a payload is said to have; None where neither is said."""
@@ -109,8 +109,8 @@ def promised_documents(first: Any, count: Any, label: Any) -> Promised | None:
     return Promised(first, count, label) if is_number(first) and is_number(count) else None
 
 
-def labels_of(spec: dict[str, Any] | None) -> tuple[str | None, str] | None:
-    """Return the columns ``key`` and ``metadata`` of a run by its spec; None for a spec that cannot be read."""
+def labels_of(spec: dict[str, Any] | None) -> Labels | None:
+    """Return the columns ``key``, ``metadata`` and ``conversation`` of a run by its spec; None for a spec that cannot be read."""
     try:
         return label_columns(spec or {})
     except (TypeError, ValueError):

@@ -29,7 +29,7 @@ from ...states.run.phase_names import DONE, FAILED, FINAL, PLANNING
 from ..journal.backend import Problem
 from ..journal.erasure_log import Erasure, erasure_problems
 from ..journal.lineage import SharedPart
-from ..journal.record import COLUMNS, root_hash
+from ..journal.record import COLUMNS, NO_LABELS, root_hash
 from ..journal.rows import ROOT_COLUMNS
 from ..journal.scans import Scan, shown_run
 from .chain import ChainWalk, Found, counted_documents
@@ -265,15 +265,16 @@ class _Verifier:
     def defects(self, last: int = 2**63 - 1) -> Iterator[Defect]:
         """Yield what is wrong with any run up to number *last*."""
         while specs := self._specs.take(last + 1):
-            for run, root, key, metadata, *columns in specs:
+            for run, root, *rest in specs:
+                labels, columns = tuple(rest[: len(NO_LABELS)]), rest[len(NO_LABELS) :]
                 named = dict(zip(ROOT_COLUMNS, columns, strict=True))
                 if 0 < run < 2**31:
-                    yield from self._run(run, root, named, (key, metadata))
+                    yield from self._run(run, root, named, labels)
                 else:
                     yield Defect(named["run_id"], f"specs run {run}", "its number is out of range")
 
     def _run(
-        self, run: int, root: bytes, columns: dict[str, Any], labels: tuple[Any, Any]
+        self, run: int, root: bytes, columns: dict[str, Any], labels: tuple[Any, ...]
     ) -> Iterator[Defect]:
         """Yield what is wrong with one run, whatever is in its rows."""
         run_id = columns["run_id"]
@@ -295,7 +296,7 @@ class _Verifier:
             contents.follow()
         contents.finish()
         if labels != contents.labels:
-            yield Defect(run_id, "specs", "key and metadata are not what its spec says")
+            yield Defect(run_id, "specs", "its labels are not what its spec says")
         view = self._view_problem(walk)
         records = (Erasure(*row[1:]) for rows in iter(lambda: self._erasures.take(end), []) for row in rows)
         erased = erasure_problems(records, root, walk.count, contents.gone)
@@ -315,7 +316,7 @@ class _Verifier:
         spec_payload = columns["spec_payload"]
         if columns["parent_run_id"] is None and columns["parent_seq"] is None:
             walk = ChainWalk(run, columns["run_id"], root_hash(columns), spec_payload, count=spec_payload + 1)
-            if columns["workflow_id"] == columns["run_id"]:
+            if columns["workflow_id"] == columns["run_id"] and columns["round"] == 1:
                 walk.input_label = "round{round}_task{task}_action0_input".format_map(columns)
         else:
             walk = beginning_of(self._journal, run, columns)

@@ -22,7 +22,7 @@ from ...fsm.lifecycle.resume import Continuation, continuation
 from ...fsm.lifecycle.runner import Acquisition
 from ...fsm.lifecycle.start import new_run
 from ...fsm.lifecycle.subrun_runner import new_workflow
-from ...fsm.lifecycle.subruns import task_to_answer, waiting_task
+from ...fsm.lifecycle.subruns import waiting_called
 from ...fsm.machine.decide import request_of
 from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.events import TransitionTaken
@@ -174,8 +174,10 @@ class World(SystemUnderTest):
         run = self.run
         if run is None or run.final or run.waiting_for is None:
             return None
-        task = waiting_task(self.journal.reader, self.journal.run(run.run_id))
-        return restore_run(self.journal.reader, task)[0].waiting_for if task is not None else run.waiting_for
+        called = waiting_called(self.journal.reader, self.journal.run(run.run_id))
+        return (
+            restore_run(self.journal.reader, called)[0].waiting_for if called is not None else run.waiting_for
+        )
 
     @property
     def may_be_late(self) -> bool:
@@ -463,9 +465,10 @@ class World(SystemUnderTest):
     def _go_on(self, options: dict[str, Any]) -> None:
         """Take the run up again where its journal ends."""
         self._drop()
-        task = task_to_answer(self.journal.reader, self.run_id, options.get("answer"), options.get("outcome"))
-        if task is not None:
-            self.engine.resume(task, **options)
+        given = options.get("answer") is not None or options.get("outcome") is not None
+        called = waiting_called(self.journal.reader, self.journal.run(self.run_id)) if given else None
+        if called is not None:
+            self.engine.resume(called, **options)
             options = {}
         found = continuation(self.engine._runner, self.run_id, **options)
         if isinstance(found, Continuation):

@@ -16,7 +16,7 @@ import orjson
 
 from ...states.base.wire import json_text
 from ...states.records.actions import SET_BY_CODE, DocumentRef, Selection
-from ...states.records.conversation import cut_of, size_of, with_cut
+from ...states.records.conversation import Item, cut_of, size_of, with_cut
 from ...states.records.observations import Message
 from ...states.records.requests import RequestKind
 from ...states.run.budgets import BYTES_PER_TOKEN
@@ -27,10 +27,13 @@ from ...states.run.state import Run
 from ..model import PromptMessage
 from .conversation import (
     UNUSABLE,
+    SpokenItems,
     StepText,
     Texts,
+    ToldBefore,
     earlier_turns,
-    spoken_items,
+    round_texts,
+    said_before,
     step_text,
     steps_taken,
 )
@@ -189,16 +192,37 @@ class PromptBuilder:
         sizes = [(document.text, document.payload.bytes) for document in spec.documents]
         self._shown = shown_whole(spec, sizes)
         self._opening: tuple[PromptMessage, ...] | None = None
+        self._items, self._fewer = (SpokenItems(), SpokenItems()), (SpokenItems(), SpokenItems())
         self._plan_reply = plan_reply
-        self._earlier_rounds = history_text(
-            map(message_text, reversed(spec.history)), spec.limits.history_chars, self._bytes_max
-        )
+        self._said: tuple[ToldBefore, ...] = ()
+        self._rounds: tuple[str, ...] = ()
+        self._earlier_rounds = self._rounds_told()
+        self._knows = not (spec.earlier or spec.transcript)
         schema = spec.output_schema
         self._output_schema = inert(orjson.dumps(schema).decode()) if schema is not None else ""
         self._progress: dict[str, str] = {}
         self._actions: dict[int, _Action] = {}
         self._lines: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
         self._dynamic = self._values_by_kind()
+
+    def tell(self, texts: Texts) -> None:
+        """Read what was said before the run, of which its prompts tell; again for each of them where a text of it was erased."""
+        if self._knows:
+            return
+        if self._spec.native and self._spec.converses:  # as messages of their own
+            self._knows = True
+            return
+        found: list[ToldBefore] = [ToldBefore("", turn.role, turn.content) for turn in self._spec.transcript]
+        found += said_before(self._spec.earlier, texts)
+        self._said, self._rounds = tuple(found), tuple(round_texts(found))
+        self._earlier_rounds = self._rounds_told()
+        places = (place for item in self._spec.earlier for place in item.places)
+        self._knows = all(texts(place) is not None for place in places)
+
+    def _rounds_told(self) -> str:
+        """Return what was said and done before the run, newest first."""
+        told = chain(self._rounds, map(message_text, reversed(self._spec.history)))
+        return history_text(told, self._spec.limits.history_chars, self._bytes_max)
 
     def build(
         self,
@@ -259,13 +283,14 @@ class PromptBuilder:
         ):
             self._opening = opening  # nothing in it was erased, which a replay has to see in each request
         items = run.memory.conversation
-        said = tuple(spoken_items(items, texts, model))
+        *head, task = opening
+        before, own, size = _around(self._items, items, texts, model)
         last = [] if kind in ("turn", "plan") else [PromptMessage("user", self.words(kind, run, reply))]
-        over = sum(message.size for message in (*opening, *said, *last)) - space
+        over = size + sum(message.size for message in (*opening, *last)) - space
         if over > 0:
             cut = cut_of(items, max(0, size_of(items) - over))
-            said = tuple(spoken_items(with_cut(items, cut), texts, model))
-        return (*opening, *said, *last)
+            before, own, _ = _around(self._fewer, with_cut(items, cut), texts, model)
+        return (*head, *before, task, *own, *last)
 
     def is_behind(self, kind: RequestKind, run: Run) -> bool:
         """Return whether a *kind* request stands behind the run's conversation, and is no report of its own."""
@@ -287,7 +312,15 @@ class PromptBuilder:
         """Bytes of the head of the conversation, the documents in it included."""
         shown = (document for document in self._spec.documents if self._is_shown(document))
         texts = sum(document.payload.bytes + len(document.name.encode()) + FENCE_BYTES for document in shown)
-        return sum(message.size for message in self._open(lambda place: None)) + texts
+        told = 0
+        if not self._spec.native:  # whatever was read of them by now
+            told = min(
+                _quarter(self._spec), sum(place.bytes for item in self._spec.earlier for place in item.places)
+            )
+        before, self._earlier_rounds = self._earlier_rounds, ""
+        size = sum(message.size for message in self._open(lambda place: None))
+        self._earlier_rounds = before
+        return size + texts + told
 
     def _open(self, texts: Texts) -> tuple[PromptMessage, ...]:
         """Return the head of the conversation: the same in every request of the run."""
@@ -303,8 +336,9 @@ class PromptBuilder:
         if name == "opening":
             return self._messages(template, values)
         if name == "plan":
-            said = [f"{turn.role}: {_line(turn.content)}" for turn in spec.transcript]
-            return self._messages(template, values | {"TRANSCRIPT": newest_lines(said, room, room)})
+            return self._messages(
+                template, values | {"TRANSCRIPT": newest_lines(self._lines_said(), room, room)}
+            )
         *system, task = self._messages(template, values)
         head = (*system, *earlier_turns(spec.transcript, room), task)
         return head
@@ -319,7 +353,8 @@ class PromptBuilder:
         return documents_index(self._spec.documents, shown)
 
     def _is_shown(self, document: DocumentRef) -> bool:
-        return document.number in self._shown
+        own = not self._spec.follows or document.label.startswith(f"round{self._spec.round}_")
+        return own and document.number in self._shown
 
     def refinement(self, run: Run, reply: str = "") -> tuple[PromptMessage, ...]:
         """
@@ -491,10 +526,12 @@ class PromptBuilder:
 
     def _transcript(self, run: Run) -> str:
         """What was said before the run and, by a planner's dialogue, in it."""
-        said = [(turn.role, turn.content) for turn in self._spec.transcript]
-        said += [(turn.role, turn.content) for turn in run.memory.turns]
-        lines = [f"{role}: {_line(text)}" for role, text in said]
+        lines = [*self._lines_said(), *(f"{turn.role}: {_line(turn.content)}" for turn in run.memory.turns)]
         return newest_lines(lines, self._spec.limits.history_chars, self._bytes_max)
+
+    def _lines_said(self) -> list[str]:
+        """Return what was said before the run, a line each, oldest first."""
+        return [f"{said.role}: {_line(said.text)}" for said in self._said]
 
     def _results(self, run: Run) -> str:
         """What a planner's calls have brought."""
@@ -528,9 +565,12 @@ class PromptBuilder:
         return self._history_text(run.memory.history[:-1])
 
     def _history_text(self, own: tuple[Message, ...], told: Sequence[str] = ()) -> str:
-        newest = chain(reversed(own), reversed(self._spec.history))
-        texts = (action.text for action in self._rendered(newest))  # only as many as there is room for
-        return history_text(chain(told, texts), self._spec.limits.history_chars, self._bytes_max)
+        newest = (
+            action.text for action in self._rendered(reversed(own))
+        )  # only as many as there is room for
+        before = (action.text for action in self._rendered(reversed(self._spec.history)))
+        texts = chain(told, newest, self._rounds, before)
+        return history_text(texts, self._spec.limits.history_chars, self._bytes_max)
 
     def _rendered(self, messages: Iterable[Message]) -> Iterator[_Action]:
         """Yield each action as prompts tell it, rendered once."""
@@ -545,6 +585,18 @@ class PromptBuilder:
                     message, message_text(message, whole), _index_line(message), step_text(message, whole)
                 )
             yield action
+
+
+def _around(
+    kept: tuple[SpokenItems, SpokenItems], items: tuple[Item, ...], texts: Texts, model: str
+) -> tuple[tuple[PromptMessage, ...], tuple[PromptMessage, ...], int]:
+    """Return a conversation as messages: those of before the run, those of the run, and the bytes of both."""
+    own = next((place for place, item in enumerate(items) if not item.run), len(items))
+    (before, size), (after, more) = (
+        kept[0].told(items[:own], texts, model),
+        kept[1].told(items[own:], texts, model),
+    )
+    return before, after, size + more
 
 
 def shipped_rules(spec: Spec) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ def _shortened(name: str) -> str:
 
 
 def earlier_turns(transcript: Sequence[TranscriptMessage], bytes_max: int) -> Iterator[PromptMessage]:
-    """Yield what was said before the run by user and assistant, the oldest left out until the rest fits."""
+    """Yield what was said before the run, the oldest left out until the rest fits; others than user and assistant are named."""
     kept: list[PromptMessage] = []
     for turn in reversed(transcript):
         bytes_max -= len(turn.content.encode())
@@ -80,7 +80,50 @@ def earlier_turns(transcript: Sequence[TranscriptMessage], bytes_max: int) -> It
             kept.append(PromptMessage("user", inert(turn.content)))
         elif turn.role == "assistant":
             kept.append(PromptMessage("assistant", turn.content))
+        else:
+            kept.append(PromptMessage("user", inert(f"({turn.role}) {turn.content}")))
     yield from reversed(kept)
+
+
+class ToldBefore(NamedTuple):
+    """
+    One message of before the run, as text.
+
+    Attributes:
+        run: Id of the run in which it was said; empty for what the run was given.
+        role: ``user``, ``assistant`` or ``tool``, of what the run was given also ``system``.
+        text: What was said; of the user alone, without what stood around it in a prompt.
+    """
+
+    run: str
+    role: str
+    text: str
+
+
+def said_before(items: Iterable[Item], texts: Texts) -> Iterator[ToldBefore]:
+    """Yield what was said in earlier rounds, oldest first; a user's message that only tells a result is the tool's."""
+    for item in items:
+        role = "tool" if item.role == "user" and item.asked is None else item.role
+        if item.asked is not None:
+            told = texts(item.asked)
+            yield ToldBefore(item.run, role, ERASED if told is None else told)
+            continue
+        for message in SpokenItems().told((item,), texts, "")[0]:
+            calls = "".join(f"\n[calls {call.name} {_json_text(call.arguments)}]" for call in message.calls)
+            yield ToldBefore(item.run, role, f"{message.text}{calls}".strip())
+
+
+def round_texts(said: Iterable[ToldBefore]) -> list[str]:
+    """Return what was said before as entries of a history, a round each, the newest first."""
+    rounds: list[list[str]] = []
+    run = None
+    for message in said:
+        if message.run != run:
+            run = message.run
+            rounds.append([])
+        head = "- Earlier round, " if not rounds[-1] else "  "
+        rounds[-1].append(f"{head}{message.role}: {inert(message.text)}")
+    return ["\n".join(lines) for lines in reversed(rounds)]
 
 
 Texts = Callable[[StoredText], "str | None"]
@@ -94,40 +137,75 @@ def no_text(place: StoredText) -> str | None:
     return None
 
 
-def spoken_items(items: Iterable[Item], texts: Texts, model: str) -> Iterator[PromptMessage]:
+class SpokenItems:
     """
-    Yield a conversation's items as messages.
+    A conversation's items as messages, each made once however often the conversation is told.
 
-    Args:
-        items: In order.
-        texts: Where stored texts are read.
-        model: Which is asked: a turn goes back with its provider's own parts to the model that made it.
+    A turn goes back with its provider's own parts to the model that made it. Where the text of an item is erased, it is made anew each
+    time, with those behind it: the reader of the text has to see that it is gone.
     """
-    for item in items:
-        data = item.role == "user"  # of a result, where nothing may open a section
-        text = "".join(_piece(piece, texts, data=data) for piece in item.pieces)
-        if item.role != "assistant":
-            yield PromptMessage(item.role, text, call_id=item.call)
-            continue
-        parts, api = _parts(item, texts) if item.model == model else ((), "")
-        calls: tuple[ToolCall, ...] = ()
-        source = ""
-        if item.calls or (len(item.pieces) == 1 and item.pieces[0].text is not None):
-            source = text
-            said = read_turn(text, chars_max=len(text), finish="tool_calls" if item.calls else "stop")
-            if (
-                isinstance(said, Calls) and item.calls
-            ):  # else a plan or a phase's reply, whatever it looks like
-                steps = zip(item.calls, said.steps, strict=False)
-                calls = tuple(ToolCall(id, wire_name(step.name), step.args) for id, step in steps)
-                text = said.text
-            elif isinstance(said, DirectAnswer):
-                text = said.text
-        if text.strip() or calls or parts:
-            yield PromptMessage("assistant", text, calls, parts=parts, api=api, source=source)
+
+    def __init__(self) -> None:
+        self._model = ""
+        self._items: tuple[Item, ...] = ()
+        self._said: tuple[PromptMessage, ...] = ()
+        self._size = 0
+
+    def told(
+        self, items: tuple[Item, ...], texts: Texts, model: str
+    ) -> tuple[tuple[PromptMessage, ...], int]:
+        """
+        Return the messages, and their bytes.
+
+        Args:
+            items: In order.
+            texts: Where stored texts are read.
+            model: Which is asked.
+        """
+        known = len(self._items)
+        if (
+            model != self._model or items[:known] != self._items
+        ):  # both hold the same objects, so this is quick
+            self._model, self._items, self._said, self._size, known = model, (), (), 0, 0
+        erased: list[StoredText] = []
+
+        def read(place: StoredText) -> str | None:
+            text = texts(place)
+            erased.extend([place] if text is None else [])
+            return text
+
+        fresh = [said for item in items[known:] if (said := _spoken(item, read, model)) is not None]
+        told, size = (*self._said, *fresh), self._size + sum(message.size for message in fresh)
+        if not erased:
+            self._items, self._said, self._size = items, told, size
+        return told, size
 
 
-def _piece(piece: Piece, texts: Texts, *, data: bool) -> str:
+def _spoken(item: Item, texts: Texts, model: str) -> PromptMessage | None:
+    """Return an item as a message; None for a turn in which nothing was said."""
+    data = item.role == "user" and not item.run  # of a result, where nothing may open a section
+    text = "".join(piece_text(piece, texts, data=data) for piece in item.pieces)
+    if item.role != "assistant":
+        return PromptMessage(item.role, text, call_id=item.call)
+    parts, api = _parts(item, texts) if item.model == model else ((), "")
+    calls: tuple[ToolCall, ...] = ()
+    source = ""
+    if item.calls or (len(item.pieces) == 1 and item.pieces[0].text is not None):
+        source = text
+        said = read_turn(text, chars_max=len(text), finish="tool_calls" if item.calls else "stop")
+        if isinstance(said, Calls) and item.calls:  # else a plan or a phase's reply, whatever it looks like
+            steps = zip(item.calls, said.steps, strict=False)
+            calls = tuple(ToolCall(id, wire_name(step.name), step.args) for id, step in steps)
+            text = said.text
+        elif isinstance(said, DirectAnswer):
+            text = said.text
+    if not (text.strip() or calls or parts):
+        return None
+    return PromptMessage("assistant", text, calls, parts=parts, api=api, source=source)
+
+
+def piece_text(piece: Piece, texts: Texts, *, data: bool) -> str:
+    """Return what a piece says; of *data* so that nothing in it opens a section of a prompt."""
     if piece.text is None:
         return piece.words
     text = texts(piece.text)
@@ -200,6 +278,10 @@ def steps_taken(
             break
         found += step.result, step.action
     return found[::-1]
+
+
+def _json_text(data: Any) -> str:
+    return orjson.dumps(data, default=dict).decode()
 
 
 def _json(text: str) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 from collections.abc import Generator, Mapping, Sequence
 from hashlib import sha256
 from importlib.util import find_spec
@@ -41,6 +40,7 @@ from .background_loop import BACKGROUND
 from .connection import Attempt, AttemptResult, Connection
 from .facts import KNOWN, ServerFacts, ServerQuestion, facts_plan, listed_context, remember
 from .prices import Price
+from .remedies import NO_TOOLS, ending, next_step
 from .settings import (
     Port,
     SystemPort,
@@ -414,7 +414,7 @@ class RemoteModel(Connection):
             if not isinstance(wait, str) and not self._fits(call, options, progress):
                 wait = " (what is left of the token budget is too little for another attempt)"
             if isinstance(wait, str):
-                yield self._unavailable(call, progress, result, wait + self._hint(call, result))
+                yield self._unavailable(call, progress, result, wait)
                 return
             progress.retries += 1
             progress.waited_s += wait
@@ -502,21 +502,6 @@ class RemoteModel(Connection):
         size = prompt_bytes(call.messages, call.tools) + len(said) + len(more)
         return tokens + prompt_tokens(size) + options.max_tokens <= call.tokens_left
 
-    def _hint(self, call: ModelCall, fault: AttemptFault) -> str:
-        """Return what to change where a server refuses a request, if that can be told."""
-        words = f"{fault.param} {fault.message}".lower()
-        if fault.code not in ("bad_request", "not_found"):
-            return ""
-        named = [name for name in self._extra if re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", words)]
-        if named:
-            return f" (extra sends {', '.join(named)})"
-        if call.tools and re.search(r"\btools?\b|tool use|function.?calling", words):
-            return " (a run in another profile, such as two_stage, calls no tools at the server)"
-        below = self.base_url is not None and "/v1" in self.base_url
-        if self.provider != "openai" or self.official or below or fault.status not in (404, 405):
-            return ""
-        return " (most compatible servers listen below /v1, and base_url does not end so)"
-
     def _wait(self, progress: CallProgress, fault: AttemptFault, end: float | None) -> float | str:
         """Return the seconds until the next attempt, or why there is none."""
         if not fault.again:
@@ -564,9 +549,11 @@ class RemoteModel(Connection):
         usage = replace(progress.usage or Usage(), calls=progress.attempts)
         told = f"no answer ({fault.code}), attempts: {progress.attempts}"
         self._log(logging.WARNING, call, "fault", fault.code, told, progress.attempts)
-        message = self._clean(fault.message) + more
-        if fault.code == "bad_request" and fault.status:
-            message = f"{shown_url(self.base_url or self.home)} refused a request ({call.kind}): {message}"
+        below = self.base_url is not None and "/v1" in self.base_url
+        lacks_v1 = self.provider == "openai" and not (self.official or below)
+        step = next_step(fault, call, extra=self._extra, lacks_v1=lacks_v1, key=self.key_names[0])
+        server, said = shown_url(self.base_url or self.home), self._clean(fault.message) + more
+        message = ending(server, self._model, call, said, step, refused=300 <= fault.status < 500)
         return ModelUnavailable(fault.code, message, usage, progress.request_id)
 
     def _clean(self, text: str) -> str:
@@ -616,7 +603,7 @@ class RemoteModel(Connection):
 
 def _refusal(fault: ModelUnavailable) -> dict[str, Any] | None:
     """Return something if a server has refused to be asked with a tool, None if it could not be asked."""
-    return {} if fault.code == "bad_request" or "tool" in fault.message else None
+    return {} if fault.code == "bad_request" or NO_TOOLS in fault.message else None
 
 
 def _reply_or_raise(answer: Answer) -> Reply:

@@ -18,7 +18,7 @@ from typing import Any
 import httpx2
 
 from ...states.base.secrets import Scrubber
-from .wire.faults import AttemptFault, one_line, status_fault, told_fault
+from .wire.faults import TLS_FAILED, AttemptFault, one_line, status_fault, told_fault
 from .wire.interface import MALFORMED, bad_body
 
 BODY_BYTES = 32 * 2**20
@@ -178,8 +178,8 @@ def _transport_fault(error: BaseException, *, begun: bool) -> AttemptFault:
     if isinstance(cause, httpx2.DecodingError):
         return AttemptFault("bad_body", "the response cannot be unpacked", True)
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
-        told = f"no connection{_place(cause)}: {_reason(cause)}"
-        return AttemptFault("unreachable", told, True, absent=True)
+        reason, again = _reason(cause)
+        return AttemptFault("unreachable", f"no connection{_place(cause)}: {reason}", again, absent=again)
     if isinstance(cause, httpx2.TimeoutException):
         return AttemptFault("timeout", "the server did not answer in time", True)
     if isinstance(cause, httpx2.TransportError):
@@ -202,8 +202,8 @@ def _place(error: httpx2.TransportError) -> str:
     return f" to {url.host}:{url.port or url.scheme}"
 
 
-def _reason(error: BaseException) -> str:
-    """Return what the system said, which is below what the libraries make of it."""
+def _reason(error: BaseException) -> tuple[str, bool]:
+    """Return what the system said, which is below what the libraries make of it, and whether another attempt may succeed."""
     seen, place = error, error
     for _ in range(10):
         below = place.__cause__ or place.__context__
@@ -214,10 +214,13 @@ def _reason(error: BaseException) -> str:
         place = below
         if isinstance(place, OSError) and place.strerror:
             seen = place
+    if isinstance(seen, ssl.SSLError):  # whose numbers are not those of the system
+        told = getattr(seen, "verify_message", "") or (seen.reason or "").replace("_", " ").lower()
+        return one_line(f"{TLS_FAILED}: {told or seen.strerror}"), isinstance(seen, ssl.SSLEOFError)
     if not isinstance(seen, OSError) or seen.errno is None:
-        return _words_of(error)
+        return _words_of(error), True
     named = seen.errno > 0  # names that are not found have codes below 0, which only they know
-    return one_line((os.strerror(seen.errno) if named else seen.strerror) or "")
+    return one_line((os.strerror(seen.errno) if named else seen.strerror) or ""), True
 
 
 def _words_of(error: BaseException) -> str:

@@ -149,10 +149,8 @@ def environment_secrets(*, keys: bool = False) -> set[str]:
             header, _, value = line.partition(":")
             secrets |= header_secrets(header, value, keys=keys)
     for name in (*_PROXY_NAMES, *map(str.lower, _PROXY_NAMES)):
-        try:
-            secrets |= url_secrets(os.environ.get(name, ""), keys=keys)
-        except ValueError:  # no address: the HTTP library says so
-            continue
+        with suppress(ValueError):  # no address: the HTTP library says so
+            secrets |= url_secrets(url, keys=keys) if (url := os.environ.get(name)) else set()
     return secrets
 
 

@@ -79,6 +79,32 @@ class KeyConflict(UsageError):
     """The key names a run that was started otherwise; nothing was started or changed."""
 
 
+class ConversationBusy(UsageError):
+    """
+    Another round of the conversation runs, waits for a person, or has begun meanwhile; nothing was started.
+
+    Attributes:
+        conversation: Its id.
+        run_id: That round.
+        status: ``running`` or ``waiting``; empty where it has ended since what this one would be told was read.
+    """
+
+    def __init__(self, conversation: str, run_id: str = "", status: str = "") -> None:
+        does = {"waiting": "waits for an answer", "": "has begun meanwhile"}.get(status, "has not ended")
+        super().__init__(
+            f"conversation {conversation!a:.60}: run {run_id} {does}, and one round runs at a time; nothing was started"
+            " (queue=True waits for its turn)"
+        )
+        self.conversation, self.run_id, self.status = conversation, run_id, status
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ConversationBusy, (self.conversation, self.run_id, self.status)
+
+
+class UnknownConversation(UsageError, LookupError):
+    """No run of the journal is a round of this conversation."""
+
+
 class InvalidFork(UsageError):
     """The run cannot be forked at this row; nothing was created."""
 

@@ -103,6 +103,7 @@ class Intent(Stored, frozen=True, gc=False):
         idempotency_key: Stable across retries and crashes: the same for every attempt of this action.
         effect: The tool's effect class at the time of the decision.
         left_out: What the reply said of the call and it does not get, by name; only ever of a ``read`` tool.
+        changed: Names of the arguments that a person has changed in approving the call.
     """
 
     tool: str
@@ -112,6 +113,7 @@ class Intent(Stored, frozen=True, gc=False):
     idempotency_key: str
     effect: Effect
     left_out: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._seal("arguments")

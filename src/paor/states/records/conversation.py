@@ -7,8 +7,10 @@ they were stored first: a reply in its payload, a result in its document's. Only
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal
+
+from msgspec.structs import replace
 
 from ..base.wire import Stored
 from .actions import StoredText
@@ -49,6 +51,9 @@ class Item(Stored, frozen=True, gc=False, kw_only=True):
         summary: Of a result: what stands in its place after a cut.
         whole: Of one that is not told whole: bytes of all of it.
         effect: Of a result: it tells of an effect, so others are shortened before it, and none is asked for again.
+        run: Of an earlier round: id of the run in which it was said. All its texts are stored, and told as they are.
+        asked: Of an earlier round's beginning: what the user said, alone.
+        brief: Of an earlier round's result: its summary, as it stands in its place after a cut.
     """
 
     role: Literal["assistant", "tool", "user"]
@@ -61,6 +66,15 @@ class Item(Stored, frozen=True, gc=False, kw_only=True):
     summary: str = ""
     effect: bool = False
     whole: int = 0
+    run: str = ""
+    asked: StoredText | None = None
+    brief: StoredText | None = None
+
+    @property
+    def places(self) -> Iterator[StoredText]:
+        """Every stored text that it refers to."""
+        yield from (piece.text for piece in self.pieces if piece.text is not None)
+        yield from (place for place in (self.parts, self.asked, self.brief) if place is not None)
 
 
 class Cut(Stored, frozen=True, gc=False):
@@ -115,6 +129,10 @@ def with_cut(items: tuple[Item, ...], cut: Cut | None) -> tuple[Item, ...]:
 
 def summarized(item: Item) -> Item:
     """Return a result with its summary in its place; any other item, and one that is not longer, as it is."""
+    if item.brief is not None:
+        size = item.brief.bytes + len(item.call)
+        pieces = (Piece(text=item.brief),)
+        return item if size >= item.size else replace(item, pieces=pieces, size=size, brief=None)
     words = f"{item.summary}{EFFECT_ENDS if item.effect else SUMMARY_ENDS}"
     size = len(words.encode()) + len(item.call)
     if not item.summary or size >= item.size:
@@ -124,7 +142,12 @@ def summarized(item: Item) -> Item:
 
 def size_of(items: Iterable[Item]) -> int:
     """Return the bytes of items."""
-    return sum(item.size for item in items)
+    return sum([item.size for item in items])
+
+
+def _begins(item: Item) -> bool:
+    """Return whether what is before an item can be left out: of earlier rounds only whole ones are."""
+    return item.asked is not None if item.run else item.role == "assistant"
 
 
 def cut_of(items: tuple[Item, ...], room: int) -> Cut | None:
@@ -138,7 +161,10 @@ def cut_of(items: tuple[Item, ...], room: int) -> Cut | None:
     size = size_of(items)
     if size <= room:
         return None
-    newest = next((at for at in range(len(items) - 1, -1, -1) if items[at].role == "assistant"), 0)
+    own = next(
+        (at for at, item in enumerate(items) if not item.run), len(items)
+    )  # of earlier rounds are those before
+    newest = next((at for at in range(len(items) - 1, own - 1, -1) if items[at].role == "assistant"), own)
     sizes, shortened, left = [item.size for item in items], set[int](), size
 
     def shorten(places: range, goal: int) -> None:
@@ -152,7 +178,7 @@ def cut_of(items: tuple[Item, ...], room: int) -> Cut | None:
                 shortened.add(place)
 
     shorten(range(newest), room // 2)
-    dropped, turns = 0, [place for place in range(1, newest) if items[place].role == "assistant"]
+    dropped, turns = 0, [place for place in range(1, newest) if _begins(items[place])]
     for start in (*turns, newest):
         if left <= room // 2:
             break
@@ -160,7 +186,7 @@ def cut_of(items: tuple[Item, ...], room: int) -> Cut | None:
         dropped = start
     if left > room:
         shorten(range(newest, len(items) - 1), room)
-    alone = not items[newest].calls  # nothing in it refers to another item
+    alone = newest < len(items) and not items[newest].calls  # nothing in it refers to another item
     while alone and left > room and dropped < len(items) - 1:
         left -= sizes[dropped]
         dropped += 1

@@ -104,6 +104,7 @@ class Replied(Struct, frozen=True, gc=False):
         attempts: How often it was asked, failed attempts before this reply included.
         parts: Where the turn as its provider gave it is stored; None for none.
         model: Which model that was.
+        refused: What the host's own type says against the output in it, and where those words are stored; None for nothing.
     """
 
     text: str
@@ -114,6 +115,7 @@ class Replied(Struct, frozen=True, gc=False):
     attempts: int = 1
     parts: StoredText | None = None
     model: str = ""
+    refused: tuple[str, StoredText] | None = None
     kind: ClassVar[str] = "reply"
 
 

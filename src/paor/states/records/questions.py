@@ -97,6 +97,7 @@ class Question:
         asked_at: int = 0,
         key: str | None = None,
         call: tuple[Mapping[str, Any] | None, Effect | None] = (None, None),
+        parameters: Mapping[str, Any] | None = None,
     ) -> Question:
         """
         Return a question as it is open.
@@ -111,10 +112,14 @@ class Question:
             asked_at: Its time.
             key: Of the call that the run is at, a digest of its tool and canonical arguments; None without one.
             call: Arguments and effect class of the tool concerned.
+            parameters: JSON Schema of its parameters; an approval may change the arguments within it.
         """
         bound = orjson.dumps([run_id, seq, question.wire_json(), key])
         name = f"{seq}-{hashlib.sha256(bound).hexdigest()[:24]}"
         arguments, effect = call
+        schema = unsealed(DOUBT_SCHEMA if question.kind == "in_doubt" else question.answer_schema)
+        if question.kind == "approval" and parameters is not None:
+            schema = _with_arguments(schema, unsealed(parameters))
         return cls(
             run_id=run_id,
             id=name,
@@ -125,13 +130,22 @@ class Question:
             effect=effect,
             asked_at=asked_at,
             approval=name if question.kind == "approval" else None,
-            schema=unsealed(DOUBT_SCHEMA if question.kind == "in_doubt" else question.answer_schema),
+            schema=schema,
             key=question.key,
         )
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, keys as the attributes."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+def _with_arguments(schema: dict[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an approval, with the arguments that it may give the call instead of those that were asked about."""
+    shared = {name: parameters[name] for name in ("$defs", "definitions") if name in parameters}
+    own = {name: value for name, value in parameters.items() if name not in shared}
+    told = "All arguments of the call, where they are to be others; with approve true only."
+    arguments = own | {"type": "object", "description": told}
+    return schema | {"properties": schema["properties"] | {"arguments": arguments}} | shared
 
 
 class Asking(Wire):
@@ -170,3 +184,21 @@ class Answer(Wire):
     at: int | None = None
     reason: str | None = None
     actor: str | None = None
+
+    def bound(self, approval: str | None, run_id: str, at: int) -> Answer:
+        """Return an answer to an approval as one to the call *approval* of the run *run_id*, given at *at*; any other as it is."""
+        if approval is None:
+            return self
+        return self.model_copy(update={"approval": approval, "run_id": run_id, "at": at})
+
+    @property
+    def approves(self) -> bool:
+        """Whether it is a typed yes to an approval."""
+        content = self.content
+        return self.action == "accept" and isinstance(content, dict) and content.get("approve") is True
+
+    @property
+    def arguments(self) -> Mapping[str, Any] | None:
+        """The arguments that a yes gives the call instead of those that were asked about; None for none."""
+        found = self.content.get("arguments") if self.approves and isinstance(self.content, dict) else None
+        return found if isinstance(found, Mapping) else None

@@ -39,6 +39,22 @@ def key_of(given: object) -> str | None:
     return given
 
 
+def conversation_of(given: object) -> str:
+    """
+    Return the id of a conversation, empty for none.
+
+    Raises:
+        UsageError: It is no text of 1 to `KEY_CHARS` printable characters.
+    """
+    if given is None:
+        return ""
+    if not isinstance(given, str) or not given.strip() or len(given) > KEY_CHARS or not given.isprintable():
+        raise UsageError(
+            f"conversation {given!a:.60}: expected a text of 1 to {KEY_CHARS} printable characters, such as 'c-17'"
+        )
+    return given
+
+
 def metadata_of(given: object) -> dict[str, Any]:
     """
     Return the metadata of a run as plain JSON data, its names in order; empty for none.

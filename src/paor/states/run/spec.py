@@ -7,12 +7,13 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import orjson
-from msgspec import field
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from msgspec import field, to_builtins
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, field_validator
 
 from ..base.sealed import SealedDict, sealed
 from ..base.wire import SEALED, Data, Stored
 from ..records.actions import DocumentRef, Effect, StoredText
+from ..records.conversation import Item
 from ..records.observations import Message
 from ..records.plans import PlannedTask, TranscriptMessage
 from ..settings.limits import Limits, recorded_limits
@@ -151,7 +152,11 @@ class Spec(BaseModel):
         workflow: The workflow file as JSON (`states.records.workflow.Workflow`), for a planner; None: plan until it is empty.
         flow: Where that begins, with the first values of its variables.
         workflow_id: The workflow this run belongs to; its own id for a single run.
-        round: Round of the workflow, from 1.
+        conversation: Id of the conversation of which the run is a round; empty for none.
+        follows: Id of the run whose round this one follows; empty for none.
+        earlier: What was said in the rounds before, oldest first, its texts copied into this run.
+        asked_before: Model requests of the rounds before, so that a script goes on where it stood.
+        round: Round of the workflow, or of the conversation, from 1.
         task: Task within the round, from 1; 0 is the workflow itself, whose steps are its tasks.
         task_id: Name of the task in its workflow's plan.
         tasks: Of a workflow: tasks that the host has given; empty: the model plans them.
@@ -200,6 +205,10 @@ class Spec(BaseModel):
     workflow: Data | None = None
     flow: FlowState | None = None
     workflow_id: str = ""
+    conversation: str = ""
+    follows: str = ""
+    earlier: Annotated[tuple[Item, ...], PlainSerializer(to_builtins)] = ()
+    asked_before: int = 0
     round: int = 1
     task: int = 1
     task_id: str = ""

@@ -243,16 +243,20 @@ class Run(Struct, frozen=True, gc=False):
         asked, intent, plan = self.memory.question, self.memory.intent, self.memory.plan
         if asked is None:
             return None
-        key, arguments, effect = None, None, None
+        key, arguments, effect, schema = None, None, None, None
         if intent is not None:
             # a default that the call has left to its function is among what a person decides about
-            schema = next((tool.parameters for tool in self.spec.tools if tool.name == intent.tool), {})
-            key, arguments, effect = intent.key, with_defaults(intent.arguments, schema), intent.effect
+            tools = (*self.spec.tools, *self.spec.phase_tools)
+            schema = next((tool.parameters for tool in tools if tool.name == intent.tool), None)
+            key, effect = intent.key, intent.effect
+            arguments = with_defaults(intent.arguments, schema or {})
         elif asked.tool is not None:  # a step of a plan that lacks an argument is no call yet
             effect = next((tool.effect for tool in self.spec.tools if tool.name == asked.tool), None)
             arguments = plan.steps[self.counters.plan_step].args if plan is not None else None
         call = (arguments, effect) if asked.tool is not None else (None, None)
-        return Question.of(asked, self.run_id, self.seq - 1, asked_at=self.at, key=key, call=call)
+        return Question.of(
+            asked, self.run_id, self.seq - 1, asked_at=self.at, key=key, call=call, parameters=schema
+        )
 
     @property
     def status(self) -> str:
@@ -315,6 +319,9 @@ def initial_run(run_id: str, number: int, spec: Spec) -> Run:
         labels[document.label] = (first, count + 1)
     counters = Counters(criteria="0" * len(spec.success_criteria), documents=len(spec.documents))
     references = extend_references((), ((label, count) for label, (_, count) in labels.items()))
-    memory = Memory(labels=HashTrieMap(labels), references=references, flow=spec.flow)
+    told = (
+        spec.earlier if spec.native and spec.converses else ()
+    )  # any other run is told of them in its opening
+    memory = Memory(labels=HashTrieMap(labels), references=references, flow=spec.flow, conversation=told)
     state = machine_data(spec.host_machine).get("initial", PLANNING)
     return Run(run_id, number, spec, state, counters=counters, memory=memory)

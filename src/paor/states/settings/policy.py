@@ -178,6 +178,8 @@ class Policy(Settings):
         url_schemes: Schemes a URL argument may have.
         file_roots: Absolute folders. Arguments whose names look like paths must lie under one of them, with links
             resolved; relative paths start at the first. Empty: only the form of such arguments is checked.
+        missing_ok: Whether a pattern may fit no tool of an engine, because the policy is for more than one engine. An engine
+            is otherwise not made: a misspelt name would forbid nothing. Not recorded, since it decides nothing about a call.
         private_hosts: Whether URL arguments may name private, loopback or link-local hosts. Metadata services of
             clouds, which give credentials to any caller, are never allowed.
 
@@ -195,3 +197,4 @@ class Policy(Settings):
     url_schemes: tuple[Pattern, ...] = ("http", "https")
     private_hosts: bool = False
     file_roots: tuple[Annotated[str, Field(pattern=r"^/[^\x00]*$")], ...] = ()
+    missing_ok: bool = Field(default=False, exclude=True)

@@ -15,18 +15,21 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ...states.base.errors import AnswerNeeded, EffectUnknown, TimedOut, ToolError
+from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
 from ...states.records.actions import Effect
 from ..tool import ToolContext
 from .http import FATE, LOST, REFUSED
-from .naming import one_line
+from .naming import Listed, one_line
 from .results import Redactor
 from .session import Session, roots_of
 from .settings import McpSettings
+from .tasks import ask, pause_s
 from .transcript import Dialogue, digest_of, plain_of, typed_responses
+from .wire import put_aside, structured_of
 
 ROUNDS_MAX = 10
 """Rounds of one call without a person in between. Source: the default of the ``mcp`` package's own client."""
@@ -47,6 +50,14 @@ class CallRefused(Exception):
 
 class StateRefused(CallRefused):
     """The server does not take its own state back: its key or its time is over."""
+
+
+@dataclass(frozen=True)
+class _ServerRequest:
+    """What a task needs, as a request of the server."""
+
+    method: str
+    params: Any
 
 
 @dataclass(eq=False)
@@ -76,7 +87,7 @@ class McpCall:
     Args:
         settings: Of the server.
         redactor: For what a person is asked.
-        name: The tool, as the server has it.
+        listed: The tool, as the server listed it to the engine.
         arguments: Checked already.
         effect: The effect class it was declared with.
         context: Of the run.
@@ -89,12 +100,13 @@ class McpCall:
         self,
         settings: McpSettings,
         redactor: Redactor,
-        name: str,
+        listed: Listed,
         arguments: dict[str, Any],
         effect: Effect,
         context: ToolContext,
     ) -> None:
-        self.name = name
+        self.name = listed.name
+        self._schema = listed.schema
         self.context = context
         self._settings = settings
         self._redactor = redactor
@@ -121,8 +133,9 @@ class McpCall:
 
     async def sampled(self, params: Any) -> Any:
         """Have the run's model answer, recorded and paid for as the run's own request."""
-        from mcp_types import CreateMessageResult, TextContent
+        from mcp_types import CreateMessageRequestParams, CreateMessageResult, TextContent
 
+        params = CreateMessageRequestParams.model_validate(params)
         self._samples += 1
         if self._samples > _SAMPLES_MAX:
             raise ToolError(f"the server asks the model more than {_SAMPLES_MAX} times in one call")
@@ -144,13 +157,18 @@ class McpCall:
     async def begin(self, session: Session, answers: Sequence[tuple[str, dict[str, Any]]] = ()) -> Any:
         """Make the call; *answers* are given again to the questions they were given to."""
         self.dialogue, self._again = Dialogue(answers=list(answers)), list(answers)
+        if await session.schema_now(self.name) not in (None, self._schema):
+            words = f"the MCP server {self._settings.shown} has changed the parameters of {self.name}"
+            raise NotStarted(f"{words} since it listed it; refresh() lists its tools for the next engine")
         return await self._rounds(session, None, None)
 
     async def go_on(self, session: Session) -> Any:
-        """Make the next round of a call in rounds, with the answers of this one."""
+        """Make the next round of a call in rounds, with the answers of this one; of a task look for its result."""
         dialogue = self.dialogue
         if dialogue.pending:
             raise self._question()
+        if dialogue.way == "task":
+            return await self._polled(session)
         responses = None if dialogue.way == "url" else dialogue.responses
         return await self._rounds(session, responses, dialogue.request_state)
 
@@ -168,6 +186,9 @@ class McpCall:
     ) -> Any:
         for number in range(ROUNDS_MAX):
             result = await self._request(session, responses, request_state)
+            if result.result_type == "task":
+                self.dialogue = Dialogue("task", result.task_id, answers=self.dialogue.answers)
+                return await self._polled(session)
             if result.result_type != "input_required":
                 return result
             request_state, responses = result.request_state, None
@@ -177,6 +198,104 @@ class McpCall:
                 continue
             responses = await self._inputs(result.input_requests)
         raise ToolError(f"the server asks again after {ROUNDS_MAX} rounds")
+
+    # -- as a task of the server -----------------------------------------------------------------------------------
+
+    async def _polled(self, session: Session) -> Any:
+        """
+        Return the result of the call's task, looked for until `McpSettings.task_s` is over, at least once for a call that goes on.
+
+        Raises:
+            AnswerNeeded: It is not there yet, or cannot be asked for now: the handle is journaled with this question. Or
+                the task needs an answer itself.
+            ToolError, EffectUnknown: The task failed, or its server knows it no more.
+        """
+        dialogue, loop = self.dialogue, asyncio.get_running_loop()
+        until, told = loop.time() + self._settings.task_s, {}
+        if self._settings.task_s == 0 and self.context.resumption is None:
+            raise self.unfinished({})
+        while True:
+            try:
+                if dialogue.responses:
+                    await self._of_task(session, "tasks/update", inputResponses=dialogue.responses)
+                    dialogue.responses = {}
+                told = await self._of_task(session, "tasks/get")
+            except (TimedOut, CallRefused):
+                raise self.unfinished(told) from None
+            status, answered = told.get("status"), {digest for digest, _ in dialogue.answers}
+            if status == "completed":
+                return await self._of_completed(session, told)
+            if status in ("failed", "cancelled"):
+                error = told.get("error")
+                words = told.get("statusMessage") or (error.get("message") if isinstance(error, dict) else "")
+                reason = self._redactor.text(one_line(str(words or ""), 300))
+                raise ToolError(f"the task of {self.name} {status}" + (f": {reason}" if reason else ""))
+            if status == "input_required":
+                requests = {
+                    key: _ServerRequest(asked["method"], asked.get("params") or {})
+                    for key, asked in (told.get("inputRequests") or {}).items()
+                    if isinstance(asked, dict)
+                    and isinstance(asked.get("method"), str)
+                    and f"{key}" not in answered
+                }
+                dialogue.answers += [(key, {}) for key in requests]  # asked once, however often it is listed
+                if requests:
+                    await self._inputs(requests)
+                    continue
+            elif status != "working":
+                raise self.lost(
+                    f"breaks the protocol: the task of {self.name} is {one_line(str(status), 40)!a}"
+                )
+            if loop.time() >= until:
+                raise self.unfinished(told)
+            await asyncio.sleep(min(pause_s(told), max(0.02, until - loop.time())))
+
+    async def _of_task(self, session: Session, method: str, **params: Any) -> dict[str, Any]:
+        """
+        Return what the server says of the call's task.
+
+        Raises:
+            EffectUnknown, ToolError: It does not know the task.
+        """
+        handle = str(self.dialogue.request_state)
+        try:
+            return await asyncio.wait_for(ask(session, method, handle, **params), self._settings.call_s)
+        except TimeoutError:
+            raise TimedOut(f"the MCP server {self._settings.shown} did not answer {method}") from None
+        except Exception as error:  # noqa: BLE001 - of a foreign package over a foreign program
+            from mcp_types import INVALID_PARAMS
+
+            if getattr(error, "code", None) == INVALID_PARAMS:
+                words = self._redactor.text(one_line(str(error), 300))
+                raise self.lost(f"knows the task of {self.name} no more ({words})") from None
+            raise CallRefused(type(error).__name__) from None
+
+    async def _of_completed(self, session: Session, told: dict[str, Any]) -> Any:
+        """Return the result that a task has left."""
+        from mcp_types import CallToolResult
+
+        found = told.get("result")
+        try:
+            if isinstance(found, dict):
+                put_aside(found)
+            result = CallToolResult.model_validate(found, by_name=False)
+        except ValueError:
+            raise self.lost(f"breaks the protocol in the result of the task of {self.name}") from None
+        await self._note_misfit(session, result)
+        return result
+
+    def unfinished(self, told: dict[str, Any]) -> AnswerNeeded:
+        """Return the question with which a run waits for a task: whoever answers it looks again."""
+        said = self._redactor.text(one_line(str(told.get("statusMessage") or ""), 300))
+        words = f"The MCP server {self._settings.shown} works on {self.name}" + (f" ({said})" if said else "")
+        state = self._redactor.json(self.dialogue.state()) | {"requestState": self.dialogue.request_state}
+        return AnswerNeeded(f"{words}. Answer with {{}} to look for its result.", {}, state)
+
+    async def give_up(self, session: Session) -> Any:
+        """Tell the server that nobody waits for the call's task any more."""
+        with suppress(Exception):
+            await self._of_task(session, "tasks/cancel")
+        raise self.lost(f"was told to cancel the task of {self.name}; it may have done a part of it")
 
     async def _inputs(self, requests: dict[str, Any]) -> dict[str, Any]:
         """
@@ -241,14 +360,18 @@ class McpCall:
     ) -> Any:
         """Send one round and wait for what it comes to."""
         key = self.context.idempotency_key
+        meta = {_META_KEY: key} if key and self._effect != "read" else {}
+        if self.context.traceparent:
+            meta["traceparent"] = self.context.traceparent
         task = asyncio.create_task(
             session.client.session.call_tool(
                 self.name,
                 self._arguments,
                 input_responses=typed_responses(responses),
                 request_state=request_state,
-                meta={_META_KEY: key} if key and self._effect != "read" else None,
+                meta=meta or None,
                 allow_input_required=True,
+                allow_claimed=True,
             )
         )
         result = await self.settle(session, task)
@@ -259,6 +382,9 @@ class McpCall:
         """Note where a result does not fit the tool's own schema: the call was made, and its result is kept."""
         if getattr(result, "is_error", True):
             return
+        found, structured = structured_of(result)
+        if found and structured is not None:
+            result = result.model_copy(update={"structured_content": structured})
         try:
             async with asyncio.timeout(_LISTING_S):  # a tool that is not known any more is looked up
                 await session.fits(self.name, result)
@@ -333,10 +459,10 @@ class McpCall:
             told = self._redactor.text(one_line(session.told, 300)) or (words if "SSE" in words else "")
             return self.lost(f"was gone before it answered {self.name}" + (f" ({told})" if told else ""))
         if data.get(FATE) == LOST or code == PARSE_ERROR:
-            return self.lost(f"did not answer {self.name} in the protocol: {words}")
+            return self.lost(f"breaks the protocol in its answer to {self.name}: {words}")
         if code is not None:
             return ToolError(f"the MCP server {self._settings.shown} refused {self.name}: {words}")
-        return self.lost(f"did not answer {self.name} in the protocol ({type(error).__name__})")
+        return self.lost(f"breaks the protocol in its answer to {self.name} ({type(error).__name__})")
 
     def lost(self, what: str) -> ToolError:
         """Return the error for a call of which nobody knows what it did; of a ``once`` one it stays in doubt."""

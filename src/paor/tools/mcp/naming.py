@@ -20,6 +20,8 @@ from .settings import McpSettings
 RESERVED = frozenset({"ai", "document", "task", "web", "workflow"})
 """Methods of paor's own tools; a server that calls itself so would take their place."""
 
+_NONE: Mapping[str, str] = {}
+
 NAME_CHARS = 64
 DESCRIPTION_CHARS = 1000
 
@@ -63,7 +65,7 @@ def prefix_of(settings: McpSettings, own_name: str) -> str:
 
 
 def entries_of(
-    settings: McpSettings, prefix: str, listed: Sequence[Listed]
+    settings: McpSettings, prefix: str, listed: Sequence[Listed], refused: Mapping[str, str] = _NONE
 ) -> tuple[list[ListedTool], dict[str, str]]:
     """
     Return the catalog entries of a listing, and why other tools have none, by the server's names.
@@ -71,10 +73,16 @@ def entries_of(
     A name that is none here is made fit; tools whose names would be the same each get a digest of their own name, so
     that none takes another's place when the listing changes.
 
+    Args:
+        settings: Of the server.
+        prefix: First part of the names.
+        listed: What it lists.
+        refused: What it lists in a form that is none, by name, with the reason.
+
     Raises:
         UsageError: A pattern of `effects` or `include` that fits no tool, or more tools than `tools_max`.
     """
-    skipped: dict[str, str] = {}
+    skipped = {name: reason for name, reason in refused.items() if _is_wanted(settings, name)}
     kept: list[Listed] = []
     for tool in listed:
         if not _is_wanted(settings, tool.name):
@@ -93,7 +101,7 @@ def entries_of(
             f"{settings.shown} offers {len(kept)} tools, at most {settings.tools_max} are taken;"
             " choose some with include=[...]"
         )
-    _check_patterns(settings, listed)
+    _check_patterns(settings, [*(tool.name for tool in listed), *refused])
     taken: defaultdict[str, list[str]] = defaultdict(list)
     names = {tool.name: f"{prefix}.{_fit(tool.name, NAME_CHARS, dots=True) or 'tool'}" for tool in kept}
     for own, name in names.items():
@@ -135,13 +143,13 @@ def _is_wanted(settings: McpSettings, name: str) -> bool:
     return not settings.include or any(fnmatchcase(name, pattern) for pattern in settings.include)
 
 
-def _check_patterns(settings: McpSettings, listed: Sequence[Listed]) -> None:
+def _check_patterns(settings: McpSettings, offered: Sequence[str]) -> None:
     """Refuse a pattern that fits nothing: a typing error in `effects` would leave a tool in another class."""
     patterns: Mapping[str, Sequence[str]] = {"effects": list(settings.effects), "include": settings.include}
     for option, given in patterns.items():
         for pattern in given:
-            if not any(fnmatchcase(tool.name, pattern) for tool in listed):
-                names = ", ".join(sorted(one_line(tool.name, 40) for tool in listed)[:12])
+            if not any(fnmatchcase(name, pattern) for name in offered):
+                names = ", ".join(sorted(one_line(name, 40) for name in offered)[:12])
                 raise UsageError(
                     f"{settings.shown} offers no tool {pattern!a} ({option}); it offers: {names}"
                 )

@@ -13,6 +13,7 @@ from ...states.base.errors import ToolError
 from ...states.base.secrets import REDACTED, Scrubber
 from ..tool import Document, ToolOutput
 from .naming import one_line
+from .wire import structured_of
 
 _BLOCKS_MAX = 200
 _LINKS_MAX = 100
@@ -82,14 +83,13 @@ def output_of(result: Any, redactor: Redactor, notes: Sequence[str] = ()) -> Too
         reason = redactor.text(one_line(" ".join(words), 2000))
         raise ToolError(reason or "the server says that the call failed, and not why")
     reader = _Blocks(redactor, notes)
-    structured = result.structured_content
-    if structured is not None:
-        said = [block.text for block in blocks if block.type == "text"]
+    has_structured, structured = structured_of(result)
+    if has_structured:
         blocks = [
             block for block in blocks if not (block.type == "text" and _repeats(block.text, structured))
         ]
         inner = _unwrap(structured)
-        if isinstance(inner, str) and (inner in said or "result" in structured):
+        if isinstance(inner, str):
             reader.add("result.txt", inner, "text/plain")
         else:
             text = json.dumps(redactor.json(structured), ensure_ascii=False, indent=2)
@@ -100,8 +100,8 @@ def output_of(result: Any, redactor: Redactor, notes: Sequence[str] = ()) -> Too
 
 
 def _unwrap(structured: Any) -> Any:
-    """Return the one value of an object with one key, as servers wrap what is no object; else None."""
-    return next(iter(structured.values())) if isinstance(structured, dict) and len(structured) == 1 else None
+    """Return what servers have wrapped as the one member ``result`` of an object, since it is none; else None."""
+    return structured["result"] if isinstance(structured, dict) and [*structured] == ["result"] else None
 
 
 def _repeats(text: str, structured: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -12,8 +13,11 @@ from .http import http_client
 from .naming import Listed, one_line
 from .settings import McpSettings
 from .stdio import StdioTransport
+from .tasks import extension
+from .wire import SiftedTransport
 
 _PAGES_MAX = 200
+_LISTEN_AGAIN_S = 5.0
 
 
 class Caller(Protocol):
@@ -35,6 +39,7 @@ class Session:
         listed: Its tools.
         is_legacy: Whether it speaks the protocol of before 2026-07-28, in which it asks in the middle of a call.
         changed: Whether it has told that its tools have changed.
+        is_listening: Whether a server of the new protocol has said that it will tell.
         turn: Held by the one call at a time that the old protocol allows: it does not say which call a question is of.
         caller: That call.
         calls: How many calls it carries.
@@ -46,12 +51,15 @@ class Session:
         self.listed: tuple[Listed, ...] = ()
         self.is_legacy = False
         self.changed = False
+        self.is_listening = False
+        self._is_stale = False
         self.turn = asyncio.Lock()
         self.caller: Caller | None = None
         self.calls = 0
         self.stalled = False
         self._settings = settings
         self._transport: StdioTransport | None = None
+        self._wire: SiftedTransport | None = None
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task: asyncio.Task[None] | None = None
@@ -63,6 +71,11 @@ class Session:
         """Whether nothing can be asked of the server any more, as far as is known."""
         gone = self._transport is not None and self._transport.ended
         return gone or self._closing.is_set() or (self._task is not None and self._task.done())
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Tools that were listed in a form that is none, with the reason."""
+        return self._wire.refused if self._wire is not None else {}
 
     @property
     def told(self) -> str:
@@ -122,8 +135,10 @@ class Session:
 
         _quiet()
         settings = self._settings
-        mode: Any = {"modern": "2026-07-28"}.get(settings.mode, settings.mode)
+        # also where nothing else is wanted: without the first exchange a server of the new protocol has not said its name
+        mode: Any = "legacy" if settings.mode == "legacy" else "auto"
         http = None
+        target: Any = settings.target
         try:
             if settings.is_url:
                 from mcp.client.streamable_http import streamable_http_client
@@ -131,28 +146,49 @@ class Session:
                 http = http_client(
                     settings.headers, message_bytes=settings.message_bytes, connect_s=settings.connect_s
                 )
-                target: Any = streamable_http_client(
-                    settings.target, http_client=http, max_sse_event_size=int(settings.message_bytes)
+                target = self._wire = SiftedTransport(
+                    streamable_http_client(
+                        settings.target, http_client=http, max_sse_event_size=int(settings.message_bytes)
+                    )
                 )
             elif settings.command is not None:
-                target = self._transport = self._child()
-            else:
-                target = settings.target
+                self._transport = self._child()
+                target = self._wire = SiftedTransport(self._transport)
             callbacks: dict[str, Any] = {"elicitation_callback": self._on_elicitation}
             if settings.sampling:
                 callbacks["sampling_callback"] = self._on_sampling
             if settings.roots:
                 callbacks["list_roots_callback"] = self._roots
-            client = Client(target, mode=mode, cache=None, message_handler=self._on_message, **callbacks)
+            client = Client(
+                target,
+                mode=mode,
+                cache=None,
+                message_handler=self._on_message,
+                extensions=[extension()],
+                **callbacks,
+            )
             async with client:
                 self.client = client
                 session: Any = client.session
+                self.is_legacy = session.initialize_result is not None
+                if self.is_legacy and settings.mode == "modern":
+                    raise ToolError("it does not speak the protocol of 2026-07-28")
+                if self._wire is not None:
+                    self._wire.version = session.protocol_version
                 # looked at by the call: an error here would be one of a call that was made
                 self.fits, session.validate_tool_result = session.validate_tool_result, _fits
                 await self._list()
                 if not self._opened.done():
                     self._opened.set_result(None)
-                await self._closing.wait()
+                tools = client.server_capabilities.tools
+                tells = not self.is_legacy and tools is not None and tools.list_changed
+                listening = asyncio.create_task(self._listen()) if tells else None
+                try:
+                    await self._closing.wait()
+                finally:
+                    if listening is not None:
+                        listening.cancel()
+                        await asyncio.wait({listening}, timeout=5)
         except BaseException as error:
             if not self._opened.done():
                 self._opened.set_exception(error if isinstance(error, Exception) else ToolError("closed"))
@@ -174,7 +210,6 @@ class Session:
         client, found, cursor = self.client, [], None
         info = client.session.server_info
         self.own_name = str(info.name) if info is not None else ""
-        self.is_legacy = client.session.initialize_result is not None
         for _ in range(_PAGES_MAX):
             page = await client.list_tools(cursor=cursor)
             found += [_listing_of(tool) for tool in page.tools]
@@ -185,9 +220,28 @@ class Session:
                 raise ToolError(f"it lists more than {10 * self._settings.tools_max} tools")
         self.listed = tuple(found)
 
+    async def schema_now(self, name: str) -> dict[str, Any] | None:
+        """Return the parameters of a tool as they are now, None of one that is not there; listed again where the list has changed."""
+        if self._is_stale:
+            self._is_stale = False
+            with suppress(Exception):  # the call itself will say what is wrong with the server
+                await asyncio.wait_for(self._list(), self._settings.connect_s)
+        return next((tool.schema for tool in self.listed if tool.name == name), None)
+
     async def _on_message(self, message: Any) -> None:
         if type(message).__name__ == "ToolListChangedNotification":
-            self.changed = True
+            self.changed = self._is_stale = True
+
+    async def _listen(self) -> None:
+        """Be told by a server of the new protocol that its tools have changed; again when the stream ends, as proxies end it."""
+        while True:
+            with suppress(Exception):  # what it cannot tell it tells with its next listing
+                async with self.client.listen(tools_list_changed=True) as events:
+                    self.is_listening = True
+                    async for _ in events:
+                        self.changed = self._is_stale = True
+            self.is_listening = False
+            await asyncio.sleep(_LISTEN_AGAIN_S)
 
     async def _on_elicitation(self, context: Any, params: Any) -> Any:
         from mcp_types import ElicitResult

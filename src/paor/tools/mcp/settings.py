@@ -43,6 +43,8 @@ class McpSettings:
         mode: Protocol: ``auto`` (newest first), ``legacy`` (up to 2025-11-25), ``modern`` (2026-07-28 only).
         connect_s: Seconds to start the server and list its tools.
         call_s: Seconds of one call, without the time in which a person answers.
+        task_s: Seconds in which the result of a call that its server has made a task is polled for; then the run waits, and
+            every resume polls on. 0: the handle is journaled before anything else happens.
         message_bytes: Largest message of the server.
         tools_max: Most tools.
         held_max: Calls of the old protocol that are kept open for an answer; the oldest is given up first.
@@ -63,6 +65,7 @@ class McpSettings:
     mode: Mode = "auto"
     connect_s: float = 30.0
     call_s: float = 120.0
+    task_s: float = 120.0
     message_bytes: int = 20_000_000
     tools_max: int = 1000
     held_max: int = 8
@@ -97,6 +100,8 @@ class McpSettings:
             good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
             if not good or value <= 0:
                 raise UsageError(f"McpServer: {name} must be a number above 0")
+        if not (isinstance(self.task_s, int | float) and 0 <= self.task_s < math.inf):
+            raise UsageError("McpServer: task_s must be a number from 0")
 
     @property
     def is_url(self) -> bool:

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -49,6 +49,7 @@ class StdioTransport:
         self._cwd = cwd
         self._limit = message_bytes
         self._told = b""
+        self._waiting: dict[int | str, None] = {}
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -108,7 +109,9 @@ class StdioTransport:
 
         try:
             while line := await stdout.readline():
-                for message in messages_of(line):
+                for message in messages_of(line, self._waiting):
+                    if not hasattr(message, "method"):
+                        self._waiting.pop(message.id, None)
                     await self._inbound.send(SessionMessage(message))
         except ValueError:
             self.flaw = f"it sent a message of more than {self._limit} bytes"
@@ -119,8 +122,12 @@ class StdioTransport:
             self._inbound.close()
 
     async def _write(self, stdin: asyncio.StreamWriter) -> None:
+        from mcp_types import JSONRPCRequest
+
         try:
             async for item in self._outbound:
+                if isinstance(item.message, JSONRPCRequest):
+                    self._waiting[item.message.id] = None
                 text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                 stdin.write(text.encode("utf-8", "replace") + b"\n")
                 await stdin.drain()
@@ -133,34 +140,64 @@ class StdioTransport:
             self._told = (self._told + chunk)[-_TOLD_BYTES:]
 
 
-def messages_of(line: bytes) -> list[Any]:
+def messages_of(line: bytes, waiting: Collection[int | str] = ()) -> list[Any]:
     """
-    Return the message that a line holds; nothing for one that a server prints to its standard output.
+    Return the messages that a line holds; nothing for one that a server prints to its standard output.
 
-    What is no UTF-8, and half a character, are replaced. An answer that cannot be read all the same is an error of each number that
-    it may be an answer to: nobody waits for it until the time of its call is over.
+    What is no UTF-8, and half a character, are replaced. An answer that cannot be read all the same, or does not say to which request it
+    belongs, is an error of the requests that it may be an answer to: nobody waits for it until the time of its call is over.
+
+    Args:
+        line: As the server wrote it.
+        waiting: Numbers of the requests that have no answer yet.
     """
-    from mcp_types import PARSE_ERROR, jsonrpc_message_adapter
+    from mcp_types import JSONRPCError, jsonrpc_message_adapter
 
     try:
-        return [jsonrpc_message_adapter.validate_json(line, by_name=False)]
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
-        text = line.decode("utf-8", "replace")
-    if '"jsonrpc"' not in text:
-        return []
-    with suppress(ValueError, RecursionError):
-        clean = json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace")
+        return _read_again(line.decode("utf-8", "replace"), waiting)
+    if (
+        isinstance(message, JSONRPCError) and message.id is None
+    ):  # it could not read a request, and not say which
+        return [message.model_copy(update={"id": number}) for number in waiting]
+    return [message]
+
+
+def _read_again(text: str, waiting: Collection[int | str]) -> list[Any]:
+    """Return the messages of a line that is no message as it is."""
+    from mcp_types import jsonrpc_message_adapter
+
+    try:
+        found = json.loads(text)
+        clean = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
+    except (ValueError, RecursionError):
+        return _unreadable(text, waiting) if _BROKEN.match(text) else []
+    if isinstance(found, list):  # a batch, as the protocol of 2025-03-26 has it
+        items = [item for item in found if isinstance(item, dict)]
+        return [message for item in items for message in messages_of(json.dumps(item).encode(), waiting)]
+    with suppress(ValueError):
         return [jsonrpc_message_adapter.validate_json(clean, by_name=False)]
-    numbers = dict.fromkeys(map(int, _NUMBER.findall(text)))
+    answers = isinstance(found, dict) and ("result" in found or "error" in found)
+    meant = answers and ("jsonrpc" in found or found.get("id") in waiting)
+    return _unreadable(text, waiting) if meant else []
+
+
+def _unreadable(text: str, waiting: Collection[int | str]) -> list[Any]:
+    """Return an error for each request that an answer which cannot be read may belong to: those that it names, else all."""
+    from mcp_types import PARSE_ERROR, jsonrpc_message_adapter
+
+    named: set[int | str] = {int(number) for number in _NUMBER.findall(text)}
     error = {"code": PARSE_ERROR, "message": "its answer cannot be read"}
     return [
         jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", "id": number, "error": error})
-        for number in [*numbers][:1] + [*numbers][1:][-1:]
+        for number in [one for one in waiting if one in named] or waiting
     ]
 
 
-_NUMBER = re.compile(r'"id" ?: ?([0-9]{1,15})[ ,}]')
-"""Of a message: its first or its last member of this name."""
+_NUMBER = re.compile(r'"id"\s*:\s*"?([0-9]{1,15})["\s,}]')
+_BROKEN = re.compile(r'[\s\ufeff]*(?:\{.*)?"jsonrpc"\s*:', re.DOTALL)
+"""How a line begins that was to be a message, or a part of one; a program that prints what it has read writes more before it."""
 
 
 def _kill(process: asyncio.subprocess.Process, sign: signal.Signals) -> None:

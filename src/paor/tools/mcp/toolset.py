@@ -26,7 +26,7 @@ from ...states.base.errors import AnswerNeeded, MissingExtra, NotStarted, ToolEr
 from ...states.records.actions import Effect
 from ..tool import Tool, ToolContext, ToolOutput
 from .call import CallRefused, McpCall, Open, StateRefused
-from .naming import ListedTool, entries_of, prefix_of
+from .naming import Listed, ListedTool, entries_of, prefix_of
 from .results import Redactor, output_of
 from .session import Session
 from .settings import McpSettings, settings_of
@@ -115,7 +115,7 @@ class McpServer:
 
     def _take_tools(self, session: Session) -> tuple[Tool, ...]:
         self.prefix = prefix = prefix_of(self.settings, session.own_name)
-        entries, skipped = entries_of(self.settings, prefix, session.listed)
+        entries, skipped = entries_of(self.settings, prefix, session.listed, session.refused)
         self.skipped = {name: self._redactor.text(reason) for name, reason in skipped.items()}
         self._tools = tuple(self._tool(entry) for entry in entries)
         return self._tools
@@ -135,7 +135,7 @@ class McpServer:
         listed = entry.listed
 
         async def run(**arguments: Any) -> ToolOutput:
-            return await self._call(listed.name, arguments, entry.effect, _NOWHERE)
+            return await self._call(listed, arguments, entry.effect, _NOWHERE)
 
         return McpTool(
             name=entry.name,
@@ -144,7 +144,7 @@ class McpServer:
             run=run,
             effect=entry.effect,
             server=self,
-            own_name=listed.name,
+            listed=listed,
         )
 
     # -- between the threads ---------------------------------------------------------------------------------------
@@ -173,10 +173,10 @@ class McpServer:
         return asyncio.run_coroutine_threadsafe(work, loop).result()
 
     async def _call(
-        self, name: str, arguments: Mapping[str, Any], effect: Effect, context: ToolContext
+        self, listed: Listed, arguments: Mapping[str, Any], effect: Effect, context: ToolContext
     ) -> ToolOutput:
         """Make a call from any event loop; cancelling it cancels the request."""
-        call = McpCall(self.settings, self._redactor, name, dict(arguments), effect, context)
+        call = McpCall(self.settings, self._redactor, listed, dict(arguments), effect, context)
         loop = self._running()
         made = asyncio.run_coroutine_threadsafe(self._make(call), loop)
         try:
@@ -239,6 +239,15 @@ class McpServer:
         held = self._held.pop(call.context.idempotency_key, None)
         if held is not None and not held.session.ended and not resumption.again:
             return await self._answer_open(held, call, answer)
+        if (
+            call.dialogue.way == "task"
+        ):  # whatever was decided: what has begun is looked for and never called again
+            given_up = not resumption.accepted and not call.dialogue.pending
+            call.answered(answer)
+            try:
+                return await self._attempt(call, call.give_up if given_up else call.go_on)
+            except NotStarted:  # its server is away: the handle is kept
+                raise call.unfinished({}) from None
         was_open = call.dialogue.way == "open"
         call.answered(answer)
         answers = list(call.dialogue.answers)
@@ -338,15 +347,20 @@ class McpTool(Tool):
 
     Attributes:
         server: Where it is.
-        own_name: What the server calls it.
+        listed: As the server listed it when the tool was made.
     """
 
     server: McpServer = field(kw_only=True)
-    own_name: str = field(kw_only=True)
+    listed: Listed = field(kw_only=True)
+
+    @property
+    def own_name(self) -> str:
+        """What the server calls it."""
+        return self.listed.name
 
     def invoke(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Return the call as a coroutine; names of arguments need not be names in Python."""
-        return self.server._call(self.own_name, arguments, self.effect, context)
+        return self.server._call(self.listed, arguments, self.effect, context)
 
 
 def mcp_tools(target: Any, **options: Any) -> tuple[Tool, ...]:
@@ -366,7 +380,9 @@ def _ask_nobody(*args: Any, **kwargs: Any) -> str:
     raise ToolError("there is no run, and so no model to ask")
 
 
-_NOWHERE = cast(ToolContext, SimpleNamespace(idempotency_key="", resumption=None, ask=_ask_nobody))
+_NOWHERE = cast(
+    ToolContext, SimpleNamespace(idempotency_key="", resumption=None, traceparent="", ask=_ask_nobody)
+)
 """The context of a tool that is called directly, outside any run."""
 
 

@@ -16,9 +16,9 @@ class Dialogue(msgspec.Struct, rename="camel"):
     What a call has asked so far, as it is in the journal between two processes.
 
     Attributes:
-        way: ``rounds`` (the server answered that it needs input), ``open`` (it asked in the middle of an open call), or
-            ``url`` (it refused the call until somebody has visited a URL).
-        request_state: The server's own state of a call in rounds.
+        way: ``rounds`` (the server answered that it needs input), ``open`` (it asked in the middle of an open call),
+            ``url`` (it refused the call until somebody has visited a URL), or ``task`` (it works on the call as a task).
+        request_state: The server's own state of a call in rounds, or the handle of its task.
         pending: Keys and parameters of what is still to be asked in this round, the current question first.
         responses: Answers of this round, by key.
         answers: Digest of each question and its answer, in order, for a call that is made anew.
@@ -67,7 +67,9 @@ def typed_responses(responses: dict[str, Any] | None) -> Any:
 
 
 def plain_of(model: Any) -> dict[str, Any]:
-    """Return a record of the package as JSON under its wire names."""
+    """Return a record of the package as JSON under its wire names; JSON as it is."""
+    if isinstance(model, dict):
+        return model
     found: dict[str, Any] = model.model_dump(mode="json", by_alias=True, exclude_none=True)
     return found
 

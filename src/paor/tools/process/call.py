@@ -24,7 +24,7 @@ from .child import AskedToStop, ChildProcess
 WORKER = "paor.tools.process.worker"
 PLAIN = (
     *("run_id", "action", "language", "objective", "success_criteria", "idempotency_key", "answer"),
-    *("timeout_s", "final_format"),
+    *("timeout_s", "final_format", "traceparent"),
 )
 """What a context has as plain data, beside policy, limits and resumption."""
 

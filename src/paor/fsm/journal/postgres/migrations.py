@@ -10,7 +10,7 @@ from ....states.base.errors import JournalDamaged, JournalTooNew, JournalTooOld,
 from .address import Address
 from .connecting import SQL, Identifier, PostgresConnection
 
-VERSION = 2
+VERSION = 3
 """Of the schema; the same number as a file's, since they hold the same."""
 
 _ID = re.compile("[0-9a-f]{32}")

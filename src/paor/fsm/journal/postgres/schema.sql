@@ -1,4 +1,4 @@
--- The journal's schema in PostgreSQL, version 2. Described in docs/journal-format.md; it is made within a schema of its own.
+-- The journal's schema in PostgreSQL, version 3. Described in docs/journal-format.md; it is made within a schema of its own.
 CREATE TABLE journal (
   id TEXT COLLATE "C" PRIMARY KEY,
   version BIGINT NOT NULL
@@ -17,10 +17,13 @@ CREATE TABLE specs (
   created_at BIGINT NOT NULL,
   root_hash BYTEA NOT NULL,
   "key" TEXT COLLATE "C" UNIQUE,
-  metadata TEXT COLLATE "C" NOT NULL
+  metadata TEXT COLLATE "C" NOT NULL,
+  conversation TEXT COLLATE "C"
 );
 
 CREATE INDEX specs_place ON specs (workflow_id, round, task);
+
+CREATE INDEX specs_conversation ON specs (conversation, round) WHERE conversation IS NOT NULL;
 
 CREATE TABLE leases (
   run BIGINT PRIMARY KEY REFERENCES specs (run),
@@ -107,7 +110,7 @@ CREATE TABLE unscrubbed (
 );
 
 -- ANALYZE keeps samples of columns, which any reader sees in pg_stats, also after an erasure: none of those that are erased.
-ALTER TABLE specs ALTER "key" SET STATISTICS 0, ALTER metadata SET STATISTICS 0;
+ALTER TABLE specs ALTER "key" SET STATISTICS 0, ALTER metadata SET STATISTICS 0, ALTER conversation SET STATISTICS 0;
 ALTER TABLE payloads ALTER media_type SET STATISTICS 0, ALTER salt SET STATISTICS 0, ALTER body SET STATISTICS 0;
 ALTER TABLE documents ALTER name SET STATISTICS 0, ALTER mime SET STATISTICS 0;
 
@@ -138,7 +141,7 @@ CREATE VIEW runs AS
          CASE WHEN dest IN ('Done', 'Failed') THEN at END AS ended_at,
          coalesce(seq, -1) AS head_seq,
          CASE WHEN transitions.run = specs.run THEN hash ELSE root_hash END AS head_hash,
-         "key", metadata
+         "key", metadata, conversation
   FROM specs LEFT JOIN transitions ON transitions.id = coalesce(
     (SELECT max(id) FROM transitions WHERE id BETWEEN specs.run << 32 AND specs.run << 32 | 4294967295),
     (SELECT parent.run << 32 | specs.parent_seq FROM specs AS parent WHERE parent.run_id = specs.parent_run_id));

@@ -37,14 +37,22 @@ class Migration(NamedTuple):
 
 def _create(connection: sqlite3.Connection) -> None:
     """Make the tables and views of version 2, the first that is kept."""
-    script = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
-    for statement in script.split(";\n"):
-        if statement.strip():
-            connection.execute(statement)
+    _carry_out(connection, "schema.sql")
     connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
 
 
-STEPS: tuple[Migration, ...] = (Migration(2, _create),)
+def _add_conversations(connection: sqlite3.Connection) -> None:
+    """Give runs the column of their conversation, and the view that shows it."""
+    _carry_out(connection, "conversations.sql")
+
+
+def _carry_out(connection: sqlite3.Connection, script: str) -> None:
+    for statement in files(__package__).joinpath(script).read_text(encoding="utf-8").split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
+
+
+STEPS: tuple[Migration, ...] = (Migration(2, _create), Migration(3, _add_conversations))
 """Every step so far. A released one is never changed; what is new is a step of its own."""
 
 

@@ -134,6 +134,8 @@ function chip(name, told = name) {
   const [tone, sign] = own(CHIPS, name) || ["", ""];
   return el("span.chip" + (tone && "." + tone), sign && sign + " ", told);
 }
+// where a run stands: which task of its workflow it is, or which action of another run has called it
+const placeIn = found => (found.action ? ` called by action ${found.action}` : ` round ${found.round}, task ${found.task}`);
 // pairs of a name and what it is; pairs without a value are left out
 const pairs = list =>
   el(

@@ -20,12 +20,13 @@ function fieldOf(name, schema, required) {
   if (choices) {
     input = el(
       "select",
-      !required && el("option", {value: ""}, "not given"),
+      el("option", {value: ""}, required ? "choose" : "not given"),
       choices.map((item, k) => el("option", {value: String(k)}, typeof item === "string" ? item : JSON.stringify(item))),
     );
     read = text => JSON.stringify(choices[Number(text)]);
   } else if (type === "number" || type === "integer") {
     input = el("input", {type: "text", inputmode: "decimal"});
+    hint = [hint, boundsOf(schema)].filter(Boolean).join(", ");
     read = text => {
       if (!NUMBER.test(text.trim())) throw new Error(`${name} is a number`);
       return text.trim();
@@ -60,6 +61,14 @@ function fieldOf(name, schema, required) {
   };
 }
 
+// what a number may be, as its schema says
+const BOUNDS = {minimum: "at least", exclusiveMinimum: "more than", maximum: "at most", exclusiveMaximum: "less than"};
+const boundsOf = schema =>
+  Object.entries(BOUNDS)
+    .filter(([name]) => typeof own(schema, name) === "number")
+    .map(([name, told]) => `${told} ${schema[name]}`)
+    .join(", ");
+
 async function send(path, body) {
   const answer = await fetch(live + path, {
     method: "POST",
@@ -89,6 +98,8 @@ class WaitCard {
       ),
       el("h2", {id}, titleOf(wait)),
       el("p.sub", wait.objective ?? "(the objective was erased)"),
+      Object.keys(wait.metadata || {}).length > 0 &&
+        pairs(Object.entries(wait.metadata).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)])),
       wait.tool &&
         el(
           "div.exact",
@@ -107,6 +118,7 @@ class WaitCard {
         ),
       pairs([
         ["it says", wait.kind !== "approval" && titleOf(wait) !== wait.message && wait.message],
+        ["conversation", wait.conversation],
         ["wanted for", wait.wanted_for],
         ["why it asks", wait.why.join("; ")],
         ["counts for", wait.counts_for],
@@ -130,14 +142,16 @@ class WaitCard {
       maxlength: 2000,
       placeholder: kind === "in_doubt" ? "where you looked, and what stands there" : "why",
     });
-    this.actor = el("input", {type: "text", maxlength: 200, placeholder: "your name", autocomplete: "name"});
+    this.actor = el("input", {type: "text", maxlength: 200, placeholder: "your name", autocomplete: "name", required: true});
     const answer = (spec, name, json) => button(".btn" + spec, () => this.answer(name, json), name);
     let fields = [],
       buttons;
     if (kind === "approval") {
+      const other = wait.given ? this.other() : null;
+      if (other) fields = [other.part];
       buttons = [
         answer(".no", "Deny", () => '"answer":{"approve":false}'),
-        answer(".pri", "Approve", () => '"answer":{"approve":true}'),
+        answer(".pri", "Approve", () => `"answer":{"approve":true${other ? other.json() : ""}}`),
       ];
     } else if (kind === "in_doubt") {
       const result = fieldOf("result", {description: "what it returned, if it happened: JSON, or a text"}, false);
@@ -168,14 +182,41 @@ class WaitCard {
       {onsubmit: event => event.preventDefault()},
       fields,
       el("label.half", el("span", "Reason, kept with the answer"), this.reason),
-      el("label.half", el("span", "Who answers"), this.actor),
+      !state.index.named && el("label.half", el("span", "Who answers"), this.actor),
       el("div.buttons", buttons),
     );
+  }
+
+  // all arguments of the call as JSON, to be approved instead of those that are asked about
+  other() {
+    const shown = indented(this.wait.given),
+      input = el("textarea.mono", {rows: Math.min(12, shown.split("\n").length), spellcheck: "false"});
+    input.value = shown;
+    return {
+      part: el(
+        "details.other",
+        el("summary", "Change the arguments"),
+        el("label", el("span", "All arguments, as JSON: exactly these reach the tool, and the model is told"), input),
+      ),
+      json: () => {
+        if (input.value === shown) return "";
+        let read = null;
+        try {
+          read = JSON.parse(input.value);
+        } catch {}
+        if (!read || typeof read !== "object" || Array.isArray(read)) throw new Error("the arguments are no JSON object");
+        return `,"arguments":${input.value}`;
+      },
+    };
   }
 
   // numbers go as they were written, so the body is put together as text
   async answer(name, json) {
     try {
+      if (!state.index.named && !this.actor.value.trim()) {
+        this.actor.focus();
+        throw new Error("who answers? A name is needed");
+      }
       const given = [
         ["reason", this.reason.value],
         ["actor", this.actor.value],
@@ -232,6 +273,15 @@ class WaitCard {
 class InboxView {
   constructor() {
     this.cards = new Map();
+    const change = () => this.filter();
+    this.tool = el("select", {name: "tool", onchange: change});
+    this.told = el("input", {type: "search", name: "metadata", placeholder: "words of the metadata, all of them", oninput: change});
+    this.filters = el(
+      "div.filters",
+      {role: "search"},
+      el("label", el("span", "metadata"), this.told),
+      el("label", el("span", "tool"), this.tool),
+    );
     this.title = el("h1");
     this.asks = el("div.asks");
     this.before = el("div");
@@ -240,27 +290,63 @@ class InboxView {
       {tabindex: "-1"},
       this.title,
       el("p.sub", "These runs stand still until somebody answers. An answer is one row of the journal."),
+      this.filters,
       this.asks,
       this.before,
     );
-    this.update();
   }
 
-  update() {
+  // what is chosen stands in the address
+  open(query) {
+    const given = new URLSearchParams(query);
+    this.update(given.get("tool") || "");
+    this.told.value = given.get("metadata") || "";
+    this.filter(true);
+  }
+
+  filter(quiet) {
+    const tool = this.tool.value,
+      words = this.told.value.toLowerCase().split(/\s+/).filter(Boolean),
+      {waits} = state.index;
+    let shown = 0;
+    for (const card of this.cards.values()) {
+      const text = JSON.stringify([card.wait.metadata, card.wait.conversation]).toLowerCase();
+      card.node.hidden = Boolean((tool && card.wait.tool !== tool) || !words.every(word => text.includes(word)));
+      if (!card.node.hidden && !card.over) shown += 1;
+    }
+    const all = plural(waits.length, "question");
+    this.title.textContent = !waits.length
+      ? "Nothing waits"
+      : shown < waits.length
+        ? `${num(shown)} of ${all}`
+        : `${all} ${waits.length === 1 ? "waits" : "wait"}`;
+    const told = new URLSearchParams([["tool", tool], ["metadata", this.told.value]].filter(([, text]) => text)).toString();
+    if (!quiet) remember("#inbox" + (told && "?" + told));
+  }
+
+  update(chosen = this.tool.value) {
     const {waits} = state.index,
       open = new Set();
-    for (const wait of [...waits].reverse()) {
+    // the one that has waited longest first; nothing that is there is moved, somebody may be writing in it
+    for (const wait of [...waits].sort((a, b) => a.since - b.since)) {
       const key = `${wait.run} ${wait.seq}`;
       open.add(key);
       if (this.cards.has(key)) continue;
-      const card = new WaitCard(wait);
+      const card = new WaitCard(wait),
+        later = [...this.cards.values()].filter(item => item.wait.since > wait.since);
+      later.sort((a, b) => a.wait.since - b.wait.since);
       this.cards.set(key, card);
-      this.asks.prepend(card.node);
+      this.asks.insertBefore(card.node, later.length ? later[0].node : null);
     }
     for (const [key, card] of this.cards) if (!open.has(key)) card.settled();
-    this.title.textContent = waits.length
-      ? `${plural(waits.length, "question")} ${waits.length === 1 ? "waits" : "wait"}`
-      : "Nothing waits";
+    const tools = [...new Set([...waits.map(wait => wait.tool), chosen].filter(Boolean))].sort();
+    this.tool.replaceChildren(
+      el("option", {value: ""}, "any"),
+      ...tools.map(name => Object.assign(el("option", cut(name, 80)), {value: name})),
+    );
+    this.tool.value = chosen;
+    this.filters.hidden = waits.length < 2 && !chosen && !this.told.value;
+    this.filter(true);
     const run = state.view?.run,
       done = run ? run.data.calls.flatMap(call => call.decided.map(one => ({call, one}))) : [];
     this.before.replaceChildren(

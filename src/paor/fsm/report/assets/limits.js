@@ -130,10 +130,11 @@ function around(run) {
     line.workflow &&
       el(
         "div",
-        el("h3", "Workflow"),
-        el("p", runLink(line.workflow.id), ` round ${line.workflow.round}, task ${line.workflow.task}`),
+        el("h3", line.workflow.action ? "Called by" : "Workflow"),
+        el("p", runLink(line.workflow.id), placeIn(line.workflow)),
       ),
-    list("Tasks", data.tasks, task =>
+    line.conversation && el("div", el("h3", "Conversation"), el("p", line.conversation)),
+    list("Runs that it called", data.tasks, task =>
       el("li", runLink(task.id), " ", chip(task.status), " ", cut(task.objective ?? "(erased)", 160)),
     ),
     list("Amendments", data.amendments, one =>

@@ -397,8 +397,8 @@ async function route() {
       state.runs ||= new RunsView(index);
       place("runs", state.runs.box, null, index.title || "Runs");
       state.runs.open(hash.split("?")[1] || "");
-    } else if (hash === "#inbox") {
-      (state.inbox ||= new InboxView()).update();
+    } else if (/^#inbox(\?|$)/.test(hash)) {
+      (state.inbox ||= new InboxView()).open(hash.split("?")[1] || "");
       place("inbox", state.inbox.box, null, "Inbox");
     } else if (hash === "#compare" || ((!hash || hash === "#") && index.compared)) {
       state.compare ||= await compareView();

@@ -22,6 +22,7 @@ const haystack = line =>
     line.key,
     ...line.tools,
     JSON.stringify(line.metadata),
+    line.conversation,
   ]
     .join("\n")
     .toLowerCase();
@@ -168,7 +169,7 @@ class RunsView {
       money(line.cost_micro),
       dur(line.time_us),
       line.parent && "a fork",
-      line.workflow && `round ${line.workflow.round}, task ${line.workflow.task}`,
+      line.workflow && placeIn(line.workflow),
     ].filter(Boolean);
     return el(
       "div.one",

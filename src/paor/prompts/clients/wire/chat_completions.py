@@ -101,8 +101,44 @@ def _joined(name: str, pieces: list[Any]) -> Any:
             for piece in pieces
             if piece
         ]
-        return [item for piece in lists for item in piece]
+        return _put_together([item for piece in lists for item in piece])
     return pieces[-1]
+
+
+_OF_ALL = ("type", "id", "index", "format")
+"""Members that each piece of a numbered item repeats."""
+
+
+def _put_together(items: list[Any]) -> list[Any]:
+    """Return *items* with the pieces of one, which follow each other under its number, as one; a signature ends it."""
+    groups: list[list[Any]] = []
+    for item in items:
+        if groups and _is_next(groups[-1][-1], item):
+            groups[-1].append(item)
+        else:
+            groups.append([item])
+    return [group[0] if len(group) == 1 else _whole(group) for group in groups]
+
+
+def _is_next(last: Any, item: Any) -> bool:
+    if not isinstance(last, dict) or not isinstance(item, dict) or last.get("signature"):
+        return False
+    is_same = all(last.get(name) == item.get(name) for name in ("index", "type"))
+    return is_same and number_of(item.get("index")) is not None
+
+
+def _whole(pieces: list[dict[str, Any]]) -> dict[str, Any]:
+    found: dict[str, list[Any]] = {}
+    for piece in pieces:
+        for name, value in piece.items():
+            if value is not None:
+                found.setdefault(name, []).append(value)
+    return {
+        name: joined(values)
+        if name not in _OF_ALL and all(isinstance(one, str) for one in values)
+        else values[-1]
+        for name, values in found.items()
+    }
 
 
 class ChatReader(ReplyReader):

@@ -20,6 +20,7 @@ from msgspec import Struct
 from ....states.records.outcomes import Usage
 
 MESSAGE_CHARS = 500
+TLS_FAILED = "TLS failed"
 WAIT_CEILING_S = 1e9
 BACKOFF_FIRST_S, BACKOFF_MAX_S, JITTER = 0.5, 8.0, 0.25
 """The SDKs' own back-off: doubling from half a second to eight, up to a quarter less by chance."""
@@ -109,7 +110,7 @@ def status_fault(status: int, body: object, headers: Mapping[str, str], now_s: f
     if should in ("true", "false"):
         again = should == "true"
     if 300 <= status < 400:
-        told = "the server redirects to another address, which is not followed; name that one as base_url"
+        told = "it redirects to another address, which is not followed"
     else:
         told = words_of(body) or "no details"
     message = f"HTTP {status}: {told}"

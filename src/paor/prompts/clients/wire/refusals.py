@@ -47,6 +47,8 @@ _WRONG_SCHEMA = re.compile(
 )
 _NOT_THEIRS = re.compile(r"\A(?=.*?(?:signature|encrypted))(?=.*?(?:invalid|verif|decrypt))", re.DOTALL)
 """How providers say that a turn which is sent back is of another account, or of a key that is no more."""
+_BUDGET = re.compile(r"budget.?tokens|thinking.?budget")
+"""What gateways make of an effort; where it does not fit the limit of a short reply, longer ones may still have it."""
 _NAMES = {
     "stream_options": r"stream.options|include.usage",
     "include": r"\binclude\b|encrypted.content",
@@ -112,6 +114,8 @@ def _named(text: str, words: str, sent: Collection[str]) -> Refusal | None:
     """Return the feature that *text* names."""
     if "parts" in sent and _NOT_THEIRS.search(words):
         return Refusal("parts", "request")
+    if "effort" in sent and _BUDGET.search(words):
+        return Refusal("effort", "request")
     unsupported, wrong = _UNSUPPORTED.search(words), _WRONG_SCHEMA.search(words)
     if wrong and "pattern" in sent and text:
         return Refusal("pattern")

@@ -1,0 +1,164 @@
+"""
+A start, whether in a conversation or not: its arguments are checked at once; it is begun when the conversation has no other round.
+
+One round of a conversation runs at a time. The statement that writes a run holds it to that, whichever processes start one. A start that
+is queued has no row and no place in any list: its caller waits here for its turn, then writes the run and drives it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any
+
+from ...states.base.errors import ConversationBusy, UsageError
+from ...states.run.labels import conversation_of, key_of
+from ..journal.store import KeyTaken
+from ..runtime.events import Event
+from ..runtime.result import Result
+from ..runtime.run_context import Leaves
+from .background import AsyncEvents, Events
+from .earlier import earlier_rounds, round_before
+from .fallback import stand_in
+from .keyed_start import begin, check_same_start
+from .look import result_now
+from .model_facts import Pending
+from .resume import Continuation, aevents_of, events_of
+from .runner import Runner
+from .start import NewRun
+from .told import Earlier
+
+LOOK_S = 0.05
+"""Seconds between two looks whether it is a queued start's turn."""
+
+OWN = ("conversation", "after", "queue")
+"""Options of a start that decide when it begins and what it goes on from."""
+
+
+class Start:
+    """
+    A start that is still to be begun.
+
+    Args:
+        runner: That drives the run.
+        make: Checks every argument of it but those of `OWN`, given what it goes on from.
+        options: Of the start, those among them.
+
+    Raises:
+        UsageError: A bad argument.
+        ConversationBusy: Another round runs, and this start is not to be queued.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        make: Callable[[Earlier | None], Pending[NewRun]],
+        options: Mapping[str, Any],
+    ) -> None:
+        self._runner, self._make = runner, make
+        self._conversation = conversation_of(options.get("conversation"))
+        self._after, self.queue = options.get("after"), options.get("queue", False)
+        self._key = key_of(options.get("key"))
+        if not self._conversation and (self._after is not None or self.queue):
+            raise UsageError("after and queue belong to a start with a conversation")
+        if not isinstance(self._after, str | None) or not isinstance(self.queue, bool):
+            raise UsageError("after must be the id of a run, and queue True or False")
+        if self._after is not None:
+            self._after = runner.journal.reader.run(self._after).run_id
+        self._checked = make(Earlier(self._conversation) if self._conversation else None)
+        if self._conversation and not self.queue and not self._was_started():
+            round_before(runner.journal.reader, self._conversation, self._after)
+
+    def _goes_on_from(self) -> Earlier:
+        if self._was_started():
+            return Earlier(self._conversation)
+        return earlier_rounds(self._runner.journal.reader, self._conversation, self._after)
+
+    def _was_started(self) -> bool:
+        """Return whether a start with the same key has written its run, which is gone on with then."""
+        return self._key is not None and bool(self._runner.journal.reader.runs(key=self._key, limit=1))
+
+    def _next(self) -> Pending[NewRun]:
+        return self._make(self._goes_on_from()) if self._conversation else self._checked
+
+    def looked(self) -> NewRun:
+        """Return the run to be written, told of the rounds that have ended by now."""
+        return self._next().looked()
+
+    def begun(self) -> Continuation | Result:
+        """Begin it, in its turn; see `fsm.lifecycle.keyed_start.begin`."""
+        while True:
+            try:
+                return begin(self._runner, self.looked())
+            except ConversationBusy:
+                if not self.queue:
+                    raise
+            time.sleep(LOOK_S)
+
+    async def abegun(self) -> Continuation | Result:
+        """Do the same as `begun` on the running event loop."""
+        while True:
+            try:
+                return begin(self._runner, await self._next().alooked())
+            except ConversationBusy:
+                if not self.queue:
+                    raise
+            await asyncio.sleep(LOOK_S)
+
+
+def begun_events(runner: Runner, start: Start) -> Events:
+    """Return what begins a run, or goes on with that of its key, in the background."""
+
+    def events(leaves: Leaves | None) -> Iterator[Event]:
+        yield from events_of(runner, start.begun(), leaves)
+
+    return events
+
+
+def abegun_events(runner: Runner, start: Start) -> AsyncEvents:
+    """Do the same as `begun_events` for an event loop."""
+
+    async def events(leaves: Leaves | None) -> AsyncGenerator[Event, None]:
+        async with aclosing(aevents_of(runner, await start.abegun(), leaves)) as stream:
+            async for event in stream:
+                yield event
+
+    return events
+
+
+def submit(runner: Runner, start: Start, not_before: datetime | None) -> Result:
+    """
+    Write a run for a worker; see `fsm.engine.Engine.submit`.
+
+    Raises:
+        UsageError: It has what only the process that starts it has.
+        KeyConflict: Its key names a run that was started otherwise.
+    """
+    if start.queue:
+        raise UsageError(
+            "submit: queue waits in the process that drives the run, and a worker drives this one"
+        )
+    new = start.looked()
+    given = [name for name, value in (("connections", new.connections), ("deps", new.deps)) if value]
+    if given:
+        raise UsageError(
+            f"submit: {' and '.join(given)} would be lost: they are never written, so a worker's engine brings its own"
+        )
+    ready_at = runner.queue.now_us() if not_before is None else _moment(not_before)
+    try:
+        run_id = runner.submitted(new, ready_at)
+    except KeyTaken as taken:
+        check_same_start(runner.journal.reader, taken.run_id, new)
+        run_id = stand_in(runner.journal.reader, taken.run_id)
+    return result_now(runner.journal.reader, run_id)
+
+
+def _moment(when: datetime) -> int:
+    if not isinstance(when, datetime):
+        raise UsageError(f"not_before {when!a:.60}: expected a datetime")
+    if when.tzinfo is None:
+        when = when.astimezone()
+    return round((when - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)

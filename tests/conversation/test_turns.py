@@ -1,0 +1,211 @@
+"""One round of a conversation runs at a time, whichever threads, tasks and processes start one; the others are told, or wait."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paor import Engine, Journal, Policy, ScriptedModel, tool
+from paor.errors import ConversationBusy, KeyConflict, UsageError
+
+from ..support.postgres_server import PostgresServer, needs_postgres
+from .talk import desk, holds
+
+CALL = {"text": "", "calls": [{"id": "c", "name": "orders_pay", "arguments": {}}]}
+
+
+@tool("orders.pay", effect="once")
+def pay() -> str:
+    """Pay."""
+    return "paid"
+
+
+def asking(path: Path) -> Engine:
+    """Return an engine whose runs wait for an approval."""
+    model = ScriptedModel([CALL, "Paid.", "More.", "Last."])
+    return Engine(
+        model, [pay], Journal(path, "off"), builtins=False, policy=Policy(approvals=("orders.pay",))
+    )
+
+
+ROOT = Path(__file__).parents[2]
+
+STARTS: dict[str, Callable[..., Any]] = {
+    "run": lambda host, **options: host.run("Say", conversation="c", **options),
+    "arun": lambda host, **options: asyncio.run(host.arun("Say", conversation="c", **options)),
+    "stream": lambda host, **options: list(host.stream("Say", conversation="c", **options)),
+    "run_workflow": lambda host, **options: host.run_workflow("Say", conversation="c", **options),
+    "submit": lambda host, **options: host.submit("Say", conversation="c", **options),
+}
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_a_start_while_a_round_waits_is_refused_and_writes_nothing(start: str, tmp_path: Path) -> None:
+    """The error names the round; once that has ended, the next one begins."""
+    with asking(tmp_path / "runs.db") as host:
+        waits = host.run("Pay", conversation="c")
+        with pytest.raises(ConversationBusy, match=f"run {waits.run_id} waits for an answer") as told:
+            STARTS[start](host)
+        assert (told.value.run_id, told.value.conversation, told.value.status) == (
+            waits.run_id,
+            "c",
+            "waiting",
+        )
+        assert len(host.journal.runs()) == 1
+        host.resume(waits.run_id, answer={"approve": True})
+        STARTS[start](host)
+        assert host.journal.runs(conversation="c")[0].round == 2
+
+
+def test_a_queued_start_waits_for_its_turn(tmp_path: Path) -> None:
+    """Nothing is written before; then it is told of the round that it has waited for."""
+    for start in ("run", "arun", "stream"):
+        with asking(tmp_path / f"{start}.db") as host:
+            waits = host.run("Pay", conversation="c")
+            begun = threading.Event()
+
+            def queued(host: Engine = host, start: str = start, begun: threading.Event = begun) -> None:
+                begun.set()
+                STARTS[start](host, queue=True)
+
+            with ThreadPoolExecutor(1) as pool:
+                waiting = pool.submit(queued)
+                assert begun.wait(60)
+                assert len(host.journal.runs()) == 1
+                host.resume(waits.run_id, answer={"approve": True})
+                waiting.result(60)
+            messages = host.journal.conversation("c").messages
+            assert [message.text for message in messages] == ["Pay", "Paid.", "Say", "More."]
+
+
+def test_submit_cannot_wait(tmp_path: Path) -> None:
+    """Its caller is not who drives the run."""
+    with desk(tmp_path / "runs.db") as host, pytest.raises(UsageError, match="queue waits in the process"):
+        host.submit("Say", conversation="c", queue=True)
+
+
+def test_a_key_that_comes_again_goes_on_with_its_round(tmp_path: Path) -> None:
+    """Also while it waits, and when others have followed; another conversation under the key is refused."""
+    with asking(tmp_path / "runs.db") as host:
+        first = host.run("Pay", conversation="c", key="k")
+        assert host.run("Pay", conversation="c", key="k") == first and first.status == "waiting"
+        host.resume(first.run_id, answer={"approve": True})
+        host.run("Say", conversation="c")
+        assert host.run("Pay", conversation="c", key="k").answer == "Paid."
+        with pytest.raises(KeyConflict, match="other conversation"):
+            host.run("Pay", conversation="d", key="k")
+        assert len(host.journal.runs()) == 2
+
+
+def test_a_round_that_began_meanwhile_is_seen_by_the_statement_that_writes(tmp_path: Path) -> None:
+    """What a start would be told was read before: it is refused, or reads again."""
+
+    for queue in (False, True):
+        with desk(tmp_path / f"{queue}.db") as host, desk(tmp_path / f"{queue}.db") as other:
+            host.run("Say a", conversation="c")
+            create, meanwhile = host.journal.store.create, [True]
+
+            def late(
+                *arguments: Any,
+                create: Any = create,
+                meanwhile: list[bool] = meanwhile,
+                other: Engine = other,
+                **options: Any,
+            ) -> Any:
+                if meanwhile:
+                    meanwhile.pop()
+                    other.run("Say b", conversation="c")
+                return create(*arguments, **options)
+
+            host.journal.store.create = late  # type: ignore[method-assign]
+            if queue:
+                host.run("Say c", conversation="c", queue=True)
+                assert [row.round for row in host.journal.runs()] == [3, 2, 1]
+                assert len(host.journal.spec(host.journal.runs()[0].run_id).earlier) == 4
+            else:
+                with pytest.raises(ConversationBusy, match="has begun meanwhile"):
+                    host.run("Say c", conversation="c")
+            holds(host.journal)
+
+
+CHILD = """
+import sys
+from tests.conversation.talk import Clerk, find
+from paor import Engine, Journal
+from paor.errors import ConversationBusy
+host = Engine(Clerk(), [find], Journal(sys.argv[1], "off"), builtins=False)
+print("ready", flush=True)
+for line in sys.stdin:
+    words = line.strip()
+    try:
+        print(host.run(words, conversation="c", queue="queue" in words).run_id, flush=True)
+    except ConversationBusy:
+        print("busy", flush=True)
+host.close()
+"""
+
+
+def children(place: str, count: int) -> Iterator[subprocess.Popen[str]]:
+    """Yield processes that start a round for each line that they are given."""
+    for _ in range(count):
+        yield subprocess.Popen(
+            [sys.executable, "-c", CHILD, place],
+            cwd=ROOT,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+
+def said_at_once(processes: list[subprocess.Popen[str]], words: list[str]) -> list[str]:
+    """Give each process its words at the same time, and return what they came to."""
+    for process, word in zip(processes, words, strict=True):
+        assert process.stdin is not None
+        process.stdin.write(f"{word}\n")
+        process.stdin.flush()
+    return [process.stdout.readline().strip() for process in processes if process.stdout is not None]
+
+
+def check_processes(place: str) -> None:
+    """Of processes that start a round of a conversation at once one does, or each in its turn; no word is lost and none doubled."""
+    processes = list(children(place, 4))
+    try:
+        assert [process.stdout.readline().strip() for process in processes if process.stdout] == ["ready"] * 4
+        words, began = [], []
+        for number in range(5):
+            given = [f"Say {number} of {place_}" for place_ in range(4)]
+            found = said_at_once(processes, given)
+            began += [word for word, run_id in zip(given, found, strict=True) if run_id != "busy"]
+            assert any(run_id != "busy" for run_id in found)
+        words = [f"Say queue {place_}" for place_ in range(4)]
+        assert "busy" not in said_at_once(processes, words)
+    finally:
+        for process in processes:
+            process.communicate(timeout=60)
+    with Journal(place) as journal:
+        messages = [message.text for message in journal.conversation("c").messages if message.role == "user"]
+        assert sorted(messages) == sorted(began + words) and len(set(messages)) == len(messages)
+        rounds = [row.round for row in journal.runs(conversation="c")]
+        assert rounds == list(range(len(rounds), 0, -1))
+        last = journal.spec(journal.runs()[0].run_id)
+        assert len(last.earlier) == 2 * (len(rounds) - 1)
+        holds(journal)
+
+
+def test_of_processes_that_start_a_round_one_does(tmp_path: Path) -> None:
+    """In a file."""
+    check_processes(str(tmp_path / "runs.db"))
+
+
+@needs_postgres
+def test_of_processes_that_start_a_round_in_postgresql_one_does(postgres: PostgresServer) -> None:
+    """In a schema."""
+    check_processes(postgres.url())
