@@ -282,11 +282,6 @@ def free_machine(machine: Machine, oracle: Oracle) -> Machine:
     return Machine(machine.table, machine.waiting, host=host)
 
 
-def with_changes(machine: Machine, changes: Any) -> Machine:
-    """Return a copy of a `free_machine` whose rows set what *changes* says."""
-    return Machine(machine.table, machine.waiting, machine.guards, changes, machine.host)
-
-
 def _guard(oracle: Oracle, guard: HostGuard) -> Callable[[GuardContext], bool]:
     def chosen(case: GuardContext) -> bool:
         known = guard.name in oracle.said

@@ -22,8 +22,8 @@ def table_findings(machine: Machine) -> Iterator[Finding]:
 
 def _standard_findings(machine: Machine) -> Iterator[Finding]:
     rows, places = machine.rows, places_of(machine)
-    for defect in unsafe_parts(rows, machine.host):
-        yield Finding(defect.code, defect.place, defect.message)
+    for defect in (*_unknown_names(machine), *unsafe_parts(rows, machine.host)):
+        yield Finding(*defect)
     for row in rows:
         yield from _row_findings(row, places[id(row)], machine)
     for source, trigger in machine.changes:
@@ -38,7 +38,7 @@ def _standard_findings(machine: Machine) -> Iterator[Finding]:
 def _own_findings(machine: Machine) -> Iterator[Finding]:
     """Yield what is wrong with a host's own machine as it stands: what an engine refuses it for, and what only its data can have."""
     for defect in table_defects(machine):
-        yield Finding(defect.code, defect.place, defect.message)
+        yield Finding(*defect)
     places = places_of(machine)
     for row in machine.rows:
         yield from _row_findings(row, places[id(row)], machine)
@@ -50,9 +50,6 @@ def _row_findings(row: Row, place: str, machine: Machine) -> Iterator[Finding]:
     for phase in (row.source, row.dest):
         if phase not in machine.states:
             yield Finding("unknown_name", place, f"there is no phase {phase!a}")
-    for name in (*row.conditions, *row.unless):
-        if name not in machine.guards and machine.host is NO_HOST:
-            yield Finding("unknown_name", place, f"there is no guard {name!a}")
     if _key(row) not in machine.changes:
         yield Finding("no_effect", place, "nothing says what this row sets")
     if row.source in FINAL:
