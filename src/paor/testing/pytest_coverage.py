@@ -18,7 +18,7 @@ from ..fsm.replay.machines import machine_of_run
 from ..states.base.errors import PaorError
 
 if TYPE_CHECKING:
-    from ..fsm.diagrams.render import Format
+    from ..fsm.diagrams.overlays import Format
 
 DRAWN: dict[str, Format] = {".svg": "svg", ".mmd": "mermaid", ".dot": "dot"}
 """Forms in which the coverage is drawn, by the ending of the file's name."""
