@@ -12,12 +12,13 @@ from dataclasses import replace
 from typing import Any, Literal, Protocol, get_args
 
 from ...states.base.errors import JournalDamaged, UsageError
-from ..explain.coverage import Coverage, coverage, machine_of_run
+from ..explain.coverage import Coverage, coverage
 from ..explain.diff import RunDiff, diff
 from ..explain.divergence import CAUSES
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import RunRow, Transition
 from ..machine.machine import MACHINE, Machine
+from ..replay.machines import machine_of_run
 from .graph import Graph, Overlay, Parted, RunWalk, graph_of, walk_of
 from .mermaid import dot, mermaid
 from .svg import svg
@@ -95,11 +96,7 @@ def drawn(form: Format, overlay: Overlay | None, machine: Machine) -> str:
 
 def machine_walked(journal: JournalReader, run_id: str) -> Machine:
     """Return the machine that a run walks, without the host's code; the standard one once its spec is erased."""
-    row = journal.run(run_id)
-    try:
-        return machine_of_run(journal, row.run)
-    except (AttributeError, UsageError, ValueError, TypeError):
-        raise JournalDamaged(f"run {row.run_id}: its machine cannot be read; run: paor verify") from None
+    return machine_of_run(journal, journal.run(run_id).run) or MACHINE
 
 
 def joined(one: Machine, two: Machine) -> Machine:
@@ -139,7 +136,7 @@ def coverage_of(journal: JournalReader, run_ids: Sequence[str] | None = None) ->
     """Return what runs of a journal have covered, all of them by default; rows that they share count once."""
     named = journal.runs() if run_ids is None else map(journal.run, run_ids)
     runs = list({row.run: row for row in named}.values())
-    machines = {row.run: machine_of_run(journal, row.run) for row in runs}
+    machines = {row.run: machine_of_run(journal, row.run) or MACHINE for row in runs}
     others: dict[Machine, list[Transition]] = {}
     seen = set[tuple[int, int]]()
 
@@ -147,7 +144,7 @@ def coverage_of(journal: JournalReader, run_ids: Sequence[str] | None = None) ->
         for row in runs:
             for taken in journal.transitions(row.run_id):
                 if taken.run not in machines:  # a fork's shared rows
-                    machines[taken.run] = machine_of_run(journal, taken.run)
+                    machines[taken.run] = machine_of_run(journal, taken.run) or MACHINE
                 if (taken.run, taken.seq) not in seen and machines[taken.run] is MACHINE:
                     yield taken
                 elif (taken.run, taken.seq) not in seen:
