@@ -222,7 +222,7 @@ def changes_by_a_detour(context: Any) -> bool:
         len,
         functools.partial(rolls),
     ],
-    ids=str,
+    ids=lambda function: getattr(function, "__name__", "partial"),
 )
 def test_what_names_cannot_show_is_not_told(function: Callable[..., Any]) -> None:
     """The holes that docs/howto/machine.md names: it must not promise more than this."""

@@ -78,6 +78,7 @@ COMPLETE_VARIABLE = "_PAOR_COMPLETE"
 
 COMMANDS = {
     "run": ("run", "Run an objective to its end."),
+    "chat": ("chat", "Hold a conversation, message by message."),
     "resume": ("run", "Continue a run, or answer its question."),
     "recover": ("recover", "Resume every run that has no driver."),
     "worker": ("worker", "Drive the runs that hosts have submitted."),
@@ -155,6 +156,7 @@ def _group() -> click.Group:
 
         \b
         Start:   paor run "Summarise the obligations" --document contract.pdf
+        Talk:    paor chat
         Look:    paor runs, paor show last --steps
         Audit:   paor verify, paor replay, paor why, paor diff
         """

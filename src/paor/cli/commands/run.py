@@ -52,6 +52,47 @@ REQUIRED = click.option(
 REPORT = option("--output", "FILE", "Write the final report: .md, .txt, .html or .docx.")
 MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 
+ROUND_OPTIONS = (
+    option("--document", "FILE", "Input document, - for stdin; repeatable.", "documents", multiple=True),
+    option("--model", "M", f"{MODELS} a key in the environment decides, else offline."),
+    option(
+        "--mode",
+        "MODE",
+        "react (default): one action at a time; planner: plans until one is empty; batch (legacy): one plan.",
+    ),
+    option(
+        "--profile",
+        "NAME",
+        "auto (default): native where the model calls tools, else two_stage; strict: two stages in one form.",
+    ),
+    option(
+        "--stage", "NAME", "two_stage, single or native: what a reply is asked for, instead of the profile's."
+    ),
+    option(
+        "--tools",
+        "A,B",
+        "Names of the tools the run may use; default: all, those for documents if it has some. See: paor tools.",
+    ),
+    option("--task-type", "T", "A task type of --policy: what this run may call of all that is offered."),
+    option("--max-steps", "N", "Actions the run may start; default 5.", type=int),
+    option("--token-budget", "N", "Input plus output tokens.", type=int),
+    option("--time-budget", "S", "Seconds of active work.", "time_budget_s", type=float),
+    option("--tool-timeout", "S", "Seconds of one call of a tool.", "tool_timeout_s", type=float),
+    option("--language", "L", "Language of the answer, such as de; default: that of the objective."),
+    option("--instructions", "TEXT", "What the model is told in every request."),
+    METADATA,
+    option("--durability", "D", "full (default), normal or off: what survives a power loss."),
+    QUIET,
+)
+"""What each start of a run may be given, of `paor run` and of the rounds of `paor chat`."""
+
+
+def round_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the `ROUND_OPTIONS`."""
+    for added in reversed(ROUND_OPTIONS):
+        added(function)
+    return function
+
 
 @command(
     "run",
@@ -61,28 +102,9 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
     'paor run --input \'{"objective": "...", "documents": ["a.pdf"], "maxSteps": 8}\'',
 )
 @click.argument("words", nargs=-1, metavar="[OBJECTIVE]")
-@option("--document", "FILE", "Input document, - for stdin; repeatable.", "documents", multiple=True)
 @option("--criterion", "TEXT", "What must hold at the end; repeatable.", "success_criteria", multiple=True)
-@option("--model", "M", f"{MODELS} a key in the environment decides, else offline.")
-@option(
-    "--mode",
-    "MODE",
-    "react (default): one action at a time; planner: plans until one is empty; batch (legacy): one plan.",
-)
+@round_options
 @option("--fallback", "MODE", "batch: if a react run fails, start it again as one plan.")
-@option(
-    "--profile",
-    "NAME",
-    "auto (default): native where the model calls tools, else two_stage; strict: two stages in one form.",
-)
-@option(
-    "--stage", "NAME", "two_stage, single or native: what a reply is asked for, instead of the profile's."
-)
-@option(
-    "--tools",
-    "A,B",
-    "Names of the tools the run may use; default: all, those for documents if it has some. See: paor tools.",
-)
 @click.option("--tasks", is_flag=True, help="Plan the objective as tasks, each a run of its own.")
 @option(
     "--conversation",
@@ -91,12 +113,6 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 )
 @option("--after", "RUN", "Begin the conversation after this run, which has ended: a branch of another one.")
 @click.option("--queue", is_flag=True, help="Wait while another round of the conversation runs.")
-@option("--task-type", "T", "A task type of --policy: what this run may call of all that is offered.")
-@option("--max-steps", "N", "Actions the run may start; default 5.", type=int)
-@option("--token-budget", "N", "Input plus output tokens.", type=int)
-@option("--time-budget", "S", "Seconds of active work.", "time_budget_s", type=float)
-@option("--tool-timeout", "S", "Seconds of one call of a tool.", "tool_timeout_s", type=float)
-@option("--language", "L", "Language of the answer, such as de; default: that of the objective.")
 @option("--prompt-template", "FILE", "Instead of the shipped planning prompt.", "prompt_template_file")
 @option(
     "--workflow", "FILE", "Follow a workflow file, YAML or JSON; implies --mode planner.", "workflow_file"
@@ -104,15 +120,11 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 @option("--output-schema", "FILE", "JSON Schema of the answer, which is then JSON.", "output_type")
 @REPORT
 @REQUIRED
-@QUIET
 @option("--context", "TEXT", "Extra context for choosing actions.")
-@option("--instructions", "TEXT", "What the model is told in every request.")
 @option("--key", "TEXT", "Your own name of this run: a second start with it goes on with the first.")
-@METADATA
 @option(
     "--values", "JSON", "What guards of the app's own machine may look at: an object, or a file with one."
 )
-@option("--durability", "D", "full (default), normal or off: what survives a power loss.")
 @option("--input", "JSON|FILE|-", "The same fields as one JSON object.", "source")
 @engine_options
 def run(
@@ -140,14 +152,8 @@ def run(
 
     Exit codes: 0 Done, 1 Failed, 2 bad input or journal, 5 waiting for an answer, 6 Failed by a limit.
     """
-    # a flag that was not given leaves what the JSON says
-    flags["metadata"] = flags["metadata"] or None
-    flags |= {"objective": _objective(words), "app": options.app, "policy": options.policy}
-    flags |= {name: flag or None for name, flag in (("web", options.web), ("enrich", options.enrich))}
     flags |= {name: flags[name] or None for name in ("tasks", "queue")}
-    if flags["tools"] is not None:
-        flags["tools"] = [flags["tools"]]
-    given = run_input(flags, source)
+    given = given_input(flags, one_text(words, "OBJECTIVE"), options, source)
     if given.output is not None:
         form = check_output(given.output, options.journal, given.sources)
         given.arguments["final_format"] = given.arguments.get("final_format") or form
@@ -157,7 +163,7 @@ def run(
     if (named := given.arguments.get("after")) is not None:
         with options.looking() as opened:
             given.arguments["after"] = find_run(opened, named).run_id
-    options = _with_policy_before(options, given.arguments)
+    options = with_policy_before(options, given.arguments)
     with options.tools() as tools, options.driving(tools, durability=given.durability, model=model) as engine:
         drive: Callable[[], Result | None] = partial(_follow, engine, given, watch)
         if given.tasks:
@@ -182,7 +188,7 @@ def _with_policy_of(options: EngineOptions, opened: Journal, row: RunRow) -> Eng
     )  # checked when it was given
 
 
-def _with_policy_before(options: EngineOptions, arguments: Mapping[str, Any]) -> EngineOptions:
+def with_policy_before(options: EngineOptions, arguments: Mapping[str, Any]) -> EngineOptions:
     """Return *options* with the policy of the round before, unless they have one: a conversation may do no more than it was begun with."""
     conversation, after = arguments.get("conversation"), arguments.get("after")
     if options.app is not None or conversation is None:
@@ -193,15 +199,27 @@ def _with_policy_before(options: EngineOptions, arguments: Mapping[str, Any]) ->
     return options
 
 
-def _objective(words: tuple[str, ...]) -> str | None:
-    """Return the objective, None when it was not given here; raise `UsageError` for more than one argument."""
+def given_input(
+    flags: dict[str, Any], objective: str | None, options: EngineOptions, source: str | None = None
+) -> RunInput:
+    """Return what options start a run with, and *source*, which is ``--input``; a flag that was not given leaves what that says."""
+    flags["metadata"] = flags["metadata"] or None
+    flags |= {"objective": objective, "app": options.app, "policy": options.policy}
+    flags |= {name: flag or None for name, flag in (("web", options.web), ("enrich", options.enrich))}
+    if flags["tools"] is not None:
+        flags["tools"] = [flags["tools"]]
+    return run_input(flags, source)
+
+
+def one_text(words: tuple[str, ...], name: str) -> str | None:
+    """Return the argument *name*, None when it was not given; raise `UsageError` for more than one."""
     if len(words) <= 1:
         return words[0] if words else None
     files = [word for word in words if os.path.isfile(word)]
     if files:
         options = " ".join(f"--document {shlex.quote(file)}" for file in files)
         raise click.UsageError(f"documents are given with an option: {options}")
-    raise click.UsageError(f"OBJECTIVE is one argument, put it in quotes: {shlex.quote(' '.join(words))}")
+    raise click.UsageError(f"{name} is one argument, put it in quotes: {shlex.quote(' '.join(words))}")
 
 
 def _follow(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
@@ -255,6 +273,17 @@ def _interrupted(journal: Journal, run_id: str, options: EngineOptions) -> Itera
     """Yield what a run that was interrupted has left, and how it goes on; a call in doubt by its name and arguments."""
     app = f" --app {shlex.quote(options.app)}" if options.app else ""
     resume = command_line("resume", journal, run_id) + app
+    doubts = list(doubt_lines(journal, run_id))
+    if not doubts:
+        yield f"paor: interrupted; what was done is safe, go on with: {resume}"
+        return
+    yield from doubts
+    yield f"paor: find out which; all else is safe. Go on with: {resume}"
+    yield "paor: unless the tool can say it itself, that asks for the outcome: done (with --result), retry or fail"
+
+
+def doubt_lines(journal: Journal, run_id: str) -> Iterator[str]:
+    """Yield the calls of a run that was interrupted, and of those that it has called, that may or may not have taken effect."""
     doubts = []
     with suppress(PaorError):
         for name in (run_id, *unfinished_called(journal.reader, journal.run(run_id))):
@@ -262,15 +291,10 @@ def _interrupted(journal: Journal, run_id: str, options: EngineOptions) -> Itera
             intent = run.memory.intent
             if run.state == EXECUTING and run.waiting_for is None and intent and intent.effect == "once":
                 doubts += [intent] if intent.tool != TASK_TOOL.name else []
-    if not doubts:
-        yield f"paor: interrupted; what was done is safe, go on with: {resume}"
-        return
     for intent in doubts:
         yield f"paor: interrupted inside {intent.tool} (once), which may or may not have taken effect:"
         yield from (f"  {line}" for line in argument_lines(intent.arguments, width() - 2))
         yield f"  key: {intent.idempotency_key}"
-    yield f"paor: find out which; all else is safe. Go on with: {resume}"
-    yield "paor: unless the tool can say it itself, that asks for the outcome: done (with --result), retry or fail"
 
 
 def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -283,7 +307,7 @@ def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
         model, output = others.pop("model"), others.pop("output")
         others["model"] = model_of(model) if model is not None else None
         others["report"] = Path(output) if output is not None else None
-        given = _given_answer(answer, outcome, returned, actor)
+        given = given_answer(answer, outcome, returned, actor)
         if output is not None:
             check_output(Path(output), others["journal"])
         return function(given=given, **others)
@@ -310,7 +334,7 @@ def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
     return with_options
 
 
-def _given_answer(
+def given_answer(
     answer: str | None, outcome: str | None, returned: str | None, actor: str | None
 ) -> dict[str, Any]:
     """

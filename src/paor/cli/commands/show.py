@@ -101,11 +101,12 @@ def show(
         elif follow:
             _follow(reader, row, as_json)
         else:
-            _rows(reader, row, as_json)
+            show_run(reader, row, as_json=as_json)
     return OK
 
 
-def _rows(journal: Journal, row: RunRow, as_json: bool) -> None:
+def show_run(journal: Journal, row: RunRow, *, as_json: bool) -> None:
+    """Print what a run did: its head, its calls and its rows, and how it goes on if it has not ended."""
     rows = journal.transitions(row.run_id)
     head = RunHead(journal, row, rows[-1] if rows else None)
     if as_json:

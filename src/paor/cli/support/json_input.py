@@ -132,7 +132,7 @@ APPROVALS = {"yes": True, "approve": True, "no": False, "deny": False}
 """Words that answer an approval, in any case."""
 
 
-def answer_value(text: str, question: Question | None) -> Any:
+def answer_value(text: str, question: Question | None, flag: str = "--answer ") -> Any:
     """
     Return what ``--answer`` says to *question*, as `Engine.resume` takes it.
 
@@ -142,6 +142,7 @@ def answer_value(text: str, question: Question | None) -> Any:
     Args:
         text: As it was given.
         question: That it is for; None where nothing like it is open, and the engine will say so.
+        flag: What messages put before an answer; empty where people type nothing else.
 
     Raises:
         UsageError: It fits in no form; the message shows those that do.
@@ -151,13 +152,13 @@ def answer_value(text: str, question: Question | None) -> Any:
         return {"approve": approves}
     begins = text.lstrip().startswith(("{", "[", '"'))
     try:
-        forms = [json_value(text, "--answer")]
+        forms = [json_value(text, flag.strip() or "the answer")]
     except UsageError as error:
         if begins:
-            raise UsageError(f"{error}{_forms(question)}") from None
+            raise UsageError(f"{error}{_forms(question, flag)}") from None
         forms = []
     if forms == [None]:
-        raise UsageError('--answer null answers nothing; decline with {"action": "decline"}')
+        raise UsageError(f'{flag}null answers nothing; decline with {{"action": "decline"}}')
     forms += [] if begins else [text]
     if question is None:
         return forms[0]
@@ -169,15 +170,26 @@ def answer_value(text: str, question: Question | None) -> Any:
             wrong.append(str(error))
         else:
             return value
-    raise UsageError(f"--answer {one_line(text)[:80]}: {wrong[0].rstrip('.')}{_forms(question)}")
+    raise UsageError(f"{flag}{one_line(text)[:80]}: {wrong[0].rstrip('.')}{_forms(question, flag)}")
 
 
-def _forms(question: Question | None) -> str:
+def _forms(question: Question | None, flag: str) -> str:
     """Return what answers *question*, to be said after why something does not."""
     if question is None:
         return ""
-    words = [f"--answer {word}" for word in APPROVALS] if question.kind == "approval" else []
+    if not flag:
+        return f"; it takes {', '.join(typed_answers(question))}"
+    words = [f"{flag}{word}" for word in APPROVALS] if question.kind == "approval" else []
     return f"; it takes {', '.join([*words, *_answers_to(question)])}"
+
+
+def typed_answers(question: Question) -> list[str]:
+    """Return what answers *question* where a person types it in place: no options, nothing quoted for a shell."""
+    if question.kind == "in_doubt":
+        return ['done "what it returned"', "retry", "fail"]
+    if question.kind == "approval":
+        return ["yes", "no", '{"approve": true, "arguments": {...}}']
+    return [shlex.split(words)[1] for words in _answers_to(question)]
 
 
 def answers_to(question: Question) -> list[str]:

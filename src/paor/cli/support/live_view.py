@@ -48,9 +48,15 @@ OWN_PHASE = "a phase of your own"
 
 
 class LiveView:
-    """What is drawn on one terminal while a run is driven; `shown` begins and ends it."""
+    """
+    What is drawn on one terminal while a run is driven; `shown` begins and ends it.
 
-    def __init__(self) -> None:
+    Args:
+        calls_only: Leave a line for each call and its outcome, and none for the other rows.
+    """
+
+    def __init__(self, *, calls_only: bool = False) -> None:
+        self._calls_only = calls_only
         self._console = Console(stderr=True, markup=False, emoji=False, highlight=False)
         self._spinner = Spinner("dots", style="dim")
         self._scrub = Scrubber(environment_secrets())
@@ -87,7 +93,8 @@ class LiveView:
         elif isinstance(event, TransitionTaken):
             self._forget()
             self._advance(event)
-            if event.trigger != "observe":  # the step that is completed with it says more
+            # the step that is completed with an observation says more
+            if event.trigger != "observe" and (event.arguments is not None or not self._calls_only):
                 lines = ROW_LINES if event.arguments is None else CALL_LINES
                 self._settle(event.source, event.dest, event.trigger, self._detail(event), lines)
 
@@ -112,13 +119,15 @@ class LiveView:
     ) -> None:
         narrow = self._console.width < NARROW
         way = f"{self._arrow} {dest}".ljust(13) if narrow else f"{source} {self._arrow} {dest}".ljust(24)
-        lead = f"{way}  {trigger.ljust(10)}  "
+        parts = [(f"{way}  ", "dim"), (trigger.ljust(10), _style(trigger)), ("  ", "")]
+        parts = parts[2:] if self._calls_only else parts
+        lead = "".join(text for text, _ in parts)
         cells = self._console.width - cell_len(lead) - 1
         found = folded(one_line(self._scrub(f"{mark[0]}{detail}")), cells)
         lines = found[:lines_max]
         if len(found) > lines_max:
             lines[-1] = f"{cut(lines[-1], cells - 2).removesuffix(CUT)} {CUT}"
-        row = Text.assemble((f"{way}  ", "dim"), (trigger.ljust(10), _style(trigger)), "  ")
+        row = Text.assemble(*parts)
         for number, line in enumerate(lines):
             row.append(" " * cell_len(lead) if number else "")
             row.append(line + ("\n" if number + 1 < len(lines) else ""))

@@ -110,6 +110,12 @@ def write_report(result: Result, path: Path) -> str:
     return f"wrote {path} ({'the answer' if body is None else 'the report'}, {len(data):,} bytes)"
 
 
+def code_of(result: Result) -> int:
+    """Return the exit code of a run that has ended, or waits."""
+    ended = {"done": OK, "failed": LIMIT if result.reason in LIMIT_REASONS else RUN_FAILED}
+    return ended.get(result.status, WAITING)
+
+
 def end(
     result: Result,
     journal: Journal,
@@ -126,9 +132,7 @@ def end(
         required: Whether a run that is Done with a criterion that does not hold counts as failed.
     """
     left_open = [item.criterion for item in result.criteria if not item.met]
-    done = RUN_FAILED if required and left_open else OK
-    ended = {"done": done, "failed": LIMIT if result.reason in LIMIT_REASONS else RUN_FAILED}
-    code, note = ended.get(result.status, WAITING), ""
+    code, note = (RUN_FAILED if required and left_open and result.status == "done" else code_of(result)), ""
     if output is not None:
         try:
             note = write_report(result, output)
@@ -138,7 +142,7 @@ def end(
         if as_json:
             say_json(result.wire())
         elif result.waiting_for is not None:
-            say(*_question(result.waiting_for))
+            say(*question_lines(result.waiting_for))
         elif result.answer:
             say(*answer_lines(result.answer))
     except BrokenPipeError:
@@ -147,11 +151,16 @@ def end(
     notes = [one_line(note)] if note else []
     if result.status in ("done", "failed"):
         notes = [*(styled(one_line(f"not met: {text}"), "warn") for text in left_open), *notes]
-    tell(*([] if quiet else [""]), *_line(result, journal), *notes, *_next(result, journal, options, output))
+    tell(
+        *([] if quiet else [""]),
+        *facts_line(result, journal),
+        *notes,
+        *next_commands(result, journal, options, output),
+    )
     return code
 
 
-def _line(result: Result, journal: Journal) -> list[str]:
+def facts_line(result: Result, journal: Journal) -> list[str]:
     """Return the one line of facts; on a terminal that is too narrow for it, two."""
     usage = result.usage
     why = result.reason or (f"waits: {result.waiting_for.kind}" if result.waiting_for else result.status)
@@ -169,14 +178,14 @@ def _line(result: Result, journal: Journal) -> list[str]:
     return [line]
 
 
-def _question(question: Question) -> list[str]:
+def question_lines(question: Question) -> list[str]:
     """Return the question, and the call that it is about."""
     lines = folded(question.message, None if sys.stdout.isatty() else 10_000)
     call = [f"  {line}" for line in call_lines(question, width() - 2)]
     return [*lines, "", *call] if call else lines
 
 
-def _next(result: Result, journal: Journal, options: EngineOptions, output: Path | None) -> list[str]:
+def next_commands(result: Result, journal: Journal, options: EngineOptions, output: Path | None) -> list[str]:
     """Return the commands that come next, if any."""
     if result.waiting_for is not None:
         given = (("--app", options.app), *(("--mcp", server) for server in options.mcp))

@@ -22,6 +22,7 @@ class Watch:
     Args:
         run_id: Of the run, if it is known.
         quiet: Tell nothing.
+        calls_only: Of the rows show only the calls and their outcomes.
 
     Attributes:
         run_id: Of the run, once it has started.
@@ -29,9 +30,10 @@ class Watch:
         model: Which model is asked, and where its name comes from; told when the run starts.
     """
 
-    def __init__(self, run_id: str | None = None, *, quiet: bool = False) -> None:
+    def __init__(self, run_id: str | None = None, *, quiet: bool = False, calls_only: bool = False) -> None:
         self.run_id = run_id
         self.quiet = quiet
+        self._calls_only = calls_only
         self.model: tuple[str, str] | None = None
         self._view: LiveView | None = None
 
@@ -68,7 +70,7 @@ class Watch:
             return
         from .live_view import LiveView
 
-        self._view = LiveView()
+        self._view = LiveView(calls_only=self._calls_only)
         try:
             with self._view.shown():
                 yield

@@ -1,0 +1,368 @@
+"""`paor chat`: a conversation at the terminal, or with what comes on standard input, line by line."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from functools import partial
+from typing import Any
+
+import click
+
+from ...fsm.engine import Engine
+from ...fsm.explain.why import why as explain
+from ...fsm.journal.rows import RunRow
+from ...fsm.runtime.result import Result
+from ...prompts.clients.settings import environment_secrets
+from ...states.base.errors import AlreadyAnswered, ConversationBusy, JournalError, PaorError, UsageError
+from ...states.base.secrets import Scrubber
+from ...states.records.questions import Question
+from ...states.run.labels import conversation_of
+from ..support.app import EngineOptions, engine_options
+from ..support.inputs import RunInput
+from ..support.journals import is_driven
+from ..support.json_input import TEXT_BYTES_MAX, answer_value, typed_answers
+from ..support.options import command, journal_flag, option
+from ..support.outcome import code_of, facts_line, next_commands, question_lines
+from ..support.progress import Watch
+from ..support.run_summary import asking
+from ..support.streams import OK, WAITING, say, say_either, say_json, tell, tell_error
+from ..support.text import answer_lines, count, one_line, styled
+from .audit import explanation
+from .run import (
+    doubt_lines,
+    given_answer,
+    given_input,
+    login_name,
+    one_text,
+    open_question,
+    round_options,
+    with_policy_before,
+)
+from .show import show_run
+
+HELP = {
+    "/show": "what the last round did, as paor show prints it",
+    "/why [ROW]": "what decided its last row, or ROW, as paor why prints it",
+    "/undo": "take the last round back: go on in a new conversation that branches off before it; the old one stays",
+    "/help": "these lines",
+}
+HELP_NOTES = ("", "Ctrl-C cancels the round that runs; at the prompt Ctrl-C twice, or Ctrl-D, ends the chat.")
+ENDED = ("done", "failed")
+OFFLINE = (
+    "paor: the offline model holds no conversation: it quotes sentences of documents and writes nothing of its own;"
+    " to talk, give --model, such as openai:NAME"
+)
+
+
+@command(
+    "chat",
+    "paor chat",
+    'paor chat "Where is order O-1004?" --app shop:engine',
+    "paor chat --conversation c-17 --tools web.search --web",
+    "paor chat --model script:replies.json < messages.txt",
+)
+@click.argument("words", nargs=-1, metavar="[MESSAGE]")
+@option("--conversation", "ID", "Your own name of the conversation, begun or continued; default: a new one.")
+@round_options
+@engine_options
+def chat(
+    words: tuple[str, ...],
+    options: EngineOptions,
+    as_json: bool,
+    *,
+    conversation: str | None,
+    quiet: bool,
+    **flags: Any,
+) -> int:
+    """
+    Hold a conversation: each message is a run, which is told of those before.
+
+    MESSAGE is the first one; the next ones are typed. What the model writes is shown as it comes, calls are lines that
+    stay, and what a run asks is answered in place: yes or no for an approval. Ctrl-C cancels the round that runs; at the
+    prompt, twice, it ends the chat, as Ctrl-D does. /help lists the commands.
+
+    Without a terminal each line of standard input is a message, or the answer to what the round asks. --json prints
+    each result as one line.
+
+    Exit codes: at a terminal 0, or 5 with a question left open. Else that of the last round, as of paor run, and 2 for
+    bad input, which ends the chat.
+    """
+    first = one_text(words, "MESSAGE")
+    name = conversation_of(conversation) or f"chat-{secrets.token_hex(4)}"
+    given = given_input(flags, "chat", options)
+    options = with_policy_before(options, given.arguments | {"conversation": name})
+    model, watch = given.arguments.get("model"), Watch(quiet=quiet, calls_only=True)
+    hooks = () if quiet else (watch,)
+    with (
+        options.tools() as tools,
+        options.driving(tools, durability=given.durability, model=model, hooks=hooks) as engine,
+    ):
+        watch.model = ((model or engine.model).name, given.model_source)
+        return Chat(engine, given, options, watch, name, as_json=as_json).hold(first)
+
+
+class Chat:
+    """
+    A conversation that is held at a terminal, or with lines of standard input.
+
+    Args:
+        engine: That drives its rounds.
+        given: What each round is started with; the documents go to the first one.
+        options: Of the engine, for the commands that are named.
+        watch: Shows a round while it is driven.
+        conversation: Its id.
+        as_json: Print results as JSON.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        given: RunInput,
+        options: EngineOptions,
+        watch: Watch,
+        conversation: str,
+        *,
+        as_json: bool,
+    ) -> None:
+        self._engine, self._options, self._watch, self._as_json = engine, options, watch, as_json
+        self._conversation, self._after = conversation, ""
+        self._interactive = sys.stdin.isatty() and sys.stdout.isatty()
+        self._arguments = dict(given.arguments)
+        self._limits = given.limits(engine.limits_of(self._arguments["mode"])) if given.bounds else None
+        self._documented = ""
+        self._open: Result | None = None
+        self._code = OK
+        self._scrub = Scrubber(environment_secrets())
+
+    def hold(self, first: str | None) -> int:
+        """Hold the conversation to its end and return the exit code."""
+        with suppress(EOFError):
+            if (left := self._begin()) is not None:
+                with self._told():
+                    self._settle(partial(self._engine.resume, left, model=self._arguments.get("model")))
+            if first is not None:
+                with self._told():
+                    self._round(first)
+            while (line := self._message()) is not None:
+                with self._told():
+                    if not self._is_command(line):
+                        self._round(line)
+        if not self._watch.quiet and (row := self._last()) is not None and row.conversation is not None:
+            app = f" --app {shlex.quote(self._options.app)}" if self._options.app else ""
+            flags = f"{journal_flag(self._engine.journal.path)}{app}"
+            again = f"paor chat --conversation {shlex.quote(row.conversation)}{flags}"
+            tell(f"{styled('go on with:', 'dim')} {again}")
+        if self._open is not None:
+            tell(*next_commands(self._open, self._engine.journal, self._options, None))
+            return WAITING
+        return OK if self._interactive else self._code
+
+    def _begin(self) -> str | None:
+        """Say which conversation this is, and return the id of its last round if that has not ended."""
+        model = self._arguments.get("model") or self._engine.model
+        row, rounds = self._last(), list[RunRow]()
+        if row is not None:
+            rounds = list(self._engine.journal.conversation(self._conversation).runs)
+        if self._interactive:
+            with suppress(ImportError):  # what is not on every platform; the rest works without
+                import readline
+
+                for said in rounds:
+                    if said.objective and said.objective.isprintable():
+                        readline.add_history(said.objective)
+        if not self._watch.quiet:
+            far = f"{count(len(rounds), 'round')} so far" if rounds else "new"
+            hint = "; /help lists the commands, Ctrl-D ends the chat" if self._interactive else ""
+            tell(
+                f"conversation: {self._conversation} ({far}){hint}",
+                *([OFFLINE] if model.name == "offline" else []),
+            )
+        if row is None or row.status in ENDED:
+            return None
+        if is_driven(self._engine.journal, row):
+            raise ConversationBusy(self._conversation, row.run_id, row.status)
+        return row.run_id
+
+    def _last(self) -> RunRow | None:
+        """Return the run that the next round follows, None before the first."""
+        newest = self._engine.journal.reader.newest_round(self._conversation) or self._after
+        return self._engine.journal.run(newest) if newest else None
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Tell an error and go on, where a person can try again; an error of the journal ends the chat."""
+        try:
+            yield
+        except PaorError as error:
+            if not self._interactive or isinstance(error, JournalError):
+                raise
+            tell_error(str(error))
+
+    # -- what comes in ---------------------------------------------------------------------------------------------
+
+    def _line(self, prompt: str) -> str:
+        """Return the next line that is not blank; raise `EOFError` at the end of input."""
+        while True:
+            if self._interactive:
+                try:
+                    line = input(prompt)
+                except EOFError:
+                    tell("")
+                    raise
+            else:
+                data = sys.stdin.buffer.readline(TEXT_BYTES_MAX + 1)
+                if not data:
+                    raise EOFError
+                if len(data) > TEXT_BYTES_MAX:
+                    raise UsageError(f"standard input: a line of more than {TEXT_BYTES_MAX:,} bytes")
+                try:
+                    line = data.decode("utf-8-sig").rstrip("\r\n")
+                except UnicodeDecodeError:
+                    raise UsageError("standard input is not UTF-8 text") from None
+            if line.strip():
+                return line
+
+    def _message(self) -> str | None:
+        """Return the next message or command, None when Ctrl-C was pressed twice; raise `EOFError` at the end of input."""
+        for again in (False, True):
+            try:
+                return self._line("> ")
+            except KeyboardInterrupt:
+                if not self._interactive:
+                    raise
+                tell("", *([] if again else ["paor: Ctrl-C again, or Ctrl-D, ends the chat"]))
+        return None
+
+    def _is_command(self, line: str) -> bool:
+        """Do what a line asks for that is a command; return whether it is one."""
+        found = re.fullmatch(r"/([a-z]+)(?: +(\S*))?\s*", line)
+        if found is None:
+            return False
+        name, argument = found[1], found[2] or ""
+        if name == "help":
+            say(*(f"{command:<12}{meaning}" for command, meaning in HELP.items()), *HELP_NOTES)
+            return True
+        if name not in ("show", "why", "undo") or (argument and name != "why"):
+            raise UsageError(
+                f"{line.strip()}: no such command, there are {', '.join(HELP)}; a message begins with a space if it has to begin with /"
+            )
+        if (row := self._last()) is None:
+            raise UsageError(f"/{name}: there is no round yet")
+        if name == "undo":
+            self._undo(row)
+        elif name == "show":
+            show_run(self._engine.journal, row, as_json=self._as_json)
+        else:
+            if argument and not argument.isdecimal():
+                raise UsageError(f"/why {argument}: expected the number of a row, such as /why 2")
+            found_why = explain(self._engine.journal, row.run_id, int(argument) if argument else None)
+            say_either(self._as_json, found_why.wire(), explanation(found_why))
+        return True
+
+    def _undo(self, row: RunRow) -> None:
+        """Go on from before the last round, in a conversation of its own."""
+        if row.status not in ENDED:
+            raise UsageError("/undo: the round has not ended; answer what it asks, or cancel it with Ctrl-C")
+        before, reader = self._conversation, self._engine.journal.reader
+        self._after = self._engine.journal.spec(row.run_id).follows
+        self._documented = "" if self._documented == row.run_id else self._documented
+        number, base = 2, re.sub(r"\+\d+$", "", before)
+        while reader.newest_round(self._conversation) is not None:
+            self._conversation, number = f"{base}+{number}", number + 1
+        tell(
+            f"paor: the last round is taken back: this is now conversation {self._conversation}, a branch from before it;"
+            f" {row.conversation or before} keeps it"
+        )
+
+    # -- rounds ----------------------------------------------------------------------------------------------------
+
+    def _round(self, message: str) -> None:
+        """Hold one round: start its run and follow it to its end."""
+        arguments = self._arguments | {"objective": message, "conversation": self._conversation}
+        arguments |= {"limits": self._limits, "after": self._after or None}
+        if self._documented:
+            arguments["documents"] = ()
+        result = self._settle(partial(self._engine.run, **arguments))
+        if result is not None:
+            self._documented = self._documented or result.run_id
+
+    def _settle(self, drive: Callable[[], Result]) -> Result | None:
+        """Drive a round with what it asks answered in place, and print what came of it; None for one that was never written."""
+        self._open = None
+        result = self._driven(drive)
+        while result is not None and result.waiting_for is not None:
+            self._open = result
+            result = self._answered(result, result.waiting_for)
+        self._open = None
+        if result is not None:
+            self._code = code_of(result)
+            if self._as_json:
+                say_json(result.wire(), compact=True)
+            elif result.answer:
+                say(*answer_lines(self._scrub(result.answer)), *([""] if self._interactive else []))
+            if result.status != "done":
+                tell(*facts_line(result, self._engine.journal))
+        return result
+
+    def _driven(self, drive: Callable[[], Result]) -> Result | None:
+        """Drive a round with its progress shown; Ctrl-C at a terminal cancels it."""
+        try:
+            with self._watch.shown(), redirect_stdout(sys.stderr):
+                return drive()
+        except KeyboardInterrupt:
+            if not self._interactive:
+                raise
+            return self._cancelled()
+
+    def _cancelled(self) -> Result | None:
+        """Cancel the round that runs or waits, None for none; say which call is in doubt."""
+        row, journal = self._last(), self._engine.journal
+        tell("")
+        if row is None or row.status in ENDED:
+            tell("paor: interrupted; no round was running")
+            return None
+        tell(*doubt_lines(journal, row.run_id))
+        result = self._engine.cancel(row.run_id)
+        tell("paor: the round is cancelled; the chat goes on")
+        return result
+
+    def _answered(self, result: Result, question: Question) -> Result | None:
+        """Ask what a round waits for, and go on with the answer; Ctrl-C cancels the round."""
+        journal = self._engine.journal
+        question = open_question(journal, asking(journal, journal.run(result.run_id))) or question
+        if self._as_json:
+            say_json(result.wire(), compact=True)
+        else:
+            say(*(line for text in question_lines(question) for line in self._scrub(text).split("\n")))
+            tell(styled(f"answer with: {one_line(', '.join(typed_answers(question)))}", "dim"))
+        given: dict[str, Any] | None = None
+        while given is None:
+            try:
+                line = self._line("answer> ")
+            except KeyboardInterrupt:
+                if not self._interactive:
+                    raise
+                return self._cancelled()
+            with self._told():
+                given = None if self._is_command(line) else typed_answer(line, question)
+        resume = partial(self._engine.resume, result.run_id, model=self._arguments.get("model"))
+        try:
+            return self._driven(partial(resume, **given, question=question.id))
+        except AlreadyAnswered as error:  # by another person, elsewhere
+            tell_error(str(error))
+            return self._driven(resume)
+
+
+def typed_answer(line: str, question: Question) -> dict[str, Any]:
+    """Return what a person has typed as `Engine.resume` takes it; raise `UsageError` when it does not answer the question."""
+    if question.kind != "in_doubt":
+        return {"answer": answer_value(line, question, ""), "actor": login_name()}
+    word, _, returned = line.strip().partition(" ")
+    if word not in ("done", "retry", "fail"):
+        raise UsageError(f"{one_line(line)[:80]}: expected one of {', '.join(typed_answers(question))}")
+    return given_answer(None, word, returned.strip() or None, None)
