@@ -20,7 +20,7 @@ import product_facts
 import reference_pages
 from formats_table import formats_table
 from guarantees_table import breakage_table, guarantee_table
-from machine_parts import lines_table, phase_placeholders
+from machine_parts import lines_table, phase_placeholders, stops_markdown, stops_mermaid, table_markdown
 from pictures import pictures
 from planted_bugs_table import planted_table
 from rooms_picture import rooms_svg, rooms_table
@@ -29,7 +29,6 @@ from trace_tables import attributes_table, contents_table, spans_table
 from wires_table import wires_table
 
 from paor.cli import main as command_line
-from paor.fsm.diagrams.render import stops_markdown, stops_mermaid, table_markdown
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.stop_rules import PREDICATES
 from paor.fsm.versioning.fingerprints import kept_text

@@ -1,5 +1,5 @@
 """
-The parts of the page about own machines: what a guard and a phase take, and what a phase's prompt may name.
+The parts of the pages about the machine: its table and its stops; what an own guard and phase take, and what a prompt may name.
 
 Lines are counted between ``# lines: WHAT`` and ``# end`` in the examples, blank ones left out.
 """
@@ -7,8 +7,10 @@ Lines are counted between ``# lines: WHAT`` and ``# end`` in the examples, blank
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
+from paor.fsm.machine.table import CONCLUDED, ROWS, STOPS, Row, Stop
 from paor.prompts.building.builder import PLACEHOLDERS
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "machines"
@@ -64,3 +66,52 @@ def phase_placeholders() -> str:
     assert {*MEANINGS} == {*PLACEHOLDERS["phase"]}, "a placeholder without a meaning"
     rows = [f"| `{{{{KEY:{name}}}}}` | {meaning} |" for name, meaning in MEANINGS.items()]
     return "\n".join(["| placeholder | what stands there |", "|---|---|", *rows])
+
+
+def table_markdown(rows: Sequence[Row] = ROWS) -> str:
+    """Return the table as Markdown, in the order in which its rows are tried."""
+    lines = ["| from | trigger | to | guards | meaning |", "|---|---|---|---|---|"]
+    for row in rows:
+        guards = ", ".join(f"`{_cell(guard)}`" for guard in row.guards)
+        cells = (_cell(row.source), f"`{_cell(row.trigger)}`", _cell(row.dest), guards, _cell(row.meaning))
+        lines.append("|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|")
+    return "\n".join(lines) + "\n"
+
+
+def stops_markdown(stops: Sequence[Stop] = STOPS, rows: Sequence[Row] = ROWS) -> str:
+    """Return the table of stops as Markdown, numbered in the order in which they are read."""
+    lines = ["| | read in | when | reason | leads to | meaning |", "|---|---|---|---|---|---|"]
+    for number, stop in enumerate(stops, 1):
+        when = ", ".join(f"`{_cell(name)}`" for name in stop.when) or "no other stop holds"
+        reason = f"`{_cell(stop.reason)}`" if stop.reason != CONCLUDED else "as recorded"
+        where, leads = _cell(", ".join(stop.phases)), _led_to(stop, rows)
+        cells = (str(number), where, when, reason, leads, _cell(stop.meaning))
+        lines.append("|" + "|".join(f" {cell} " for cell in cells) + "|")
+    return "\n".join(lines) + "\n"
+
+
+def _led_to(stop: Stop, rows: Sequence[Row]) -> str:
+    """Return the transition that a stop makes a run take, with the guard that it makes hold."""
+    if not stop.guard:
+        return "the last `fail`"
+    trigger = next(row.trigger for row in rows if row.guards[:1] == (stop.guard,))
+    return f"`{_cell(trigger)}`, by `{_cell(stop.guard)}`"
+
+
+def stops_mermaid(stops: Sequence[Stop] = STOPS) -> str:
+    """Return the order in which stops are read as a Mermaid flowchart: one chain for each guard that they make hold."""
+    lines = ["flowchart LR"]
+    for guard in dict.fromkeys(stop.guard for stop in stops):
+        title = guard or "no other row fits"
+        lines.append(f'  subgraph {guard or "last"}["{title}"]')
+        chain = [(number, stop) for number, stop in enumerate(stops, 1) if stop.guard == guard]
+        for number, stop in chain:
+            lines.append(f'    s{number}["{number} {stop.reason or "as recorded"}"]')
+        if len(chain) > 1:
+            lines.append("    " + " --> ".join(f"s{number}" for number, _ in chain))
+        lines.append("  end")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")

@@ -10,7 +10,8 @@ from pathlib import Path
 SCHEMA = """specs:1c09ad92aa479728 specs_place:3da563a8bc79dfad leases:0d3fde178b6310c6 transitions:d3d24e5e35198f3d
 transitions_ended:3abd3ebbbae336d8 payloads:be1878644c88a682 documents:204aa1b921bac8b8 erasures:7f8f4e3aca9f3ec5
 unscrubbed:002c1a83adc7d6ee runs:444d88febdaecbf3 v_lineage:be69711cf8ac9609 v_runs:019a8b15e14eb8f7
-v_steps:3f6fafe8269d5fa4 v_actions:1b89ee6f49668ab7 v_calls:6440608f5673ac8f v_usage:c7abac47203c1c4b specs:b4016b533400838a runs:9a99df8541b49876"""  # the beginning of SHA-256 of what makes them
+v_steps:3f6fafe8269d5fa4 v_actions:1b89ee6f49668ab7 v_calls:6440608f5673ac8f v_usage:c7abac47203c1c4b specs:b4016b533400838a runs:9a99df8541b49876
+v_steps:b211f0abef005c86 v_usage:92ce4f80fcbd219c"""  # the beginning of SHA-256 of what makes them
 DOCUMENT, ENDED = ("label", "position", "name", "mime", "bytes", "digest", "payload"), ("Done", "Failed")
 RANGE, INPUT = "WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295", "round{3}_task{4}_action0_input"
 HEAD = """SELECT iif(coalesce(parent_seq, -1) = ?2, root_hash, (SELECT hash FROM transitions

@@ -11,7 +11,6 @@ from .fsm.decision.guard_context import GuardContext
 from .fsm.machine import guards
 from .fsm.machine.machine import Machine
 from .fsm.machine.safety import MachineDefect
-from .fsm.machine.soundness import defects_of
 from .fsm.machine.stop_rules import should_continue
 from .states.phase import Phase
 from .states.records.actions import Intent, Selection, ToolResult
@@ -59,3 +58,15 @@ __all__ = [
     "guards",
     "should_continue",
 ]
+
+
+def defects_of(machine: Machine) -> tuple[MachineDefect, ...]:
+    """
+    Return what an engine refuses a machine for, nothing for the standard one: what its table shows, else what its smallest runs come to.
+
+    Args:
+        machine: With its host's functions; none of them is called.
+    """
+    from .fsm.check.checker import machine_defects  # which a module of guards need not load
+
+    return machine_defects(machine)

@@ -18,7 +18,7 @@ from paor.machine import GuardContext
 
 from ..support.own_machines import ADVICE, APPROVE, escalating, two_reviewers, verifying
 
-By = Literal["built", "engine", "check"]
+By = Literal["built", "engine", "warned", "check"]
 
 
 @dataclass(frozen=True)
@@ -258,23 +258,23 @@ DEFECTS: tuple[OwnDefect, ...] = (
     OwnDefect("loop", "through the completion review", lambda: verifying().phase(Phase("Thinking")).row("Reviewing", "think", "Thinking", when=often, before="finish").row("Thinking", "review", "Reviewing"), "engine", "endless_loop", "Thinking.review"),
     OwnDefect("loop", "a call that is looked at again", _looking, "engine", "endless_loop", "Specifying.look"),
     OwnDefect("loop", "a phase that calls again", _calling_again, "engine", "endless_loop", "Verifying.once_more"),
-    OwnDefect("loop", "a bound without its guard", _unguarded_bound, "engine", "endless_loop", "Verifying.rework"),
+    OwnDefect("loop", "a bound without its guard", _unguarded_bound, "engine", "uncounted", "Verifying.rework"),
     OwnDefect("loop", "a call that begins its phase anew", lambda: STANDARD.phase(Phase("Looking", tool="tests.run")).row("Specifying", "look", "Looking", when=often).row("Looking", "give_up", "Failed"), "engine", "endless_loop", "Specifying.look"),
     OwnDefect("loop", "a bound of none", lambda: verifying(0), "built", "", "Verifying.rework"),
     OwnDefect("loop", "a bound that is counted elsewhere, too", lambda: verifying().phase(Phase("Thinking")).row("Thinking", "rework", "Planning", at_most=3), "built", "", "Thinking.rework"),
     # a dead end
-    OwnDefect("dead end", "two phases that lead to each other alone", _cage, "engine", "dead_end", "Asking"),
-    OwnDefect("dead end", "a phase that nothing leads on from", lambda: ending_with(), "engine", "dead_end", "Ending"),
+    OwnDefect("dead end", "two phases that lead to each other alone", _cage, "engine", "uncovered_case", "Asking"),
+    OwnDefect("dead end", "a phase that nothing leads on from", lambda: ending_with(), "engine", "uncovered_case", "Ending"),
     OwnDefect("dead end", "a call and no way on", lambda: ending_with(tool="tests.run"), "engine", "uncovered_case", "Ending"),
-    OwnDefect("dead end", "a question and no way on", lambda: ending_with(question="Good?"), "engine", "dead_end", "Ending"),
+    OwnDefect("dead end", "a question and no way on", lambda: ending_with(question="Good?"), "engine", "uncovered_case", "Ending"),
     OwnDefect("dead end", "a run that begins where only Failed is", lambda: STANDARD.phase(Phase("Closed"), initial=True).row("Closed", "turn_away", "Failed"), "check", "unreachable_phase", "Planning"),
     # a row that an earlier one shadows
-    OwnDefect("shadowed", "after the last one", lambda: ending_with(("finish", "Done"), ("stay", "Failed")), "engine", "shadowed_row", "Ending.stay"),
-    OwnDefect("shadowed", "the same guards", lambda: ending_with(("finish", "Done", often), ("leave", "Failed", often), ("end", "Done")), "engine", "shadowed_row", "Ending.leave"),
-    OwnDefect("shadowed", "more guards than one before it", lambda: ending_with(("finish", "Done", often), ("leave", "Failed", often, seldom), ("end", "Done")), "engine", "shadowed_row", "Ending.leave"),
-    OwnDefect("shadowed", "two before it take everything", lambda: ending_with(("finish", "Done", often), ("leave", "Failed", "not often"), ("end", "Done")), "engine", "shadowed_row", "Ending.end"),
-    OwnDefect("shadowed", "a guard that must hold and must not", lambda: ending_with(("finish", "Done", often, "not often"), ("end", "Done")), "engine", "shadowed_row", "Ending.finish"),
-    OwnDefect("shadowed", "behind a row of paor's own that fits", lambda: _planned("answer_present"), "engine", "shadowed_row", "Planning.think"),
+    OwnDefect("shadowed", "after the last one", lambda: ending_with(("finish", "Done"), ("stay", "Failed")), "check", "row_never_taken", "Ending.stay"),
+    OwnDefect("shadowed", "the same guards", lambda: ending_with(("finish", "Done", often), ("leave", "Failed", often), ("end", "Done")), "check", "row_never_taken", "Ending.leave"),
+    OwnDefect("shadowed", "more guards than one before it", lambda: ending_with(("finish", "Done", often), ("leave", "Failed", often, seldom), ("end", "Done")), "check", "row_never_taken", "Ending.leave"),
+    OwnDefect("shadowed", "two before it take everything", lambda: ending_with(("finish", "Done", often), ("leave", "Failed", "not often"), ("end", "Done")), "check", "row_never_taken", "Ending.end"),
+    OwnDefect("shadowed", "a guard that must hold and must not", lambda: ending_with(("finish", "Done", often, "not often"), ("end", "Done")), "check", "row_never_taken", "Ending.finish"),
+    OwnDefect("shadowed", "behind a row of paor's own that fits", lambda: _planned("answer_present"), "check", "row_never_taken", "Planning.think"),
     # a guard that raises in some states, or gives no truth value
     OwnDefect("raises", "what it looks at is not there yet", lambda: required(last_failed, "finish"), "check", "guard_raises", "guard last_failed"),
     OwnDefect("raises", "a value that a run need not have", lambda: required(over_limit), "check", "guard_raises", "guard over_limit"),
@@ -282,12 +282,12 @@ DEFECTS: tuple[OwnDefect, ...] = (
     OwnDefect("raises", "a number", lambda: required(counts), "check", "guard_raises", "guard counts"),
     OwnDefect("raises", "a question about nothing", lambda: asked(question=asks_of_nobody), "check", "guard_raises", "Asking.question"),
     # a guard that is not pure
-    OwnDefect("impure", "a clock", lambda: required(office_hours), "engine", "impure_guard", "guard office_hours"),
-    OwnDefect("impure", "a global counter", lambda: required(every_other), "engine", "impure_guard", "guard every_other"),
-    OwnDefect("impure", "the environment", lambda: required(is_staging), "engine", "impure_guard", "guard is_staging"),
-    OwnDefect("impure", "a global list", lambda: required(first_time), "engine", "impure_guard", "guard first_time"),
-    OwnDefect("impure", "a variable of its closure", lambda: required(remembering()), "engine", "impure_guard", "guard remembers"),
-    OwnDefect("impure", "it changes its context", lambda: required(notes_it), "engine", "impure_guard", "guard notes_it"),
+    OwnDefect("impure", "a clock", lambda: required(office_hours), "warned", "impure_name", "guard office_hours"),
+    OwnDefect("impure", "a global counter", lambda: required(every_other), "check", "impure_guard", "guard every_other"),
+    OwnDefect("impure", "the environment", lambda: required(is_staging), "warned", "impure_name", "guard is_staging"),
+    OwnDefect("impure", "a global list", lambda: required(first_time), "check", "impure_guard", "guard first_time"),
+    OwnDefect("impure", "a variable of its closure", lambda: required(remembering()), "check", "impure_guard", "guard remembers"),
+    OwnDefect("impure", "it changes its context", lambda: required(notes_it), "check", "impure_guard", "guard notes_it"),
     OwnDefect("impure", "it changes its context by a detour", lambda: required(counts_within), "check", "impure_guard", "guard counts_within"),
     # a case that no row takes
     OwnDefect("cover", "what did not succeed", lambda: ending_with(("finish", "Done", "succeeded"), tool="tests.run"), "engine", "uncovered_case", "Ending"),
@@ -306,6 +306,6 @@ DEFECTS: tuple[OwnDefect, ...] = (
     OwnDefect("order", "behind the approval", lambda: two_reviewers().row("Specifying", "think", "FirstReview", when=often, before="specify", at_most=1), "built", "", "Specifying.think"),
     OwnDefect("order", "a refusal that is refused", lambda: required(often, "refuse"), "built", "", "refuse"),
     OwnDefect("order", "back to Specifying without a call", lambda: escalating().row("Escalating", "specify_it", "Specifying", when=often), "engine", "unready_phase", "Escalating.specify_it"),
-    OwnDefect("order", "a phase that no run comes to", lambda: ending_with(("finish", "Done")).phase(Phase("Thinking")).row("Thinking", "back", "Failed"), "engine", "unreachable_phase", "Thinking"),
+    OwnDefect("order", "a phase that no run comes to", lambda: ending_with(("finish", "Done")).phase(Phase("Thinking")).row("Thinking", "back", "Failed"), "check", "unreachable_phase", "Thinking"),
     OwnDefect("order", "a row whose guards never hold together", lambda: _planned("result_known", "answer"), "check", "row_never_taken", "Planning.think"),
 )  # fmt: skip

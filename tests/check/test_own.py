@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
@@ -14,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor import Engine, Limits, Machine
-from paor.audit import Check
+from paor import Engine, Machine, Phase
+from paor.audit import Check, Finding
 from paor.errors import UsageError
 from paor.fsm.check.bounded_specs import BOUNDS, BoundedSpec, worlds_of
-from paor.fsm.check.checker import OWN_STATES_MAX, prove, rerun
+from paor.fsm.check.checker import LEAST, OWN_STATES_MAX, _least, prove, rerun
 from paor.fsm.check.findings import CODES
 from paor.fsm.check.host_functions import HostFunctions, Oracle, branches
 from paor.fsm.check.inputs import fitting_values
@@ -41,18 +42,6 @@ SOUND: dict[str, Callable[[], Machine]] = {
     "two_reviewers": two_reviewers,
     "triage": triage,
 }
-LEAST = Limits(
-    max_steps=1,
-    max_plans=1,
-    selection_retries=0,
-    parameter_retries=1,
-    max_retries=1,
-    max_elicitations=1,
-    no_improvement_limit=1,
-    max_consecutive_errors=1,
-    max_consecutive_refused=1,
-    max_blocked_calls=1,
-)
 SMALL = [world for world in worlds_of({"react": LEAST, "batch": LEAST}) if not world.full]
 """Worlds that are explored wholly in a moment: no limit is larger than what is explored."""
 
@@ -73,6 +62,15 @@ TWO_STEPS = [world for world in worlds_of({"react": TWO, "batch": TWO, "native":
 def small(machine: Machine, worlds: Sequence[BoundedSpec] = SMALL) -> Check:
     """Return what is found in small worlds."""
     return prove(machine, worlds, tools=[tool.spec() for tool in World().tools()])
+
+
+SOON = {"raises", "impure"}
+"""Kinds of defects that the smallest world shows."""
+
+
+def impure_notes(machine: Machine) -> Sequence[Finding]:
+    """Return what is noted of the names in its functions."""
+    return [item for item in small(machine, SMALL[:1]).notes if item.code == "impure_name"]
 
 
 def codes(check: Check) -> set[str]:
@@ -115,7 +113,7 @@ def test_there_are_thirty_defects_of_every_kind() -> None:
 @pytest.mark.parametrize(
     "defect",
     [
-        pytest.param(item, marks=pytest.mark.whole if item.by == "check" and item.kind != "raises" else ())
+        pytest.param(item, marks=pytest.mark.whole if item.by == "check" and item.kind not in SOON else ())
         for item in DEFECTS
     ],
     ids=lambda defect: f"{defect.kind}: {defect.name}",
@@ -133,11 +131,18 @@ def test_every_planted_defect_is_found(defect: OwnDefect, tmp_path: Path) -> Non
             engine(machine, tmp_path)
         assert f"{defect.place}" in str(refused.value)
         if defect.code:  # and who only checks the machine finds it by its code
-            assert (defect.code, defect.place) in {(item.code, item.place) for item in defects_of(machine)}
+            told = [(item.code, item.place.split(", ")) for item in defects_of(machine)]
+            assert any(code == defect.code and defect.place in places for code, places in told), told
         return
-    with engine(machine, tmp_path):  # nothing shows without exploring it
-        pass
-    found = small(machine, SMALL[:1] if defect.kind == "raises" else SMALL).findings
+    if defect.by == "warned":
+        with pytest.warns(UserWarning, match=f"{defect.place} "), engine(machine, tmp_path):
+            pass
+        assert (defect.code, defect.place) in {(item.code, item.place) for item in impure_notes(machine)}
+        return
+    with warnings.catch_warnings():  # of names alone
+        warnings.simplefilter("ignore")
+        engine(machine, tmp_path).close()  # nothing shows without exploring it
+    found = small(machine, SMALL[:1] if defect.kind in SOON else SMALL).findings
     assert (defect.code, defect.place) in {(item.code, item.place) for item in found}, found
 
 
@@ -160,13 +165,30 @@ def test_a_guard_that_raises_is_told_with_what_helps(guard: str, told: str) -> N
 
 
 def test_all_defects_of_a_machine_are_told_at_once(tmp_path: Path) -> None:
-    machine = planted.ending_with(("finish", "Done", planted.often), ("stay", "Ending")).require(
-        "proceed", planted.is_staging
+    ending = planted.ending_with(("finish", "Done", planted.often), ("stay", "Ending")).phase(
+        Phase("Thinking")
+    )
+    machine = ending.row("Planning", "think", "Thinking", "often", before="answer").row(
+        "Thinking", "back", "Planning"
     )
     with pytest.raises(UsageError) as refused:
         engine(machine, tmp_path)
     told = str(refused.value)
-    assert "guard is_staging" in told and "Ending.stay" in told
+    assert "Planning.think, Thinking.back: 2 steps that no bound ends" in told and "Ending.stay" in told
+
+
+def test_what_an_engine_explores_is_explored_once_and_calls_nothing(tmp_path: Path) -> None:
+    """The machine as data says what is explored: two machines that are the same, with other functions, are one."""
+
+    def never_called(context: GuardContext) -> bool:
+        """It holds."""
+        raise AssertionError("an engine called a guard while it was made")
+
+    before = _least.cache_info()
+    for _ in range(2):
+        engine(Machine.standard().require("proceed", never_called), tmp_path).close()
+    after = _least.cache_info()
+    assert (after.misses - before.misses, after.hits - before.hits) == (1, 1)
 
 
 def test_a_loop_of_an_own_machine_has_a_walk_that_can_be_taken_again() -> None:

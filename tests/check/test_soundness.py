@@ -2,8 +2,8 @@
 What is explored is all there is: every step of any run, with limits of any size, is an edge of the explored graph.
 
 A world cuts the limits and merges runs into states. These tests take runs that are not cut, walk them at random by the
-real decision, and look each step up in the graph. They also hold the three parts of the proof that are logic alone
-against brute force: which rows can never fit, which loops use up no bound, and that a walk beside a loop is really endless.
+real decision, and look each step up in the graph. They also hold the two parts of the proof that are logic alone
+against brute force: which loops use up no bound, and that a walk beside a loop is really endless.
 """
 
 from __future__ import annotations
@@ -34,9 +34,6 @@ from paor.fsm.check.state_space import (
     state_of,
 )
 from paor.fsm.check.termination import endless_walk, unbounded_parts
-from paor.fsm.machine.guards import GUARDS
-from paor.fsm.machine.soundness import find_shadowed, left_open
-from paor.fsm.machine.table import Row
 
 from ..support.cases import Run, decide, tools_withheld
 from ..support.effort import examples
@@ -187,36 +184,6 @@ def test_a_counter_is_compared_with_its_limit_and_with_nothing_else(name: str) -
         ) and other in attempts:  # `tools_withheld`, which the state holds
             continue
         assert how in ("<", ">=") and other == getattr(limits, BOUNDS[counter]), (counter, how, other)
-
-
-# -- rows as logic -------------------------------------------------------------------------------------------------
-
-NAMES = sorted(GUARDS)[:4]
-ROWS = st.lists(
-    st.lists(st.sampled_from([*NAMES, *(f"not {name}" for name in NAMES)]), max_size=3, unique=True).map(
-        lambda guards: Row("Planning", "select", "Specifying", tuple(guards), "")
-    ),
-    max_size=6,
-)
-
-
-def fits(row: Row, values: dict[str, bool]) -> bool:
-    return all(values[name] for name in row.conditions) and not any(values[name] for name in row.unless)
-
-
-@given(rows=ROWS)
-def test_which_rows_can_never_be_taken_is_what_all_values_of_the_guards_tell(rows: list[Row]) -> None:
-    taken, open_cases = set[int](), 0
-    for values in product((True, False), repeat=len(NAMES)):
-        named = dict(zip(NAMES, values, strict=True))
-        first = next((number for number, row in enumerate(rows) if fits(row, named)), None)
-        open_cases += first is None
-        taken |= {first} if first is not None else set()
-    assert find_shadowed(rows) == [number for number in range(len(rows)) if number not in taken]
-    left = left_open(rows)
-    assert (left is None) is (open_cases == 0)
-    if left is not None:
-        assert not any(fits(row, dict.fromkeys(NAMES, False) | left) for row in rows)
 
 
 # -- loops ---------------------------------------------------------------------------------------------------------

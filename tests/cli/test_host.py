@@ -27,7 +27,7 @@ def lost(shell: Shell, rows: int, *, journal: str = "paor.db", replies: Any = DO
         run_id = next(stream).run_id
         for _ in range(rows):
             next(stream)
-        stream.close()  # type: ignore[attr-defined]
+        stream.close()
     return run_id
 
 
@@ -82,7 +82,7 @@ def test_recover_goes_on_with_the_model_that_each_run_had(shell: Shell) -> None:
     with Engine("offline", journal=shell.folder / "paor.db") as engine:
         stream = engine.stream("Read it", documents=[("a.txt", "All is said here.")], on_close="stop")
         offline = next(stream).run_id
-        stream.close()  # type: ignore[attr-defined]
+        stream.close()
     said = shell("recover")
     assert said.code == 2
     assert said.out.startswith(f"run {offline}") and "name the one to go on with: --model" in said.err

@@ -239,7 +239,7 @@ def test_a_run_with_a_budget_of_money_is_not_resumed_by_a_model_without_a_price(
         )
         stream = engine.stream("Read it", on_close="stop")
         run_id = next(item.run_id for item in stream if item.kind == "transition")
-        stream.close()  # type: ignore[attr-defined]
+        stream.close()
         with pytest.raises(UsageError, match="no price is known"):
             engine.resume(run_id, model=CHAT.model(server.url))
         assert engine.resume(run_id).state == "Done"

@@ -582,7 +582,7 @@ def test_who_stops_listening_stops_the_exchange(tmp_path: Path, driver: str) -> 
         if driver == "sync":
             stream = engine.stream("Read it", on_close="stop")
             run_id = next(item.run_id for item in stream if isinstance(item, ModelText))
-            stream.close()  # type: ignore[attr-defined]
+            stream.close()
         else:
             run_id = asyncio.run(listen())
         assert hung_up.wait(60) and engine.journal.transitions(run_id) == []

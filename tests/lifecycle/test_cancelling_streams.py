@@ -244,7 +244,7 @@ def test_who_stops_listening_closes_the_stream_at_once(state: str, tmp_path: Pat
         server.script(getattr(line, state)(CHAT))
         stream = engine.stream("Work", on_close="stop")
         run_id = next(item.run_id for item in stream if isinstance(item, ModelText))
-        stream.close()  # type: ignore[attr-defined]
+        stream.close()
         assert line.closed.wait(LONG_S) and engine.journal.transitions(run_id) == []
         server.script(
             *(plain(CHAT.body(json.dumps(item))) for item in ({"action": None, "answer": "so"}, SUCCESS))

@@ -624,7 +624,7 @@ def test_a_result_is_json(tmp_path: Path) -> None:
         assert list(data) == [
             *("run_id", "state", "status", "reason", "answer", "output", "documents", "steps"),
             *("usage", "criteria"),
-            *("waiting_for", "key", "metadata", "variables"),
+            *("waiting_for", "key", "metadata", "variables", "objective", "conversation"),
         ]
         assert data["criteria"] == [{"criterion": "c", "met": False}]
         assert data["documents"][0]["label"] == "round1_task1_action1_page"

@@ -563,7 +563,7 @@ def test_a_run_without_rows_and_a_workflow_are_refused(tmp_path: Path) -> None:
         next(events)
         with pytest.raises(InvalidFork, match="no row yet"):
             scripted.fork(scripted.journal.runs()[0].run_id, 0)
-        events.close()  # type: ignore[attr-defined]
+        events.close()
         scripted.run_workflow("Read all", tasks=[Task("Read page 1")])
         task, workflow = scripted.journal.runs()[:2]
         assert (task.task, workflow.task) == (1, 0)

@@ -118,7 +118,7 @@ def test_a_stream_that_is_closed_gives_its_lease_back_at_once(tmp_path: Path, lo
             next(stream)
             with pytest.raises(LeaseHeld):
                 scripted.resume(run_id)
-            stream.close()  # type: ignore[attr-defined]
+            stream.close()
         result = scripted.resume(run_id)
         assert result.waiting_for is not None and result.waiting_for.kind == "in_doubt"
 

@@ -208,7 +208,8 @@ def test_documents_are_the_third_argument_of_every_way_to_run() -> None:
             "success_criteria",
             "documents",
         ]
-    assert list(inspect.signature(Engine.stream).parameters)[4:] == list(TypedRunOptions.__annotations__)
+    given = list(inspect.signature(Engine.stream).parameters)[4:]
+    assert given == [*TypedRunOptions.__annotations__, "on_close"]
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_a_second_start_goes_on_with_a_run_that_nobody_drives(tmp_path: Path, ro
         for _ in range(rows):
             last = next(events)
         events.close()
-        stream.close()  # type: ignore[attr-defined]
+        stream.close()
         result = scripted.run("Work", key="k")
         assert (result.run_id, result.status, effects(tmp_path)) == (last.run_id, "done", 1)
         seqs = [
@@ -130,7 +130,7 @@ def test_a_second_start_after_a_deploy_with_other_prompts_is_that_of_a_resume(tm
         done = scripted.run("Read", key="done")
         stream = scripted.stream("Read", key="open", on_close="stop")
         next(stream)
-        stream.close()  # type: ignore[attr-defined]
+        stream.close()
     rules = ["Answer in verse."]
     with engine(tmp_path, ONE, rules=rules, limits=Limits(max_steps=7), tools=[]) as scripted:
         assert scripted.run("Read", key="done") == done
@@ -300,7 +300,7 @@ def test_a_fallback_that_a_crash_prevented_is_started_by_the_second_start(tmp_pa
     with falling_back(tmp_path) as host:
         stream = host.stream("Read", fallback="batch", key="k", on_close="stop")
         assert next(event for event in stream if isinstance(event, RunEnded)).result.status == "failed"
-        stream.close()  # type: ignore[attr-defined]
+        stream.close()
         assert len(host.journal.runs()) == 1
         result = host.run("Read", fallback="batch", key="k")
         assert (len(host.journal.runs()), result.status, result.key) == (2, "done", "k")

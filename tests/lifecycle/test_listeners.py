@@ -285,7 +285,7 @@ def test_a_stream_that_is_closed_leaves_its_run_going_unless_it_is_to_stop(
                 return asyncio.run(first_row(**options))
             stream = engine.stream("Take the steps", **options)
             event = next(event for event in stream if event.kind == "transition")
-            stream.close()  # type: ignore[attr-defined]
+            stream.close()
             gate.open()
             return event.run_id
 

@@ -37,7 +37,7 @@ def lost(scripted: Engine, rows: int, objective: str = "Work", **options: Any) -
     events = (event for event in stream if isinstance(event, TransitionTaken))
     for _ in range(rows):
         next(events)
-    stream.close()  # type: ignore[attr-defined]
+    stream.close()
     return run_id
 
 
@@ -343,7 +343,7 @@ def test_a_fallback_that_a_crash_prevented_is_started_once(tmp_path: Path) -> No
     with falling_back(tmp_path) as host:
         stream = host.stream("Read", fallback="batch", key="k", on_close="stop")
         assert next(event for event in stream if isinstance(event, RunEnded)).result.status == "failed"
-        stream.close()  # type: ignore[attr-defined]
+        stream.close()
         host.run("Read without", limits=Limits(max_steps=1))
         found = host.recover()
         assert [(result.status, result.key) for result in found] == [("done", "k")]

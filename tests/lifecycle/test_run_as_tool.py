@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,11 @@ def test_a_called_run_is_linked_counted_and_stands_in_its_callers_journal(tmp_pa
             if "model" in row.request
         )
         assert result.usage.tokens_in == own + used.tokens_in and used.tokens_in > 0
+        with closing(sqlite3.connect(tmp_path / "runs.db")) as connection:
+            seen = dict(
+                connection.execute("SELECT run_id, sum(tokens_in) FROM v_usage GROUP BY run_id").fetchall()
+            )
+        assert seen == {outer.run_id: own, inner.run_id: used.tokens_in}, "of a file everything counts once"
         assert all(replay(desk.journal, row.run_id).identical for row in (outer, inner))
         assert desk.journal.verify() == []
         assert "Five were paid." in str(result.documents[0].read())

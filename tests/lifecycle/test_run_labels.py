@@ -325,7 +325,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 events = scripted.stream("Read", **options, on_close="stop")
                 for _ in range(2 + number % 2):
                     next(events)
-                events.close()  # type: ignore[attr-defined]
+                events.close()
     return folder / JOURNAL
 
 

@@ -327,11 +327,11 @@ def test_a_process_that_goes_on_names_the_type_again(tmp_path: Path) -> None:
     for output_type, reason in ((Even, "review_failed"), (None, "model_stop")):
         (folder := tmp_path / reason).mkdir()
         with engine(folder, [ANSWER(), ODD, ODD]) as own:
-            events = own.stream("Give an even number", output_type=Even)
+            events = own.stream("Give an even number", output_type=Even, on_close="stop")
             left = next(event.run_id for event in events if event.kind == "transition")
-            events.close()  # type: ignore[attr-defined]
+            events.close()
             assert own.result(left).state == "Reviewing"
-            *_, last = own.resume_stream(left, output_type=output_type)
+            *_, last = own.resume_stream(left, output_type=output_type, on_close="stop")
             assert isinstance(last, RunEnded) and last.result.reason == reason
 
 

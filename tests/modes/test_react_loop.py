@@ -317,7 +317,7 @@ def test_A037_A063_counters_survive_a_restart(tmp_path: Path) -> None:
         for event in events:
             if isinstance(event, TransitionTaken) and (event.trigger, event.step) == ("specify", 3):
                 break
-        events.close()  # type: ignore[attr-defined]
+        events.close()
         run_id = event.run_id
     with engine(tmp_path, script) as second:
         result = second.resume(run_id)

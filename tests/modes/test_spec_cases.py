@@ -233,7 +233,7 @@ def test_C3_24_a_call_whose_outcome_is_committed_is_never_made_again(tmp_path: P
         events = first.stream("Read", on_close="stop")
         for _ in range(cut):
             next(events, None)
-        events.close()  # type: ignore[attr-defined]
+        events.close()
         run_id = first.journal.runs()[0].run_id
         done = [row.trigger for row in first.journal.transitions(run_id)].count("execute")
     assert calls == [1, 2][: len(calls)]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from paor.fsm.journal.payloads import salted_digest
-from paor.fsm.machine.guard_code import impurities
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.host_rows import HOST_GUARDS
+from paor.fsm.machine.impure_names import impure_names
 from paor.fsm.machine.machine import DECIDE, SETTLE, Walker
 from paor.fsm.machine.table import Row
 from paor.fsm.machine.updates import CHANGES
@@ -18,6 +18,6 @@ __all__ = [
     "SETTLE",
     "Row",
     "Walker",
-    "impurities",
+    "impure_names",
     "salted_digest",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import signal
@@ -12,7 +13,6 @@ from typing import Any
 
 import pytest
 from transitions import State
-from transitions.core import Transition
 
 from paor import Engine, Journal, Machine, Phase, ScriptedModel, replay, tool
 from paor.errors import UsageError
@@ -21,8 +21,9 @@ from paor.testing import call, refine
 
 from ..diagrams.drawn_machines import verifying
 from ..lifecycle.test_resume import in_child
+from ..support.cases import MOMENT, RunResources, decide, replied, run_in
 
-DECIDE, SETTLE = Machine.standard().events
+DECIDE, _ = Machine.standard().events
 """The events of the machine: an outcome, and an outcome while the run waits."""
 SCRIPT = [*call("tests.run"), refine("stop", answer="ok")]
 
@@ -174,72 +175,68 @@ def test_callbacks_are_no_part_of_what_a_run_records() -> None:
     assert machine.on_enter("Done", notify) is not machine and machine.host.callbacks == ()
 
 
-# -- what is refused -----------------------------------------------------------------------------------------------
+# -- what is none ---------------------------------------------------------------------------------------------------
 
-Attempt = Callable[[Machine], object]
+NO_CALLBACKS: dict[str, Callable[[Machine], object]] = {
+    "row(after=5)": lambda m: m.row("Planning", "a", "Failed", after=5),  # type: ignore[arg-type]
+    "row(after=[...])": lambda m: m.row("Planning", "a", "Failed", after=[notify]),  # type: ignore[arg-type]
+    "on_enter(name)": lambda m: m.on_enter("Done", "notify"),  # type: ignore[arg-type]
+    "on_enter([...])": lambda m: m.on_enter("Done", [notify]),  # type: ignore[arg-type]
+    "on_enter_Nowhere": lambda m: m.on_enter_Nowhere(notify),
+    "after_nothing": lambda m: m.after_nothing(notify),
+    "Phase(on_enter=[...])": lambda m: Phase("A", on_enter=[notify]),  # type: ignore[arg-type]
+    "Phase(on_exit=name)": lambda m: Phase("A", on_exit="notify"),  # type: ignore[arg-type]
+    "row(before=function)": lambda m: m.row("Planning", "a", "Failed", before=notify),  # type: ignore[arg-type]
+    "row from all": lambda m: m.row("*", "a", "Done"),
+    "row to itself": lambda m: m.row("Planning", "a", "="),
+    "row to none": lambda m: m.row("Planning", "a", None),  # type: ignore[arg-type]
+    "phase(name)": lambda m: m.phase("A"),  # type: ignore[arg-type]
+    "phase(State)": lambda m: m.phase(State("A")),  # type: ignore[arg-type]
+}
 
 
-class Model:
-    """A model as users of `transitions` have one."""
+@pytest.mark.parametrize("what", NO_CALLBACKS)
+def test_what_is_no_callback_and_no_row_is_refused_where_it_is_given(what: str) -> None:
+    """In one line."""
+    with pytest.raises(UsageError) as refused:
+        NO_CALLBACKS[what](verifying())
+    assert "\n" not in str(refused.value)
 
-    state = "Planning"
+
+# -- what would change a machine -------------------------------------------------------------------------------------
+
+Change = Callable[[Machine], object]
 
 
 def transition_of(machine: Machine) -> Any:
-    return machine.get_transitions(DECIDE)[0]
+    """Return the transition of Planning that is tried first."""
+    return machine.get_transitions(DECIDE, "Planning")[0]
 
 
-def each(names: str, attempt: Callable[[Machine, str], object], form: str = "{}") -> dict[str, Attempt]:
-    """Return an attempt for each of the names, under *form* with the name in it."""
-
-    def of(name: str) -> Attempt:
-        return lambda machine: attempt(machine, name)
-
-    return {form.format(name): of(name) for name in names.split()}
-
-
-MACHINE_LISTS = (
-    "before_state_change after_state_change prepare_event finalize_event on_exception on_final models"
-)
-OWNERS: dict[str, tuple[Callable[[Machine], Any], str]] = {
-    "": (lambda machine: machine, MACHINE_LISTS),
-    "state.": (lambda machine: machine.get_state("Planning"), "on_enter on_exit"),
-    "own.": (lambda machine: machine.get_state("Verifying"), "on_enter on_exit"),
-    "transition.": (transition_of, "before after prepare conditions"),
-}
-"""Whatever of a machine holds lists of callbacks, and their names."""
-MUTATIONS: dict[str, tuple[Any, ...]] = {
-    "append": (notify,),
-    "extend": ([notify],),
-    "insert": (0, notify),
-    "__iadd__": ([notify],),
-    "__setitem__": (slice(0, 0), [notify]),
-    "clear": (),
-    "remove": (notify,),
-    "pop": (),
-}
+def each(names: str, change: Callable[[Machine, str], object], form: str = "{}") -> dict[str, Change]:
+    """Return a change for each of the names, under *form* with the name in it."""
+    return {
+        form.format(name): functools.partial(lambda machine, name: change(machine, name), name=name)
+        for name in names.split()
+    }
 
 
-def mutations() -> dict[str, Attempt]:
-    """Return every way to change a list of callbacks, and to put another one in its place."""
-    found: dict[str, Attempt] = {}
-    for prefix, (owner, names) in OWNERS.items():
-        found |= each(names, lambda m, name, of=owner: setattr(of(m), name, [notify]), prefix + "{} =")  # type: ignore[misc]
-        for change, given in MUTATIONS.items():
+BARE = next(row for row in Machine.standard().table if not row.guards)
+WITHIN = "before_state_change after_state_change prepare_event finalize_event on_exception on_final"
+"""Lists of callbacks that the library calls within a decision."""
 
-            def mutate(
-                m: Machine, name: str, of: Any = owner, change: str = change, given: Any = given
-            ) -> object:
-                return getattr(getattr(of(m), name), change)(*given)
-
-            found |= each(names, mutate, f"{prefix}{{}}.{change}")
-    return found
-
-
-CALLED: dict[str, Attempt] = {
-    **mutations(),
+CHANGED: dict[str, Change] = {
+    **each(WITHIN, lambda m, name: setattr(m, name, [notify]), "{} ="),
+    **each(WITHIN, lambda m, name: getattr(m, name).append(notify), "{}.append"),
     **each(
-        "enter exit", lambda m, name: m.get_state("Done").add_callback(name, notify), "state.add_callback {}"
+        "before after prepare conditions",
+        lambda m, name: setattr(transition_of(m), name, [notify]),
+        "transition.{} =",
+    ),
+    **each(
+        "before after prepare conditions",
+        lambda m, name: getattr(transition_of(m), name).append(notify),
+        "transition.{}.append",
     ),
     **each(
         "before after prepare conditions",
@@ -247,134 +244,84 @@ CALLED: dict[str, Attempt] = {
         "transition.add_callback {}",
     ),
     **each(
+        "source dest row needed required",
+        lambda m, name: setattr(transition_of(m), name, (notify,)),
+        "transition.{} =",
+    ),
+    **each(
         "before after prepare",
         lambda m, name: m.events[DECIDE].add_callback(name, notify),
         "event.add_callback {}",
     ),
-    **each(
-        "before_select prepare_select before_decide prepare_decide on_final_Done"
-        " on_enter_Nowhere on_exit_Nowhere after_nothing",
-        lambda m, name: getattr(m, name)(notify),
-    ),
-    "callbacks": lambda m: m.callbacks([notify], None),  # type: ignore[arg-type]
-    "callback": lambda m: m.callback(notify, None),
-    **each(
-        "before_state_change prepare_event on_exception",
-        lambda m, name: Machine(**dict[str, Any]({name: notify})),
-        "Machine({})",
-    ),
-    "row(before=function)": lambda m: m.row("Planning", "a", "Failed", before=notify),  # type: ignore[arg-type]
-    "row(prepare)": lambda m: m.row("Planning", "a", "Failed", prepare=notify),
-    "row(conditions)": lambda m: m.row("Planning", "a", "Failed", conditions=[notify]),
-    "row(unless)": lambda m: m.row("Planning", "a", "Failed", unless="x"),
-    "row(after=5)": lambda m: m.row("Planning", "a", "Failed", after=5),  # type: ignore[arg-type]
-    "row(after=[...])": lambda m: m.row("Planning", "a", "Failed", after=[notify]),  # type: ignore[arg-type]
-    "on_enter(name)": lambda m: m.on_enter("Done", "notify"),  # type: ignore[arg-type]
-    "on_enter([...])": lambda m: m.on_enter("Done", [notify]),  # type: ignore[arg-type]
-    "Phase(on_enter=[...])": lambda m: Phase("A", on_enter=[notify]),  # type: ignore[arg-type]
-    "Phase(on_exit=name)": lambda m: Phase("A", on_exit="notify"),  # type: ignore[arg-type]
-}
-"""Every way in which something of the host's would be called within the decision, or is none that can be called after it."""
-
-CHANGED: dict[str, Attempt] = {
+    **each("table waiting guards changes host", lambda m, name: setattr(m, name, ()), "{} ="),
     "add_state": lambda m: m.add_state("X"),
-    "add_states": lambda m: m.add_states(["X"]),
-    "add_states State": lambda m: m.add_states(State("X")),
-    "add_transition": lambda m: m.add_transition("a", "Planning", "Done"),
-    "add_transitions": lambda m: m.add_transitions([["a", "Planning", "Done"]]),
-    "add_transitions none": lambda m: m.add_transitions([]),
-    "add_ordered_transitions": lambda m: m.add_ordered_transitions(),
+    "add_transition": lambda m: m.add_transition(DECIDE, "Planning", "Done", row=BARE),
+    "add_transition to all": lambda m: m.add_transition(DECIDE, "*", "Done", row=BARE),
     "remove_transition": lambda m: m.remove_transition(DECIDE),
-    "add_model": lambda m: m.add_model(Model()),
-    "remove_model": lambda m: m.remove_model(Model()),
-    "set_state": lambda m: m.set_state("Done"),
-    "set_state of a model": lambda m: m.set_state("Done", Model()),
-    "dispatch": lambda m: m.dispatch(DECIDE),
-    "Machine(model)": lambda m: Machine(model=Model()),
-    "Machine(a model)": lambda m: Machine(Model()),  # type: ignore[arg-type]
-    "Machine(states)": lambda m: Machine(states=["a"], initial="a"),
-    "Machine(transitions)": lambda m: Machine(transitions=[]),
-    "Machine(send_event)": lambda m: Machine(send_event=True),
-    "phase(name)": lambda m: m.phase("A"),  # type: ignore[arg-type]
-    "phase(State)": lambda m: m.phase(State("A")),  # type: ignore[arg-type]
-    "row from all": lambda m: m.row("*", "a", "Done"),
-    "row from several": lambda m: m.row(["Planning"], "a", "Done"),  # type: ignore[arg-type]
-    "row to itself": lambda m: m.row("Planning", "a", "="),
-    "row to none": lambda m: m.row("Planning", "a", None),  # type: ignore[arg-type]
+    "transitions.pop": lambda m: m.events[DECIDE].transitions["Planning"].pop(),
+    "transitions.reverse": lambda m: m.events[DECIDE].transitions["Planning"].reverse(),
+    "transitions.clear": lambda m: m.events[DECIDE].transitions.clear(),
+    "states[] =": lambda m: m.states.__setitem__("X", Phase("X")),
+    "states.pop": lambda m: m.states.pop("Failed"),
     **each(
-        "send_event auto_transitions ignore_invalid_triggers initial name states events models model_attribute"
-        " model_override transition_cls event_cls state_cls table waiting guards changes host required"
-        " _initial _queued _prepare_event other",
-        lambda m, name: setattr(m, name, "x"),
-        "{} =",
+        "prompt tool question arguments",
+        lambda m, name: (
+            setattr(m.states["Verifying"], name, "x") if "Verifying" in m.states else m.add_state("Y")
+        ),
+        "phase.{} =",
     ),
-    **each(
-        "final ignore_invalid_triggers _name prompt tool question callbacks other",
-        lambda m, name: setattr(m.get_state("Done"), name, "x"),
-        "state.{} =",
-    ),
-    **each(
-        "source dest row needed required label other",
-        lambda m, name: setattr(transition_of(m), name, "x"),
-        "transition.{} =",
-    ),
-    **each(
-        "name machine transitions other", lambda m, name: setattr(m.events[DECIDE], name, "x"), "event.{} ="
-    ),
-    **each("events states host", delattr, "del {}"),
-    "event.add_transition": lambda m: m.events[DECIDE].add_transition(Transition("Planning", "Done")),
-    "event.transitions[]": lambda m: m.events[DECIDE].transitions["Planning"].append(transition_of(m)),
-    "event.transitions[] =": lambda m: m.events[DECIDE].transitions.__setitem__("X", []),
-    "settle.transitions[]": lambda m: m.events[SETTLE].transitions["Planning"].append(transition_of(m)),
-    "event.transitions.pop": lambda m: m.events[DECIDE].transitions.pop("Planning"),
-    "event.transitions.clear": lambda m: m.events[DECIDE].transitions.clear(),
-    **each("states events", lambda m, name: getattr(m, name).update({"X": None}), "{}.update"),
-    **each("states events", lambda m, name: getattr(m, name).__setitem__("X", 1), "{}[] ="),
-    **each("states events", lambda m, name: getattr(m, name).clear(), "{}.clear"),
-    **each("states events", lambda m, name: getattr(m, name).pop("X"), "{}.pop"),
-    **each("states events", lambda m, name: getattr(m, name).setdefault("X", 1), "{}.setdefault"),
 }
-"""Every way in which a machine that runs share would be another one afterwards."""
+"""Ways in which a machine that runs share would decide otherwise, or would call something within a decision."""
 
-RIGHT = (
-    *(
-        "machine.",
-        "Machine.",
-        "machine =",
-        "Phase(",
-        "Engine(",
-        "methods return another",
-        "a function is needed",
+IGNORED: dict[str, Change] = {
+    **each(
+        "enter exit", lambda m, name: m.get_state("Done").add_callback(name, notify), "state.add_callback {}"
     ),
-    *("one function", "there is no", "there are:"),
-)
+    **each(
+        "enter exit",
+        lambda m, name: getattr(m.get_state("Reviewing"), f"on_{name}").append(notify),
+        "state.on_{}.append",
+    ),
+    "another event": lambda m: m.add_transition("leap", "Planning", "Done", row=BARE),
+    "models": lambda m: m.models.append(m),
+}
+"""Ways to change what no decision looks at."""
 
 
-@pytest.mark.parametrize("attempts", [CALLED, CHANGED], ids=["called", "changed"])
+def decided(machine: Machine) -> tuple[str, dict[str, bool]]:
+    """Return the row that a reply of nothing leads to in Planning, and what was evaluated."""
+    run = run_in("Planning")
+    found = decide(run, replied("nothing"), MOMENT, RunResources(run.spec), machine=machine)
+    return found.row.trigger, dict(found.guards)
+
+
 @pytest.mark.parametrize("own", [False, True], ids=["standard", "own"])
-def test_nothing_is_called_within_the_decision_and_nothing_changes_a_machine(
-    attempts: dict[str, Attempt], own: bool
-) -> None:
-    """Each attempt is refused in one line that shows the right way, and the machine stays what it is."""
-    machine = verifying() if own else Machine.standard()
-    before = machine.to_dict(), told_of(machine)
-    for name, attempt in attempts.items():
-        if name.startswith("own.") and not own:
-            continue
-        with pytest.raises(UsageError) as refused:
-            attempt(machine)
-            pytest.fail(f"{name} is not refused")
-        assert any(word in str(refused.value) for word in RIGHT), (name, str(refused.value))
-        assert "\n" not in str(refused.value), name
-        assert (machine.to_dict(), told_of(machine)) == before, name
+@pytest.mark.parametrize("what", [*CHANGED, *IGNORED])
+def test_a_machine_that_was_changed_decides_nothing(what: str, own: bool) -> None:
+    """What it was made of is compared before each decision; what is ignored changes none."""
+
+    machine = verifying() if own else Machine()
+    before, taken = machine.to_dict(), decided(machine)
+    (CHANGED | IGNORED)[what](machine)
+    if what in IGNORED:
+        assert decided(machine) == taken and machine.to_dict() == before
+        return
+    with pytest.raises(UsageError, match="the machine was changed after it was made") as refused:
+        decided(machine)
+    assert "machine = machine.row(" in str(refused.value) and "\n" not in str(refused.value)
 
 
-def told_of(machine: Machine) -> Any:
-    """Return what the library has of a machine."""
-    return [
-        (item.source, item.dest, [one.func for one in item.conditions], item.before, item.after, item.prepare)
-        for item in machine.get_transitions()
-    ], [(name, state.final, state.on_enter, state.on_exit) for name, state in machine.states.items()]
+def test_a_run_of_a_changed_machine_stays_where_it_was(tmp_path: Path) -> None:
+    """And goes on with a machine that is as it was made."""
+    machine = verifying()
+    with engine_of(tmp_path / "own.db", machine) as engine:
+        machine.events[DECIDE].transitions["Planning"].reverse()
+        with pytest.raises(UsageError, match="nothing is decided with it in Planning"):
+            engine.run("Mend the bug")
+        (row,) = engine.journal.runs()
+        assert engine.journal.transitions(row.run_id) == []
+    with engine_of(tmp_path / "own.db", verifying()) as engine:
+        assert engine.resume(row.run_id).state == "Done"
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def interrupted(folder: Path, rows: int, script: Sequence[Any] = SCRIPT, **optio
             if event.kind == "transition" and getattr(event, "seq", -1) == rows - 1:
                 break
         run_id = scripted.journal.runs()[0].run_id
-        events.close()  # type: ignore[attr-defined]
+        events.close()
         assert len(scripted.journal.transitions(run_id)) == rows
     return run_id
 
@@ -167,7 +167,7 @@ def test_the_template_of_the_answer_matters_where_a_tool_reads(tmp_path: Path) -
             if event.kind == "transition":
                 break
         run_id = scripted.journal.runs()[0].run_id
-        events.close()  # type: ignore[attr-defined]
+        events.close()
     with engine(tmp_path, SCRIPT, [read], prompts={"answer": OTHER["answer"]}) as scripted:
         told = refused(scripted, run_id)
     assert told == {"prompt.answer": "prompt.answer has changed; may be used"}

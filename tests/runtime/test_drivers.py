@@ -125,7 +125,7 @@ def test_a_stream_that_nobody_reads_starts_nothing(driver: str, tmp_path: Path) 
             events = scripted.stream("Read", on_close="stop")
             next(events)
             next(events)
-            events.close()  # type: ignore[attr-defined]
+            events.close()
         else:
 
             async def leave() -> None:

@@ -102,7 +102,7 @@ def test_a_reconciliation_that_says_nothing_usable_leaves_the_effect_in_doubt(
         for event in events:
             if isinstance(event, TransitionTaken) and event.dest == "Executing":
                 break
-        events.close()  # type: ignore[attr-defined]
+        events.close()
         result = world.engine.resume(world.run_id)
         assert (result.status, result.waiting_for and result.waiting_for.kind) == ("waiting", "in_doubt")
 

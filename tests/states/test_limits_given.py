@@ -133,7 +133,7 @@ def test_a_run_that_is_resumed_keeps_its_limits(tmp_path: Path) -> None:
     with Engine(ScriptedModel([*READ(1), STOP, SUCCESS]), journal=tmp_path / "a.db") as engine:
         events = engine.stream("Read", limits=Limits(max_steps=3), on_close="stop")
         run_id = next(events).run_id
-        events.close()  # type: ignore[attr-defined]
+        events.close()
     with Engine(ScriptedModel([]), journal=tmp_path / "a.db", limits=Limits(max_steps=9)) as other:
         other.resume(run_id)
         assert other.journal.spec(run_id).limits.max_steps == 3

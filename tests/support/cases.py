@@ -20,7 +20,6 @@ from paor.fsm.machine.fold import apply
 from paor.fsm.machine.updates import Decision
 from paor.fsm.runtime.tool_results import error_of, result_of
 from paor.prompts.building.templates import default_templates
-from paor.states.base.sealed import Sealed
 from paor.states.records.actions import (
     FORBIDDEN_FIELDS,
     SET_BY_CODE,
@@ -136,7 +135,6 @@ __all__ = [
     "Run",
     "RunResources",
     "SchemaField",
-    "Sealed",
     "Spec",
     "Step",
     "StoredText",

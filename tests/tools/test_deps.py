@@ -97,7 +97,7 @@ def test_recover_asks_for_them_for_each_run(tmp_path: Path) -> None:
         events = scripted.stream("Send", deps=Desk(), on_close="stop")
         for _ in range(2):
             next(events)
-        events.close()  # type: ignore[attr-defined]
+        events.close()
         (row,) = scripted.journal.runs()
         refused = scripted.recover().refused
         assert list(refused) == [row.run_id] and isinstance(refused[row.run_id], UsageError)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import aclosing, closing
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
@@ -365,7 +365,7 @@ class Engine:
         queue: bool = False,
         output_type: Any = None,
         on_close: OnClose = "detach",
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, None]:
         """
         Start a run (`start`) and listen to it (`events`) until it has ended or waits; the last event is `RunEnded`.
 
@@ -692,7 +692,7 @@ class Engine:
 
     def resume_stream(
         self, run_id: str, *, on_close: OnClose = "detach", **options: Unpack[TypedResumeOptions]
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, None]:
         """
         Go on with a run in the background (`continue_run`) and listen until it has ended or waits; the last event is `RunEnded`.
 
@@ -1119,10 +1119,11 @@ class Engine:
         await asyncio.to_thread(self.close)
 
 
-def _typed(stream: Iterator[Event], options: Mapping[str, Any]) -> Iterator[Event]:
+def _typed(stream: Generator[Event, None, None], options: Mapping[str, Any]) -> Generator[Event, None, None]:
     """Yield events, the end with the answer as the type that was asked for."""
-    for event in stream:
-        yield typed_event(event, options)
+    with closing(stream) as events:
+        for event in events:
+            yield typed_event(event, options)
 
 
 async def _atyped(

@@ -24,8 +24,8 @@ from ..fsm.journal.prompts import Known, prompt_places
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow, Transition
 from ..fsm.lifecycle.subruns import caller_of, outermost
-from ..fsm.machine.decide import machine_told
-from ..fsm.machine.machine import MACHINE, Machine
+from ..fsm.machine.machine import Machine
+from ..fsm.replay.machines import machine_of_spec
 from ..states.base.errors import JournalDamaged, UsageError
 from ..states.run.phase_names import EXECUTING, FAILED, FINAL
 from .content import Cleaner, PayloadTexts, compact, messages, roles_of
@@ -114,11 +114,11 @@ def _spec_of(reader: JournalReader, run: int) -> tuple[Mapping[str, Any], Machin
         return {}, None
     try:
         spec = orjson.loads(payload.body)
-        told = spec.get("host_machine", "")
+        spec.get("host_machine")
     except (orjson.JSONDecodeError, AttributeError):
         raise JournalDamaged(f"run number {run}: its spec cannot be read; run: paor verify") from None
     try:
-        return spec, machine_told(told) if told else MACHINE
+        return spec, machine_of_spec(spec)
     except (UsageError, ValueError, TypeError, LookupError, AttributeError):
         return spec, None
 

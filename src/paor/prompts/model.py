@@ -57,6 +57,9 @@ class ToolCall(Struct, frozen=True):
     name: str
     arguments: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        force_setattr(self, "arguments", sealed(self.arguments))
+
 
 class OfferedTool(Struct, frozen=True):
     """
@@ -98,6 +101,10 @@ class PromptMessage(Struct, frozen=True):
     parts: tuple[dict[str, Any], ...] = ()
     api: str = ""
     source: str = ""
+
+    def __post_init__(self) -> None:
+        if self.parts:  # a message stands in many requests
+            force_setattr(self, "parts", tuple(sealed(part) for part in self.parts))
 
     @property
     def body(self) -> str:

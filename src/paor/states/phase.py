@@ -13,7 +13,7 @@ from typing import Any
 from transitions import State
 
 from .base.errors import UsageError
-from .base.sealed import WITHIN, Sealed, SealedList, sealed
+from .base.sealed import sealed
 from .records.requests import NOTHING, ModelRequest, Request
 from .run.budgets import limit_reached
 from .run.state import Run
@@ -25,11 +25,7 @@ Words = str | Callable[[Any], str]
 """Of a phase's question: a text, or a pure function from the guard context to a text."""
 
 
-WITHIN_NOTHING = SealedList((), WITHIN)
-"""The callbacks within a decision: none, and an attempt to add one says what is used instead."""
-
-
-class Phase(Sealed, State):
+class Phase(State):
     """
     One phase of a run: a state of the machine that knows what it needs next.
 
@@ -77,9 +73,6 @@ class Phase(Sealed, State):
             if callback is not None and not callable(callback):
                 raise UsageError(f"{name}: {kind} is one function, which is called with the event of the row")
         self.callbacks = tuple((kind, name, callback) for kind, callback in given if callback is not None)
-        # lists that the library would call within the decision: there is nothing in them, and nothing can be put there
-        self.on_enter = self.on_exit = WITHIN_NOTHING
-        self._seal()
 
     def enter(self, event_data: object) -> None:
         """Do nothing: no effect hangs on entering a phase, so there are no callbacks to look for."""

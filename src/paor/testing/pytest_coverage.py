@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 
-from ..fsm.explain.coverage import Coverage, coverage, machine_of_run
+from ..fsm.explain.coverage import Coverage, coverage
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import transition_of
 from ..fsm.lifecycle.callbacks import listen
+from ..fsm.machine.machine import MACHINE
+from ..fsm.replay.machines import machine_of_run
 from ..states.base.errors import PaorError
 
 if TYPE_CHECKING:
-    from ..fsm.diagrams.render import Format
+    from ..fsm.diagrams.overlays import Format
 
 DRAWN: dict[str, Format] = {".svg": "svg", ".mmd": "mermaid", ".dot": "dot"}
 """Forms in which the coverage is drawn, by the ending of the file's name."""
@@ -68,7 +70,7 @@ class Gathering:
         with self._lock:
             try:
                 rows = [transition_of(row) for row in journal.own_rows(run, first)]
-                machine = machine_of_run(journal, run)
+                machine = machine_of_run(journal, run) or MACHINE
             except (PaorError, ValueError):  # closed, or not written: nothing that could be counted
                 return
             self.total = self.total + coverage(rows, machine=machine)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from ...fsm.diagrams.overlays import coverage_of, covered, difference_of, drawn, joined, machine_walked, walk
-from ...fsm.diagrams.render import Overlay
+from ...fsm.diagrams.graph import Overlay
+from ...fsm.diagrams.overlays import coverage_of, difference_of, drawn, joined, machine_walked, walk
 from ...fsm.explain.coverage import Coverage
 from ...fsm.journal_api import Journal
 from ...fsm.machine.machine import MACHINE, Machine
@@ -22,7 +22,7 @@ from ..support.options import OTHER, OUTPUT, app_option, command
 from ..support.streams import OK, keep_journals, say_json, say_or_write
 
 if TYPE_CHECKING:
-    from ...fsm.diagrams.render import Format
+    from ...fsm.diagrams.overlays import Format
 
 FILE_ENDING = ".json"
 """What tells a coverage file from a run."""
@@ -138,7 +138,7 @@ def _coverage_overlay(names: Sequence[str], journal: str) -> tuple[Overlay, Cove
     total = sum(found[1:], start=found[0])
     if not total.transitions:
         raise UsageError("nothing to draw: not one transition was recorded")
-    return covered(total), total
+    return total.tables[0], total
 
 
 def _from_file(name: str) -> Coverage:

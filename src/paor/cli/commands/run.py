@@ -227,7 +227,7 @@ def _follow(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
     result: Result | None = None
     # without bounds of its own it has the engine's, and a start that comes again with a key may find others by then
     limits = given.limits(engine.limits_of(given.arguments["mode"])) if given.bounds else None
-    with closing(engine.stream(**given.arguments, limits=limits, on_close="stop")) as stream:  # type: ignore[type-var]
+    with closing(engine.stream(**given.arguments, limits=limits, on_close="stop")) as stream:
         for event in stream:
             if isinstance(event, RunStarted) and watch.run_id is None:
                 watch.model = _model(engine, given, event.run_id)

@@ -16,7 +16,7 @@ from ...fsm.journal.rows import Transition
 from ...fsm.journal_api import Journal
 from ...fsm.machine.table import ROWS, Row
 from ...prompts.clients.settings import environment_secrets
-from ...states.base.errors import UsageError
+from ...states.base.errors import JournalDamaged
 from ...states.base.secrets import Scrubber
 from ...states.records.visits import Visit
 from ...states.run.phase_names import PHASES, PLANNING, REVIEWING, SPECIFYING
@@ -196,16 +196,13 @@ def detail_of(journal: Journal, row: Transition) -> str:
 @lru_cache(maxsize=8)
 def _table_of(journal: JournalReader, run: int) -> Sequence[Row]:
     """Return the rows of the machine that the run with this number walks, the standard ones where its spec cannot be read any more."""
-    body = journal.payload(run, journal.root_columns(run)["spec_payload"]).body
-    try:
-        recorded = json.loads(body)["host_machine"] if body is not None else ""
-        if not recorded:
-            return ROWS
-        from ...fsm.machine.decide import machine_told  # with the machine, which the standard rows do without
+    from ...fsm.replay.machines import machine_of_run  # with the machine, which the standard rows do without
 
-        return machine_told(recorded).rows
-    except (UsageError, ValueError, TypeError, KeyError):
+    try:
+        machine = machine_of_run(journal, run)
+    except JournalDamaged:
         return ROWS
+    return ROWS if machine is None else machine.rows
 
 
 def _fault_of(journal: Journal, row: Transition) -> str:

@@ -241,7 +241,7 @@ class RunHead:
         self.produced = len(labels) - self.given
         self.erasures = tuple(journal.erasures(row.run_id))
         self.driven = is_driven(journal, row)
-        self.called = [journal.run(run) for run in journal.reader.index.called_by(row.run_id)]
+        self.called = [journal.run(run) for run in journal.reader.called_by(row.run_id)]
 
     def pairs(self) -> Iterator[tuple[str, str, str]]:
         """Yield name, value and style of every fact."""

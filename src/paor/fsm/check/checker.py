@@ -12,18 +12,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Protocol
+
+import orjson
 
 from ...states.base.errors import IllegalEvent
 from ...states.run.budgets import limit_reached
-from ...states.run.phase_names import DONE, FINAL, PHASES, PLANNING, REVIEWING
-from ...states.run.spec import ToolSpec
-from ...states.settings.limits import Limits
+from ...states.run.phase_names import DONE, FINAL, PLANNING
+from ...states.run.spec import Mode, ToolSpec
+from ...states.settings.limits import PLANNER_STEPS, Limits
+from ...states.settings.policy import Policy
+from ...tools.tool import Tool
+from ..machine.decide import machine_told
 from ..machine.host_rows import NO_HOST
+from ..machine.impure_names import impure_parts
 from ..machine.machine import MACHINE, Machine, guards_in_force
-from ..machine.safety import unsafe_parts
-from ..machine.soundness import defects_of, find_shadowed, wanted_of
-from ..machine.table import Row, rows_of
+from ..machine.safety import MachineDefect
+from ..machine.table import Row
 from ..machine.updates import CHANGES
 from .bounded_specs import BOUNDS, FORMS, BoundedSpec, Form, world_of, worlds_of
 from .findings import Check, Explored, Finding, Path, PathStep
@@ -31,10 +36,20 @@ from .host_functions import HostFunctions
 from .invariants import broken_promises
 from .policy_lint import policy_findings
 from .state_space import STATES_MAX, AppliedDecision, StateEdge, StateGraph, StateWalker, explore
+from .table_findings import places_of, table_defects, table_findings
 from .termination import endless_walk, unbounded_parts
 
-if TYPE_CHECKING:
-    from ..engine import Engine
+
+class Examined(Protocol):
+    """What `check` asks an engine for its settings; an `Engine` is one."""
+
+    @property
+    def policy(self) -> Policy: ...
+    @property
+    def tools(self) -> tuple[Tool, ...]: ...
+    @property
+    def machine(self) -> Machine: ...
+    def limits_of(self, mode: Mode) -> Limits: ...
 
 
 def path_of(
@@ -139,7 +154,7 @@ FORCED = frozenset(("cancelled", "fault", "unaffordable"))
 """Outcomes that end a run from outside; an end must be reachable without them."""
 
 
-def check(engine: Engine, machine: Machine | None = None, *, modes: Iterable[Form] = MODES) -> Check:
+def check(engine: Examined, machine: Machine | None = None, *, modes: Iterable[Form] = MODES) -> Check:
     """
     Prove that every run of an engine ends well or for a reason, and report what is wrong. Nothing is run.
 
@@ -201,7 +216,7 @@ def prove(
         tools: With which calls the functions of a host's own machine are tried.
     """
     own = machine.host is not NO_HOST
-    findings = list(_own_findings(machine) if own else _table_findings(machine))
+    findings = list(table_findings(machine))
     if any(item.code == "unknown_name" for item in findings):
         return Check(tuple(findings), 0, 0)
     functions, rows = HostFunctions(tools), machine.rows
@@ -214,18 +229,15 @@ def prove(
         phases |= {run.state for run in graph.runs}
         explored.append(_figures(graph, machine))
     taken = {number for item in explored for number in item.rows}
-    useless = {item.place for item in findings if item.code in ("shadowed_row", "duplicate_row")}
-    places = [_places(machine)[id(row)] for row in rows]
-    never = {number for number, place in enumerate(places) if place not in useless} - taken
+    places = [places_of(machine)[id(row)] for row in rows]
+    never = set(range(len(places))) - taken
     left = {number for number in never if not own or rows[number].host}
     for world in others:
         if left and world not in worlds:
             graph = explore(world, machine)
             phases |= {run.state for run in graph.runs}
             left.difference_update(_figures(graph, machine).rows)
-    findings += [
-        Finding("row_never_taken", places[number], "no run comes to take this row") for number in sorted(left)
-    ]
+    findings += [Finding("row_never_taken", places[number], NEVER_TAKEN) for number in sorted(left)]
     findings += functions.findings
     findings += [
         Finding("unreachable_phase", phase, "no run comes to this phase")
@@ -234,21 +246,58 @@ def prove(
     ]
     unused = tuple(places[number] for number in sorted(never - left))
     states, edges = sum(item.states for item in explored), sum(item.edges for item in explored)
-    return Check(tuple(findings), states, edges, tuple(explored), unused, functions.notes)
+    named = (Finding("impure_name", place, told) for place, told in impure_parts(machine.host))
+    return Check(tuple(findings), states, edges, tuple(explored), unused, (*named, *functions.notes))
 
 
-def _places(machine: Machine) -> dict[int, str]:
-    """Return by a row's id how a finding names it: ``Planning.select``, and which one where there are several."""
-    found: dict[int, str] = {}
-    for row in machine.rows:
-        same = [id(other) for other in machine.rows if _key(other) == _key(row)]
-        number = f"[{same.index(id(row))}]" if len(same) > 1 else ""
-        found[id(row)] = f"{row.source}.{row.trigger}{number}"
-    return found
+NEVER_TAKEN = (
+    "no run comes to take this row: a row before it fits whenever it does, or its guards never hold together"
+)
 
 
-def _key(row: Row) -> tuple[str, str]:
-    return row.source, row.trigger
+LEAST = Limits(
+    max_steps=1,
+    max_plans=1,
+    selection_retries=0,
+    parameter_retries=1,
+    max_retries=1,
+    max_elicitations=1,
+    no_improvement_limit=1,
+    max_consecutive_errors=1,
+    max_consecutive_refused=1,
+    max_blocked_calls=1,
+)
+"""Of the world that is explored when an engine is made: some hundred states, in which every loop and every case of a host's rows shows."""
+
+LEAST_STATES = 2_000
+"""States after which that exploration ends; what it has found until then holds."""
+
+REFUSED = frozenset(("endless_loop", "uncovered_case", "dead_end", "broken_effect", "uncounted"))
+"""Findings of that world that an engine refuses a machine for: with them a run would not end, or stay where it is."""
+
+
+def machine_defects(machine: Machine) -> tuple[MachineDefect, ...]:
+    """
+    Return what an engine refuses a machine for, nothing for the standard one: what its table shows, else what runs of the smallest world
+    come to, with the host's functions as free choices, none of which is called. `check` explores the worlds of an engine's own limits.
+
+    Args:
+        machine: With its host's functions.
+    """
+    if machine is MACHINE:
+        return ()
+    return table_defects(machine) or _least(
+        orjson.dumps(machine.to_dict(), option=orjson.OPT_SORT_KEYS).decode()
+    )
+
+
+@lru_cache(maxsize=256)
+def _least(told: str) -> tuple[MachineDefect, ...]:
+    """Return what the smallest world shows of a machine as data; a case that no row takes alone, since nothing leads on from there."""
+    found = prove(machine_told(told), worlds_of({"react": LEAST})[:1], states_max=LEAST_STATES).findings
+    defects = [MachineDefect(item.code, item.place, item.message) for item in found if item.code in REFUSED]
+    open_cases = [item for item in defects if item.code == "uncovered_case"]
+    return tuple(open_cases or defects)
 
 
 def _figures(graph: StateGraph, machine: Machine) -> Explored:
@@ -258,69 +307,9 @@ def _figures(graph: StateGraph, machine: Machine) -> Explored:
     return Explored(world.name, len(graph.runs), len(graph.edges), tuple(numbers), dict(world.beyond))
 
 
-# -- the table as it is ------------------------------------------------------------------------------------------
-
-
-def _table_findings(machine: Machine) -> Iterator[Finding]:
-    rows, places = machine.rows, _places(machine)
-    for defect in unsafe_parts(rows, machine.host):
-        yield Finding(defect.code, defect.place, defect.message)
-    for row in rows:
-        yield from _row_findings(row, places[id(row)], machine)
-    for source, trigger in machine.changes:
-        if (source, trigger) not in map(_key, rows):
-            yield Finding("missing_row", f"{source}.{trigger}", "the table has no such row")
-    named = {name for row in rows for name in (*row.conditions, *row.unless)}
-    for name in machine.guards:
-        if name not in named:
-            yield Finding("unused_guard", name, "no row looks at this guard")
-    for phase in PHASES:
-        for waits in (False, True):
-            tried = rows_of(phase, waiting=waits, table=machine.table, answers=machine.waiting)
-            for number in find_shadowed(tried):
-                row = tried[number]
-                if waits and row.guards == ("hard_stop",):
-                    continue  # said for the phase that does not wait
-                same = any(
-                    (row.trigger, row.dest, set(row.guards)) == (other.trigger, other.dest, set(other.guards))
-                    for other in tried[:number]
-                )
-                if same:
-                    yield Finding("duplicate_row", places[id(row)], "the same row stands before it")
-                else:
-                    words = "whenever its guards hold, an earlier row is taken"
-                    yield Finding("shadowed_row", places[id(row)], words)
-
-
-def _own_findings(machine: Machine) -> Iterator[Finding]:
-    """Yield what is wrong with a host's own machine as it stands: what an engine refuses it for, and what only its data can have."""
-    for defect in defects_of(machine):
-        yield Finding(defect.code, defect.place, defect.message)
-    places = _places(machine)
-    for row in machine.rows:
-        yield from _row_findings(row, places[id(row)], machine)
-        if row.at_most and f"{row.trigger}_left" not in row.conditions:
-            yield Finding("uncounted", places[id(row)], f"its bound needs the guard {row.trigger}_left")
-
-
-def _row_findings(row: Row, place: str, machine: Machine) -> Iterator[Finding]:
-    for phase in (row.source, row.dest):
-        if phase not in machine.states:
-            yield Finding("unknown_name", place, f"there is no phase {phase!a}")
-    for name in (*row.conditions, *row.unless):
-        if name not in machine.guards and machine.host is NO_HOST:
-            yield Finding("unknown_name", place, f"there is no guard {name!a}")
-    if _key(row) not in machine.changes:
-        yield Finding("no_effect", place, "nothing says what this row sets")
-    if row.source in FINAL:
-        yield Finding("final_row", place, f"{row.source} is final, and this row leads out of it")
-    if row.dest == DONE and row.source != REVIEWING and not row.host:
-        yield Finding("done_elsewhere", place, f"it leads to Done from {row.source}")
-
-
 def _with_walk(finding: Finding, graph: StateGraph, machine: Machine) -> Finding:
     """Return what is wrong with a row with a walk that shows it: it is taken, or another one in its place."""
-    places = _places(machine)
+    places = places_of(machine)
     row = next((row for row in machine.rows if places[id(row)] == finding.place), None)
     if finding.path is not None or row is None:
         return finding
@@ -336,10 +325,10 @@ def _with_walk(finding: Finding, graph: StateGraph, machine: Machine) -> Finding
 
 def _instead(edge: StateEdge, row: Row) -> bool:
     """Return whether an edge takes another row where *row* would fit, as far as its guards were evaluated."""
-    wanted = wanted_of(row)
-    if wanted is None or edge.row.source != row.source:
-        return False
-    return all(edge.guards.get(name, value) is value for name, value in wanted.items())
+    wanted = (*((name, True) for name in row.conditions), *((name, False) for name in row.unless))
+    return edge.row.source == row.source and all(
+        edge.guards.get(name, value) is value for name, value in wanted
+    )
 
 
 # -- the machine ---------------------------------------------------------------------------------------------------
@@ -349,7 +338,7 @@ def _explore_world(
     machine: Machine, world: BoundedSpec, states_max: int, functions: HostFunctions
 ) -> tuple[StateGraph, list[Finding]]:
     """Return an explored world, and what is wrong in it."""
-    places = _places(machine)
+    places = places_of(machine)
     broken: dict[tuple[str, str], tuple[str, int, PathStep]] = {}
 
     def watch(taken: AppliedDecision, number: int, step: PathStep) -> None:
@@ -373,7 +362,11 @@ def _stuck_findings(graph: StateGraph, machine: Machine) -> Iterator[Finding]:
     seen = set[tuple[str, str]]()
     for stuck in graph.stuck:
         move, phase = stuck.step.move["move"], stuck.step.phase
-        code, told = "uncovered_case", f"no row takes {move!a}"
+        said = ", ".join(f"{name} is {value}" for name, value in stuck.step.move.get("own", {}).items())
+        code, told = (
+            "uncovered_case",
+            f"no row takes {move!a}{said and f' where {said}'}; add a last row without guards",
+        )
         if stuck.error:
             code, told = "broken_effect", f"after {move!a}: {ascii(stuck.error)[1:-1][:120]}"
         if (code, phase) not in seen:
@@ -422,15 +415,16 @@ def _reaching(graph: StateGraph, ends: Iterable[int]) -> set[int]:
 
 
 def _loop_findings(graph: StateGraph, machine: Machine) -> Iterator[Finding]:
-    seen = set[str]()
+    seen = set[frozenset[str]]()
     for part in unbounded_parts(graph.edges, outside=_is_asked_again):
         loop = endless_walk(part)
-        place = ", ".join(dict.fromkeys(f"{edge.row.source}.{edge.row.trigger}" for edge in loop))
-        if place not in seen:
-            seen.add(place)
+        rows = dict.fromkeys(f"{edge.row.source}.{edge.row.trigger}" for edge in loop)
+        if frozenset(rows) not in seen:
+            seen.add(frozenset(rows))
             way = graph.way(loop[0].source)
             path = path_of(graph, [*way, *loop], machine, loop=len(way))
-            yield Finding("endless_loop", place, f"{len(loop)} steps that no bound ends", path)
+            told = f"{len(loop)} steps that no bound ends; give a row of them at_most=..."
+            yield Finding("endless_loop", ", ".join(rows), told, path)
 
 
 def _is_asked_again(edge: StateEdge) -> bool:
@@ -440,6 +434,4 @@ def _is_asked_again(edge: StateEdge) -> bool:
 
 def default_limits() -> dict[Form, Limits]:
     """Return the limits of an engine that was given none, by mode."""
-    from ..lifecycle.settings import PLANNER_STEPS
-
     return {mode: Limits(max_steps=PLANNER_STEPS) if mode == "planner" else Limits() for mode in MODES}

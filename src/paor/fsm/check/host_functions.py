@@ -282,15 +282,6 @@ def free_machine(machine: Machine, oracle: Oracle) -> Machine:
     return Machine(machine.table, machine.waiting, host=host)
 
 
-def with_changes(machine: Machine, changes: Any) -> Machine:
-    """Return a copy of a `free_machine` whose rows set what *changes* says."""
-    if machine.host is NO_HOST:
-        return Machine(machine.table, machine.waiting, machine.guards, changes)
-    copy = Machine(machine.table, machine.waiting, host=machine.host)
-    object.__setattr__(copy, "changes", changes)  # a machine of our own, which no run walks
-    return copy
-
-
 def _guard(oracle: Oracle, guard: HostGuard) -> Callable[[GuardContext], bool]:
     def chosen(case: GuardContext) -> bool:
         known = guard.name in oracle.said

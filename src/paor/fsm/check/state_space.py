@@ -51,7 +51,7 @@ from ..machine.table import Row
 from ..machine.updates import Decision
 from .bounded_specs import BOUNDS, BoundedSpec, spec_of_world
 from .findings import Move, PathStep
-from .host_functions import HostFunctions, Oracle, branches, free_machine, own_raised, with_changes, with_host
+from .host_functions import HostFunctions, Oracle, branches, free_machine, own_raised, with_host
 from .inputs import LATE_US, NOW_US, PLANNED_RETRIES, key_of_call, made_texts, moves_of, outcome_of, read_made
 
 State = tuple[Hashable, ...]
@@ -443,7 +443,7 @@ class StateWalker:
         free = free_machine(machine, self.oracle)
         self._own = free.changes
         noting = {place: self._noting(change) for place, change in free.changes.items()}
-        self._machine = with_changes(free, noting)
+        self._machine = Machine(free.table, free.waiting, free.guards, noting, free.host)
         self.kit = RunResources(with_host(spec_of_world(world), free), machine=self._machine)
         self._kits: dict[tuple[str, Limits], RunResources] = {}
 

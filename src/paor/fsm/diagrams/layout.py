@@ -1,196 +1,195 @@
 """
-Which layout a picture has, and the one for any table.
+Where everything lies: the fixed drawing of the seven phases, and above it a column of whatever else a machine has.
 
-The fixed one (`seven_phases`) is used when all edges have a place in it and nothing clashes, with a host's own phases and
-rows above it (`own_phases`). Else the ladder: one column per phase, one line per edge, which has room for any table.
+In the column each phase is a box with its ways in lines beside it: at its left those that come up from the seven, at its right those
+that lead on, each with its words on its line. Beside the column, all ways to one phase share one upright line, and so do all that come
+from one of the seven; between the column and the seven they turn to where they lead. So no line crosses words, whatever the machine.
+A table that the drawing has no place for is such a column as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ...states.run.phase_names import FAILED, PHASES
+from .captions import asks_for
 from .geometry import (
     BOLD,
-    FULL,
+    NAME,
+    SIGN,
+    Anchor,
     Kind,
     Layout,
     Mark,
+    Point,
     Rect,
     Route,
-    Sizes,
+    cut,
     full_width,
-    name_lines,
-    tags_of,
+    signs_of,
     width_of,
 )
-from .graph import Edge, Graph, plain
-from .own_phases import PLAIN, Manner, own_phases
-from .seven_phases import seven_phases
+from .graph import Edge, Graph
+from .seven_phases import BOXES, GATES, HEIGHT, LINE, WIDTH, fixed_route
+
+NAME_WIDTH = 540.0
+"""How wide the name of a phase may be; it is shortened where it is wider."""
+_TOP, _LEAST, _EDGE = 8.0, 36.0, 24.0
+"""Free above the column, least height of a box, and free at both sides."""
+_RAIL, _TRACK, _BLOCK = 11.0, 9.0, 14.0
+"""From one upright line to the next, from one level line to the next, and from one box to the next."""
+_COIL = 20.0
+"""How far a loop reaches out."""
 
 
-def layout_of(graph: Graph, sizes: Sizes = FULL) -> Layout:
-    """Return the fixed layout where it fits, if need be with more room below the boxes; else the ladder."""
-    manner = _manner(graph, sizes) if graph.has_own and sizes.compact else PLAIN
-    for deep in sizes.deeper:
-        fixed = own_phases(graph, deep, sizes, manner) if graph.has_own else seven_phases(graph, deep, sizes)
-        if fixed is not None and not fixed.clashes:
-            return fixed
-    return _ladder(graph, sizes)
+def layout_of(graph: Graph) -> Layout:
+    """Return the fixed drawing with a column above it where that has room for all, else a column alone."""
+    if set(PHASES) <= set(graph.phases):
+        fixed = [route for edge in graph.edges if (route := fixed_route(edge)) is not None]
+        drawn = {route.edge for route in fixed}
+        rest = [edge for edge in graph.edges if edge not in drawn]
+        ends = {end for edge in rest for end in (edge.source, edge.dest) if end in PHASES}
+        if ends <= {*GATES, FAILED} and all(edge.source != FAILED for edge in rest):
+            layout = _Column(graph, BOXES, rest).layout(fixed)
+            if not layout.clashes:
+                return layout
+    return _Column(graph, {}, graph.edges).layout([])
 
 
-# -- a host's own machine ------------------------------------------------------------------------------------------
+class _Column:
+    """A column of phases while it is laid out, with the *docked* ones below it."""
 
-_BESIDE_ALL = 84.0
-"""To the left of the seven phases, where words have no room elsewhere."""
-_ROUNDS = 5
-"""How often ways whose words have no room choose another track."""
-_NEAR = 5.0
-"""Two lines that are nearer to each other than that look like one."""
-_Found = tuple[tuple[int, int, float], Layout, Manner]
-"""What is wrong with a layout, the layout, and its manner."""
+    def __init__(self, graph: Graph, docked: Mapping[str, Rect], edges: Sequence[Edge]) -> None:
+        self.graph, self.docked = graph, docked
+        self.phases = [phase for phase in graph.phases if phase not in docked]
+        self.phases.sort(key=lambda phase: phase != graph.initial)
+        self.loops = [edge for edge in edges if edge.source == edge.dest and edge.source not in docked]
+        ways = [edge for edge in edges if edge not in self.loops]
+        self.rising = [edge for edge in ways if edge.source in docked and edge.dest not in docked]
+        self.passing = [edge for edge in ways if edge.source in docked and edge.dest in docked]
+        self.leading = [edge for edge in ways if edge.source not in docked]
+        before = sorted({edge.source for edge in (*self.rising, *self.passing)}, key=self._outwards)
+        after = sorted({edge.dest for edge in (*self.leading, *self.passing)}, key=self._outwards)
+        left = _widest(self.rising) + 26 if self.rising else 14.0
+        right = max(_widest(self.leading) + 22, _widest(self.loops) + _COIL + 18)
+        names = [width_of(cut(name, NAME_WIDTH, NAME * BOLD), NAME * BOLD) for name in self.phases]
+        names += [min(NAME_WIDTH, width_of(asks_for(phase), SIGN)) for phase in graph.own.values()]
+        boxes = max([70.0, *names]) + 20 if self.phases else 0.0
+        self.wide = max(boxes, _widest(self.passing) - left - right + 24)
+        total = 2 * _EDGE + left + self.wide + right + _RAIL * (len(before) + len(after))
+        self.x = _EDGE + _RAIL * len(before) + left + (max(0.0, WIDTH - total) / 2 if docked else 0.0)
+        self.right = self.x + self.wide
+        self.rises = {name: self.x - left - _RAIL * n for n, name in enumerate(reversed(before))}
+        self.falls = {name: self.right + right + _RAIL * n for n, name in enumerate(after)}
+        if docked and FAILED in self.falls:
+            self.falls[FAILED] = max(self.falls[FAILED], BOXES[FAILED].right + 16)
+        outermost = max([*self.falls.values(), self.right + right]) + 8
+        self.width = max(outermost, WIDTH) if docked else outermost
+        self.turning = [(name, 0) for name in after if name in docked and name != FAILED]
+        self.turning += [(name, 1) for name in reversed(before)]
+        self.ys, self.entries = dict[Edge, float](), dict[str, float]()
+        self.marks = dict[Edge, tuple[Mark, ...]]()
+        self.boxes = dict[str, Rect]()
 
+    def _outwards(self, phase: str) -> tuple[bool, bool, float]:
+        """Return the order of upright lines from the inner one to the outer one at the right, in which few cross."""
+        docked = phase in self.docked
+        return docked, phase == FAILED, BOXES[phase].x if docked else self.graph.phases.index(phase)
 
-def _manner(graph: Graph, sizes: Sizes) -> Manner:
-    """Return the manner in which a host's own machine is best drawn: the first whose words all have room, or else the best of all."""
-    first = own_phases(graph, 0.0, sizes)
-    if first is None:
-        return PLAIN
+    def layout(self, fixed: Sequence[Route]) -> Layout:
+        """Return the whole, with the *fixed* routes of the docked phases."""
+        y = _TOP
+        for phase in self.phases:
+            y = self._place_block(phase, y) + _BLOCK
+        for edge in self.passing:
+            y = self._place_line(edge, self.x + self.wide / 2, y, "middle")
+        levels = {turn: y + _TRACK * n for n, turn in enumerate(self.turning)}
+        down = y + _TRACK * len(levels) if self.phases or self.passing else 0.0
+        self.boxes |= {name: replace(box, y=box.y + down) for name, box in self.docked.items()}
+        routes = list[Route]()
+        for route in fixed:
+            marks = tuple(replace(mark, y=mark.y + down) for mark in route.marks)
+            points = tuple((x, at + down) for x, at in route.points)
+            routes.append(replace(route, points=points, marks=marks))
+        routes += [self._route(edge, levels) for edge in (*self.rising, *self.passing, *self.leading)]
+        routes += [self._loop(edge) for edge in self.loops]
+        boxes = {name: self.boxes[name] for name in self.graph.phases}
+        return Layout(self.width, down + HEIGHT if self.docked else y, boxes, tuple(routes))
 
-    def drawn(manner: Manner) -> Layout:
-        layout = own_phases(graph, 0.0, sizes, manner)
-        assert layout is not None, "it has places for all edges in any manner"
-        return layout
+    def _place_block(self, phase: str, top: float) -> float:
+        """Place a box with the lines beside it below *top*; return where it ends."""
+        left = right = top + 4
+        if phase in self.falls:
+            self.entries[phase] = right + 6
+            right += 10
+        for edge in self.rising:
+            if edge.dest == phase:
+                left = self._place_line(edge, self.x - 16, left, "end")
+        for edge in self.leading:
+            if edge.source == phase:
+                right = self._place_line(edge, self.right + 10, right, "start")
+        for edge in self.loops:
+            if edge.source == phase:
+                self.ys[edge] = right + 4
+                right += max(20.0, LINE * len(edge.labels)) + 6
+                self._write(edge, self.right + _COIL + 8, self.ys[edge] + 11, "start")
+        low = max(left, right, top + _LEAST)
+        self.boxes[phase] = Rect(self.x, top, self.wide, low - top)
+        return low
 
-    banded = first.width > sizes.width + sizes.aside and drawn(Manner(banded=True)).width < first.width
-    found = []
-    for left in (0.0, _BESIDE_ALL):
-        found.append(_mended(drawn, [Manner(banded, steep, left) for steep in (True, False)]))
-        if not _astray(found[-1][1]):
-            break
-    return min(found, key=lambda item: item[0])[2]
+    def _place_line(self, edge: Edge, x: float, top: float, anchor: Anchor) -> float:
+        """Place an edge's words below *top* and its line below them; return where the next may begin."""
+        self._write(edge, x, top + 11, anchor)
+        self.ys[edge] = top + LINE * len(edge.labels) + 3
+        return self.ys[edge] + 3
 
-
-def _astray(layout: Layout) -> list[Edge]:
-    """Return the own ways that have words without room."""
-    own = (edge for edge in crowded_edges(layout) if edge.own and edge.dest not in (FAILED, edge.source))
-    return list(dict.fromkeys(own))
-
-
-def _mended(drawn: Callable[[Manner], Layout], manners: Sequence[Manner]) -> _Found:
-    """Return the best layout of some manners, in which ways whose words have no room have chosen other tracks."""
-
-    def best_of(those: Sequence[Manner]) -> _Found:
-        return min(
-            ((_wrong(layout), layout, one) for one in those for layout in [drawn(one)]),
-            key=lambda item: item[0],
+    def _write(self, edge: Edge, x: float, y: float, anchor: Anchor) -> None:
+        self.marks[edge] = tuple(
+            Mark(label, x, y + LINE * n, anchor, signs_of(label)) for n, label in enumerate(edge.labels)
         )
 
-    wrong, best, manner = best_of(manners)
-    for _ in range(_ROUNDS):
-        astray = _astray(best)
-        if not astray:
-            break
-        others = []
-        for edge in astray[:3]:
-            turns = tuple(one for one in manner.turns if one != edge)
-            after = tuple(one for one in manner.after if one != edge)
-            others.append(manner._replace(turns=(edge, *turns), after=after))
-            others.append(manner._replace(turns=turns, after=(*after, edge)))
-        own = sum(box not in PHASES for box in best.boxes)
-        others += [manner._replace(swaps=(*manner.swaps, place)) for place in range(own - 1)]
-        nearest = best_of(others)
-        if nearest[0] >= wrong:
-            break
-        wrong, best, manner = nearest
-    return wrong, best, manner
+    def _route(self, edge: Edge, levels: Mapping[tuple[str, int], float]) -> Route:
+        """Return the way of an edge from its source over its line to its destination."""
+        y, points = self.ys[edge], list[Point]()
+        if edge.source in self.docked:
+            gate, rail, level = self._gate(edge.source, 1), self.rises[edge.source], levels[edge.source, 1]
+            points += [(gate, self.boxes[edge.source].y), (gate, level), (rail, level), (rail, y)]
+        else:
+            points.append((self.right, y))
+        if edge in self.rising:
+            return self._drawn(edge, [*points, (self.x, y)], trunk=True)
+        rail, box = self.falls[edge.dest], self.boxes[edge.dest]
+        if edge.dest in self.entries or edge.dest == FAILED:
+            low = self.entries.get(edge.dest, box.middle[1])
+            return self._drawn(edge, [*points, (rail, y), (rail, low), (box.right, low)])
+        gate, level = self._gate(edge.dest, 0), levels[edge.dest, 0]
+        return self._drawn(edge, [*points, (rail, y), (rail, level), (gate, level), (gate, box.y)])
+
+    def _gate(self, phase: str, out: int) -> float:
+        return BOXES[phase].middle[0] + GATES[phase][out]
+
+    def _loop(self, edge: Edge) -> Route:
+        y, x = self.ys[edge], self.right
+        return self._drawn(edge, [(x, y), (x + _COIL, y), (x + _COIL, y + 18), (x, y + 18)])
+
+    def _drawn(self, edge: Edge, points: Sequence[Point], *, trunk: bool = False) -> Route:
+        place = self.graph.phases.index
+        far = place(edge.dest) - place(edge.source)
+        kind: Kind = (
+            "own"
+            if edge.own
+            else "loop"
+            if not far
+            else "back"
+            if far < 0
+            else "flow"
+            if far == 1
+            else "skip"
+        )
+        kind = "fail" if edge.dest == FAILED and not edge.own and far else kind
+        return Route(edge, kind, tuple(points), self.marks[edge], trunk)
 
 
-def crowded_edges(layout: Layout) -> list[Edge]:
-    """Return the edges that have words on another word, a box or a line, or outside the picture."""
-    marks = [(route.edge, mark.rect) for route in layout.routes for mark in route.marks]
-    lines = (piece for route in layout.routes for piece in route.pieces)
-    others = [*layout.boxes.values(), *lines, *layout.corners]
-    found = []
-    for edge, rect in marks:
-        outside = rect.x < 0 or rect.y < 0 or rect.right > layout.width or rect.low > layout.height
-        rest = (one for _, one in marks if one is not rect)
-        if outside or any(rect.meets(other) for other in (*others, *rest)):
-            found.append(edge)
-    return found
-
-
-def _wrong(layout: Layout) -> tuple[int, int, float]:
-    """Return what is wrong with a layout, the worst first: words without room, lines on lines, and crossings and height."""
-    pieces = [
-        (route, piece) for route in layout.routes if route.edge.dest != FAILED for piece in route.pieces
-    ]
-    upright = [(route, piece) for route, piece in pieces if piece.width <= 2]
-    level = [(route, piece) for route, piece in pieces if piece.width > 2]
-    crossings = sum(one.meets(two) for way, one in upright for other, two in level if way is not other)
-    loose = sum(_is_loose(route) for route in layout.routes if route.kind == "own")
-    covered = 0
-    for (way, one), (other, two) in combinations(upright, 2):
-        if way is not other and abs(one.x - two.x) < _NEAR and one.y < two.low and two.y < one.low:
-            shared = way.points[0] == other.points[0] or way.points[-1] == other.points[-1]
-            covered += not shared
-    return len(crowded_edges(layout)), covered, crossings + 3 * loose + layout.height / 20
-
-
-def _is_loose(route: Route) -> bool:
-    """Return whether the words of a way with a level part stand only beside it, not above it."""
-    if len(route.points) != 4 or not route.marks:
-        return False
-    ends = sorted(x for x, _ in route.points[1:3])
-    left, right = min(mark.x for mark in route.marks), max(mark.rect.right for mark in route.marks)
-    return right - 12 < ends[0] or left + 12 > ends[1]
-
-
-# -- any other table -----------------------------------------------------------------------------------------------
-
-_GAP, _PADDING = 48.0, 24.0
-_CLOSE, _SNUG = 10.0, 10.0
-"""The same where room is scarce: between two phases, and around a name."""
-
-
-def _ladder(graph: Graph, sizes: Sizes) -> Layout:
-    """Return one column per phase and one line per edge: as wide as the widest text, as high as it needs."""
-    phases, left = graph.phases, 24 + sizes.start
-    gap, padding = (_CLOSE, _SNUG) if sizes.compact else (_GAP, _PADDING)
-    names = [
-        name for phase in phases for name in (name_lines(phase, sizes) if phase in graph.own else (phase,))
-    ]
-    box = max([sizes.box[0] - 10, *(width_of(plain(name), sizes.name * BOLD) + padding for name in names)])
-    pitch = max(box + gap, min(480.0, (sizes.width - left) / max(1, len(phases))))
-    high = sizes.header + 16
-    tall = sizes.box[1] - 6 if not sizes.compact else sizes.box[1]
-    boxes = {phase: Rect(left + pitch * place, high, box, tall) for place, phase in enumerate(phases)}
-    y, right, routes = high + tall + 18, left + pitch * len(phases) - gap, []
-    for edge in graph.edges:
-        route, y = _draw_rung(edge, boxes, y, sizes)
-        routes.append(route)
-        right = max([right, *(mark.rect.right for mark in route.marks)])
-    first = boxes.get(graph.initial)
-    start = ((first.x - 32, first.middle[1]), (first.x, first.middle[1])) if first else None
-    wide, low = max(sizes.width, right + 24), y + 16 + sizes.legend
-    return Layout(wide, low, boxes, start, tuple(routes), y, sizes)
-
-
-def _draw_rung(edge: Edge, boxes: dict[str, Rect], y: float, sizes: Sizes) -> tuple[Route, float]:
-    """Return one line of the ladder below *y*, and where it ends."""
-    x1, x2 = boxes[edge.source].middle[0], boxes[edge.dest].middle[0]
-    widths, line = [full_width(label, sizes) for label in edge.labels], sizes.line
-    stays = edge.source == edge.dest
-    left = [x1 + 36 if stays else max(16.0, (x1 + x2) / 2 - width / 2) for width in widths]
-    places = enumerate(zip(edge.labels, left, strict=True))
-    marks = tuple(
-        Mark(label, x, y + line * (n + 0.5), tags_of(label), sizes=sizes) for n, (label, x) in places
-    )
-    if stays:
-        low = y + max(18.0, line * len(widths))
-        return Route(edge, "loop", ((x1, y), (x1 + 26, y), (x1 + 26, low), (x1, low)), marks), low + 14
-    at = y + line * len(widths) + 3
-    near = list(boxes).index(edge.dest) == list(boxes).index(edge.source) + 1
-    kind: Kind = "fail" if edge.dest == FAILED else "back" if x2 < x1 else "flow" if near else "skip"
-    return Route(edge, kind, ((x1, at), (x2, at)), marks), at + 14
+def _widest(edges: Iterable[Edge]) -> float:
+    return max((full_width(label) for edge in edges for label in edge.labels), default=0.0)

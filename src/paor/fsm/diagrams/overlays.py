@@ -1,38 +1,32 @@
-"""Drawing: reads from journals what a diagram lays over the machine, and gives it to `fsm.diagrams.render`."""
+"""
+Drawing: reads from journals what a diagram lays over the machine, and draws it.
+
+All of it raises `UnknownRun` where there is no such run, and `JournalDamaged` where a row or a spec cannot be read.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol, TypeGuard, get_args
-
-import orjson
+from typing import Any, Literal, Protocol, get_args
 
 from ...states.base.errors import JournalDamaged, UsageError
-from ..explain.coverage import Coverage, coverage, machine_of_run
+from ..explain.coverage import Coverage, coverage
 from ..explain.diff import RunDiff, diff
 from ..explain.divergence import CAUSES
 from ..journal.reader import JournalReader, Readable, reader_of
-from ..journal.rows import RunRow
-from ..machine.decide import machine_told
+from ..journal.rows import RunRow, Transition
 from ..machine.machine import MACHINE, Machine
-from .render import Covered, Format, Overlay, Parted, RunWalk, Step, walk_of
-from .render import diagram as picture
+from ..replay.machines import machine_of_run
+from .graph import Graph, Overlay, Parted, RunWalk, graph_of, walk_of
+from .mermaid import dot, mermaid
+from .svg import svg
 
+Format = Literal["mermaid", "dot", "svg"]
+FORMS: dict[Format, Callable[[Graph], str]] = {"mermaid": mermaid, "dot": dot, "svg": svg}
 TITLE_CHARS = 100
 """Characters of an objective that stand above a picture."""
-_BATCH = 2000
-
-
-class _Taken(NamedTuple):
-    """What coverage needs of a row; its other columns are not even read as JSON."""
-
-    run: int
-    source: str
-    trigger: str
-    dest: str
-    guards: Mapping[str, bool]
 
 
 class HasMachine(Protocol):
@@ -78,13 +72,16 @@ def diagram(
         raise UsageError("diagram(coverage=...) takes a Coverage, such as coverage(journal.transitions(run))")
     if coverage is not None and (run is not None or diff is not None):
         raise UsageError("a diagram shows a run, a coverage or a difference: not two of them")
+    given: Any = journal
+    machine = given if isinstance(given, Machine) else getattr(given, "machine", None)
     if run is None:
         if diff is not None:
             raise UsageError("diff= names a second run, to be compared with run=")
-        return drawn(form, covered(coverage) if coverage is not None else None, _machine_of(journal))
+        overlay = coverage.tables[0] if coverage is not None else None
+        return drawn(form, overlay, machine if isinstance(machine, Machine) else MACHINE)
     usage = "diagram takes a Journal before a run, such as diagram(engine.journal, run_id)"
-    given = journal.journal if _is_engine(journal) else journal
-    first = reader_of(given, usage)  # type: ignore[arg-type]  # a Machine has none, and is refused
+    given = given.journal if isinstance(machine, Machine) and machine is not given else given
+    first = reader_of(given, usage)
     second = reader_of(other, usage) if other is not None else first
     if diff is None:
         return drawn(form, walk(first, run), machine_walked(first, run))
@@ -94,119 +91,65 @@ def diagram(
 
 def drawn(form: Format, overlay: Overlay | None, machine: Machine) -> str:
     """Return a picture of *machine* with *overlay* laid over it."""
-    return picture(form, overlay, rows=machine.rows, host=machine.host)
-
-
-def _is_engine(given: object) -> TypeGuard[HasMachine]:
-    return isinstance(getattr(given, "machine", None), Machine)
-
-
-def _machine_of(given: object) -> Machine:
-    """Return the machine that is drawn without a run: what was given, an engine's, or the standard one."""
-    if _is_engine(given):
-        return given.machine
-    return given if isinstance(given, Machine) else MACHINE
+    return FORMS[form](graph_of(machine.rows, overlay, machine.host))
 
 
 def machine_walked(journal: JournalReader, run_id: str) -> Machine:
-    """
-    Return the machine that a run walks, without the host's code; the standard one once its spec is erased.
-
-    Raises:
-        UnknownRun: There is no such run.
-        JournalDamaged: Its spec cannot be read.
-    """
-    row = journal.run(run_id)
-    text = _recorded(journal, row).get("host_machine", "")
-    try:
-        return machine_told(text)
-    except (UsageError, ValueError, TypeError):
-        raise JournalDamaged(f"run {row.run_id}: its machine cannot be read; run: paor verify") from None
+    """Return the machine that a run walks, without the host's code; the standard one once its spec is erased."""
+    return machine_of_run(journal, journal.run(run_id).run) or MACHINE
 
 
 def joined(one: Machine, two: Machine) -> Machine:
-    """Return a machine with the rows of both, to draw two runs on; those that both have stand once."""
+    """Return a machine with the rows of both, to draw two runs on; those that both have are there once."""
     if two is one:
         return one
-    more = tuple(row for row in two.rows if row not in one.rows)
-    host = replace(
-        one.host,
-        phases={**two.host.phases, **one.host.phases},
-        guards={**two.host.guards, **one.host.guards},
-    )
-    rows = (*one.rows, *more)
-    return Machine(
-        tuple(row for row in rows if not row.answers), tuple(row for row in rows if row.answers), host=host
-    )
+    phases, guards = {**two.host.phases, **one.host.phases}, {**two.host.guards, **one.host.guards}
+    rows = dict.fromkeys((*one.rows, *two.rows))
+    table, waiting = (tuple(row for row in rows if row.answers is answers) for answers in (False, True))
+    return Machine(table, waiting, host=replace(one.host, phases=phases, guards=guards))
 
 
-def walk(journal: JournalReader, run_id: str) -> RunWalk:
-    """
-    Return what a run did, titled by its objective.
-
-    Raises:
-        UnknownRun: There is no such run.
-        JournalDamaged: A row or its spec cannot be read.
-    """
+def walk(journal: JournalReader, run_id: str, title: str = "") -> RunWalk:
+    """Return what a run did, titled by its objective if there is no other *title*."""
     row = journal.run(run_id)
-    return _walk(journal, row, _title(journal, row))
+    taken, title = journal.transitions(row.run_id), title or _title(journal, row)
+    return walk_of(taken, title=title, state=row.state, status=row.status, reason=row.reason)
 
 
 def difference_of(
     journal: JournalReader, left: str, right: str, other: JournalReader | None = None
 ) -> tuple[Parted, RunDiff]:
-    """
-    Return how two runs differ, and the whole of what `diff` found.
-
-    Raises:
-        UnknownRun: There is no such run.
-        JournalDamaged: A row cannot be read.
-    """
-    second = other if other is not None else journal
+    """Return how two runs differ, and the whole of what `diff` found."""
     found = diff(journal, left, right, other)
-    rows = journal.run(found.left.run_id), second.run(found.right.run_id)
-    walks = _walk(journal, rows[0], rows[0].run_id), _walk(second, rows[1], rows[1].run_id)
-    titles = dict.fromkeys((_title(journal, rows[0]), _title(second, rows[1])))
+    sides = (journal, found.left.run_id), (other if other is not None else journal, found.right.run_id)
+    one, two = (walk(reader, run_id, run_id) for reader, run_id in sides)
+    titles = {_title(reader, reader.run(run_id)) for reader, run_id in sides}
+    title, seq = titles.pop() if len(titles) == 1 else "Two runs", found.decision_seq
+    rows = [reader.transitions(run_id, seq, seq) if seq is not None else [] for reader, run_id in sides]
+    first, last = ((taken[0].source, taken[0].trigger, taken[0].dest) if taken else None for taken in rows)
     cause = f"{found.cause.replace('_', ' ')}: {CAUSES[found.cause]}" if found.cause else ""
-    ways = _way(journal, rows[0], found.decision_seq), _way(second, rows[1], found.decision_seq)
-    title = next(iter(titles)) if len(titles) == 1 else "Two runs"
-    told = Parted(title, *walks, found.seq, found.source, cause, found.detail, found.decision_seq, ways)
+    told = Parted(title, one, two, found.seq, found.source, cause, found.detail, seq, (first, last))
     return told, found
 
 
-def covered(found: Coverage) -> Covered:
-    """Return a coverage with its title: of the standard machine where a run of it was counted, else of the first of the hosts' own."""
-    return Covered("Coverage of the machine", found.tables[0])
-
-
 def coverage_of(journal: JournalReader, run_ids: Sequence[str] | None = None) -> Coverage:
-    """
-    Return what runs of a journal have covered, all of them by default; rows that they share count once.
+    """Return what runs of a journal have covered, all of them by default; rows that they share count once."""
+    named = journal.runs() if run_ids is None else map(journal.run, run_ids)
+    runs = list({row.run: row for row in named}.values())
+    machines = {row.run: machine_of_run(journal, row.run) or MACHINE for row in runs}
+    others: dict[Machine, list[Transition]] = {}
+    seen = set[tuple[int, int]]()
 
-    Raises:
-        UnknownRun: There is no such run.
-        JournalDamaged: The guards of a row cannot be read.
-    """
-    if run_ids is None:
-        runs = journal.runs()
-        rows: Iterator[tuple[Any, ...]] = (
-            values for row in runs for values in journal.iterate_rows(row.run, _BATCH)
-        )
-    else:
-        runs = list({row.run: row for row in map(journal.run, run_ids)}.values())
-        rows = _once(values for row in runs for values in journal.rows(row.run))
-    machines = {row.run: machine_of_run(journal, row.run) for row in runs}
-    others: dict[Machine, list[_Taken]] = {}
-
-    def of_the_standard_one() -> Iterator[_Taken]:
-        for values in rows:
-            taken = _Taken(values[0], *_step(values), _guards(values))
-            if taken.run not in machines:  # a fork's shared rows
-                machines[taken.run] = machine_of_run(journal, taken.run)
-            if machines[taken.run] is MACHINE:
-                yield taken
-            else:
-                others.setdefault(machines[taken.run], []).append(taken)
+    def of_the_standard_one() -> Iterator[Transition]:
+        for row in runs:
+            for taken in journal.transitions(row.run_id):
+                if taken.run not in machines:  # a fork's shared rows
+                    machines[taken.run] = machine_of_run(journal, taken.run) or MACHINE
+                if (taken.run, taken.seq) not in seen and machines[taken.run] is MACHINE:
+                    yield taken
+                elif (taken.run, taken.seq) not in seen:
+                    others.setdefault(machines[taken.run], []).append(taken)
+                seen.add((taken.run, taken.seq))
 
     found = coverage(of_the_standard_one())
     found = replace(found, runs=sum(machines[row.run] is MACHINE for row in runs))
@@ -214,69 +157,16 @@ def coverage_of(journal: JournalReader, run_ids: Sequence[str] | None = None) ->
 
 
 def objective_of(journal: JournalReader, row: RunRow) -> str | None:
-    """
-    Return the objective of a run, None once erased; read without building the whole spec.
-
-    Raises:
-        JournalDamaged: The spec cannot be read.
-    """
-    recorded = _recorded(journal, row)
-    return str(recorded["objective"]) if recorded else None
-
-
-def _recorded(journal: JournalReader, row: RunRow) -> dict[str, Any]:
-    """Return a run's spec as it is recorded, nothing once it is erased."""
+    """Return the objective of a run, None once erased; read without building the whole spec."""
     body = journal.payload(row.run, journal.root_columns(row.run)["spec_payload"]).body
     if body is None:
-        return {}
+        return None
     try:
-        recorded = json.loads(body)
-    except (ValueError, TypeError):
-        recorded = None
-    if not isinstance(recorded, dict) or "objective" not in recorded:
-        raise JournalDamaged(f"run {row.run_id}: its spec cannot be read; run: paor verify")
-    return recorded
+        return str(json.loads(body)["objective"])
+    except (LookupError, ValueError, TypeError):
+        raise JournalDamaged(f"run {row.run_id}: its spec cannot be read; run: paor verify") from None
 
 
 def _title(journal: JournalReader, row: RunRow) -> str:
     title = objective_of(journal, row) or row.run_id
     return title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
-
-
-def _walk(journal: JournalReader, row: RunRow, title: str) -> RunWalk:
-    taken = (_Taken(0, *_step(values), {}) for values in journal.rows(row.run))
-    return walk_of(taken, title=title, state=row.state, status=row.status, reason=row.reason)
-
-
-def _step(values: Sequence[Any]) -> Step:
-    """Return source, trigger and destination of a row in the order of the table."""
-    step = values[4], values[3], values[5]
-    if not all(isinstance(name, str) for name in step):
-        raise JournalDamaged(f"row {values[1]}: its trigger, source or dest is no text; run: paor verify")
-    return step
-
-
-def _way(journal: JournalReader, row: RunRow, seq: int | None) -> Step | None:
-    """Return what a run did at row *seq*, None when it has no such row."""
-    rows = journal.rows(row.run, seq) if seq is not None else []
-    return _step(rows[0]) if rows else None
-
-
-def _once(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """Yield each row once, though forks share it."""
-    seen = set[tuple[int, int]]()
-    for values in rows:
-        if values[:2] not in seen:
-            seen.add(values[:2])
-            yield values
-
-
-def _guards(values: Sequence[Any]) -> dict[str, bool]:
-    """Return the guards of a row in the order of the table."""
-    try:
-        guards = orjson.loads(values[6])
-    except (orjson.JSONDecodeError, TypeError):
-        guards = None
-    if not isinstance(guards, dict):
-        raise JournalDamaged(f"row {values[1]}: its guards cannot be read; run: paor verify")
-    return guards

@@ -6,9 +6,9 @@ Coverage: which rows of the table were taken, and which guards were seen true an
 - **Rows.** All rows of the table, also those that fit only in one mode. A row is covered when it was taken.
 - **Guard outcomes.** A guard is tried with its row, and with each row its value may be true or false; so a row with two
   guards has four outcomes. One is covered when the row was tried, taken or not, while the guard had this value: the
-  rows before did not fit, and this or a later one was taken. An outcome that can never stand in a journal is no
-  part of the sum (see `possible_outcomes`): of the table that is shipped an ``answer_valid`` that is false in the
-  ``provide`` rows, which no row follows, and two that no state comes to (`UNREACHED`). So 100 % can be reached.
+  rows before did not fit, and this or a later one was taken. Of the table that is shipped four outcomes can never stand in a
+  journal and are no part of the sum: an ``answer_valid`` that is false in the ``provide`` rows, which no row follows, and one that
+  no state comes to (`UNREACHED`). So 100 % can be reached. Of a host's own table more can count than a run comes to (`possible_outcomes`).
 
 A host's own machine is a table of its own: `Coverage.own` has one for each machine whose runs were counted, told apart by their rows. Its own
 guards are asked only where a row's other guards hold, so one is tried with a row only then.
@@ -28,26 +28,13 @@ from functools import lru_cache
 from typing import Annotated, Any, NamedTuple, Protocol, Self
 
 import msgspec
-import orjson
 from msgspec.structs import replace
 
 from ...states.base.errors import UsageError
 from ...states.base.wire import decoder_of
-from ...states.run.phase_names import PHASES, PLANNING, SPECIFYING
-from ..journal.reader import JournalReader
-from ..machine.decide import machine_told
+from ...states.run.phase_names import PHASES
 from ..machine.machine import MACHINE, Machine
 from ..machine.table import ROWS, Row
-
-
-def machine_of_run(journal: JournalReader, run: int) -> Machine:
-    """Return the machine that a run with this number was started on; the standard one once its spec is erased."""
-    body = journal.payload(run, journal.root_columns(run)["spec_payload"]).body
-    # most runs are of the standard machine: a spec, which may be long, is not read as a whole for that
-    if body is None or '"host_machine":""' in str(body):
-        return MACHINE
-    return machine_told(orjson.loads(body).get("host_machine", ""))
-
 
 FORMAT = "paor-coverage"
 VERSION = 1
@@ -67,19 +54,12 @@ Step = tuple[str, str, str]
 Literal = tuple[str, bool]
 """A guard and a value of it."""
 
-UNREACHED = frozenset(
-    {("Planning", "reselect", "selection_ok", True), ("Specifying", "withhold", "tools_offered", False)}
-)
+UNREACHED = frozenset({("Planning", "reselect", "selection_ok", True)})
 """
 Source and trigger of the shipped rows with the values of guards that no state comes to: a run without a step left ends in
 Reviewing and does not plan again (with native calls and withheld tools it may answer, and calls are refused), so a selection that is
-fine is always taken; and once the tools are withheld, nothing can be selected in the same attempt. The exploration of
-`paor check` over all states of the shipped machine finds these and no others; a test holds that.
+fine is always taken. The exploration of `paor check` over all states of the shipped machine finds these and no others; a test holds that.
 """
-
-WORK_MAX = 200_000
-"""Guards of rows looked at for the proofs of one table, after which what is left counts as possible; the shipped one needs a tenth."""
-
 
 _SHIPPED: tuple[RowKey, ...] = tuple((row.source, row.trigger, row.dest, row.guards) for row in ROWS)
 
@@ -483,54 +463,41 @@ def _one_line(text: object) -> str:
 
 
 # -- what a table allows a journal to hold --------------------------------------------------------------------------
-#
-# Only the table's order is looked at, not what a guard means: guards are free to say anything, each of them on its own.
-# What they mean is known of the table that is shipped: `UNREACHED`.
 
 
 @lru_cache(maxsize=64)
 def possible_outcomes(rows: tuple[RowKey, ...], own: tuple[str, ...] = ()) -> tuple[GuardOutcome, ...]:
     """
-    Return the guard outcomes that a journal can hold.
+    Return the guard outcomes that count: all but `UNREACHED`, and those with which one row before always fits, or the last row never.
 
-    One is left out when it is proved by the table alone, guards being free to say anything, that with this value either a
-    row before always fits, or no row from here on does. A table so entangled that the proof takes too long keeps the
-    outcome. Of the shipped table what no state comes to (`UNREACHED`) is left out as well, and so of a host's own machine as far as
-    none of its rows can lead there.
+    Nothing else is proven: an outcome that several rows before leave no room for counts, and is never seen.
 
     Args:
         rows: The table.
         own: Names of the guards of a host's own, each asked only where the row's other guards hold.
     """
     table = [Row(*key, "") for key in rows]
-    needed, names = [required_values(row) for row in table], [guard_names(row) for row in table]
-    found, work = set[GuardOutcome](), [WORK_MAX]
+    found = set[GuardOutcome]()
     for source in dict.fromkeys(row.source for row in table):
         for order in (_order(table, source, waiting=False), _order(table, source, waiting=True)):
-            tried = [needed[place] for place in order]
-            for index, place in enumerate(order):
-                for name in names[place]:
-                    for value in (True, False):
-                        asked = (*_asked_after(table[place], name, own), (name, value))
-                        if _possible(tried, index, asked, work):
-                            found.add(GuardOutcome(place, name, value))
-    found -= _unreached(rows)
-    ranks = {(place, name): rank for place, own in enumerate(names) for rank, name in enumerate(own)}
-    return tuple(sorted(found, key=lambda one: (one.place, ranks[one.place, one.guard], not one.value)))
-
-
-def _unreached(rows: tuple[RowKey, ...]) -> set[GuardOutcome]:
-    """Return the built-in outcomes of *rows* that are unreachable without a host row."""
-    more = set() if rows == _SHIPPED else set(rows) - _STANDARD
-    if rows != _SHIPPED and not set(rows) >= _STANDARD:
-        return set()
-    led = {dest for source, _, dest, _ in more if source != dest}
-    return {
-        GuardOutcome(place, guard, value)
-        for place, row in enumerate(rows)
-        for source, trigger, guard, value in UNREACHED
-        if row[:2] == (source, trigger) and not led & {PLANNING, SPECIFYING}
-    }
+            before: list[set[Literal]] = []
+            for place in order:
+                needed = required_values(table[place])
+                for name, value in (
+                    (name, value) for name in guard_names(table[place]) for value in (True, False)
+                ):
+                    known = {*_asked_after(table[place], name, own), (name, value)}
+                    never = (source, table[place].trigger, name, value) in UNREACHED or any(
+                        row <= known for row in before
+                    )
+                    if not never and (place != order[-1] or (name, value) in needed):
+                        found.add(GuardOutcome(place, name, value))
+                before.append(set(needed))
+    return tuple(
+        sorted(
+            found, key=lambda one: (one.place, guard_names(table[one.place]).index(one.guard), not one.value)
+        )
+    )
 
 
 def _asked_after(row: Row, name: str, own: Collection[str]) -> tuple[Literal, ...]:
@@ -549,33 +516,6 @@ def asked_guards(row: Row, guards: Mapping[str, bool], own: Collection[str]) -> 
         for name in guard_names(row)
         if all(guards.get(other) is value for other, value in _asked_after(row, name, own))
     )
-
-
-def _possible(
-    tried: Sequence[tuple[Literal, ...]], index: int, asked: tuple[Literal, ...], work: list[int]
-) -> bool:
-    """Return whether the row at *index* can be tried while *asked* holds, so that it or a later row is taken."""
-    for end in range(index, len(tried)):
-        needed = (*asked, *tried[end])
-        values = dict(needed)
-        fits = all(values[name] is value for name, value in needed)
-        if fits and _satisfiable(tried[:end], values, work):
-            return True
-    return False
-
-
-def _satisfiable(refused: Sequence[tuple[Literal, ...]], values: dict[str, bool], work: list[int]) -> bool:
-    """Return whether every row of *refused* can be kept from fitting, *values* being given; True if it takes too long."""
-    for place, literals in enumerate(refused):
-        work[0] -= len(literals) + 1
-        if work[0] < 0:
-            return True
-        if any(values.get(name, wanted) is not wanted for name, wanted in literals):
-            continue  # one of its guards keeps it from fitting already
-        free = dict.fromkeys(literal for literal in literals if literal[0] not in values)
-        rest = refused[place + 1 :]
-        return any(_satisfiable(rest, {**values, name: not wanted}, work) for name, wanted in free)
-    return True
 
 
 def _order(rows: Sequence[Row], source: str, *, waiting: bool) -> tuple[int, ...]:

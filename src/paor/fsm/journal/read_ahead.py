@@ -89,6 +89,17 @@ class ReadAhead(JournalReader):
             found.setdefault(parent, []).append((fork, seq))
         return found
 
+    def called_by(self, run_id: str) -> list[str]:
+        """See `JournalReader.called_by`."""
+        return self._called.get(run_id, [])
+
+    @cached_property
+    def _called(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for caller, run_id in self.index.called():
+            found.setdefault(caller, []).append(run_id)
+        return found
+
     def _spec(self, row: RunRow) -> Spec:
         if row.run not in self._specs:
             while len(self._specs) >= _SPECS_KEPT:

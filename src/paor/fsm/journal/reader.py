@@ -333,6 +333,10 @@ class JournalReader:
         """Return id and last shared row of every fork of a run."""
         return [(fork, seq) for _, fork, parent, seq in self.index.forks() if parent == run_id]
 
+    def called_by(self, run_id: str) -> list[str]:
+        """Return the ids of the runs that the tools of a run have started, in the order in which they were started."""
+        return self.index.called_by(run_id)
+
     def next_payload(self, run: int) -> int:
         """Return the number of a run's next payload."""
         last = self.last_payload(run)

@@ -38,22 +38,22 @@ class CalledBy(NamedTuple):
     action: int
 
 
-_MARK = "/"
+MARK = "/"
 
 
 def called_place(caller: str, action: int) -> str:
     """Return the workflow id of the run that a run's action calls: there is one such run, whoever starts it."""
-    return f"{caller}{_MARK}{action}"
+    return f"{caller}{MARK}{action}"
 
 
 def called_places(caller: str) -> tuple[str, str]:
     """Return the bounds between which the workflow ids of all runs stand that a run has called; the second is beyond."""
-    return f"{caller}{_MARK}", f"{caller}{chr(ord(_MARK) + 1)}"
+    return f"{caller}{MARK}", f"{caller}{chr(ord(MARK) + 1)}"
 
 
 def caller_at(workflow_id: str) -> CalledBy | None:
     """Return the call that a workflow id names, None where it is that of a run nobody has called."""
-    caller, mark, action = workflow_id.partition(_MARK)
+    caller, mark, action = workflow_id.partition(MARK)
     if not (mark and action.isascii() and action.isdecimal() and len(action) < 10):
         return None
     return CalledBy(caller, int(action))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from .rows import called_places, caller_at
+from .rows import MARK, called_places, caller_at
 
 Query = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 
@@ -127,6 +127,12 @@ class RunIndex:
         """Return the ids of the runs that the tools of a run have started, in the order in which they were started."""
         sql = "SELECT run_id FROM specs WHERE workflow_id >= ? AND workflow_id < ? ORDER BY run"
         return self._column(sql, *called_places(run_id))
+
+    def called(self) -> list[tuple[str, str]]:
+        """Return of every run that a tool of another one has started the other one's id and its own, in the order in which they were started."""
+        sql = f"SELECT workflow_id, run_id FROM specs WHERE workflow_id LIKE '%{MARK}%' ORDER BY run"
+        places = ((caller_at(workflow_id), run_id) for workflow_id, run_id in self._query(sql, ()))
+        return [(place.run_id, run_id) for place, run_id in places if place is not None]
 
     def forks(self) -> list[tuple[int, str, str, int]]:
         """Return of every run that is a fork its number and id, its parent's id and the last row that it shares."""

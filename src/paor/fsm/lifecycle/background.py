@@ -12,7 +12,7 @@ import contextvars
 import math
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import aclosing, suppress
 from typing import Literal
 
@@ -23,7 +23,7 @@ from ..runtime.run_context import Leaves
 from .listening import BackgroundDrive, Listening, alisten, listen
 from .runner import Left
 
-Events = Callable[[Leaves | None], Iterator[Event]]
+Events = Callable[[Leaves | None], Generator[Event, None, None]]
 """Drives a run, which it leaves when it is told to, and yields its events, the first of them once it is certain that it can."""
 
 AsyncEvents = Callable[[Leaves | None], AsyncGenerator[Event, None]]
@@ -39,7 +39,7 @@ def on_close_of(given: OnClose) -> OnClose:
     return given
 
 
-def _after(first: Event, rest: Iterator[Event]) -> Iterator[Event]:
+def _after(first: Event, rest: Iterator[Event]) -> Generator[Event, None, None]:
     yield first
     yield from rest
 
@@ -78,7 +78,7 @@ class Background:
         go()
         return drive.started.run_id
 
-    def stream(self, events: Events, on_close: OnClose) -> Iterator[Event]:
+    def stream(self, events: Events, on_close: OnClose) -> Generator[Event, None, None]:
         """Return the events of a drive; see `on_close` of `fsm.engine.Engine.stream`."""
         if on_close_of(on_close) == "stop":
             return events(None)
@@ -121,7 +121,7 @@ class Background:
                 threading.Thread(target=context.run, args=(self._drive, drive, stream), name=name).start()
             except BaseException:
                 self._over(drive)
-                stream.close()  # type: ignore[attr-defined]  # a generator, whose run is left
+                stream.close()  # a generator, whose run is left
                 raise
 
         return drive, go
@@ -152,7 +152,7 @@ class Background:
             self._drives[drive] = loop
         return drive
 
-    def _drive(self, drive: BackgroundDrive, stream: Iterator[Event]) -> None:
+    def _drive(self, drive: BackgroundDrive, stream: Generator[Event, None, None]) -> None:
         try:
             for event in stream:
                 drive.note(event)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, NamedTuple, Unpack
@@ -84,7 +84,7 @@ async def aresume(runner: Runner, run_id: str, **options: Unpack[TypedResumeOpti
 
 def resume_stream(
     runner: Runner, run_id: str, leaves: Leaves | None = None, **options: Unpack[TypedResumeOptions]
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     """
     Do the same as `resume` and yield the events; those of a task that takes the answer come first.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from ...prompts.model import Model
 from ...states.base.errors import UsageError
 from ...states.phase import Phase
 from ...states.run.spec import TASK_TOOL, Mode, Spec, ToolSpec
-from ...states.settings.limits import Limits, merged_limits
+from ...states.settings.limits import PLANNER_STEPS, Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...states.settings.profile import Profile
 from ...tools.catalog import fold_name
@@ -21,16 +22,13 @@ from ...tools.policy import check_patterns, matches
 from ...tools.schema.parameters import ParameterSchema
 from ...tools.tool import Tool
 from ..machine.decide import machine_told
+from ..machine.impure_names import impure_parts
 from ..machine.machine import MACHINE, Machine
-from ..machine.soundness import defects_of
 from ..runtime.ports import ValuesPort
 from ..versioning.host_code import host_text
 from .arguments import model_of, offered_tools, profile_of, rules_of, templates_of, toolbox
 from .instructions import Instructions, instructions_of, instructions_text
 from .model_facts import said_by
-
-PLANNER_STEPS = 1000
-"""Steps of a run in planner mode whose host has set no limits: a planner plans again until a plan is empty."""
 
 _WEB = ("web.search", "web.scrape", "web.crawl")
 _OWN = frozenset({*(tool.name for tool in builtin_tools()), *_WEB, TASK_TOOL.name})
@@ -209,6 +207,8 @@ def settings_of(
     check_policy(policy, offered)
     templates_of(prompts)
     own = usable_machine(machine, offered)
+    for place, told in impure_parts(own.host) if own is not None else ():
+        warnings.warn(f"{place} {told}", stacklevel=3)
     check_values_port(own, values)
     return EngineSettings(
         chosen,
@@ -238,7 +238,9 @@ def usable_machine(machine: Machine | None, tools: Mapping[str, Tool]) -> Machin
         return None
     if not isinstance(machine, Machine):
         raise UsageError("machine must be a paor.Machine: begin with Machine.standard()")
-    problems = defects_of(machine)
+    from ..check.checker import machine_defects  # only a machine of the host's own is examined
+
+    problems = machine_defects(machine)
     if problems:
         told = "".join(f"\n  {problem}" for problem in problems)
         raise UsageError(f"the machine cannot be used:{told}")

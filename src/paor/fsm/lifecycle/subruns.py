@@ -509,7 +509,7 @@ def documents_from(journal: JournalReader, run_id: str, first: int, count: int) 
 def called_runs(journal: JournalReader, row: RunRow) -> list[RunRow]:
     """Return the runs that a run has called, in order: of a workflow its tasks, of any other run those of its tools."""
     if row.task != 0:
-        return [journal.run(run) for run in journal.index.called_by(row.run_id)]
+        return [journal.run(run) for run in journal.called_by(row.run_id)]
     return [journal.run(run) for run, _, task in runs_of(journal, row.workflow_id, row.round) if task > 0]
 
 

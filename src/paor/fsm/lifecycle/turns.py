@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
@@ -112,7 +112,7 @@ class Start:
 def begun_events(runner: Runner, start: Start) -> Events:
     """Return what begins a run, or goes on with that of its key, in the background."""
 
-    def events(leaves: Leaves | None) -> Iterator[Event]:
+    def events(leaves: Leaves | None) -> Generator[Event, None, None]:
         yield from events_of(runner, start.begun(), leaves)
 
     return events

@@ -254,8 +254,10 @@ def _decided(
     case = read_case(run, outcome, kit, moment.at_us)
     case.given, case.fresh = given, fresh
     walker = Walker(case)
+    event = DECIDE if run.memory.question is None else SETTLE
+    machine.check_unchanged(event, run.state)
     try:
-        taken = machine.events[DECIDE if run.memory.question is None else SETTLE].trigger(walker)
+        taken = machine.events[event].trigger(walker)
     except MachineError:  # no row leads on from the phase
         taken = False
     if not taken:

@@ -1,136 +1,161 @@
 """
-What a guard of a host may not use, by its name; and the name of whatever a program can hold.
+A short check of names: what in the source of a host's function looks like a clock, chance, the outside, or a write.
 
-The names are those of the documentation, also for what the interpreter keeps elsewhere: `os.getpid`, where it says ``posix.getpid``.
-The list for paor's own files is in ``.ci/purity.py``; this one is for code that nobody here has read, and so it is longer.
+It warns and refuses nothing, since names prove nothing: it sees names that are spelled out in the function and in the functions of its
+module that it names. `paor check` calls each function twice (`fsm.check.host_functions`); a replay goes by the values that were recorded.
+docs/howto/machine.md says what neither sees.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from types import (
-    BuiltinFunctionType,
-    ClassMethodDescriptorType,
-    FunctionType,
-    MethodDescriptorType,
-    MethodType,
-    MethodWrapperType,
-    ModuleType,
-    WrapperDescriptorType,
+import ast
+import builtins
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+from .host_rows import Host
+
+_WHY = {
+    "a clock; take the time from the context": "time sched datetime.datetime.now datetime.datetime.utcnow datetime.datetime.today"
+    " datetime.date.today email.utils.localtime",
+    "chance; take ids and choices as values": "random secrets numpy.random uuid.uuid1 uuid.uuid4 uuid.uuid6 uuid.uuid7",
+    "it differs between machines and processes; take it as a value": "os posix nt sys platform locale getpass builtins.id builtins.hash"
+    " builtins.globals builtins.locals builtins.vars contextvars gc weakref inspect",
+    "the outside; take what it holds as a value": "io builtins.open tempfile shutil glob sqlite3 socket ssl http urllib.request requests httpx"
+    " subprocess logging warnings builtins.print builtins.input ctypes signal zipfile tarfile",
+    "threads and tasks, whose order nothing decides": "thread threading asyncio concurrent multiprocessing queue",
+    "code that nobody sees beforehand": "builtins.eval builtins.exec builtins.compile builtins.__import__ importlib pickle",
+    "a write; a guard changes nothing": "builtins.setattr builtins.delattr builtins.object.__setattr__ heapq bisect.insort",
+    "": "os.path.join os.path.basename os.path.dirname os.path.split os.path.splitext os.path.normpath os.sep sys.maxsize io.StringIO io.BytesIO",
+}
+_IMPURE = {name: why for why, names in _WHY.items() for name in names.split()}
+"""Name to why it is impure, or to nothing; a module's name is that of all in it that has no entry of its own."""
+
+_CALLS = {
+    "a clock, or the machine's time zone; take the time from the context": "now utcnow today timestamp astimezone",
+    "the file system; take what it holds as a value": "read_text read_bytes write_text write_bytes open touch mkdir rmdir unlink iterdir"
+    " glob rglob exists is_file is_dir is_symlink stat lstat owner group resolve samefile chmod rename",
+}
+_METHODS = {name: why for why, names in _CALLS.items() for name in names.split()}
+_CHANGES = (
+    "append",
+    "add",
+    "update",
+    "pop",
+    "clear",
+    "setdefault",
+    "extend",
+    "remove",
+    "discard",
+    "insert",
+    "sort",
+    "reverse",
 )
 
-CLOCK = "a clock; take the time from the context"
-CHANCE = "chance; take ids and choices as values"
-MACHINE = "which differs between machines and processes; take it as a value"
-FILES = "the file system; take what it holds as a value"
-OUTSIDE = "the world outside; a guard only looks at its context"
-ORDER = "threads and tasks, whose order nothing decides"
-CODE = "code that cannot be examined beforehand"
-WRITES = "a write; a guard changes nothing"
 
-_RULES = (
-    (CLOCK, "time sched datetime.datetime.now datetime.datetime.utcnow datetime.datetime.today"),
-    (CLOCK, "datetime.date.today"),
-    (CHANCE, "random secrets os.urandom os.getrandom numpy.random"),
-    (CHANCE, "uuid.uuid1 uuid.uuid4 uuid.uuid6 uuid.uuid7 uuid.uuid8"),
-    (MACHINE, "os sys platform locale getpass pwd grp site sysconfig gc weakref inspect tracemalloc"),
-    (MACHINE, "contextvars uuid.getnode datetime.date.fromtimestamp builtins.id builtins.hash"),
-    (MACHINE, "builtins.globals builtins.locals builtins.vars builtins.dir builtins.object.__hash__"),
-    (FILES, "io builtins.open os.path tempfile shutil glob fileinput linecache zipfile tarfile mmap dbm"),
-    (FILES, "pathlib.Path.cwd pathlib.Path.home gzip.open bz2.open lzma.open importlib.resources"),
-    (OUTSIDE, "socket socketserver ssl http.client http.server urllib.request smtplib ftplib imaplib poplib"),
-    (OUTSIDE, "xmlrpc webbrowser requests httpx httpx2 httpcore aiohttp urllib3 sqlite3 subprocess"),
-    (OUTSIDE, "posixsubprocess signal ctypes logging syslog warnings atexit builtins.print builtins.input"),
-    (OUTSIDE, "builtins.breakpoint"),
-    (ORDER, "threading asyncio concurrent multiprocessing queue select selectors"),
-    (CODE, "builtins.eval builtins.exec builtins.compile builtins.__import__ importlib runpy pkgutil"),
-    (CODE, "pickle marshal shelve"),
-    ("", "os.path.join os.path.basename os.path.dirname os.path.split os.path.splitext os.path.normpath"),
-    ("", "os.path.isabs os.path.commonprefix os.path.commonpath os.path.sep os.fspath os.sep sys.maxsize"),
-    ("", "sys.float_info sys.intern io.StringIO io.BytesIO"),
-)
-_IMPURE = {name: why for why, names in _RULES for name in names.split()}
-"""Name to why it is impure, or to nothing; a module's name stands for what is in it and has no entry of its own."""
+def impure_parts(host: Host) -> Iterator[tuple[str, str]]:
+    """Yield the place of each function of a host's machine that names something impure, with a line for each such name."""
+    functions: dict[str, Any] = {f"guard {name}": guard.function for name, guard in host.guards.items()}
+    for name, phase in host.phases.items():
+        functions |= {f"{name}.{item}": getattr(phase, item) for item in ("arguments", "question")}
+    functions |= {f"{'.'.join(place)}.tell": tell for place, tell in host.tells.items()}
+    for place, function in functions.items():
+        for told in impure_names(function) if callable(function) else ():
+            yield place, told
 
 
-def _words(text: str, prefix: str = "") -> frozenset[str]:
-    """Return the words of *text*, each with *prefix* before it."""
-    return frozenset(prefix + word for word in text.split())
+def impure_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """
+    Return what the names in a function's source make suspect, a line each; nothing where its source cannot be read.
+
+    Args:
+        function: It is read and not called.
+    """
+    found: dict[str, None] = {}
+    left, seen = [inspect.unwrap(getattr(function, "__func__", function))], set[int]()
+    for item in left:  # which grows: functions of the same module are looked at, too
+        if not isinstance(item, FunctionType) or id(item) in seen:
+            continue
+        seen.add(id(item))
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(item)))
+        except (OSError, TypeError, SyntaxError):
+            continue
+        outside = {**vars(builtins), **item.__globals__, **inspect.getclosurevars(item).nonlocals}
+        nodes = list(ast.walk(tree))
+        owners = [node.value for node in nodes if isinstance(node, ast.Attribute)]
+        within = {
+            id(node) for node in owners if not isinstance(node, ast.Call)
+        }  # ``os.path`` of ``os.path.join``
+        stored = {node.id for node in nodes if isinstance(node, ast.Name) and _is_stored(node)}
+        mine = stored - {*item.__code__.co_freevars}
+        mine -= {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
+        for node in nodes:
+            for told in _told(node, outside, mine) if id(node) not in within else ():
+                found[told] = None
+            if isinstance(node, ast.Name):
+                named = outside.get(node.id)
+                left += [named] if getattr(named, "__module__", "") == item.__module__ else []
+    return tuple(found)
 
 
-FILE_METHODS = _words(
-    "read_text read_bytes write_text write_bytes open touch mkdir rmdir unlink iterdir glob"
-)
-FILE_METHODS |= _words("rglob exists is_file is_dir stat lstat hardlink_to symlink_to readlink")
-"""Methods of `pathlib.Path` that ask or change the file system."""
-
-CLOCK_METHODS = _words("now utcnow today")
-MUTATORS = _words("append add update pop clear setdefault extend remove discard insert popitem sort reverse")
-MUTATORS |= _words("appendleft extendleft popleft __setitem__ __delitem__")
-"""Methods that change what they belong to."""
-
-CHANGING = frozenset(
-    f"builtins.{kind}.{name}" for kind in ("list", "dict", "set", "bytearray") for name in MUTATORS
-)
-CHANGING |= _words("heappush heappop heapify heapreplace heappushpop", "heapq.")
-CHANGING |= _words("bisect.insort bisect.insort_left bisect.insort_right operator.setitem operator.delitem")
-"""Functions that change what they get first."""
-
-SETTERS = _words("setattr delattr object.__setattr__ object.__delattr__", "builtins.")
-PASSING = _words("enumerate getattr iter max min next reversed zip", "builtins.")
-"""Functions that hand on what they get, or parts of it."""
-
-PASSING_METHODS = _words("get items keys values __getitem__")
-LOCAL_ZONE = {"datetime.datetime.fromtimestamp": 1, "datetime.datetime.astimezone": 1, "astimezone": 0}
-"""Functions that take the machine's time zone when they get no more than this many arguments."""
-
-IMPLICIT = tuple(
-    f"__{name}__"
-    for name in sorted(
-        _words("enter exit eq ne lt le gt ge add radd sub rsub mul rmul truediv and or contains getitem")
-        | _words("iter next len bool str format getattr getattribute")
-    )
-)
-"""Methods that operators and statements call."""
-
-_MOVED = {"posix": "os", "nt": "os", "thread": "threading", "pathlib._local": "pathlib"}
-_MOVED |= {"posixpath": "os.path", "ntpath": "os.path", "genericpath": "os.path"}
-"""Where the interpreter keeps what the documentation has elsewhere; without the underscore before it."""
-
-_DESCRIPTORS = (ClassMethodDescriptorType, MethodDescriptorType, WrapperDescriptorType)
+def _is_stored(node: ast.expr) -> bool:
+    return isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
 
 
-@cache
-def public(name: str) -> str:
-    """Return a dotted name as the documentation has it."""
-    name = name if name.startswith("__") else name.removeprefix("_")
-    for moved, place in _MOVED.items():
-        if name == moved or name.startswith(f"{moved}."):
-            return place + name.removeprefix(moved)
-    return name
+def _told(node: ast.AST, outside: dict[str, Any], mine: set[str]) -> Iterator[str]:
+    """Yield what one node of a function's source makes suspect."""
+    if isinstance(node, ast.Global | ast.Nonlocal):
+        yield from (f"sets {name}, which is not its own" for name in node.names if name not in mine)
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        base = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        yield from (line for alias in node.names if (line := _why(base + alias.name)))
+    elif isinstance(node, ast.Attribute | ast.Subscript) and _is_stored(node):
+        if _root(node) not in mine:
+            yield f"sets {ast.unparse(node):.60}, which is not its own"
+    elif isinstance(node, ast.Name | ast.Attribute):
+        if _root(node) not in mine and (line := _why(_full_name(node, outside))):
+            yield line
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        name, root = node.func.attr, _root(node.func)
+        if name in _METHODS and not isinstance(outside.get(root), ModuleType):
+            yield f"calls .{name}(): {_METHODS[name]}"
+        elif name in _CHANGES and root and root not in mine:
+            yield f"changes {ast.unparse(node.func.value):.60} with .{name}(), which is not its own"
 
 
-@cache
-def why_impure(name: str) -> str:
-    """Return why what has this name is impure; nothing if it is not, or nobody knows."""
+def _root(node: ast.expr) -> str:
+    """Return the variable that an expression begins with, empty when it begins with something else."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _full_name(node: ast.expr, outside: dict[str, Any]) -> str:
+    """Return the name that the documentation has for what an expression names; empty where it names nothing that is there."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.insert(0, node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id not in outside:
+        return ""
+    thing = outside[node.id]
+    if isinstance(thing, ModuleType):
+        name = thing.__name__
+    elif isinstance(thing, type) or callable(thing):
+        owner = getattr(thing, "__module__", None) or type(getattr(thing, "__self__", None)).__module__
+        name = f"{owner}.{getattr(thing, '__qualname__', '')}"
+    else:
+        name = f"{type(thing).__module__}.{type(thing).__qualname__}"
+    return ".".join((name.removeprefix("_"), *parts))
+
+
+def _why(name: str) -> str:
+    """Return why what has this name is impure, as one line; nothing if it is not, or not listed."""
     parts = name.split(".")
     prefixes = (".".join(parts[:size]) for size in range(len(parts), 0, -1))
-    return next((_IMPURE[prefix] for prefix in prefixes if prefix in _IMPURE), "")
-
-
-def name_of(thing: object) -> str:
-    """Return the full name of a module, class or function, and of anything else that of its class."""
-    kind = type(thing)
-    if issubclass(kind, ModuleType):
-        return public(str(vars(thing).get("__name__")))
-    if issubclass(kind, type):
-        return public(f"{thing.__module__}.{thing.__qualname__}")  # type: ignore[attr-defined]
-    if isinstance(thing, FunctionType):
-        return public(f"{thing.__globals__.get('__name__')}.{thing.__qualname__}")  # `wraps` renames a module
-    if isinstance(thing, MethodType):
-        return name_of(thing.__func__)
-    if isinstance(thing, BuiltinFunctionType | MethodWrapperType):
-        return f"{name_of(thing.__self__)}.{thing.__name__}"
-    if isinstance(thing, _DESCRIPTORS):
-        return f"{name_of(thing.__objclass__)}.{thing.__name__}"
-    return name_of(kind)
+    why = next((_IMPURE[prefix] for prefix in prefixes if prefix in _IMPURE), "")
+    return f"uses {name}: {why}" if why else ""

@@ -18,15 +18,13 @@ from typing import Any, cast
 
 from transitions import EventData, Transition
 from transitions import Machine as LibraryMachine
-from transitions.core import Event
 
 from ...states.base.errors import InternalError, UsageError
-from ...states.base.sealed import UNCHANGED, WITHIN, Sealed, SealedDict, SealedList
 from ...states.done import Done
 from ...states.executing import Executing
 from ...states.failed import Failed
 from ...states.observing import Observing
-from ...states.phase import WITHIN_NOTHING, Phase
+from ...states.phase import Phase
 from ...states.planning import Planning
 from ...states.reviewing import Reviewing
 from ...states.specifying import Specifying
@@ -108,7 +106,7 @@ class Evaluation:
         return value
 
 
-class GuardedTransition(Sealed, Transition):
+class GuardedTransition(Transition):
     """
     One row of the table: when all of its guards hold, the walker is in its destination.
 
@@ -123,16 +121,10 @@ class GuardedTransition(Sealed, Transition):
         self, source: str, dest: str, *args: Any, row: Row, own: Container[str] = (), **kwargs: Any
     ) -> None:
         super().__init__(source, dest, *args, **kwargs)
-        self.before = self.after = self.prepare = WITHIN_NOTHING
         self.row, self.label = row, row.trigger
         named = tuple(zip((*row.conditions, *row.unless), self.conditions, strict=True))
         self.needed = tuple(condition for name, condition in named if name not in own)
         self.required = tuple(condition for name, condition in named if name in own)
-        self.conditions = SealedList(self.conditions, _CONDITIONS)
-        self._seal()
-
-    def _told(self, name: str) -> str:
-        return _CONDITIONS if name == "conditions" else super()._told(name)
 
     def _eval_conditions(self, event_data: EventData) -> bool:
         """Return whether all conditions hold: of paor's own each is checked, of the host's own up to the first that does not hold."""
@@ -152,25 +144,7 @@ class GuardedTransition(Sealed, Transition):
         event_data.model.row = self.row  # type: ignore[attr-defined]  # a Walker
 
 
-class SealedEvent(Sealed, Event):
-    """An event to which no transition is added once its machine is made."""
-
-    def add_transition(self, transition: Transition) -> None:
-        """Take a transition in, as the last one of its phase; refuse once the machine is made."""
-        if self._sealed:
-            raise UsageError(f"add_transition: {UNCHANGED}: {_ROW}")
-        super().add_transition(transition)
-
-    def seal(self) -> None:
-        """Stay as it is from now on."""
-        kept = {
-            source: SealedList(found, f"{UNCHANGED}: {_ROW}") for source, found in self.transitions.items()
-        }
-        self.transitions = SealedDict(kept, f"{UNCHANGED}: {_ROW}")  # type: ignore[assignment]  # the library's is a defaultdict, which makes lists when it is read
-        self._seal()
-
-
-class Machine(Sealed, LibraryMachine):
+class Machine(LibraryMachine):
     """
     The machine of a table, for any number of runs and threads at once: it holds no run, and it is never changed.
 
@@ -188,7 +162,6 @@ class Machine(Sealed, LibraryMachine):
     """
 
     transition_cls = GuardedTransition
-    event_cls = SealedEvent
 
     def __init__(
         self,
@@ -197,13 +170,7 @@ class Machine(Sealed, LibraryMachine):
         guards: Mapping[str, Guard] = GUARDS,
         changes: Mapping[tuple[str, str], Callable[[GuardContext], Update]] = CHANGES,
         host: Host = NO_HOST,
-        **library: object,
     ) -> None:
-        if library or not all(isinstance(given, tuple) for given in (table, waiting)):
-            told = ", ".join(library) or "what transitions.Machine takes"
-            raise UsageError(
-                f"{told}: begin with Machine.standard(), whose methods return machines that have more"
-            )
         rows = (*table, *waiting)
         self.table, self.waiting, self.host = table, waiting, host
         self.guards, self.changes = guards, changes
@@ -225,7 +192,7 @@ class Machine(Sealed, LibraryMachine):
         )
         for row, name in ((row, name) for row in rows for name in (DECIDE, SETTLE)):
             if row.is_tried(waits=name == SETTLE):
-                super().add_transition(
+                self.add_transition(
                     name,
                     row.source,
                     row.dest,
@@ -234,13 +201,47 @@ class Machine(Sealed, LibraryMachine):
                     row=row,
                     own=own,
                 )
-        for name in _CALLED_WITHIN:
-            setattr(self, f"_{name}", WITHIN_NOTHING)
-        for event in self.events.values():
-            event.seal()  # type: ignore[attr-defined]  # a SealedEvent
-        self.events, self.states = SealedDict(self.events, UNCHANGED), SealedDict(self.states, UNCHANGED)  # type: ignore[assignment]
-        self.models = SealedList((), _NO_MODEL)
-        self._seal()
+        self._own_phases = tuple(host.phases.values())
+        self._made = {
+            (name, phase): self._parts(name, phase) for name in self.events for phase in self.states
+        }
+
+    def check_unchanged(self, event: str, phase: str) -> None:
+        """
+        Compare what decides in *phase* with what the machine was made of, since runs share a machine and journals name it.
+
+        Args:
+            event: `DECIDE` or `SETTLE`.
+            phase: Of the run.
+
+        Raises:
+            UsageError: It was changed, by what `transitions` offers for that.
+        """
+        if self._parts(event, phase) != self._made.get((event, phase)):
+            raise UsageError(
+                f"the machine was changed after it was made, and nothing is decided with it in {phase}: its methods return another one,"
+                f" as in {_ROW}; machine.on_enter, on_exit and after call yours after the commit"
+            )
+
+    def _parts(self, event: str, phase: str) -> tuple[object, ...]:
+        """Return what decides in a phase, to be compared: what the machine has, the transitions of the event, callbacks of the library."""
+        parts: list[object] = [
+            self.table,
+            self.waiting,
+            self.guards,
+            self.changes,
+            self.host,
+            *self.states.values(),
+        ]
+        parts += self._prepare_event + self._before_state_change + self._after_state_change
+        parts += self._finalize_event + self._on_exception + self._on_final
+        for one in self._own_phases:
+            parts += vars(one).values()
+        for transition in self.events[event].transitions.get(phase, ()) if event in self.events else ():
+            parts += (transition, transition.source, transition.dest, *transition.conditions)
+            parts += (transition.row, transition.needed, transition.required)  # type: ignore[attr-defined]  # a GuardedTransition
+            parts += transition.before + transition.after + transition.prepare
+        return tuple(parts)
 
     @classmethod
     def standard(cls) -> Machine:
@@ -337,7 +338,6 @@ class Machine(Sealed, LibraryMachine):
         tell: Tell | None = None,
         after: Callback | None = None,
         meaning: str = "",
-        **library: object,
     ) -> Machine:
         """
         Return a machine that has one more row.
@@ -354,14 +354,10 @@ class Machine(Sealed, LibraryMachine):
                 it is told what the phase came to.
             after: Called after the row is durable, with its `TransitionTaken` event.
             meaning: One line for people.
-            library: Nothing; what `transitions` takes beside, such as ``conditions`` and ``prepare``, is refused with what is used instead.
 
         Raises:
             UsageError: It cannot be, with the reason.
         """
-        if library:
-            told = WITHIN if "prepare" in library else _CONDITIONS
-            raise UsageError(f"{', '.join(library)}: {told}")
         names, guards = dict(self.host.guards), []
         for item in when if isinstance(when, list | tuple) else (when,):
             if callable(item):
@@ -525,86 +521,19 @@ class Machine(Sealed, LibraryMachine):
                 f"there is a guard {guard.name} already, of another function or for other tools: give this one a name of its own"
             )
 
-    # -- what the library would let anybody change ---------------------------------------------------------------------
-
     def __getattr__(self, name: str) -> Any:
-        """Return the library's shorthands ``on_enter_PHASE``, ``on_exit_PHASE`` and ``after_TRIGGER``, or say what is used instead."""
+        """Return the library's shorthands ``on_enter_PHASE``, ``on_exit_PHASE`` and ``after_TRIGGER``."""
         for kind in ("on_enter", "on_exit", "after"):
             if name.startswith(f"{kind}_"):
                 return partial(getattr(self, kind), name.removeprefix(f"{kind}_"))
-        if name.startswith(("before_", "prepare_", "on_final_")):
-            raise UsageError(f"{name}: {WITHIN}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}; {_NO_MODEL}")
 
-    def add_states(self, states: Any, *args: Any, **kwargs: Any) -> None:
-        """Refuse, once the machine is made: `phase` returns another machine that has the phase."""
-        if self._sealed:
-            raise UsageError(f"add_states: {UNCHANGED}: machine = machine.phase(Phase('Verifying', ...))")
-        super().add_states(states, *args, **kwargs)
-
-    def add_transition(  # type: ignore[override]
-        self, trigger: str, source: Any, dest: Any, *args: Any, **kwargs: Any
-    ) -> None:
-        """Refuse: `row` returns another machine that has the row."""
-        raise UsageError(f"add_transition: {UNCHANGED}: {_ROW}")
-
-    def add_transitions(self, transitions: Any) -> None:
-        """Refuse, likewise."""
-        raise UsageError(f"add_transitions: {UNCHANGED}: {_ROW}")
-
-    def add_ordered_transitions(self, *args: Any, **kwargs: Any) -> None:
-        """Refuse, likewise."""
-        raise UsageError(f"add_ordered_transitions: {UNCHANGED}: {_ROW}")
-
-    def remove_transition(self, trigger: str, source: str = "*", dest: str = "*") -> None:
-        """Refuse: the rows of paor's own stay."""
-        raise UsageError(
-            f"remove_transition: {UNCHANGED}; a row is kept from being taken by machine.require(...)"
-        )
-
-    def add_model(self, model: Any, initial: Any = None) -> None:
-        """Refuse: a run is the journal's, not an object that the machine holds."""
-        raise UsageError(f"add_model: {_NO_MODEL}")
-
-    def remove_model(self, model: Any) -> None:
-        """Refuse: there is none."""
-        raise UsageError(f"remove_model: {_NO_MODEL}")
-
-    def set_state(self, state: Any, model: Any = None) -> None:
-        """Refuse, but for the library's own step of a decision: the phase of a run is what its rows have led to."""
-        if not isinstance(model, Walker):
-            raise UsageError(f"set_state: a run is led by its rows alone, {_ROW}")
-        super().set_state(state, model)
-
-    def dispatch(self, trigger: str, *args: Any, **kwargs: Any) -> bool:
-        """Refuse: what is tried is decided by an outcome."""
-        raise UsageError(f"dispatch: {_NO_MODEL}")
-
-    def callback(self, func: Any, event_data: Any) -> None:
-        """Refuse: none is called within a decision."""
-        raise UsageError(f"callback: {WITHIN}")
-
-
-_CALLED_WITHIN = (
-    *(
-        "before_state_change",
-        "after_state_change",
-        "prepare_event",
-        "finalize_event",
-        "on_exception",
-        "on_final",
-    ),
-)
-"""Lists of callbacks that the library calls within the decision."""
 
 Callback = Callable[[Any], object]
 """Called with a `paor.events.TransitionTaken` once its row is durable; what it raises is logged."""
 
 _ROW = "machine = machine.row('Reviewing', 'verify', 'Verifying')"
 _NO_MODEL = "a run is no model of the machine; Engine(machine=...).run(...) walks it"
-_CONDITIONS = (
-    f"{UNCHANGED}: machine.require('specify', guard), or machine.row(..., when=guard) for a row of your own"
-)
 
 
 def _absent(case: GuardContext) -> bool:

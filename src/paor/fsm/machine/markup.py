@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from ...states.base.errors import UsageError
 from ...states.phase import Phase
@@ -23,6 +25,58 @@ from .table import Row
 EXTRAS = frozenset({"meaning", "answers", "host", "at_most", "asks", "tell", "guards"})
 """Keys of states and transitions that only paor knows."""
 
+Names = tuple[str, ...]
+
+
+class _Transition(msgspec.Struct):
+    """A row as data. ``guards`` has them as the table does where that is another order than the library's, which has ``unless`` last."""
+
+    trigger: str
+    source: str
+    dest: str
+    conditions: Names = ()
+    unless: Names = ()
+    guards: Names | None = None
+    meaning: str = ""
+    answers: bool = False
+    host: bool = False
+    at_most: Annotated[int, msgspec.Meta(ge=0)] = 0
+    tell: str | None = None
+
+    @property
+    def row(self) -> Row:
+        """Return the row that it tells."""
+        told = _in_order(self.conditions, self.unless) if self.guards is None else self.guards
+        if sorted(told) != sorted(_in_order(self.conditions, self.unless)) or not all(told):
+            raise ValueError("a row's guards are not its conditions and what must not hold")
+        flags = {name: getattr(self, name) for name in ("answers", "host", "at_most")}
+        return Row(self.source, self.trigger, self.dest, told, self.meaning, **flags)
+
+
+class _Guard(msgspec.Struct):
+    """A guard of the host's as data."""
+
+    name: str
+    sentence: str
+    tools: Names | None = None
+
+
+class _State(msgspec.Struct):
+    """A phase as data; a host's has what it asks for."""
+
+    name: str
+    asks: dict[str, Any] | None = None
+
+
+class _Machine(msgspec.Struct):
+    """What is read of a machine's data."""
+
+    initial: str
+    states: tuple[_State, ...]
+    transitions: tuple[_Transition, ...]
+    guards: tuple[_Guard, ...] = ()
+    values: Names = ()
+
 
 def machine_markup(rows: Iterable[Row], phases: Iterable[Phase], host: Host) -> dict[str, Any]:
     """Return the data of a machine: its rows in the order in which they are tried, its phases, the host's guards."""
@@ -33,7 +87,11 @@ def machine_markup(rows: Iterable[Row], phases: Iterable[Phase], host: Host) -> 
         "auto_transitions": False,
         "ignore_invalid_triggers": False,
         "queued": False,
-        "states": [_state(phase, host) for phase in phases],
+        "states": [
+            (phase_data(phase) if phase.name in host.phases else {"name": phase.name})
+            | ({"final": True} if phase.final else {})
+            for phase in phases
+        ],
         "transitions": [_transition(row, host) for row in rows],
     }
     if host.guards:
@@ -43,37 +101,27 @@ def machine_markup(rows: Iterable[Row], phases: Iterable[Phase], host: Host) -> 
     return data
 
 
-def _state(phase: Phase, host: Host) -> dict[str, Any]:
-    data: dict[str, Any] = phase_data(phase) if phase.name in host.phases else {"name": phase.name}
-    return data | ({"final": True} if phase.final else {})
-
-
 def _transition(row: Row, host: Host) -> dict[str, Any]:
-    data: dict[str, Any] = {"trigger": row.trigger, "source": row.source, "dest": row.dest}
-    if row.conditions:
-        data["conditions"] = list(row.conditions)
-    if row.unless:
-        data["unless"] = list(row.unless)
-    if _in_order(row.conditions, row.unless) != row.guards:
-        data["guards"] = list(
-            row.guards
-        )  # as the table has them; the library has those that must not hold last
-    data["meaning"] = row.meaning
-    for name in ("answers", "host", "at_most"):
-        if getattr(row, name):
-            data[name] = getattr(row, name)
-    tell = host.tells.get((row.source, row.trigger))
-    return data | ({"tell": tell.__name__} if tell is not None else {})
-
-
-def _in_order(conditions: Iterable[str], unless: Iterable[str]) -> tuple[str, ...]:
-    """Return guards in the order in which the library evaluates them."""
-    return (*conditions, *(f"not {name}" for name in unless))
+    tell, told = host.tells.get((row.source, row.trigger)), _in_order(row.conditions, row.unless)
+    parts = {
+        "conditions": [*row.conditions],
+        "unless": [*row.unless],
+        "guards": [] if told == row.guards else [*row.guards],
+        **{name: getattr(row, name) for name in ("meaning", "answers", "host", "at_most")},
+        "tell": "" if tell is None else tell.__name__,
+    }
+    ends = {"trigger": row.trigger, "source": row.source, "dest": row.dest}
+    return ends | {name: value for name, value in parts.items() if value}
 
 
 def _guard(guard: HostGuard) -> dict[str, Any]:
     data: dict[str, Any] = {"name": guard.name, "sentence": guard.__doc__}
-    return data | ({"tools": list(guard.tools)} if guard.tools is not None else {})
+    return data if guard.tools is None else data | {"tools": [*guard.tools]}
+
+
+def _in_order(conditions: Iterable[str], unless: Iterable[str]) -> Names:
+    """Return guards in the order in which the library evaluates them."""
+    return (*conditions, *(f"not {name}" for name in unless))
 
 
 def graph_data(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,34 +140,36 @@ def read_markup(data: Mapping[str, Any]) -> tuple[tuple[Row, ...], Host]:
         UsageError: It is no machine's data.
     """
     try:
-        rows = tuple(_row_of(item) for item in data["transitions"])
-        names = [_text(item["name"]) for item in data["states"]]
-        phases = [phase_of(item) for item in data["states"] if "asks" in item]
-        guards = [_guard_of(item) for item in data.get("guards", ())]
-        tells = {
-            (item["source"], item["trigger"]): Unbound(_text(item["tell"]))
-            for item in data["transitions"]
-            if "tell" in item
-        }
+        told = msgspec.convert(dict(data), _Machine)
+        rows = tuple(item.row for item in told.transitions)
+        guards = [HostGuard(item.name, Unbound(item.name), item.tools) for item in told.guards]
+        for guard, item in zip(guards, told.guards, strict=True):
+            guard.__doc__ = item.sentence
+        phases = [
+            phase_of({"name": item.name, "asks": item.asks}) for item in told.states if item.asks is not None
+        ]
         host = Host(
-            _text(data["initial"]),
+            told.initial,
             {phase.name: phase for phase in phases},
             {guard.name: guard for guard in guards},
-            tells,
-            tuple(_text(item) for item in data.get("values", ())),
+            {
+                (item.source, item.trigger): Unbound(item.tell)
+                for item in told.transitions
+                if item.tell is not None
+            },
+            told.values,
         )
-        _check_names(names, rows, host)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        told = " ".join(str(error).split())[:160]
-        told = told if isinstance(error, UsageError) else f"{type(error).__name__} {told}"
-        raise UsageError(f"this is no machine's data: {told}") from None
+        _check_names([item.name for item in told.states], rows, host)
+    except (
+        msgspec.ValidationError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        raise UsageError(f"this is no machine's data: {' '.join(str(error).split())[:160]}") from None
     return rows, host
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"a name must be a text, not {type(value).__name__}")
-    return value
 
 
 def _check_names(names: list[str], rows: Iterable[Row], host: Host) -> None:
@@ -164,34 +214,3 @@ def _bound_phases(recorded: Host, own: Host) -> dict[str, Phase]:
                     given[item] = getattr(mine, item)
         found[name] = Phase(name, **given)
     return found
-
-
-def _row_of(data: Mapping[str, Any]) -> Row:
-    conditions, unless = (_names(data.get(key, ())) for key in ("conditions", "unless"))
-    guards = _in_order(conditions, unless)
-    told = _names(data["guards"]) if "guards" in data else guards
-    if sorted(told) != sorted(guards) or not all(guards):
-        raise ValueError("a row's guards are not its conditions and what must not hold")
-    source, trigger, dest = (_text(data[key]) for key in ("source", "trigger", "dest"))
-    flags = {name: data.get(name, False) for name in ("answers", "host")}
-    at_most = data.get("at_most", 0)
-    if not all(isinstance(flag, bool) for flag in flags.values()):
-        raise TypeError("answers and host are true or false")
-    if isinstance(at_most, bool) or not isinstance(at_most, int) or at_most < 0:
-        raise TypeError("at_most is a whole number")
-    meaning = _text(data.get("meaning", ""))
-    return Row(source, trigger, dest, told, meaning, **flags, at_most=at_most)
-
-
-def _names(given: object) -> tuple[str, ...]:
-    if not isinstance(given, list | tuple):
-        raise TypeError(f"a list of names is needed, not {type(given).__name__}")
-    return tuple(_text(item) for item in given)
-
-
-def _guard_of(data: Mapping[str, Any]) -> HostGuard:
-    tools = _names(data["tools"]) if "tools" in data else None
-    name = _text(data["name"])
-    guard = HostGuard(name, Unbound(name), tools)
-    guard.__doc__ = _text(data["sentence"])
-    return guard

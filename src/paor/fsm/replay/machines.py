@@ -1,22 +1,54 @@
-"""Which machine decided each row of a run: what its spec records, and what resumes have accepted since."""
+"""
+The one place that says which machine a run has that stands in a journal: what its spec records, and what resumes have accepted since.
+
+In memory it is `fsm.machine.decide.machine_of`. Here the host's code is not there: functions are known by their names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from ...states.base.errors import UsageError
+from ...states.base.errors import JournalDamaged, UsageError
 from ..journal.reader import JournalReader
 from ..journal.rows import Transition
 from ..machine.decide import machine_told
 from ..machine.machine import MACHINE, Machine
 
 
+def machine_of_run(journal: JournalReader, run: int) -> Machine | None:
+    """
+    Return the machine that the run with this number was started on, None once its spec is erased.
+
+    Raises:
+        JournalDamaged: It cannot be read.
+    """
+    held = journal.payload(run, journal.root_columns(run)["spec_payload"]).body
+    body = None if held is None else str(held)
+    # most runs are of the standard machine: a spec, which may be long, is not read as a whole for that
+    if body is None or '"host_machine":""' in body:
+        return None if body is None else MACHINE
+    try:
+        return machine_of_spec(orjson.loads(body))
+    except (UsageError, ValueError, TypeError, LookupError, AttributeError):
+        raise JournalDamaged(f"run number {run}: its machine cannot be read; run: paor verify") from None
+
+
+def machine_of_spec(spec: Mapping[str, Any]) -> Machine:
+    """
+    Return the machine of a spec as data; the standard one where it says nothing of it.
+
+    Raises:
+        UsageError: It is none that a run may walk. (And what reading anything else than a spec raises.)
+    """
+    return machine_told(spec.get("host_machine", ""))
+
+
 def machines_of(journal: JournalReader, run: int, rows: Sequence[Transition]) -> list[Machine | None]:
     """
-    Return the machine that decided each of *rows*, and last the one that decides the row to come, without the host's code.
+    Return the machine that decided each of *rows*, and last the one that decides the row to come.
 
     Args:
         journal: That holds the run.
@@ -28,35 +60,28 @@ def machines_of(journal: JournalReader, run: int, rows: Sequence[Transition]) ->
     """
     parts = [part.run for part in journal.lineage(run)]
     here = parts[0]
-    machine = _of_spec(journal, here)
+    machine = _started(journal, here)
     found: list[Machine | None] = []
     for row in rows:
         if row.run != here:  # the fork's own rows begin
-            here, machine = row.run, _of_spec(journal, row.run)
+            here, machine = row.run, _started(journal, row.run)
         if "spec" in row.request:
-            machine = _told(_read(journal, here, row.request["spec"].get("n")), machine)
+            machine = _amended(journal, here, row.request["spec"].get("n"), machine)
         found.append(machine)
-    return [*found, machine if here == parts[-1] else _of_spec(journal, parts[-1])]
+    return [*found, machine if here == parts[-1] else _started(journal, parts[-1])]
 
 
-def _of_spec(journal: JournalReader, run: int) -> Machine | None:
-    return _told(_read(journal, run, journal.root_columns(run)["spec_payload"]), MACHINE)
-
-
-def _read(journal: JournalReader, run: int, number: Any) -> Any:
-    """Return the JSON of a payload, None where there is none to be read."""
-    payload = journal.find_payload(run, number) if isinstance(number, int) else None
+def _started(journal: JournalReader, run: int) -> Machine | None:
     try:
-        return orjson.loads(payload.body) if payload is not None and payload.body is not None else None
-    except orjson.JSONDecodeError:
+        return machine_of_run(journal, run)
+    except JournalDamaged:
         return None
 
 
-def _told(data: Any, before: Machine | None) -> Machine | None:
-    """Return the machine that a spec or a change of one tells; *before* where it says nothing of it."""
-    if not isinstance(data, dict):
-        return None
+def _amended(journal: JournalReader, run: int, number: Any, before: Machine | None) -> Machine | None:
+    """Return the machine after a resume that has accepted a change; *before* where the change says nothing of it."""
     try:
-        return machine_told(data["host_machine"]) if "host_machine" in data else before
-    except (UsageError, ValueError, TypeError, LookupError, AttributeError):
+        told = orjson.loads(journal.payload(run, number).body or "")
+        return machine_of_spec(told) if "host_machine" in told else before
+    except (JournalDamaged, UsageError, ValueError, TypeError, LookupError, AttributeError):
         return None

@@ -15,7 +15,8 @@ from ...states.run.spec import Spec
 from ...states.run.state import Run
 from ..decision.guard_context import GuardContext
 from ..decision.run_resources import RunResources
-from ..diagrams.playable import playable
+from ..diagrams.drawing import playable
+from ..diagrams.graph import graph_of
 from ..explain.calls import RunCall, change_of
 from ..explain.why import not_derived
 from ..journal.erasure_log import numbers_of, ranges_of
@@ -464,11 +465,8 @@ def machine_data(machine: Machine) -> dict[str, Any]:
         name: " ".join((guard.__doc__ or "").split("\n\n")[0].split())
         for name, guard in machine.guards.items()
     }
-    picture = playable(machine)
     return {
-        "svg": picture.svg,
-        "edges": picture.edges,
-        "nodes": picture.nodes,
+        **playable(graph_of(machine.rows, None, machine.host))._asdict(),
         "rows": [
             {
                 "source": row.source,

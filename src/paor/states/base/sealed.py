@@ -1,45 +1,27 @@
 """
-Lists, mappings and objects that stay as they are made: each attempt to change one raises `UsageError`, which says what is used instead.
+Lists and mappings that stay as they are made: each attempt to change one raises `UsageError`, which says what is used instead.
 
 JSON data that a run is decided with is `sealed` where its record is made, since guards, tools, models and hooks see the records
 themselves: what one of them changed would be decided with, and no row would tell. `unsealed` returns a copy that is the caller's own.
-
-The `transitions` library lets anybody add to its lists, and would call what was added within the decision, or let every run of the
-process walk another machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from .errors import UsageError
 
-UNCHANGED = (
-    "a machine is never changed, since runs share it and journals name it; its methods return another one"
-)
 DATA = "what a run is decided with is not changed; change a copy, as copy.deepcopy makes it"
-WITHIN = "a callback within the decision would not be journaled; machine.on_enter, on_exit and after call yours after the commit"
 
 
 class SealedList(list[Any]):
-    """
-    A list that is not changed.
+    """A list that is not changed."""
 
-    Args:
-        items: What is in it.
-        told: What an attempt to change it says.
-    """
-
-    __slots__ = ("told",)
-
-    def __init__(self, items: Iterable[Any] = (), told: str = DATA) -> None:
-        super().__init__(items)
-        self.told = told
+    __slots__ = ()
 
     def append(self, *given: object) -> NoReturn:
         """Refuse."""
-        raise UsageError(getattr(self, "told", DATA))
+        raise UsageError(DATA)
 
     extend = insert = remove = pop = clear = sort = reverse = append  # type: ignore[assignment]
     __iadd__ = __imul__ = __setitem__ = __delitem__ = append
@@ -59,23 +41,13 @@ class SealedList(list[Any]):
 
 
 class SealedDict(dict[str, Any]):
-    """
-    A mapping that is not changed.
+    """A mapping that is not changed."""
 
-    Args:
-        items: What is in it.
-        told: What an attempt to change it says.
-    """
-
-    __slots__ = ("told",)
-
-    def __init__(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), told: str = DATA) -> None:
-        super().__init__(items)
-        self.told = told
+    __slots__ = ()
 
     def update(self, *given: object, **more: object) -> NoReturn:
         """Refuse."""
-        raise UsageError(getattr(self, "told", DATA))
+        raise UsageError(DATA)
 
     pop = popitem = clear = setdefault = update
     __setitem__ = __delitem__ = __ior__ = update
@@ -137,33 +109,3 @@ def _begun(value: Any, mapping: type[dict[Any, Any]], sequence: type[list[Any]])
     listed = sequence.__new__(sequence)
     list.extend(listed, value)
     return listed
-
-
-class Sealed:
-    """An object that is not changed once `_seal` was called."""
-
-    _sealed = False
-
-    def _seal(self) -> None:
-        self._sealed = True
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if self._sealed:
-            raise UsageError(f"{name} cannot be set: {self._told(name)}")
-        super().__setattr__(name, value)
-
-    def __delattr__(self, name: str) -> None:
-        if self._sealed:
-            raise UsageError(f"{name} cannot be deleted: {UNCHANGED}")
-        super().__delattr__(name)
-
-    def _told(self, name: str) -> str:
-        return WITHIN if name in _CALLED_WITHIN else UNCHANGED
-
-
-_CALLED_WITHIN = frozenset(
-    (
-        *("on_enter", "on_exit", "before", "after", "prepare", "prepare_event", "finalize_event"),
-        *("before_state_change", "after_state_change", "on_exception", "on_final"),
-    )
-)

@@ -11,6 +11,8 @@ from ..base.errors import UsageError
 from .base import Settings, problems_of
 
 MAX_STEPS_CEILING = 1_000_000
+PLANNER_STEPS = 1000
+"""Steps of a run in planner mode whose host has set no limits: a planner plans again until a plan is empty."""
 GUARD_CEILING = 10_000
 REPLY_CEILING = 10_000_000
 CONTEXT_FLOOR = 1_000

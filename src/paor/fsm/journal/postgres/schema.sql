@@ -167,8 +167,11 @@ CREATE VIEW v_runs AS
 
 CREATE VIEW v_steps AS
   SELECT run_id, seq, to_timestamp(at / 1000000) AS at, "trigger", source, dest, step, action,
-         request::json ->> 'kind' AS request, outcome::json ->> 'kind' AS outcome, guards, time_us, upper(encode(hash, 'hex')) AS hash
-  FROM transitions JOIN specs ON specs.run = transitions.run;
+         request::json ->> 'kind' AS request, outcome::json ->> 'kind' AS outcome, guards, time_us, upper(encode(hash, 'hex')) AS hash,
+         made.body -> 'refinement' ->> 'reason' AS reason
+  FROM transitions JOIN specs ON specs.run = transitions.run
+  LEFT JOIN LATERAL (SELECT body_text(body, is_text)::json AS body FROM payloads
+    WHERE payloads.id = (transitions.run << 32 | (change::json ->> 'n')::bigint)) AS made ON TRUE;
 
 CREATE VIEW v_actions AS
   SELECT run_id, action, step, request::json ->> 'tool' AS tool, outcome::json ->> 'label' AS label,
@@ -211,4 +214,5 @@ CREATE VIEW v_usage AS
   FROM transitions JOIN specs ON specs.run = transitions.run
   WHERE request::json ->> 'model' IS NOT NULL OR outcome::json ->> 'texts' IS NOT NULL
      OR outcome::json ->> 'tokens_in' IS NOT NULL AND request::json ->> 'tool' IS DISTINCT FROM 'workflow.task'
+        AND NOT EXISTS (SELECT 1 FROM specs AS called WHERE called.workflow_id = specs.run_id || '/' || action)
   GROUP BY run_id, kind;

@@ -42,8 +42,8 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _add_conversations(connection: sqlite3.Connection) -> None:
-    """Give runs the column of their conversation, and the view that shows it."""
-    _carry_out(connection, "conversations.sql")
+    """Give runs the column of their conversation, and views what they lack."""
+    _carry_out(connection, "version3.sql")
 
 
 def _carry_out(connection: sqlite3.Connection, script: str) -> None:
