@@ -303,6 +303,7 @@ def test_a_machine_that_was_changed_decides_nothing(what: str, own: bool) -> Non
     machine = verifying() if own else Machine()
     before, taken = machine.to_dict(), decided(machine)
     (CHANGED | IGNORED)[what](machine)
+    assert decided(Machine.standard()) == decided(Machine()), "it shares nothing that can be changed"
     if what in IGNORED:
         assert decided(machine) == taken and machine.to_dict() == before
         return

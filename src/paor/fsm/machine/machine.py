@@ -179,7 +179,10 @@ class Machine(LibraryMachine):
             self.changes = {**changes, **host_changes(rows, host, changes)}
         super().__init__(
             model=None,
-            states=[*PHASE_STATES, *host.phases.values()],
+            states=[
+                *(type(phase)() for phase in PHASE_STATES),
+                *host.phases.values(),
+            ],  # its own: a state can be changed
             initial=host.initial,
             auto_transitions=False,
             send_event=True,

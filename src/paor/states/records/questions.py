@@ -145,7 +145,7 @@ def _with_arguments(schema: dict[str, Any], parameters: Mapping[str, Any]) -> di
     own = {name: value for name, value in parameters.items() if name not in shared}
     told = "All arguments of the call, where they are to be others; with approve true only."
     arguments = own | {"type": "object", "description": told}
-    return schema | {"properties": schema["properties"] | {"arguments": arguments}} | shared
+    return schema | {"properties": schema.get("properties", {}) | {"arguments": arguments}} | shared
 
 
 class Asking(Wire):
