@@ -45,15 +45,8 @@ from .safety import check_safe
 from .table import TABLE, WAITING, Row
 from .updates import CHANGES, Update
 
-PHASE_STATES: tuple[Phase, ...] = (
-    Planning(),
-    Specifying(),
-    Executing(),
-    Observing(),
-    Reviewing(),
-    Done(),
-    Failed(),
-)
+_PHASES: Sequence[Callable[[], Phase]] = [Planning, Specifying, Executing, Observing, Reviewing, Done, Failed]
+PHASE_STATES = tuple(phase() for phase in _PHASES)
 
 DECIDE = "decide"
 """The event of an outcome. Which transition it is, the row's trigger tells."""
@@ -179,10 +172,7 @@ class Machine(LibraryMachine):
             self.changes = {**changes, **host_changes(rows, host, changes)}
         super().__init__(
             model=None,
-            states=[
-                *(type(phase)() for phase in PHASE_STATES),
-                *host.phases.values(),
-            ],  # its own: a state can be changed
+            states=[*(phase() for phase in _PHASES), *host.phases.values()],
             initial=host.initial,
             auto_transitions=False,
             send_event=True,
