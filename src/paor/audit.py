@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from .fsm.check.findings import Check, Explored, Finding, Path, PathStep
 from .fsm.explain.calls import Decided, RunCall
+from .fsm.explain.conversations import Conversation, ConversationMessage
 from .fsm.explain.coverage import Coverage, ForeignStep, GuardCount, GuardOutcome, RowCoverage
 from .fsm.explain.diff import RunDiff, Side
 from .fsm.explain.why import Candidate, Checked, Why, WhyNot
@@ -31,6 +32,8 @@ __all__ = [
     "ChangedPart",
     "Check",
     "Checked",
+    "Conversation",
+    "ConversationMessage",
     "Coverage",
     "Decided",
     "Divergence",

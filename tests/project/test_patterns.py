@@ -43,7 +43,7 @@ ELSEWHERE = {
     "paor.fsm.transfer.redaction": "the patterns and secrets of whoever exports",
     "paor.fuzz.oracles.invariants": "of the tests' own tools",
     "paor.fuzz.strategies.json_schema": "of the schemas of the host under test",
-    "paor.prompts.clients.client": "the names of a host's own settings, escaped",
+    "paor.prompts.clients.remedies": "the names of a host's own settings, escaped",
     "paor.prompts.clients.wire.refusals": "alternatives of words",
     "paor.prompts.offline.kinds": "alternatives of words",
     "paor.prompts.parsing.unparsed": "alternatives of words",

@@ -42,6 +42,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "clients": ("prompts/clients",),
     "crash": ("fsm/journal", "fsm/runtime", "fsm/lifecycle"),
     "diagrams": ("fsm/diagrams",),
+    "conversation": ("fsm/lifecycle", "fsm/decision", "fsm/transfer"),
     "documents": ("tools/documents", "tools/process"),
     "explain": ("fsm/explain",),
     "fuzz": ("fuzz",),

@@ -10,6 +10,8 @@ PaorError
             AlreadyAnswered     an answer to a question that is settled: delivered twice, or too late
         InvalidOutput           an answer that fits its schema, and that the caller's own type refuses
         KeyConflict             a key of a run that was started otherwise
+        ConversationBusy        another round of the conversation runs or waits
+        UnknownConversation     no run of this journal is a round of it
         InvalidFork             a run that cannot be forked at this row
         HostFunctionError       a function of the host's own machine raised, or gave what it must not
         RunChanged              what decides a run is not what it was recorded with
@@ -39,6 +41,7 @@ Facts are attributes, messages say run, expected, found and what to do. All of t
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Mapping
 from typing import Any
 
@@ -98,7 +101,7 @@ class ConversationBusy(UsageError):
         self.conversation, self.run_id, self.status = conversation, run_id, status
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ConversationBusy, (self.conversation, self.run_id, self.status)
+        return copyreg.__newobj__, (ConversationBusy, *self.args), self.__dict__  # type: ignore[attr-defined]  # pickle's own
 
 
 class UnknownConversation(UsageError, LookupError):
