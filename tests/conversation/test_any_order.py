@@ -9,12 +9,19 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from paor import Engine
 from paor.errors import ConversationBusy
-from paor.fsm.transfer.export import line_bytes
 
+from ..support.inside import line_bytes
 from .talk import Clerk, desk, holds
 from .test_rounds import MODES
 
@@ -183,7 +190,12 @@ class Conversations(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
-TestConversations = pytest.mark.whole(Conversations.TestCase)
-TestConversations.settings = settings(
-    max_examples=10, stateful_step_count=10, deadline=None, suppress_health_check=list(HealthCheck)
-)
+@pytest.mark.whole
+def test_conversations_in_any_order() -> None:
+    """Whatever is done with them."""
+    run_state_machine_as_test(
+        Conversations,
+        settings=settings(
+            max_examples=10, stateful_step_count=10, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )

@@ -11,8 +11,8 @@ import pytest
 from paor import Engine, Journal
 from paor.cli import main
 from paor.errors import JournalConflict, UnknownConversation, UsageError
-from paor.fsm.transfer.export import line_bytes
 
+from ..support.inside import line_bytes
 from .talk import Clerk, desk, holds
 from .test_rounds import MODES
 

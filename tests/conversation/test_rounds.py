@@ -266,7 +266,7 @@ def test_a_fallback_is_the_same_round(tmp_path: Path) -> None:
 
 def test_what_it_is_told_is_the_runs_own(tmp_path: Path) -> None:
     """It replays, and is exported and imported, alone."""
-    from paor.fsm.transfer.export import line_bytes
+    from ..support.inside import line_bytes
 
     with desk(tmp_path / "runs.db") as host:
         for number in range(3):
