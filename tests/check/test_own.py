@@ -19,7 +19,7 @@ from paor import Engine, Machine, Phase
 from paor.audit import Check, Finding
 from paor.errors import UsageError
 from paor.fsm.check.bounded_specs import BOUNDS, BoundedSpec, worlds_of
-from paor.fsm.check.checker import LEAST, OWN_STATES_MAX, _least, prove, rerun
+from paor.fsm.check.checker import LEAST, OWN_STATES_MAX, least_world, prove, rerun
 from paor.fsm.check.findings import CODES
 from paor.fsm.check.host_functions import HostFunctions, Oracle, branches
 from paor.fsm.check.inputs import fitting_values
@@ -184,10 +184,10 @@ def test_what_an_engine_explores_is_explored_once_and_calls_nothing(tmp_path: Pa
         """It holds."""
         raise AssertionError("an engine called a guard while it was made")
 
-    before = _least.cache_info()
+    before = least_world.cache_info()
     for _ in range(2):
         engine(Machine.standard().require("proceed", never_called), tmp_path).close()
-    after = _least.cache_info()
+    after = least_world.cache_info()
     assert (after.misses - before.misses, after.hits - before.hits) == (1, 1)
 
 

@@ -286,13 +286,13 @@ def machine_defects(machine: Machine) -> tuple[MachineDefect, ...]:
     """
     if machine is MACHINE:
         return ()
-    return table_defects(machine) or _least(
+    return table_defects(machine) or least_world(
         orjson.dumps(machine.to_dict(), option=orjson.OPT_SORT_KEYS).decode()
     )
 
 
 @lru_cache(maxsize=256)
-def _least(told: str) -> tuple[MachineDefect, ...]:
+def least_world(told: str) -> tuple[MachineDefect, ...]:
     """Return what the smallest world shows of a machine as data; a case that no row takes alone, since nothing leads on from there."""
     found = prove(machine_told(told), worlds_of({"react": LEAST})[:1], states_max=LEAST_STATES).findings
     defects = [MachineDefect(item.code, item.place, item.message) for item in found if item.code in REFUSED]
