@@ -46,7 +46,7 @@ def look(word: str) -> str:
 
 
 def engine(journal):
-    return Engine(OpenAIModel("small", base_url="URL/v1"), tools=[look], journal=journal)
+    return Engine(OpenAIModel("small", base_url="URL/v1"), tools=[look], journal=journal, profile="two_stage")
 '''
 
 
@@ -84,7 +84,7 @@ def test_text_is_shown_while_it_is_written_and_every_row_stays(
         assert any(row.startswith(f"{way} select shop.look: look [bold]tea") for row in rows), rows
         assert any('specify shop.look(word="tea' in row for row in rows), rows
         assert any("observe ✓ shop.look: 1 document:" in row for row in rows), rows
-        assert any("Done finish success" in row for row in rows) and "Tea is there." in rows
+        assert any("Done finish judged success" in row for row in rows) and "Tea is there." in rows
         assert "␛[31m" in shown.text and "[secret redacted]" in shown.text
         assert KEY not in shown.text and b"\x07" not in shown.raw
         settled = [line for line in shown.text.splitlines() if "select " in line or "specify " in line]

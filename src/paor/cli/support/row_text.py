@@ -16,7 +16,7 @@ from ...fsm.journal.rows import Transition
 from ...fsm.journal_api import Journal
 from ...fsm.machine.table import ROWS, Row
 from ...prompts.clients.settings import environment_secrets
-from ...states.base.errors import JournalDamaged
+from ...states.base.errors import Erased, JournalDamaged
 from ...states.base.secrets import Scrubber
 from ...states.records.visits import Visit
 from ...states.run.phase_names import PHASES, PLANNING, REVIEWING, SPECIFYING
@@ -196,11 +196,15 @@ def detail_of(journal: Journal, row: Transition) -> str:
 @lru_cache(maxsize=8)
 def _table_of(journal: JournalReader, run: int) -> Sequence[Row]:
     """Return the rows of the machine that the run with this number walks, the standard ones where its spec cannot be read any more."""
-    from ...fsm.replay.machines import machine_of_run  # with the machine, which the standard rows do without
-
     try:
+        if not journal.spec(journal.root_columns(run)["run_id"]).host_machine:
+            return ROWS
+        from ...fsm.replay.machines import (
+            machine_of_run,  # with the machine, which the standard rows do without
+        )
+
         machine = machine_of_run(journal, run)
-    except JournalDamaged:
+    except (JournalDamaged, Erased):
         return ROWS
     return ROWS if machine is None else machine.rows
 

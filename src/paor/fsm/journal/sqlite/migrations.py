@@ -74,7 +74,7 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[Migration] | None = None) -> None:
     """
-    Take the steps that a file lacks; one that is current is not touched.
+    Take the steps that a file lacks, all in one transaction; one that is current is not touched.
 
     Args:
         connection: In autocommit mode. Others may open and migrate the same file at the same time.
@@ -83,16 +83,14 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Migration] | None = 
     steps = STEPS if steps is None else steps
     if version_of(connection) >= newest(steps):
         return
-    for step in steps:
-        if version_of(connection) >= step.version:
-            continue
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for step in steps:
             if version_of(connection) < step.version:  # else somebody else was faster
                 step.apply(connection)
                 connection.execute(f"PRAGMA user_version={step.version}")
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
