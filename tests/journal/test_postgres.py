@@ -339,10 +339,10 @@ def test_a_reader_gives_up_what_takes_too_long(
     with Journal(url, read_only=True, busy_timeout_s=0.05) as journal:
         backend: Any = journal.store.backend if journal.store is not None else journal.reader.source
         with pytest.raises(JournalBusy, match="did not finish in time"):
-            backend.query("SELECT pg_sleep(20)")
+            backend.query("SELECT pg_sleep(2)")
         with (
             pytest.raises(UsageError, match="statement timeout"),
-            backend.answer("SELECT pg_sleep(20)", 10) as (_, rows),
+            backend.answer("SELECT pg_sleep(2)", 10) as (_, rows),
         ):
             list(rows)
 
