@@ -200,7 +200,7 @@ def test_diagram_of_a_run_is_a_picture_with_its_title(shell: Shell) -> None:
     shell.write("note.txt", "Tea.")
     objective = "Write " + "a long letter " * 20
     shell("run", objective, "--tools", "ai.process", "--model", shell.script(*DONE))
-    assert "…: done (model_stop)" in shell("diagram", "last", "--format", "dot").out
+    assert "…: done · model_stop" in shell("diagram", "last", "--format", "dot").out
     said = shell("diagram", "last", "--format", "svg", "--output", "run.svg")
     assert (said.out, said.err.startswith("wrote run.svg (")) == ("", True)
     assert ElementTree.parse(shell.folder / "run.svg").getroot().tag.endswith("svg")
@@ -359,7 +359,7 @@ def test_doctor_reports_a_journal_that_is_none(shell: Shell, shop: str) -> None:
 def test_every_command_has_help_with_an_example_and_the_common_options(shell: Shell) -> None:
     listed = shell("--help").out
     names = words("""
-        run resume recover worker cancel fork runs show verify replay why diff query export import erase
+        run chat resume recover worker cancel fork runs show verify replay why diff query export import erase
         report inspect trace mcp diagram validate check fuzz tools doctor completion
     """)
     commands = listed.partition("Commands:\n")[2].splitlines()
