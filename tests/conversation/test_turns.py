@@ -205,6 +205,7 @@ def test_of_processes_that_start_a_round_one_does(tmp_path: Path) -> None:
     check_processes(str(tmp_path / "runs.db"))
 
 
+@pytest.mark.whole  # it starts a server
 @needs_postgres
 def test_of_processes_that_start_a_round_in_postgresql_one_does(postgres: PostgresServer) -> None:
     """In a schema."""
