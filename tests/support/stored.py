@@ -44,22 +44,24 @@ def triggers(file: Path) -> list[str]:
 def prompts(file: Path, kind: str) -> list[dict[str, str]]:
     """Return every stored prompt of one kind, oldest first: the system's text, and all others as the user's."""
     statement = "SELECT run, seq FROM transitions WHERE request ->> '$.kind' = ? ORDER BY run, seq"
-    found = []
+    found, known = [], dict[tuple[int, int], list[str]]()
     for run, seq in query(file, statement, kind):
-        texts = prompt_texts(file, run, seq)
+        texts = [*_messages(file, run, seq, known)]
         said = {"system": texts.pop(0)} if len(texts) > 1 else {}
         found.append(said | {"user": "\n\n".join(texts)})
     return found
 
 
-def prompt_texts(file: Path, run: int, seq: int) -> list[str]:
-    """Return the messages of a row's prompt, those included that it shares with an earlier one."""
-    statement = "SELECT request FROM transitions WHERE run = ? AND seq = ?"
-    request = json.loads(query(file, statement, run, seq)[0][0])
-    before, count = request.get("after", (0, 0))
-    shared = prompt_texts(file, run, before)[:count] if count else []
-    body = "SELECT body FROM payloads WHERE run = ? AND n = ?"
-    return shared + [query(file, body, run, part["n"])[0][0] for part in request["prompt"]]
+def _messages(file: Path, run: int, seq: int, known: dict[tuple[int, int], list[str]]) -> list[str]:
+    """Return the messages of a row's prompt, those included that it shares with an earlier one, which are known then."""
+    if (run, seq) not in known:
+        statement = "SELECT request FROM transitions WHERE run = ? AND seq = ?"
+        request = json.loads(query(file, statement, run, seq)[0][0])
+        before, count = request.get("after", (0, 0))
+        shared = _messages(file, run, before, known)[:count] if count else []
+        body = "SELECT body FROM payloads WHERE run = ? AND n = ?"
+        known[run, seq] = shared + [query(file, body, run, part["n"])[0][0] for part in request["prompt"]]
+    return known[run, seq]
 
 
 def parts(prompt: dict[str, str]) -> dict[str, str]:
