@@ -19,7 +19,7 @@ import pytest
 from paor import Journal, replay
 from paor.cli import main
 
-from ..support.inside import export_runs, in_order, line_bytes, newest, oldest
+from ..support.inside import OLDEST, export_runs, in_order, line_bytes, newest
 from ..support.pages import ROOT
 
 FOLDER = ROOT / "tests" / "fixtures" / "journals"
@@ -44,7 +44,7 @@ def exported(journal: Journal) -> bytes:
 
 def test_every_schema_has_its_journal_and_none_was_touched() -> None:
     """Of each a file and a text; both as they were when they were made, and small."""
-    assert [file.name for file in FILES] == [f"schema{number}.db" for number in range(oldest(), newest() + 1)]
+    assert [file.name for file in FILES] == [f"schema{number}.db" for number in range(OLDEST, newest() + 1)]
     lines = [line.split() for line in (FOLDER / "digests.txt").read_text(encoding="utf-8").splitlines()]
     told = {name: digest for digest, name in lines}
     files = [*FILES, *(file.with_suffix(".jsonl") for file in FILES)]

@@ -23,7 +23,7 @@ from paor.fsm.journal.run_queue import Queued, RunQueue
 from paor.fsm.journal.scans import Scan
 from paor.fsm.journal.sqlite.database import authorize
 from paor.fsm.journal.sqlite.file import open_writer
-from paor.fsm.journal.sqlite.migrations import newest, oldest
+from paor.fsm.journal.sqlite.migrations import OLDEST, newest
 from paor.fsm.lifecycle.arguments import TypedResumeOptions, TypedRunOptions
 from paor.fsm.lifecycle.resume import take_up
 from paor.fsm.lifecycle.runner import Runner
@@ -58,6 +58,7 @@ __all__ = [
     "EXECUTING",
     "FINAL",
     "HASHED",
+    "OLDEST",
     "PLANNING",
     "PREV_HASH",
     "REMEMBERED",
@@ -104,7 +105,6 @@ __all__ = [
     "loop",
     "metadata_of",
     "newest",
-    "oldest",
     "open_writer",
     "prompt_places",
     "read",

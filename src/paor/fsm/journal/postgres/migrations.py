@@ -1,4 +1,4 @@
-"""Making a journal's schema, and bringing it up to date, one version a transaction."""
+"""Making a journal's schema, and refusing one of another version."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from ....states.base.errors import (
     NotAJournal,
 )
 from ..backend import Durability
-from .migrations import APPLICATION_ID, migrate, newest, oldest, version_of
+from .migrations import APPLICATION_ID, OLDEST, migrate, newest, version_of
 
 Identity = tuple[int, int, int]
 SYNCHRONOUS: dict[str, str] = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
@@ -202,9 +202,9 @@ def _check_header(connection: sqlite3.Connection, path: str, *, may_be_empty: bo
         )
     if application != APPLICATION_ID:
         raise NotAJournal(f"{path}: is not a paor journal (application id {application:#x})")
-    if version < oldest():
+    if version < OLDEST:
         raise JournalTooOld(
-            f"{path}: has schema {version}, from before the first release; this paor reads schema {oldest()} and later."
+            f"{path}: has schema {version}, from before the first release; this paor reads schema {OLDEST} and later."
             " Begin a new journal, or read it with the paor that wrote it"
         )
     if version > newest():

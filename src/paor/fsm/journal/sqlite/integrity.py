@@ -13,10 +13,10 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from importlib.resources import files
 from typing import Any
 
 from ..backend import Problem
-from .migrations import STEPS
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 """Returns the rows of a statement."""
@@ -33,8 +33,7 @@ def _shipped_schema() -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
     """Return type and text of every table, view and index of the schema, and a table's condition for rows of wrong types."""
     connection = sqlite3.connect(":memory:")
     try:
-        for step in STEPS:
-            step.apply(connection)
+        connection.executescript(files(__package__).joinpath("schema.sql").read_text(encoding="utf-8"))
         found = connection.execute(
             "SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL"
         ).fetchall()

@@ -1,5 +1,5 @@
 """
-The steps that bring a journal's schema up to date, one a transaction.
+The steps that bring a journal's schema up to date.
 
 A step adds columns, tables and views. Rows that exist are never rewritten, so their hashes stay. A step that is cut
 short leaves the file as it was before it, and whoever opens the file next takes it again. No copy of the old file is
@@ -14,7 +14,7 @@ table of its own, so that two journals of the same run would differ, and it take
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -35,35 +35,28 @@ class Migration(NamedTuple):
     apply: Callable[[sqlite3.Connection], None]
 
 
-def _create(connection: sqlite3.Connection) -> None:
-    """Make the tables and views of version 2, the first that is kept."""
-    _carry_out(connection, "schema.sql")
+def _make(connection: sqlite3.Connection) -> None:
+    """Make what a file lacks of version 3: all of it, or of version 2 a column, an index, and what three views say since."""
+    if version_of(connection):
+        connection.execute("ALTER TABLE specs ADD COLUMN conversation TEXT")
+        for view in ("runs", "v_steps", "v_usage"):
+            connection.execute(f"DROP VIEW {view}")
+    for statement in files(__package__).joinpath("schema.sql").read_text(encoding="utf-8").split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
     connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
 
 
-def _add_conversations(connection: sqlite3.Connection) -> None:
-    """Give runs the column of their conversation, and views what they lack."""
-    _carry_out(connection, "version3.sql")
-
-
-def _carry_out(connection: sqlite3.Connection, script: str) -> None:
-    for statement in files(__package__).joinpath(script).read_text(encoding="utf-8").split(";\n"):
-        if statement.strip():
-            connection.execute(statement)
-
-
-STEPS: tuple[Migration, ...] = (Migration(2, _create), Migration(3, _add_conversations))
+STEPS: tuple[Migration, ...] = (Migration(3, _make),)
 """Every step so far. A released one is never changed; what is new is a step of its own."""
 
+OLDEST = 2
+"""The first version of the schema that this paor can read; that before it was never released."""
 
-def newest(steps: Sequence[Migration] | None = None) -> int:
+
+def newest() -> int:
     """Return the version of the schema that this paor writes."""
-    return (STEPS if steps is None else steps)[-1].version
-
-
-def oldest(steps: Sequence[Migration] | None = None) -> int:
-    """Return the first version of the schema that this paor can read; those before it were never released."""
-    return (STEPS if steps is None else steps)[0].version
+    return STEPS[-1].version
 
 
 def version_of(connection: sqlite3.Connection) -> int:
@@ -72,20 +65,18 @@ def version_of(connection: sqlite3.Connection) -> int:
     return version
 
 
-def migrate(connection: sqlite3.Connection, steps: Sequence[Migration] | None = None) -> None:
+def migrate(connection: sqlite3.Connection) -> None:
     """
     Take the steps that a file lacks, all in one transaction; one that is current is not touched.
 
     Args:
         connection: In autocommit mode. Others may open and migrate the same file at the same time.
-        steps: Instead of `STEPS`, for tests.
     """
-    steps = STEPS if steps is None else steps
-    if version_of(connection) >= newest(steps):
+    if version_of(connection) >= newest():
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for step in steps:
+        for step in STEPS:
             if version_of(connection) < step.version:  # else somebody else was faster
                 step.apply(connection)
                 connection.execute(f"PRAGMA user_version={step.version}")

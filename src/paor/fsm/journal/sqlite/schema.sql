@@ -1,5 +1,7 @@
--- The journal's schema, version 2. Described in docs/journal-format.md.
-CREATE TABLE specs (
+-- The journal's schema, version 3. Described in docs/journal-format.md.
+-- A file of version 2 has most of it, and verifiers compare texts: SQLite leaves IF NOT EXISTS out of them, and the column "conversation"
+-- is where ALTER TABLE puts it.
+CREATE TABLE IF NOT EXISTS specs (
   run INTEGER PRIMARY KEY,
   run_id TEXT NOT NULL UNIQUE,
   workflow_id TEXT NOT NULL,
@@ -13,11 +15,13 @@ CREATE TABLE specs (
   root_hash BLOB NOT NULL,
   "key" TEXT UNIQUE,
   metadata TEXT NOT NULL
-) STRICT;
+, conversation TEXT) STRICT;
 
-CREATE INDEX specs_place ON specs (workflow_id, round, task);
+CREATE INDEX IF NOT EXISTS specs_place ON specs (workflow_id, round, task);
 
-CREATE TABLE leases (
+CREATE INDEX IF NOT EXISTS specs_conversation ON specs (conversation, round) WHERE conversation IS NOT NULL;
+
+CREATE TABLE IF NOT EXISTS leases (
   run INTEGER PRIMARY KEY REFERENCES specs (run),
   fence INTEGER NOT NULL,
   owner TEXT,
@@ -25,7 +29,7 @@ CREATE TABLE leases (
   cancel INTEGER NOT NULL
 ) STRICT;
 
-CREATE TABLE transitions (
+CREATE TABLE IF NOT EXISTS transitions (
   id INTEGER PRIMARY KEY CHECK (id = (run << 32 | seq)),
   run INTEGER NOT NULL REFERENCES specs (run),
   seq INTEGER NOT NULL CHECK (seq >= 0),
@@ -49,9 +53,9 @@ CREATE TABLE transitions (
   hash BLOB NOT NULL
 ) STRICT;
 
-CREATE INDEX transitions_ended ON transitions (run, dest) WHERE dest IN ('Done', 'Failed');
+CREATE INDEX IF NOT EXISTS transitions_ended ON transitions (run, dest) WHERE dest IN ('Done', 'Failed');
 
-CREATE TABLE payloads (
+CREATE TABLE IF NOT EXISTS payloads (
   id INTEGER PRIMARY KEY CHECK (id = (run << 32 | n)),
   run INTEGER NOT NULL,
   n INTEGER NOT NULL CHECK (n >= 0),
@@ -61,7 +65,7 @@ CREATE TABLE payloads (
   body ANY
 ) STRICT;
 
-CREATE TABLE documents (
+CREATE TABLE IF NOT EXISTS documents (
   id INTEGER PRIMARY KEY CHECK (id = (run << 32 | number)),
   run INTEGER NOT NULL,
   number INTEGER NOT NULL CHECK (number >= 0),
@@ -74,7 +78,7 @@ CREATE TABLE documents (
   payload INTEGER NOT NULL
 ) STRICT;
 
-CREATE TABLE erasures (
+CREATE TABLE IF NOT EXISTS erasures (
   id INTEGER PRIMARY KEY CHECK (id = (run << 32 | number)),
   run INTEGER NOT NULL REFERENCES specs (run),
   number INTEGER NOT NULL CHECK (number >= 0),
@@ -85,11 +89,11 @@ CREATE TABLE erasures (
   hash BLOB NOT NULL
 ) STRICT;
 
-CREATE TABLE unscrubbed (
+CREATE TABLE IF NOT EXISTS unscrubbed (
   run INTEGER PRIMARY KEY REFERENCES specs (run)
 ) STRICT;
 
-CREATE VIEW runs AS
+CREATE VIEW IF NOT EXISTS runs AS
   SELECT specs.run, run_id, workflow_id, round, task, parent_run_id, parent_seq, spec,
          coalesce(dest, 'Planning') AS state,
          CASE WHEN dest = 'Done' THEN 'done' WHEN dest = 'Failed' THEN 'failed'
@@ -99,12 +103,12 @@ CREATE VIEW runs AS
          CASE WHEN dest IN ('Done', 'Failed') THEN at END AS ended_at,
          coalesce(seq, -1) AS head_seq,
          CASE WHEN transitions.run = specs.run THEN hash ELSE root_hash END AS head_hash,
-         "key", metadata
+         "key", metadata, conversation
   FROM specs LEFT JOIN transitions ON transitions.id = coalesce(
     (SELECT max(id) FROM transitions WHERE id BETWEEN specs.run << 32 AND specs.run << 32 | 4294967295),
     (SELECT parent.run << 32 | specs.parent_seq FROM specs AS parent WHERE parent.run_id = specs.parent_run_id));
 
-CREATE VIEW v_lineage AS
+CREATE VIEW IF NOT EXISTS v_lineage AS
   WITH RECURSIVE part (run_id, stands_under, last_seq) AS (
     SELECT run_id, run_id, head_seq FROM runs
     UNION
@@ -114,7 +118,7 @@ CREATE VIEW v_lineage AS
   FROM part JOIN specs ON specs.run_id = part.stands_under
   WHERE last_seq >= coalesce(parent_seq + 1, 0);
 
-CREATE VIEW v_runs AS
+CREATE VIEW IF NOT EXISTS v_runs AS
   SELECT run_id, status, state, reason, head_seq + 1 AS transitions, coalesce(step, 0) AS steps,
          coalesce(tokens_in, 0) AS tokens_in, coalesce(tokens_out, 0) AS tokens_out,
          coalesce(cost_micro, 0) / 1000000.0 AS cost, coalesce(time_us, 0) / 1000000.0 AS seconds,
@@ -124,12 +128,14 @@ CREATE VIEW v_runs AS
     (SELECT id FROM transitions WHERE id = (runs.run << 32 | runs.head_seq)),
     (SELECT parent.run << 32 | runs.head_seq FROM specs AS parent WHERE parent.run_id = runs.parent_run_id));
 
-CREATE VIEW v_steps AS
+CREATE VIEW IF NOT EXISTS v_steps AS
   SELECT run_id, seq, datetime(at / 1000000, 'unixepoch') AS at, "trigger", source, dest, step, action,
-         request ->> '$.kind' AS request, outcome ->> '$.kind' AS outcome, guards, time_us, hex(hash) AS hash
-  FROM transitions JOIN specs ON specs.run = transitions.run;
+         request ->> '$.kind' AS request, outcome ->> '$.kind' AS outcome, guards, time_us, hex(hash) AS hash,
+         made.body ->> '$.refinement.reason' AS reason
+  FROM transitions JOIN specs ON specs.run = transitions.run
+  LEFT JOIN payloads AS made ON made.id = (transitions.run << 32 | change ->> '$.n');
 
-CREATE VIEW v_actions AS
+CREATE VIEW IF NOT EXISTS v_actions AS
   SELECT run_id, action, step, request ->> '$.tool' AS tool, outcome ->> '$.label' AS label, coalesce(outcome ->> '$.ok', 0) AS ok,
          outcome ->> '$.documents' AS documents,
          CASE WHEN "trigger" = 'execute' THEN outcome ->> '$.error'
@@ -141,7 +147,7 @@ CREATE VIEW v_actions AS
   FROM transitions JOIN specs ON specs.run = transitions.run
   WHERE "trigger" IN ('execute', 'refuse');
 
-CREATE VIEW v_calls AS
+CREATE VIEW IF NOT EXISTS v_calls AS
   SELECT run_id, call.action, call.step, made.body ->> '$.intent.tool' AS tool, made.body ->> '$.intent.effect' AS effect,
          made.body -> '$.intent.arguments' AS arguments,
          CASE WHEN said.body ->> '$.reply.content.approve' THEN coalesce(said.body ->> '$.reply.actor', 'somebody') END AS approved_by,
@@ -156,7 +162,7 @@ CREATE VIEW v_calls AS
     AND later."trigger" IN ('execute', 'specify') ORDER BY id LIMIT 1) AND ended."trigger" = 'execute'
   WHERE call."trigger" = 'specify';
 
-CREATE VIEW v_usage AS
+CREATE VIEW IF NOT EXISTS v_usage AS
   SELECT run_id, CASE request ->> '$.kind' WHEN 'tool' THEN 'text' ELSE request ->> '$.kind' END AS kind,
          sum(coalesce(outcome ->> '$.calls', json_array_length(outcome, '$.texts'), request ->> '$.model' IS NOT NULL)) AS requests,
          sum(coalesce(outcome ->> '$.tokens_in', 0)) AS tokens_in,
@@ -167,4 +173,5 @@ CREATE VIEW v_usage AS
   FROM transitions JOIN specs ON specs.run = transitions.run
   WHERE request ->> '$.model' IS NOT NULL OR outcome ->> '$.texts' IS NOT NULL
      OR outcome ->> '$.tokens_in' IS NOT NULL AND request ->> '$.tool' IS NOT 'workflow.task'
+        AND NOT EXISTS (SELECT 1 FROM specs AS called WHERE called.workflow_id = specs.run_id || '/' || action)
   GROUP BY run_id, kind;
