@@ -204,8 +204,9 @@ def _copied(items: Iterable[Item], texts: Texts, run_id: str) -> Iterator[Told]:
         if item.run and any(piece.text is not None and texts(piece.text) is None for piece in item.pieces):
             unknown.update(item.calls)  # its round was erased
             continue
-        whole = bool(item.calls) or (len(item.pieces) == 1 and item.pieces[0].text is not None)
-        if whole and item.role == "assistant" and texts(item.pieces[0].text) is None:  # type: ignore[arg-type]
+        # whole in one text: what else a model has said is in more pieces
+        reply = item.pieces[0].text if item.calls or len(item.pieces) == 1 else None
+        if reply is not None and item.role == "assistant" and texts(reply) is None:
             unknown.update(item.calls)
             continue
         data = item.role == "user" and not item.run
@@ -218,7 +219,7 @@ def _copied(items: Iterable[Item], texts: Texts, run_id: str) -> Iterator[Told]:
         yield Told(
             Item(
                 role=item.role,
-                pieces=(Piece(),) if whole else (),
+                pieces=(Piece(),) if reply is not None else (),
                 size=item.size,
                 calls=item.calls,
                 call=item.call,

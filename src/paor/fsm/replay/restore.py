@@ -24,7 +24,7 @@ from ..versioning.amendments import amend_spec, in_force
 HASH = PREV_HASH + 1
 """Place of a row's own hash."""
 
-WITHOUT_COLUMN = {name: value for name, value in asdict(Counters()).items() if name not in COLUMN_COUNTERS}
+_WITHOUT_COLUMN = {name: value for name, value in asdict(Counters()).items() if name not in COLUMN_COUNTERS}
 """Counters that have no column, as they are where a row does not name them."""
 
 REMEMBERED_AGAIN = 64
@@ -124,18 +124,22 @@ def run_after(journal: JournalReader, run: Run, row: Transition) -> tuple[Run, C
     body = journal.payload(row.run, row.change["n"]).body
     if body is None:
         raise JournalDamaged("what the row set has been erased")
-    columns = {name: getattr(row, name) for name in COLUMN_COUNTERS}
     change = Change.read(body)
-    after = apply(
+    return changed(run, row, change), change
+
+
+def changed(run: Run, row: Transition, change: Change) -> Run:
+    """Return *run*, as `run_at` gives it, after *row*, which has set *change*."""
+    columns = {name: getattr(row, name) for name in COLUMN_COUNTERS}
+    return apply(
         run,
         at=row.at,
         trigger=row.trigger,
         dest=row.dest,
-        counters=replace(run.counters, **columns, **(WITHOUT_COLUMN | dict(row.counters))),
+        counters=replace(run.counters, **columns, **(_WITHOUT_COLUMN | dict(row.counters))),
         change=change,
         outcome=dict(row.outcome),
     )
-    return after, change
 
 
 def stager_of(journal: JournalReader, run: int, salt: Callable[[], bytes]) -> Stager:

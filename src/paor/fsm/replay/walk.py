@@ -15,13 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import orjson
-from msgspec.structs import replace
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, ReplayDiverged, UsageError
 from ...states.records.outcomes import Ended
 from ...states.records.requests import NOTHING, Request
-from ...states.run.counters import COLUMN_COUNTERS as COLUMNS
 from ...states.run.spec import Spec
 from ...states.run.state import Change, Run
 from ..decision.guard_context import NO_VALUES, Given, GuardContext
@@ -31,7 +29,6 @@ from ..journal.lineage import SharedPart
 from ..journal.reader import JournalReader
 from ..journal.rows import Transition
 from ..machine.decide import Moment, decide, machine_of, machine_told, request_of
-from ..machine.fold import apply
 from ..machine.updates import Decision
 from ..versioning.amendments import amend_spec
 from ..versioning.changes import ChangedPart
@@ -47,7 +44,7 @@ from .comparison import (
 )
 from .payload_window import PayloadWindow
 from .recorded_outcome import recorded_outcome
-from .restore import WITHOUT_COLUMN, continue_with
+from .restore import changed, continue_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,16 +226,7 @@ class ReplayWalk:
             change = Change.read(body)
         else:
             self.adrift, change = True, Change()
-        columns = {name: getattr(row, name) for name in COLUMNS}
-        return apply(
-            run,
-            at=row.at,
-            trigger=row.trigger,
-            dest=row.dest,
-            counters=replace(run.counters, **columns, **(WITHOUT_COLUMN | dict(row.counters))),
-            change=change,
-            outcome=dict(row.outcome),
-        )
+        return changed(run, row, change)
 
     def _derive_decision(self, run: Run, row: Transition) -> Decision | None:
         """Compare one row; return what is decided now, None when it cannot be derived or an erased text went into it."""

@@ -41,7 +41,6 @@ Facts are attributes, messages say run, expected, found and what to do. All of t
 
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Mapping
 from typing import Any
 
@@ -93,15 +92,15 @@ class ConversationBusy(UsageError):
     """
 
     def __init__(self, conversation: str, run_id: str = "", status: str = "") -> None:
-        does = {"waiting": "waits for an answer", "": "has begun meanwhile"}.get(status, "has not ended")
-        super().__init__(
-            f"conversation {conversation!a:.60}: run {run_id} {does}, and one round runs at a time; nothing was started"
-            " (queue=True waits for its turn)"
-        )
+        super().__init__(conversation, run_id, status)
         self.conversation, self.run_id, self.status = conversation, run_id, status
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return copyreg.__newobj__, (ConversationBusy, *self.args), self.__dict__  # type: ignore[attr-defined]  # pickle's own
+    def __str__(self) -> str:
+        does = {"waiting": "waits for an answer", "": "has begun meanwhile"}.get(self.status, "has not ended")
+        return (
+            f"conversation {self.conversation!a:.60}: run {self.run_id} {does}, and one round runs at a time; nothing was started"
+            " (queue=True waits for its turn)"
+        )
 
 
 class UnknownConversation(UsageError, LookupError):
