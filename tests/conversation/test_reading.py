@@ -43,9 +43,10 @@ def test_a_conversation_is_read(tmp_path: Path) -> None:
         assert found.usage == used[0] + used[1] and found.usage.calls == 3
         assert [row.objective for row in host.journal.runs()] == ["Say none", "Say b", "find O-1"]
         assert host.journal.run(runs[0]).conversation == "c"
+        unknown: Any
         for unknown in ("d", "", None, 5):
             with pytest.raises(UnknownConversation):
-                host.journal.conversation(unknown)  # type: ignore[arg-type]
+                host.journal.conversation(unknown)
 
 
 def test_conversations_are_listed_as_runs_are(tmp_path: Path) -> None:

@@ -65,20 +65,28 @@ def test_a_start_while_a_round_waits_is_refused_and_writes_nothing(start: str, t
         assert host.journal.runs(conversation="c")[0].round == 2
 
 
-def test_a_queued_start_waits_for_its_turn(tmp_path: Path) -> None:
-    """Nothing is written before; then it is told of the round that it has waited for."""
+def looked_again(reader: Any, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Return what is set when *reader* is asked for the third time from now on which round is the newest."""
+    newest, looks, again = reader.newest_round, iter(range(2)), threading.Event()
+
+    def look(conversation: str) -> Any:
+        if next(looks, None) is None:
+            again.set()
+        return newest(conversation)
+
+    monkeypatch.setattr(reader, "newest_round", look)
+    return again
+
+
+def test_a_queued_start_waits_for_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks again and again, and nothing is written before; then it is told of the round that it has waited for."""
     for start in ("run", "arun", "stream"):
         with asking(tmp_path / f"{start}.db") as host:
             waits = host.run("Pay", conversation="c")
-            begun = threading.Event()
-
-            def queued(host: Engine = host, start: str = start, begun: threading.Event = begun) -> None:
-                begun.set()
-                STARTS[start](host, queue=True)
-
+            again = looked_again(host.journal.reader, monkeypatch)
             with ThreadPoolExecutor(1) as pool:
-                waiting = pool.submit(queued)
-                assert begun.wait(60)
+                waiting = pool.submit(STARTS[start], host, queue=True)
+                assert again.wait(60)
                 assert len(host.journal.runs()) == 1
                 host.resume(waits.run_id, answer={"approve": True})
                 waiting.result(60)
@@ -105,7 +113,9 @@ def test_a_key_that_comes_again_goes_on_with_its_round(tmp_path: Path) -> None:
         assert len(host.journal.runs()) == 2
 
 
-def test_a_round_that_began_meanwhile_is_seen_by_the_statement_that_writes(tmp_path: Path) -> None:
+def test_a_round_that_began_meanwhile_is_seen_by_the_statement_that_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a start would be told was read before: it is refused, or reads again."""
 
     for queue in (False, True):
@@ -125,7 +135,7 @@ def test_a_round_that_began_meanwhile_is_seen_by_the_statement_that_writes(tmp_p
                     other.run("Say b", conversation="c")
                 return create(*arguments, **options)
 
-            host.journal.store.create = late  # type: ignore[method-assign]
+            monkeypatch.setattr(host.journal.store, "create", late)
             if queue:
                 host.run("Say c", conversation="c", queue=True)
                 assert [row.round for row in host.journal.runs()] == [3, 2, 1]

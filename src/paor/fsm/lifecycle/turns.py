@@ -96,7 +96,7 @@ class Start:
             except ConversationBusy:
                 if not self.queue:
                     raise
-            time.sleep(LOOK_S)
+            time.sleep(LOOK_S)  # a process elsewhere may end the round: only the journal tells
 
     async def abegun(self) -> Continuation | Result:
         """Do the same as `begun` on the running event loop."""
@@ -106,7 +106,7 @@ class Start:
             except ConversationBusy:
                 if not self.queue:
                     raise
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(LOOK_S)  # as above
 
 
 def begun_events(runner: Runner, start: Start) -> Events:
