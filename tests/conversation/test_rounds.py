@@ -157,6 +157,17 @@ def test_a_round_of_a_long_conversation_stores_no_more_than_its_context(tmp_path
         assert max(sizes[30:]) <= max(sizes[:30]) + 200, "but for the digits of the numbers"
 
 
+def test_a_round_holds_each_text_that_it_is_told_once(tmp_path: Path) -> None:
+    """Whether it is the user's or the model's, and whichever request shows it."""
+    with desk(tmp_path / "runs.db") as host:
+        for number in range(3):
+            run = host.run(f"Say {number}", conversation="c").run_id
+        reader = host.journal.reader
+        held = [payload.body for payload in reader.iterate_payloads(reader.run(run).run, 99)]
+        told = [f"{begin}Say {number}" for number in range(2) for begin in ("", "You said: ")]
+        assert [held.count(text) for text in told] == [1] * 4
+
+
 def test_a_script_counts_its_replies_over_the_conversation(tmp_path: Path) -> None:
     """Also where another engine goes on with it; a run in none begins anew."""
     replies = ["one", "two", "three"]

@@ -388,8 +388,7 @@ class Engine:
             transcript: The conversation before, for a planner: mappings with ``role`` and ``content``.
             final_format: ``md``, ``txt``, ``html`` or ``docx``: one last formatting action after a successful review.
             limits: The limits that change, as a `Limits` value or a mapping such as ``{"max_steps": 9}``; all others stay the
-                engine's. The same rule holds for `fork` (over the parent's) and `follow_up` (over the last round's). A run
-                that is resumed keeps its limits.
+                engine's. The same rule holds for `fork` (over the parent's). A run that is resumed keeps its limits.
             profile: For react mode, by default the engine's. ``auto``: ``native`` where the model calls tools, else ``two_stage``, chosen when
                 the run starts and recorded in its spec; a server that does not say it is asked (`ModelNotice`). ``native``: one
                 request a turn, with the provider's own tool calls. ``two_stage``: an action is chosen, then its parameters are set,

@@ -48,7 +48,7 @@ class Told:
             pieces=pieces,
             brief=place(self.brief),
             parts=place(self.parts, JSON),
-            asked=place(self.asked),
+            asked=text.text if self.asked == self.text else place(self.asked),
         )
 
 
