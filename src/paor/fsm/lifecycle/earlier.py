@@ -204,7 +204,6 @@ def _copied(items: Iterable[Item], texts: Texts, run_id: str) -> Iterator[Told]:
         if item.run and any(piece.text is not None and texts(piece.text) is None for piece in item.pieces):
             unknown.update(item.calls)  # its round was erased
             continue
-        # whole in one text: what else a model has said is in more pieces
         reply = item.pieces[0].text if item.calls or len(item.pieces) == 1 else None
         if reply is not None and item.role == "assistant" and texts(reply) is None:
             unknown.update(item.calls)

@@ -35,7 +35,7 @@ class Migration(NamedTuple):
     apply: Callable[[sqlite3.Connection], None]
 
 
-def _make(connection: sqlite3.Connection) -> None:
+def make(connection: sqlite3.Connection) -> None:
     """Make what a file lacks of version 3: all of it, or of version 2 a column, an index, and what three views say since."""
     if version_of(connection):
         connection.execute("ALTER TABLE specs ADD COLUMN conversation TEXT")
@@ -47,7 +47,7 @@ def _make(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
 
 
-STEPS: tuple[Migration, ...] = (Migration(3, _make),)
+STEPS: tuple[Migration, ...] = (Migration(3, make),)
 """Every step so far. A released one is never changed; what is new is a step of its own."""
 
 OLDEST = 2
