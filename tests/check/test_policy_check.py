@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import ApprovalRule, Engine, Journal, Policy, tool
-from paor.errors import UsageError
+from paor import ApprovalRule, Engine, Journal, Policy, ScriptedModel, tool
+from paor.errors import RunChanged, UsageError
 from paor.fsm.check.policy_lint import policy_findings
+from paor.testing import call, refine
 from paor.tools.approvals import approval_needed
 from paor.tools.policy import denial, matches
 
@@ -278,6 +279,30 @@ def test_that_a_pattern_may_be_missing_is_in_no_journal_and_makes_no_other_polic
         run_id = engine.run("Say hello").run_id
         assert engine.journal.reader.spec(run_id).policy == Policy(deny=("x.*",))
         assert not [change for change in engine.changes(run_id) if change.part == "policy"]
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_run_goes_on_under_the_same_policy_whether_or_not_a_pattern_may_be_missing(
+    tmp_path: Any, first: bool
+) -> None:
+    """It is not `RunChanged`; another pattern is."""
+
+    def engine(**policy: Any) -> Engine:
+        given = Policy(approvals=("crm.*",), **policy)
+        return Engine(ScriptedModel([*call("crm.read_customer", customer="ann"), refine("stop", answer="No.")]), [crm], tmp_path / "x.db", policy=given)  # fmt: skip
+
+    @tool("crm.read_customer", effect="read")
+    def crm(customer: str) -> str:
+        """Read."""
+        return customer
+
+    with engine(missing_ok=first) as one:
+        waiting = one.run("Read ann")
+        assert waiting.waiting_for is not None
+    with engine(missing_ok=True, deny=("x.*",)) as other, pytest.raises(RunChanged, match="policy"):
+        other.resume(waiting.run_id, answer={"approve": False})
+    with engine(missing_ok=not first) as other:
+        assert other.resume(waiting.run_id, answer={"approve": False}).waiting_for is None
 
 
 @pytest.mark.whole

@@ -24,6 +24,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+MISSING = "see tests/clients/real_servers.py: PAOR_TEST_SERVERS names no folder with"
+"""Why a test of a real server is left out; its name follows."""
 AIMOCK = "@copilotkit/aimock@1.43.0"
 LITELLM = "litellm[proxy]==1.108.7"
 LLAMA = "xllamacpp==2026.10.11549"

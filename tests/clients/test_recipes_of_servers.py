@@ -28,7 +28,7 @@ from ..support.model_server import (
     plain,
     streamed,
 )
-from .real_servers import free_port, litellm_command, llama_command, running
+from .real_servers import MISSING, free_port, litellm_command, llama_command, running
 
 real = pytest.mark.whole
 """Of a server that is started for it."""
@@ -121,7 +121,7 @@ def proxy(provider: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> It
     port, config = free_port(), tmp_path_factory.mktemp("litellm") / "config.json"
     command = litellm_command(port, config)
     if command is None:
-        pytest.skip("see tests/clients/real_servers.py: PAOR_TEST_SERVERS names no folder with litellm")
+        pytest.skip(f"{MISSING} litellm")
     behind = {"claude": "anthropic/claude-haiku-4-5", "gemini": "gemini/gemini-2.5-flash"}
     models = [
         {
@@ -409,9 +409,7 @@ def test_llama_cpp_tells_its_context_holds_a_schema_and_names_a_prompt_that_is_t
     port = free_port()
     command = llama_command(port)
     if command is None:
-        pytest.skip(
-            "see tests/clients/real_servers.py: PAOR_TEST_SERVERS names no folder with the small model"
-        )
+        pytest.skip(f"{MISSING} the small model")
     pieces: list[str] = []
     with running(command, port, path="/health") as url:
         model = OpenAIModel("local", base_url=f"{url}/v1", max_tokens=200, temperature=0)

@@ -18,11 +18,10 @@ from paor import AnthropicModel, Engine, Limits, OpenAIModel, replay
 
 from ..support.model_server import KEY, QuickPort
 from ..support.worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS
-from .real_servers import aimock_command, free_port, llama_command, post, running
+from .real_servers import MISSING, aimock_command, free_port, llama_command, post, running
 
 pytestmark = pytest.mark.whole
 SCRIPT = [*READ(1), CONTINUE, SELECT(), PARAMETERS(page=2), STOP, SUCCESS]
-MISSING = "see tests/clients/real_servers.py: PAOR_TEST_SERVERS names no folder with"
 
 
 @pytest.fixture(scope="module")

@@ -351,6 +351,36 @@ def test_whoever_is_refused_after_an_answer_has_begun_nothing(tmp_path: Path, ot
         assert len(PAID) == 2
 
 
+@pytest.mark.parametrize("looks_only", [True, False])
+def test_a_call_that_only_looks_is_made_again_after_a_crash_and_another_is_in_doubt(
+    tmp_path: Path, looks_only: bool
+) -> None:
+    """What it began is named by its state; of any other once call that a lost driver went on with nobody knows what it did."""
+    begun, looked = list[str](), list[Any]()
+
+    @tool("bank.pay", effect="once")
+    def order(to: str, amount: int, context: ToolContext, note: str = "thanks") -> str:
+        """Pay."""
+        if context.resumption is None:
+            begun.append(context.idempotency_key)
+            raise AnswerNeeded("It is being paid.", {}, {"number": 7}, looks_only=looks_only)
+        looked.append(context.resumption.state)
+        if len(looked) == 1:
+            raise KeyboardInterrupt
+        return "paid"
+
+    with World(tmp_path, [*CALL, STOP, SUCCESS], [order]) as world:
+        asked(world.run())
+        with pytest.raises(KeyboardInterrupt):
+            world.engine.resume(world.run_id, answer={})
+        if not looks_only:
+            assert asked(world.engine.resume(world.run_id)).kind == "in_doubt" and len(looked) == 1
+            return
+        assert world.engine.resume(world.run_id).state == "Done"
+        assert (len(begun), looked) == (1, [{"number": 7}] * 2)
+        assert world.journal.verify() == [] and replay(world.journal, world.run_id, world.engine).identical
+
+
 def test_an_answer_to_a_question_of_a_once_call_lets_it_go_on_elsewhere(tmp_path: Path, other: Any) -> None:
     """It asked before it did anything, and nobody has called it since."""
 

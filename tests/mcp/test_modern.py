@@ -197,6 +197,25 @@ def test_a_task_that_takes_long_is_polled_by_the_next_process_and_never_begun_ag
     assert done(tmp_path / "effects") == ["bake"]
 
 
+def test_a_driver_that_is_lost_while_it_polls_leaves_a_task_to_be_polled_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once its handle is in the journal no crash puts it in doubt, also of a once call."""
+
+    def lost(self: Any, arguments: Any, context: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with raw(tmp_path, task_s=0) as server, engine_of(server, tmp_path, "r.bake") as engine:
+        waiting = engine.run("Bake")
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(type(tool_of(server, "bake")), "invoke", lost)
+            engine.resume(waiting.run_id, answer={})
+        (tmp_path / "ready").touch()
+        assert engine.resume(waiting.run_id).state == "Done"
+        sound(engine, waiting.run_id)
+    assert done(tmp_path / "effects") == ["bake"]
+
+
 def test_a_task_whose_server_is_away_keeps_its_handle(tmp_path: Path) -> None:
     """A server that cannot be reached when the run goes on has done nothing, and the task is still its."""
     with raw(tmp_path, task_s=0) as server, engine_of(server, tmp_path, "r.bake") as engine:

@@ -693,7 +693,7 @@ def work(page: int, context: ToolContext, how: str = "", ids: set[int] = set()) 
 class Exits:
     def __str__(self): raise SystemExit(3)
 
-ERRORS = {"ToolError": ToolError("torn out"), "ValueError": ValueError("odd"), "NotStarted": NotStarted("busy"), "EffectUnknown": EffectUnknown("cut off"), "TimedOut": TimedOut("silent"), "exit": SystemExit(3), "AnswerNeeded": AnswerNeeded("Which?", {"type": "object"}, {"n": 1})}
+ERRORS = {"ToolError": ToolError("torn out"), "ValueError": ValueError("odd"), "NotStarted": NotStarted("busy"), "EffectUnknown": EffectUnknown("cut off"), "TimedOut": TimedOut("silent"), "exit": SystemExit(3), "AnswerNeeded": AnswerNeeded("Which?", {"type": "object"}, {"n": 1}, looks_only=True)}
 
 @tool("notes.work", effect="read", process=True)
 async def awork(page: int) -> str:
@@ -846,6 +846,8 @@ def test_what_a_tool_in_a_process_raises_means_what_it_means_here(
         assert row.outcome.get("error", row.outcome.get("why")) == MEANINGS[how]
         if how == "AnswerNeeded":
             assert result.waiting_for is not None and result.waiting_for.message == "Which?"
+            body = json.loads(scripted.journal.payload(row.run, row.outcome["asked"]["n"]).body or "{}")
+            assert (body["state"], body["looksOnly"]) == ({"n": 1}, True)
 
 
 @pytest.mark.whole

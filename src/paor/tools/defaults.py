@@ -21,6 +21,9 @@ from ..states.records.actions import SET_BY_CODE
 from ..states.run.spec import Spec, ToolSpec
 from .schema.parameters import ParameterSchema
 
+WEB = ("web.search", "web.scrape", "web.crawl")
+"""Names of paor's own tools for the web; here, since their code needs packages that not everybody has."""
+
 WINDOWS = ("day", "week", "month", "year")
 """Time windows, the narrowest first."""
 

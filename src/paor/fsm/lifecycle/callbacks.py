@@ -42,13 +42,11 @@ def traceparent_from(hooks: Iterable[Hook]) -> Callable[[Run], str] | None:
 
 
 def _traceparent(told: Callable[..., str], run: Run) -> str:
+    begins = run.memory.asked is None and not run.counters.step_retries
+    seq = run.seq - 1 if begins else None
     try:
-        begins = run.memory.asked is None and not run.counters.step_retries
-        traceparent: str = told(
-            run.spec.workflow_id, run.spec.round, run.run_id, run.seq - 1 if begins else None
-        )
-        return traceparent
-    except Exception:  # a hook's own: no call fails for want of a trace
+        return told(run.spec.workflow_id, run.spec.round, run.run_id, seq)
+    except Exception:  # a hook is the host's own and may raise anything: no call fails for want of a trace
         LOGGER.exception("run %s: a hook could not say which span its call is", run.run_id)
         return ""
 

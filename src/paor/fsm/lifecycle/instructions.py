@@ -87,7 +87,7 @@ def instructions_text(given: Instructions | None, spec: Spec) -> str:
     )
     try:
         text = given(context)
-    except Exception as error:
+    except Exception as error:  # the function is the host's own, and may raise anything
         raise UsageError(
             f"instructions: the function raised {type(error).__name__}: {error!s:.200}"
         ) from error

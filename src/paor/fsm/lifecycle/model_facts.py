@@ -127,5 +127,5 @@ def _told(model: Model) -> Iterator[None]:
     """Log what a model raises that was asked about its server: nothing is known then, and the run starts all the same."""
     try:
         yield
-    except Exception:
+    except Exception:  # a model is the host's own, and may raise anything
         LOGGER.exception("model %s: its server could not be asked", model.name)

@@ -17,6 +17,7 @@ from ...states.settings.limits import PLANNER_STEPS, Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...states.settings.profile import Profile
 from ...tools.catalog import fold_name
+from ...tools.defaults import WEB
 from ...tools.documents.tools import builtin_tools, generate_report
 from ...tools.policy import check_patterns, matches
 from ...tools.schema.parameters import ParameterSchema
@@ -30,8 +31,7 @@ from .arguments import model_of, offered_tools, profile_of, rules_of, templates_
 from .instructions import Instructions, instructions_of, instructions_text
 from .model_facts import said_by
 
-_WEB = ("web.search", "web.scrape", "web.crawl")
-_OWN = frozenset({*(tool.name for tool in builtin_tools()), *_WEB, TASK_TOOL.name})
+_OWN = frozenset({*(tool.name for tool in builtin_tools()), *WEB, TASK_TOOL.name})
 """Names of paor's own tools: a pattern of a policy is no mistake where the engine does not offer them."""
 
 

@@ -45,7 +45,7 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     # this driver's own, and must not be taken for effects in doubt
     resumed, drive.resumed = drive.resumed, False
     sure = False
-    if resumed and intent.effect == "once":
+    if resumed and intent.effect == "once" and not _looks_only(drive):
         settled = yield from _settle_doubt(drive, tool, intent)
         if settled is None and drive.may_be_made:  # not done, and perhaps about to be
             settled = InDoubt("driver_lost")
@@ -225,7 +225,8 @@ def _told(drive: RunContext, intent: Intent) -> _Told | Outcome:
                 return Ended(error_of(intent, ToolError("a secret that it needs was not given again")))
             arguments = arguments | {name: value for name, value in content.items() if name not in lost}
         elif lost:
-            return _asked(drive, AnswerNeeded(asking.message, asking.answer_schema, asking.state))
+            told, schema = asking.message, asking.answer_schema
+            return _asked(drive, AnswerNeeded(told, schema, asking.state, looks_only=asking.looks_only))
         else:
             again = drive.run.memory.reply is not None and drive.run.memory.reply.action == "retry"
             resumption = Resumption(
@@ -259,6 +260,12 @@ def _asked_before(drive: RunContext) -> tuple[Asking, Answer] | None:
     if not isinstance(asked, str) or not isinstance(answered, str):
         return None
     return Asking.model_validate_json(asked), Answer.model_validate_json(answered)
+
+
+def _looks_only(drive: RunContext) -> bool:
+    """Return whether the call has asked, and was answered, in a way that lets it be made again without a second effect."""
+    before = _asked_before(drive)
+    return before is not None and before[0].looks_only
 
 
 def _lost(values: Any, drive: RunContext) -> list[str]:

@@ -217,6 +217,7 @@ def question_from(
     if not message:
         raise ToolError("the tool needs an answer and asks no question")
     asking = {"message": message, "answerSchema": error.schema, "state": error.state}
+    asking |= {"looksOnly": True} if error.looks_only else {}
     try:
         asked = orjson.loads(orjson.dumps(asking))
         text = orjson.dumps(said_scrubber(model, given).of_data(asked)).decode()

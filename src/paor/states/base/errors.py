@@ -188,13 +188,23 @@ class AnswerNeeded(ToolError):
         message: The question, for a person.
         schema: JSON Schema of the answer; empty for any.
         state: What the tool wants back; JSON. It is in the journal: no secrets.
+        looks_only: Whether the tool, called again with *state*, only looks for what it has begun, however often it is called. A
+            ``once`` call whose driver is lost after the answer is then made again with *state*, and is not in doubt.
     """
 
-    def __init__(self, message: str, schema: Mapping[str, Any] | None = None, state: Any = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        schema: Mapping[str, Any] | None = None,
+        state: Any = None,
+        *,
+        looks_only: bool = False,
+    ) -> None:
         super().__init__(message, schema, state)
         self.message = message
         self.schema = dict(schema or {})
         self.state = state
+        self.looks_only = looks_only
 
     def __str__(self) -> str:
         return self.message

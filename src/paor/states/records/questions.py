@@ -156,11 +156,13 @@ class Asking(Wire):
         message: The question, for a person.
         answer_schema: JSON Schema of the answer; empty for any.
         state: What the tool gets back together with the answer, in any process: JSON.
+        looks_only: As in `AnswerNeeded`.
     """
 
     message: str
     answer_schema: Data = Field(default_factory=SealedDict)
     state: AnyData = None
+    looks_only: bool = False
 
 
 class Answer(Wire):

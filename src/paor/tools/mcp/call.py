@@ -289,7 +289,7 @@ class McpCall:
         said = self._redactor.text(one_line(str(told.get("statusMessage") or ""), 300))
         words = f"The MCP server {self._settings.shown} works on {self.name}" + (f" ({said})" if said else "")
         state = self._redactor.json(self.dialogue.state()) | {"requestState": self.dialogue.request_state}
-        return AnswerNeeded(f"{words}. Answer with {{}} to look for its result.", {}, state)
+        return AnswerNeeded(f"{words}. Answer with {{}} to look for its result.", {}, state, looks_only=True)
 
     async def give_up(self, session: Session) -> Any:
         """Tell the server that nobody waits for the call's task any more."""
@@ -353,7 +353,7 @@ class McpCall:
         state = self._redactor.json(self.dialogue.state())
         if len(json.dumps(state)) > QUESTION_BYTES:
             raise self.lost(f"asks with more than {QUESTION_BYTES:,} bytes in the middle of {self.name}")
-        return AnswerNeeded(asked, schema, state)
+        return AnswerNeeded(asked, schema, state, looks_only=self.dialogue.way == "task")
 
     async def _request(
         self, session: Session, responses: dict[str, Any] | None, request_state: str | None

@@ -2,7 +2,7 @@
 The extension ``io.modelcontextprotocol/tasks``: a server answers a call with a handle, and its result is polled.
 
 The handle is the state of the call's `Dialogue`, so it is in the journal as soon as the run waits, and whoever resumes
-the run asks for the task and never makes the call again.
+the run, also after a crash, asks for the task and never makes the call again (`AnswerNeeded.looks_only`).
 """
 
 from __future__ import annotations

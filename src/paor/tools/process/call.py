@@ -100,7 +100,8 @@ def _name_of(function: Callable[..., Any]) -> str | None:
 
 def _raise(answer: Mapping[str, Any]) -> NoReturn:
     if "asked" in answer:
-        raise AnswerNeeded(*answer["asked"])
+        *asked, looks_only = answer["asked"]
+        raise AnswerNeeded(*asked, looks_only=looks_only)
     raise _RAISED.get(answer["raised"], ToolError)(answer["text"])
 
 

@@ -53,7 +53,7 @@ def answer_to(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _asked(error: AnswerNeeded) -> dict[str, Any]:
-    asked = [error.message, error.schema, error.state]
+    asked = [error.message, error.schema, error.state, error.looks_only]
     try:
         json.dumps(asked)
     except (TypeError, ValueError, RecursionError) as reason:

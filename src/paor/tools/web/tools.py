@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from ...states.base.errors import ToolError, UsageError
 from ...states.records.actions import WebFact
 from ...states.settings.policy import Policy
-from ..defaults import FILLED, WINDOWS
+from ..defaults import FILLED, WEB, WINDOWS
 from ..documents.convert.converter import Converter
 from ..policy import unsafe_url
 from ..tool import Document, Tool, ToolContext, ToolOutput
@@ -140,10 +140,11 @@ def web_tools(
         "Read the pages whose URLs stand in documents, such as the results of a search;"
         " advanced also reads pages of the same sites that they link to."
     )
+    search_name, scrape_name, crawl_name = WEB
     return (
-        offered("web.search", web.search, SEARCH, "search", searches),
-        offered("web.scrape", web.scrape, SCRAPE, "pages", scrapes),
-        offered("web.crawl", web.crawl, CRAWL, "pages", crawls),
+        offered(search_name, web.search, SEARCH, "search", searches),
+        offered(scrape_name, web.scrape, SCRAPE, "pages", scrapes),
+        offered(crawl_name, web.crawl, CRAWL, "pages", crawls),
     )
 
 
