@@ -18,7 +18,7 @@ import pytest
 from paor import Journal
 from paor.testing import call_tools, step
 
-from ..support.cli_support import Shell, make_shell  # noqa: F401 - a fixture
+from ..support.cli_support import Shell
 from ..support.model_server import KEY, ModelServer
 from ..support.screen import Screen, held, screen
 from ..support.screen import said as replied
