@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from paor import Engine, Limits, ModelCall, Reply, tool
+from paor import Engine, Journal, Limits, ModelCall, Reply, Result, tool
+from paor.events import Event, RunEnded
 from paor.testing import call, refine
 
 from ..support.pages import ROOT
@@ -48,10 +49,17 @@ def take(number: int) -> str:
     return f"step {number} taken"
 
 
-def stepping(journal: object, model: Any = None, **options: Any) -> Engine:
+def stepping(journal: Journal | Path | str, model: Stepping | None = None, **options: Any) -> Engine:
     """Return an engine whose runs take `STEPS` steps."""
     given: dict[str, Any] = {"limits": Limits(max_steps=STEPS + 1), "profile": "two_stage"} | options
-    return Engine(model or Stepping(), [take], journal, **given)  # type: ignore[arg-type]
+    return Engine(model or Stepping(), [take], journal, **given)
+
+
+def end_of(events: Iterable[Event]) -> Result:
+    """Return what a run has come to, from its events."""
+    *_, last = events
+    assert isinstance(last, RunEnded)
+    return last.result
 
 
 def process(what: str, journal: Path | str, *rest: str) -> subprocess.Popen[str]:

@@ -16,7 +16,7 @@ from paor import ApprovalRule, Journal, ModelCall, Policy
 from paor.errors import KeyConflict, UnknownRun, UsageError
 from paor.events import Event
 
-from .listeners import ROWS, STEPS, Stepping, process, stepping
+from .listeners import ROWS, STEPS, Stepping, end_of, process, stepping
 
 FUSE_S = 20.0
 
@@ -69,7 +69,7 @@ def test_a_start_returns_at_once_and_its_errors_are_raised_there(tmp_path: Path)
         assert engine.start("Take the steps", key="k") == run_id  # it is driven, and only once
         assert len(engine.journal.runs()) == 1
         gate.open()
-        assert list(engine.events(run_id))[-1].result.status == "done"  # type: ignore[union-attr]
+        assert end_of(engine.events(run_id)).status == "done"
         assert engine.start("Take the steps", key="k") == run_id
 
 
@@ -109,7 +109,7 @@ def test_each_listener_sees_every_row_once_and_in_order(kinds: list[str], data: 
                     seen[number].append(event)
                     if event.kind == "transition" and event.seq >= places[number]:
                         break
-                stream.close()  # type: ignore[attr-defined]
+                stream.close()
                 if seen[number][-1].kind == "complete":
                     return
             after = seen[number][-1].seq if seen[number] else None
@@ -160,7 +160,7 @@ def test_fifty_listeners_of_one_run(tmp_path: Path) -> None:
                     seen[number].append(event)
                     if event.kind == "transition" and event.seq == number:
                         break
-                stream.close()  # type: ignore[attr-defined]
+                stream.close()
                 stream = engine.events(run_id, after=number)
             seen[number].extend(stream)
 
@@ -291,7 +291,7 @@ def test_a_stream_that_is_closed_leaves_its_run_going_unless_it_is_to_stop(
 
         gate.free.release()
         detached = first()
-        assert list(engine.events(detached))[-1].result.status == "done"  # type: ignore[union-attr]
+        assert end_of(engine.events(detached)).status == "done"
         stopped = first(on_close="stop")
         row = engine.journal.run(stopped)
         assert (row.status, row.head_seq) == ("running", 0)

@@ -193,9 +193,6 @@ def readable(said: str) -> str:
     return "\n".join(_members(data))
 
 
-_OBJECT = TypeAdapter(dict[str, Any])
-
-
 def _members(data: Mapping[str, Any], lead: str = "") -> Iterator[str]:
     """Yield a line for each member that says something, those of an object in it below its name."""
     for name, value in data.items():
