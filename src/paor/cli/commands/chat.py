@@ -86,8 +86,8 @@ def chat(
     stay, and what a run asks is answered in place: yes or no for an approval. Ctrl-C cancels the round that runs; at the
     prompt, twice, it ends the chat, as Ctrl-D does. /help lists the commands.
 
-    Without a terminal each line of standard input is a message, or the answer to what the round asks. --json prints
-    each result as one line.
+    Without a terminal each line of standard input is a message, or the answer to what the round asks; calls are lines
+    on standard error. --json prints each result as one line.
 
     Exit codes: at a terminal 0, or 5 with a question left open. Else that of the last round, as of paor run, and 2 for
     bad input, which ends the chat.
