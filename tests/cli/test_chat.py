@@ -279,7 +279,9 @@ def test_calls_are_lines_also_without_a_terminal(talk: Shell, monkeypatch: pytes
     assert (said.code, said.out) == (0, "Seen.\n")
     call, outcome = (line.strip() for line in said.err.splitlines() if "shop.look" in line)
     shown = word.replace(KEY, "[secret redacted]")
-    assert call == f'shop.look(word="{shown}")' and outcome.startswith("✓ shop.look: seen "), said.err
+    assert call == f'shop.look(word="{shown}")' and outcome == "✓ shop.look: 1 document: seen ␛[31mtea", (
+        said.err
+    )
     assert "Executing" not in said.err and "\x1b" not in said.err
     assert "shop.look" not in talk(*chat, "--quiet", stdin=b"Look\n").err
 
