@@ -24,7 +24,6 @@ from ...states.records.questions import Question
 from ...states.run.labels import conversation_of
 from ..support.app import EngineOptions, engine_options
 from ..support.inputs import RunInput
-from ..support.journals import is_driven
 from ..support.json_input import TEXT_BYTES_MAX, answer_value, typed_answers
 from ..support.options import command, journal_flag, option
 from ..support.outcome import code_of, facts_line, next_commands, question_lines
@@ -184,7 +183,7 @@ class Chat:
             )
         if row is None or row.status in ENDED:
             return None
-        if is_driven(self._engine.journal, row):
+        if row.driver is not None:
             raise ConversationBusy(self._conversation, row.run_id, row.status)
         return row.run_id
 
