@@ -205,9 +205,6 @@ def test_what_the_model_says_comes_before_its_row_and_whole(tmp_path: Path) -> N
     gate, late = Gate(), []
     said = threading.Event()
 
-    def hold(call: ModelCall) -> None:
-        gate(call)
-
     class Slow(Stepping):
         def ask(self, call: ModelCall) -> Any:
             if call.number == 0 and call.on_text is not None:
@@ -215,7 +212,7 @@ def test_what_the_model_says_comes_before_its_row_and_whole(tmp_path: Path) -> N
                 said.set()
             return super().ask(call)
 
-    with stepping(tmp_path / "runs.db", Slow(hold)) as engine:
+    with stepping(tmp_path / "runs.db", Slow(gate)) as engine:
         run_id = engine.start("Take the steps")
         assert said.wait(FUSE_S)  # nobody has listened so far
         stream = engine.events(run_id)

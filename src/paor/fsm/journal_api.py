@@ -200,9 +200,8 @@ class Journal:
         """
         row = self.reader.run(run_id)
         driver = self.store.leases.drivers([row.run]).get(row.run)
-        if (
-            driver is None and row.status == "running"
-        ):  # its end may have been written before the lease was looked at
+        if driver is None and row.status == "running":
+            # its end may have been written before the lease was looked at
             row = self.reader.run(row.run_id)
         row = row._replace(driver=driver)
         return self.reader.with_objectives([row])[0]
