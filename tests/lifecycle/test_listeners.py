@@ -147,7 +147,7 @@ def test_fifty_listeners_of_one_run(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with stepping(path, Stepping(gate)) as engine:
         run_id = engine.start("Take the steps")
-        others = [process("listen", path, run_id) for _ in range(10)]
+        others = [process(path, run_id) for _ in range(10)]
         seen: dict[int, list[Event]] = {number: [] for number in range(40)}
 
         def listen(number: int) -> None:
@@ -190,7 +190,7 @@ def test_another_process_is_told_of_each_row_as_it_is_written(tmp_path: Path) ->
     path, gate = tmp_path / "runs.db", Gate()
     with stepping(path, Stepping(gate)) as engine:
         run_id = engine.start("Take the steps")
-        other = process("listen", path, run_id)
+        other = process(path, run_id)
         assert other.stdout is not None
         gate.free.release()
         assert other.stdout.readline() == "0\n"
