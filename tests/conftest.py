@@ -15,9 +15,12 @@ from .support import (
     effort,  # noqa: F401 - registers the profiles
     reruns,
 )
+from .support.cli_support import make_shell, make_shop
 from .support.inside import KNOWN
 from .support.postgres_server import PostgresServer, server_missing
 from .support.selection import Selection, added_options
+
+__all__ = ["make_shell", "make_shop"]  # fixtures: `shell` and `shop`
 
 settings.load_profile("paor")
 

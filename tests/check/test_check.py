@@ -25,7 +25,7 @@ from paor.fsm.check.state_space import explore
 from paor.fsm.machine.table import TABLE, WAITING
 
 from ..support.cases import REVIEWING
-from ..support.cli_support import Shell, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
+from ..support.cli_support import Shell
 from .table_defects import DEFECTS, Defect
 
 WORLDS: dict[str, BoundedSpec] = {

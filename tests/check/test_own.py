@@ -28,7 +28,7 @@ from paor.fsm.machine.host_rows import NO_HOST
 from paor.machine import GuardContext, defects_of
 
 from ..support.cases import Run, chosen_spec, tools_withheld
-from ..support.cli_support import Shell, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
+from ..support.cli_support import Shell
 from ..support.effort import examples
 from ..support.own_machines import APPROVE, CHOICE, World, escalating, triage, two_reviewers, verifying
 from ..support.own_machines import engine as engine_of

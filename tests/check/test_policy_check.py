@@ -17,10 +17,8 @@ from paor.tools.approvals import approval_needed
 from paor.tools.policy import denial, matches
 
 from ..support.cases import ToolSpec
-from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
+from ..support.cli_support import (
     Shell,
-    make_shell,
-    make_shop,
 )
 
 PARAMETERS = {

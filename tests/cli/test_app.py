@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
+from ..support.cli_support import (
     DONE,
     SELECT,
     STOP,
     SUCCESS,
     Shell,
     Terminal,
-    make_shell,
-    make_shop,
     on_terminal,
 )
 

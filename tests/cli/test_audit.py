@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
+from ..support.cli_support import (
     CONTINUE,
     DONE,
     PARAMETERS,
@@ -17,8 +17,6 @@ from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `sh
     SUCCESS,
     TEXT,
     Shell,
-    make_shell,
-    make_shop,
     on_terminal,
 )
 

@@ -13,7 +13,7 @@ import pytest
 
 from paor.errors import InternalError
 
-from ..support.cli_support import DONE, SUCCESS, Said, Shell, Terminal, environ, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
+from ..support.cli_support import DONE, SUCCESS, Said, Shell, Terminal, environ
 
 READING = (
     ("runs",),

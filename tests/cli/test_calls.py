@@ -13,7 +13,7 @@ from paor import ApprovalRule, Limits, Policy, tool
 from paor.audit import RunCall
 from paor.errors import EffectUnknown, ToolError
 
-from ..support.cli_support import Shell, make_shell  # noqa: F401 - the fixture `shell`
+from ..support.cli_support import Shell
 from ..support.planning import World
 from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
 

@@ -6,14 +6,9 @@ import json
 
 import pytest
 
-from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
+from ..support.cli_support import (
     APP,
-    DONE,
-    STOP,
-    SUCCESS,
     Shell,
-    make_shell,
-    make_shop,
 )
 
 CHANGED = "prompts={'refinement': 'Say it. {{KEY:OBSERVATION}}', 'plan': 'Plan. {{KEY:OBJECTIVE}}'}, "

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import termios
 import threading
-import time
 from collections.abc import Sequence
 
 import pytest
@@ -18,7 +17,7 @@ import pytest
 from paor import Journal
 from paor.testing import call_tools, step
 
-from ..support.cli_support import Shell, make_shell  # noqa: F401 - a fixture
+from ..support.cli_support import Shell
 from ..support.model_server import KEY, ModelServer
 from ..support.screen import Screen, held, screen
 from ..support.screen import said as replied
@@ -26,20 +25,19 @@ from .inside import login_name
 
 SHOP = """
 import pathlib
-import time
+import threading
 
 from paor import Engine, Policy, tool
 
 
 def wait(word):
-    until = time.monotonic() + 60
-    while word == "slow" and not pathlib.Path("go").exists() and time.monotonic() < until:
-        time.sleep(0.02)
+    if word == "slow" and not pathlib.Path("go").exists():
+        threading.Event().wait(60)  # until Ctrl-C, or killed
 
 
 @tool("shop.look", effect="read")
 def look(word: str) -> str:
-    pathlib.Path("looking").write_text("x")
+    print("looking")
     wait(word)
     return "seen \\x1b[31mtea"
 
@@ -272,6 +270,22 @@ def test_lines_are_messages_and_answers(talk: Shell) -> None:
     assert talk("chat", "--conversation", "c", stdin=b"").code == 0
 
 
+def test_calls_are_lines_also_without_a_terminal(talk: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for the call and one for its outcome, however wide, on standard error: harmless, without keys, and none of other rows."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    word = "tea " * 60 + KEY
+    chat = told(talk, call_tools(step("shop.look", word=word)), "Seen.", "Bye.")
+    said = talk(*chat, stdin=b"Look\n")
+    assert (said.code, said.out) == (0, "Seen.\n")
+    call, outcome = (line.strip() for line in said.err.splitlines() if "shop.look" in line)
+    shown = word.replace(KEY, "[secret redacted]")
+    assert call == f'shop.look(word="{shown}")' and outcome == "✓ shop.look: 1 document: seen ␛[31mtea", (
+        said.err
+    )
+    assert "Executing" not in said.err and "\x1b" not in said.err
+    assert "shop.look" not in talk(*chat, "--quiet", stdin=b"Look\n").err
+
+
 def test_input_that_ends_at_a_question_leaves_it_open(talk: Shell) -> None:
     """With the command that answers it; the next chat in the conversation asks it before anything else."""
     chat = told(talk, BUY, "Bought.", "Bye.")
@@ -336,10 +350,7 @@ def test_a_round_that_another_process_drives_is_left_to_it(talk: Shell) -> None:
     """The chat does not begin beside it, and goes on with one that was killed."""
     process = talk.start(*told(talk, call_tools(step("shop.look", word="slow")), "Seen.", app="free"), "Look")
     try:
-        deadline = time.monotonic() + 60
-        while not (talk.folder / "looking").exists():
-            assert time.monotonic() < deadline and process.poll() is None, process.communicate()
-            time.sleep(0.02)
+        assert process.stderr is not None and any(line == b"looking\n" for line in process.stderr)
         chat = told(talk, call_tools(step("shop.look", word="slow")), "Seen.", "Bye.", app="free")
         busy = talk(*chat, "--quiet", stdin=b"Bye\n")
         assert busy.code == 2 and "conversation 'c'" in busy.err and len(busy.err.splitlines()) == 1, busy

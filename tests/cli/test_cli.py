@@ -11,14 +11,12 @@ import pytest
 
 from paor import Journal
 
-from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
+from ..support.cli_support import (
     DONE,
     OUT_OF_STEPS,
     SUCCESS,
     TEXT,
     Shell,
-    make_shell,
-    make_shop,
     words,
 )
 

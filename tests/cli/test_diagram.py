@@ -10,7 +10,7 @@ import pytest
 from paor import Journal
 from paor.audit import Coverage
 
-from ..support.cli_support import (  # noqa: F401 - the fixture `shell`
+from ..support.cli_support import (
     CONTINUE,
     OUT_OF_STEPS,
     PARAMETERS,
@@ -19,7 +19,6 @@ from ..support.cli_support import (  # noqa: F401 - the fixture `shell`
     SUCCESS,
     TEXT,
     Shell,
-    make_shell,
 )
 
 

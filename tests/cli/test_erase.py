@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from ..support.cli_support import PARAMETERS, SELECT, STOP, SUCCESS, Shell, make_shell  # noqa: F401 - the fixture `shell`
+from ..support.cli_support import PARAMETERS, SELECT, STOP, SUCCESS, Shell
 
 SECRET = "sk-proj-Zm9vYmFyYmF6cXV4MTIz"
 

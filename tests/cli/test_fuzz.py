@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ..support.cli_support import Shell, make_shell  # noqa: F401 - the fixture `shell`
+from ..support.cli_support import Shell
 
 SHOP = """
 import os

@@ -10,12 +10,10 @@ import pytest
 
 from paor import Engine
 
-from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
+from ..support.cli_support import (
     DONE,
     OUT_OF_STEPS,
     Shell,
-    make_shell,
-    make_shop,
 )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from paor import Machine
 
-from ..support.cli_support import Shell, make_shell  # noqa: F401 - the fixture `shell`
+from ..support.cli_support import Shell
 
 SHOP = '''
 from paor import Engine, Machine, Phase, ScriptedModel, tool

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ..support.cli_support import Shell, make_shell  # noqa: F401 - the fixture `shell`
+from ..support.cli_support import Shell
 from .inside import write_atomically
 
 NAMES = ("paor.db", "paor.db-wal", "paor.db-shm", "./sub/../paor.db", "link.db")

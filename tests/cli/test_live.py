@@ -21,7 +21,7 @@ from rich.cells import cell_len
 
 from paor.events import TransitionTaken
 
-from ..support.cli_support import DONE, Shell, make_shell  # noqa: F401 - a fixture
+from ..support.cli_support import Shell
 from ..support.model_server import KEY, ModelServer, plain
 from ..support.screen import CHAT, held, said, screen
 from .inside import LINES_MAX, LiveView, drawn, readable

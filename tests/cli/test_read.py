@@ -9,20 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
-    CONTINUE,
+from ..support.cli_support import (
     DONE,
-    PARAMETERS,
-    SELECT,
-    STOP,
-    SUCCESS,
-    TEXT,
     Shell,
     given_run,
     killed,
-    make_shell,
-    make_shop,
-    on_terminal,
     words,
 )
 

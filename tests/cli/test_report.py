@@ -16,10 +16,9 @@ from paor.errors import UnknownRun, UsageError
 from paor.testing import call, refine, review
 
 from ..page.test_report_data import scripted_engine
-from ..support.cli_support import (  # noqa: F401 - the fixture `shell`
+from ..support.cli_support import (
     OUT_OF_STEPS,
     Shell,
-    make_shell,
 )
 from ..support.planning import World
 from ..support.worlds import READ, REFINE, SUCCESS

@@ -12,16 +12,13 @@ import pytest
 from paor import Journal
 from paor.events import Event
 
-from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
+from ..support.cli_support import (
     APP,
     APPS,
     DONE,
-    STOP,
     SUCCESS,
     Shell,
     killed,
-    make_shell,
-    make_shop,
     until_looking,
 )
 from .inside import Watch

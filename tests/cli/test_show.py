@@ -12,8 +12,7 @@ import pytest
 from paor import Engine, ScriptedModel
 from paor.testing import call_tools, step
 
-from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
-    APP,
+from ..support.cli_support import (
     CONTINUE,
     DONE,
     PARAMETERS,
@@ -23,9 +22,6 @@ from ..support.cli_support import (  # noqa: F401 - the fixtures `shell` and `sh
     TEXT,
     Shell,
     given_run,
-    killed,
-    make_shell,
-    make_shop,
     on_terminal,
     until_looking,
 )

@@ -9,7 +9,7 @@ import pytest
 
 from paor import validate
 
-from ..support.cli_support import Shell, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
+from ..support.cli_support import Shell
 from ..support.pages import ROOT, blocks_of, page
 from ..workflow.test_workflow import FIXTURES, fixture
 from .inside import FUNCTIONS, KEYS

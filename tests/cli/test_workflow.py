@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ..support.cli_support import Shell, make_shell  # noqa: F401 - the fixture `shell`
+from ..support.cli_support import Shell
 
 FLOW = """
 vars: {n: 0}

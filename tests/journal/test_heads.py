@@ -13,7 +13,7 @@ from paor import Journal
 from paor.audit import Head
 from paor.errors import UsageError
 
-from ..support.cli_support import Shell, given_run, make_shell  # noqa: F401 - the fixture `shell`
+from ..support.cli_support import Shell, given_run
 from ..support.inside import BYTES_MAX, heads_file, read
 from ..support.journeys import BY_NAME, play
 from ..support.worlds import JOURNAL

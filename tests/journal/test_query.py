@@ -21,7 +21,7 @@ import pytest
 from paor import Journal
 from paor.errors import JournalError
 
-from ..support.cli_support import Shell, interruptible, make_shell  # noqa: F401 - the fixture `shell`
+from ..support.cli_support import Shell, interruptible
 from ..support.inside import authorize
 from ..support.pages import environment
 from ..support.stored import query

@@ -1,14 +1,15 @@
-"""Runs of many rows and those who listen to them; as a program: a listener, or a driver, in a process of its own."""
+"""Runs of many rows and those who listen to them; as a program: a listener in a process of its own."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from paor import Engine, Limits, ModelCall, Reply, tool
+from paor import Engine, Journal, Limits, ModelCall, Reply, Result, tool
+from paor.events import Event, RunEnded
 from paor.testing import call, refine
 
 from ..support.pages import ROOT
@@ -48,35 +49,34 @@ def take(number: int) -> str:
     return f"step {number} taken"
 
 
-def stepping(journal: object, model: Any = None, **options: Any) -> Engine:
+def stepping(journal: Journal | Path | str, model: Stepping | None = None, **options: Any) -> Engine:
     """Return an engine whose runs take `STEPS` steps."""
     given: dict[str, Any] = {"limits": Limits(max_steps=STEPS + 1), "profile": "two_stage"} | options
-    return Engine(model or Stepping(), [take], journal, **given)  # type: ignore[arg-type]
+    return Engine(model or Stepping(), [take], journal, **given)
 
 
-def process(what: str, journal: Path | str, *rest: str) -> subprocess.Popen[str]:
-    """Start a process that listens (``listen``) or that drives a run once it is sent a line (``drive``)."""
-    command = [sys.executable, "-m", "tests.lifecycle.listeners", what, str(journal), *rest]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+def end_of(events: Iterable[Event]) -> Result:
+    """Return what a run has come to, from its events."""
+    *_, last = events
+    assert isinstance(last, RunEnded)
+    return last.result
+
+
+def process(journal: Path | str, run_id: str) -> subprocess.Popen[str]:
+    """Start a process that listens to a run and prints the number of each row, then ``end``."""
+    command = [sys.executable, "-m", "tests.lifecycle.listeners", str(journal), run_id]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
 def main() -> None:
-    """Do what the arguments say."""
-    what, journal, *rest = sys.argv[1:]
+    """Listen to the run that the arguments name."""
+    journal, run_id = sys.argv[1:]
     with stepping(journal) as engine:
-        if what == "listen":
-            for event in engine.events(rest[0]):
-                if event.kind == "transition":
-                    print(event.seq, flush=True)
-                elif event.kind == "complete":
-                    print("end", flush=True)
-        elif what == "drive":
-            run_id = engine.start("Take the steps")
-            print(run_id, flush=True)
-            print(engine.events(run_id).__class__.__name__, flush=True)
-        elif what == "continue":
-            print(engine.resume(rest[0]).status, flush=True)
+        for event in engine.events(run_id):
+            if event.kind == "transition":
+                print(event.seq, flush=True)
+            elif event.kind == "complete":
+                print("end", flush=True)
 
 
 if __name__ == "__main__":

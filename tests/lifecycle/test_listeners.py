@@ -16,7 +16,7 @@ from paor import ApprovalRule, Journal, ModelCall, Policy
 from paor.errors import KeyConflict, UnknownRun, UsageError
 from paor.events import Event
 
-from .listeners import ROWS, STEPS, Stepping, process, stepping
+from .listeners import ROWS, STEPS, Stepping, end_of, process, stepping
 
 FUSE_S = 20.0
 
@@ -69,7 +69,7 @@ def test_a_start_returns_at_once_and_its_errors_are_raised_there(tmp_path: Path)
         assert engine.start("Take the steps", key="k") == run_id  # it is driven, and only once
         assert len(engine.journal.runs()) == 1
         gate.open()
-        assert list(engine.events(run_id))[-1].result.status == "done"  # type: ignore[union-attr]
+        assert end_of(engine.events(run_id)).status == "done"
         assert engine.start("Take the steps", key="k") == run_id
 
 
@@ -109,7 +109,7 @@ def test_each_listener_sees_every_row_once_and_in_order(kinds: list[str], data: 
                     seen[number].append(event)
                     if event.kind == "transition" and event.seq >= places[number]:
                         break
-                stream.close()  # type: ignore[attr-defined]
+                stream.close()
                 if seen[number][-1].kind == "complete":
                     return
             after = seen[number][-1].seq if seen[number] else None
@@ -147,7 +147,7 @@ def test_fifty_listeners_of_one_run(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with stepping(path, Stepping(gate)) as engine:
         run_id = engine.start("Take the steps")
-        others = [process("listen", path, run_id) for _ in range(10)]
+        others = [process(path, run_id) for _ in range(10)]
         seen: dict[int, list[Event]] = {number: [] for number in range(40)}
 
         def listen(number: int) -> None:
@@ -160,7 +160,7 @@ def test_fifty_listeners_of_one_run(tmp_path: Path) -> None:
                     seen[number].append(event)
                     if event.kind == "transition" and event.seq == number:
                         break
-                stream.close()  # type: ignore[attr-defined]
+                stream.close()
                 stream = engine.events(run_id, after=number)
             seen[number].extend(stream)
 
@@ -190,7 +190,7 @@ def test_another_process_is_told_of_each_row_as_it_is_written(tmp_path: Path) ->
     path, gate = tmp_path / "runs.db", Gate()
     with stepping(path, Stepping(gate)) as engine:
         run_id = engine.start("Take the steps")
-        other = process("listen", path, run_id)
+        other = process(path, run_id)
         assert other.stdout is not None
         gate.free.release()
         assert other.stdout.readline() == "0\n"
@@ -205,9 +205,6 @@ def test_what_the_model_says_comes_before_its_row_and_whole(tmp_path: Path) -> N
     gate, late = Gate(), []
     said = threading.Event()
 
-    def hold(call: ModelCall) -> None:
-        gate(call)
-
     class Slow(Stepping):
         def ask(self, call: ModelCall) -> Any:
             if call.number == 0 and call.on_text is not None:
@@ -215,7 +212,7 @@ def test_what_the_model_says_comes_before_its_row_and_whole(tmp_path: Path) -> N
                 said.set()
             return super().ask(call)
 
-    with stepping(tmp_path / "runs.db", Slow(hold)) as engine:
+    with stepping(tmp_path / "runs.db", Slow(gate)) as engine:
         run_id = engine.start("Take the steps")
         assert said.wait(FUSE_S)  # nobody has listened so far
         stream = engine.events(run_id)
@@ -291,7 +288,7 @@ def test_a_stream_that_is_closed_leaves_its_run_going_unless_it_is_to_stop(
 
         gate.free.release()
         detached = first()
-        assert list(engine.events(detached))[-1].result.status == "done"  # type: ignore[union-attr]
+        assert end_of(engine.events(detached)).status == "done"
         stopped = first(on_close="stop")
         row = engine.journal.run(stopped)
         assert (row.status, row.head_seq) == ("running", 0)

@@ -13,7 +13,7 @@ from paor import Engine, Policy, Question, Result, Task, Tool, ToolContext, repl
 from paor.errors import AnswerNeeded, EffectUnknown
 from paor.events import RunWaiting
 
-from ..support.cli_support import Shell, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
+from ..support.cli_support import Shell
 from ..support.inside import ParameterSchema
 from ..support.planning import NOTHING, PLAN, STEP, World
 from ..support.worlds import PARAMETERS, SELECT, STOP, SUCCESS

@@ -21,6 +21,7 @@ from paor.testing import call_tools, step
 
 from ..support.inside import export_runs, line_bytes
 from ..support.journey import Lost
+from .listeners import end_of
 
 PAID: list[int] = []
 
@@ -112,8 +113,7 @@ def _aresume(desk: Engine, asked: Result) -> Result:
 
 
 def _stream(desk: Engine, asked: Result) -> Result:
-    *_, last = desk.resume_stream(asked.run_id, answer={"approve": True}, actor="ann")
-    return last.result  # type: ignore[union-attr]
+    return end_of(desk.resume_stream(asked.run_id, answer={"approve": True}, actor="ann"))
 
 
 def _answer(desk: Engine, asked: Result) -> Result:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from paor import Document, Limits, Reply, Tool, ToolOutput, Usage, replay, tool
 from paor.errors import UsageError
 
-from ..support.cli_support import Shell, make_shell  # noqa: F401 - the fixture `shell`
+from ..support.cli_support import Shell
 from ..support.recording import World, observation
 from ..support.stored import parts, prompts, query, started_with, triggers
 from ..support.worlds import (

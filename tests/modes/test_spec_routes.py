@@ -11,7 +11,7 @@ import pytest
 from paor import Limits, Profile, ScriptedModel, Tool, ToolContext, tool
 from paor.errors import ToolError
 
-from ..support.cli_support import Shell, make_shell  # noqa: F401 - the fixture `shell`
+from ..support.cli_support import Shell
 from ..support.recording import World, observation
 from ..support.stored import labels, parts, prompts, query, started_with, triggers
 from ..support.worlds import (

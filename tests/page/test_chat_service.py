@@ -23,7 +23,6 @@ from paor import Journal
 
 from ..support.pages import ROOT
 from .inspect_kit import own_environment
-from .report_browser import chromium  # noqa: F401 - the fixture
 
 EXAMPLE = ROOT / "examples" / "chat_service.py"
 LINES_MAX = 120
@@ -75,7 +74,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 @contextmanager
-def pages(chromium: Any, *addresses: str) -> Iterator[list[Any]]:  # noqa: F811 - the fixture's value
+def pages(chromium: Any, *addresses: str) -> Iterator[list[Any]]:
     """Give pages in contexts of their own."""
     contexts = [chromium.new_context() for _ in addresses]
     try:
@@ -101,7 +100,7 @@ def shows(page: Any, text: str, selector: str = "section") -> None:
 
 
 @pytest.mark.whole
-def test_words_come_and_a_reload_goes_on_where_it_was(desk: Desk, chromium: Any) -> None:  # noqa: F811
+def test_words_come_and_a_reload_goes_on_where_it_was(desk: Desk, chromium: Any) -> None:
     """Two tools at the same time; half an answer is shown, also after a reload and in a second page; then the rest of it."""
     chat = f"{desk.address}/?chat=one&user=ann"
     with pages(chromium, chat) as (page,):
@@ -131,7 +130,7 @@ def test_words_come_and_a_reload_goes_on_where_it_was(desk: Desk, chromium: Any)
 
 
 @pytest.mark.whole
-def test_another_person_approves_and_both_see_it(desk: Desk, chromium: Any) -> None:  # noqa: F811
+def test_another_person_approves_and_both_see_it(desk: Desk, chromium: Any) -> None:
     """The question appears in the other's page, which answers it under its own name."""
     desk.go()
     chat = f"{desk.address}/?chat=two&user="
@@ -150,7 +149,7 @@ def test_another_person_approves_and_both_see_it(desk: Desk, chromium: Any) -> N
 
 
 @pytest.mark.whole
-def test_a_run_is_cancelled_and_one_whose_server_was_killed_is_recovered(desk: Desk, chromium: Any) -> None:  # noqa: F811
+def test_a_run_is_cancelled_and_one_whose_server_was_killed_is_recovered(desk: Desk, chromium: Any) -> None:
     """The page that was open all the time connects again by itself and shows the end."""
     with pages(chromium, f"{desk.address}/?chat=three&user=ann") as (page,):
         say(page, "Where are my orders?")

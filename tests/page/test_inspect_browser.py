@@ -18,7 +18,6 @@ from paor.inspect import app
 from paor.testing import call_tools, step
 
 from .inspect_kit import Browser, bank, paying, rows_of, running
-from .report_browser import chromium  # noqa: F401 - the fixture
 from .test_inspect_answers import ended
 from .test_inspect_events import go, writer
 
@@ -26,7 +25,7 @@ pytestmark = pytest.mark.whole
 
 
 @contextmanager
-def window(chromium: Any) -> Iterator[tuple[Any, list[str]]]:  # noqa: F811 - the fixture's value
+def window(chromium: Any) -> Iterator[tuple[Any, list[str]]]:
     """Give a page in a context of its own, and what it complained of."""
     context = chromium.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
     context.set_default_timeout(20_000)
@@ -50,7 +49,7 @@ def until(page: Any, expression: str, wanted: object = True) -> None:
     raise AssertionError(f"{expression} is {found!r}, not {wanted!r}")
 
 
-def test_a_person_approves_and_sees_the_run_go_on(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+def test_a_person_approves_and_sees_the_run_go_on(tmp_path: Path, chromium: Any) -> None:
     """From the printed address to the end of the run, without a reload; the token is in the address no more."""
     paid: list[int] = []
     with (
@@ -76,7 +75,7 @@ def test_a_person_approves_and_sees_the_run_go_on(tmp_path: Path, chromium: Any)
         assert errors == []
 
 
-def test_the_page_misses_nothing_between_its_index_and_its_events(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+def test_the_page_misses_nothing_between_its_index_and_its_events(tmp_path: Path, chromium: Any) -> None:
     """A run changes, and another page is told of it, while the first request for events is on its way; the newest of the list tell nothing of it."""
     with (
         bank(tmp_path / "runs.db", [], 5) as engine,
@@ -102,7 +101,7 @@ def test_the_page_misses_nothing_between_its_index_and_its_events(tmp_path: Path
         assert errors == []
 
 
-def test_two_browsers_see_another_process_write(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+def test_two_browsers_see_another_process_write(tmp_path: Path, chromium: Any) -> None:
     """Forty runs; one browser has opened the oldest, the other one stays at the list; neither is loaded again."""
     path = tmp_path / "runs.db"
     replies: list[Any] = [call_tools(step("bank.pay", amount=5)), "It is paid."] * 40
@@ -134,7 +133,7 @@ HIDE = """hidden => {
 """Has a page believe that it is seen or not, as when another tab is chosen."""
 
 
-def test_a_page_that_nobody_sees_listens_to_nothing_and_misses_nothing(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+def test_a_page_that_nobody_sees_listens_to_nothing_and_misses_nothing(tmp_path: Path, chromium: Any) -> None:
     """So any number of pages can be open, although a browser has six connections to one server."""
     with (
         bank(tmp_path / "runs.db", [], 5) as engine,
@@ -228,7 +227,7 @@ def other_site(words: dict[str, str]) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
-def test_a_page_of_others_reads_and_writes_nothing(name: str, tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+def test_a_page_of_others_reads_and_writes_nothing(name: str, tmp_path: Path, chromium: Any) -> None:
     """In the browser that has the cookie: of another site, and of the same one at another port, which gets the cookie along."""
     path = tmp_path / "runs.db"
     with bank(path, [], 5) as engine, running(app(engine)) as address, window(chromium) as (page, _):
@@ -259,7 +258,7 @@ def test_a_page_of_others_reads_and_writes_nothing(name: str, tmp_path: Path, ch
         )  # its own page goes on
 
 
-def test_a_link_to_the_page_from_elsewhere_shows_nothing_of_it(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+def test_a_link_to_the_page_from_elsewhere_shows_nothing_of_it(tmp_path: Path, chromium: Any) -> None:
     """The browser sends no cookie along with it, and a window that was opened so cannot be reached."""
     with (
         bank(tmp_path / "runs.db", [], 5) as engine,

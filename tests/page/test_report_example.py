@@ -13,7 +13,7 @@ from paor import Journal
 
 from ..cli.test_report import parts_of
 from ..support.pages import ROOT
-from .report_browser import chromium, opened  # noqa: F401 - the fixture `chromium`
+from .report_browser import opened
 from .test_report_data import chained
 
 pytestmark = pytest.mark.whole
@@ -48,7 +48,7 @@ def test_the_page_in_the_docs_holds(tmp_path: Path) -> None:
     assert kept[run]["rows"] == now[run]["rows"]
 
 
-def test_the_machine_and_the_timeline_show_the_run_as_it_stood(tmp_path: Path, chromium: Any) -> None:  # noqa: F811
+def test_the_machine_and_the_timeline_show_the_run_as_it_stood(tmp_path: Path, chromium: Any) -> None:
     """The phase that it is in, which one waits, how often each row was taken by then, and how long a person took."""
     (tmp_path / "page").mkdir()
     file = tmp_path / "page" / "run.html"

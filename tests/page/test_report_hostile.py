@@ -15,9 +15,7 @@ from paor import Journal, report
 
 from ..mcp.hostile_run import Texts, write
 from .hostile_texts import HOSTILE, LONG, UNSEEN, visible
-from .report_browser import Watched, chromium, opened
-
-__all__ = ["chromium"]
+from .report_browser import Watched, opened
 
 pytestmark = pytest.mark.whole
 

@@ -16,8 +16,6 @@ from ..support.journeys import JOURNEYS, Journey, play
 from .report_browser import (
     DeskRun,
     approval,
-    axe,
-    chromium,
     desk_engine,
     ended,
     opened,
@@ -27,7 +25,7 @@ from .report_browser import (
 )
 from .test_report_data import desk
 
-__all__ = ["axe", "chromium", "desk"]
+__all__ = ["desk"]
 
 pytestmark = pytest.mark.whole
 

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from .report_browser import Watched, approval, axe, chromium, doubt, violations
+from .report_browser import Watched, approval, doubt, violations
 from .report_server import LiveRun, served
-
-__all__ = ["axe", "chromium"]
 
 pytestmark = pytest.mark.whole
 

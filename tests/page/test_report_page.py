@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from .inside import content_policy, page_html, page_texts
-from .report_browser import DeskRun, chromium, opened, written
-
-__all__ = ["chromium"]
+from .report_browser import DeskRun, opened, written
 
 CODE_BYTES_MAX = 60_000
 

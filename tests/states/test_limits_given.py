@@ -14,7 +14,7 @@ from paor import Engine, Limits, ReplyTokens, ScriptedModel, Task
 from paor.errors import UsageError
 from paor.states.settings.limits import merged_limits
 
-from ..support.cli_support import Shell, make_shell  # noqa: F401 - the fixture `shell`
+from ..support.cli_support import Shell
 from ..support.planning import World
 from ..support.worlds import READ, STOP, SUCCESS
 

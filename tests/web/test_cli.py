@@ -10,13 +10,11 @@ import pytest
 
 from paor import Engine, Policy, ScriptedModel, web_tools
 
-from ..support.cli_support import (  # noqa: F401 - the fixtures
+from ..support.cli_support import (
     SELECT,
     STOP,
     SUCCESS,
     Shell,
-    make_shell,
-    make_shop,
 )
 from .websites import Site
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import replace
 from datetime import datetime
@@ -44,7 +44,7 @@ from .lifecycle.cancel import acancel, cancel
 from .lifecycle.fork import fork_acquisition
 from .lifecycle.instructions import Instructions
 from .lifecycle.keyed_start import run_of_key
-from .lifecycle.listening import alisten, checked_after, listen
+from .lifecycle.listening import abatches, checked_after, each, listen
 from .lifecycle.look import result_now, waiting_results
 from .lifecycle.model_facts import Pending
 from .lifecycle.output_type import typed, typed_event, with_output
@@ -514,7 +514,7 @@ class Engine:
         """Do the same as `continue_run`; the run is driven by a task of its own on the running event loop."""
         return await self._background.astart(aresuming_events(self._runner, run_id, options))
 
-    def events(self, run_id: str, after: int | None = None) -> Iterator[Event]:
+    def events(self, run_id: str, after: int | None = None) -> Generator[Event, None, None]:
         """
         Listen to a run: yield the events of its rows from its journal, then live to its end; the last one is `RunEnded`.
 
@@ -535,9 +535,10 @@ class Engine:
         """
         return listen(self._runner.listening, self.journal.reader.run(run_id).run_id, checked_after(after))
 
-    def aevents(self, run_id: str, after: int | None = None) -> AsyncIterator[Event]:
+    def aevents(self, run_id: str, after: int | None = None) -> AsyncGenerator[Event, None]:
         """Do the same as `events` on the running event loop."""
-        return alisten(self._runner.listening, self.journal.reader.run(run_id).run_id, checked_after(after))
+        run_id, after = self.journal.reader.run(run_id).run_id, checked_after(after)
+        return each(abatches(self._runner.listening, run_id, after))
 
     def _new(
         self,

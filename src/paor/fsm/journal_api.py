@@ -199,7 +199,11 @@ class Journal:
             UnknownRun: There is none, or several start like this.
         """
         row = self.reader.run(run_id)
-        row = row._replace(driver=self.store.leases.drivers([row.run]).get(row.run))
+        driver = self.store.leases.drivers([row.run]).get(row.run)
+        if driver is None and row.status == "running":
+            # its end may have been written before the lease was looked at
+            row = self.reader.run(row.run_id)
+        row = row._replace(driver=driver)
         return self.reader.with_objectives([row])[0]
 
     def transitions(self, run_id: str) -> list[Transition]:

@@ -24,7 +24,6 @@ from ...states.records.questions import Question
 from ...states.run.labels import conversation_of
 from ..support.app import EngineOptions, engine_options
 from ..support.inputs import RunInput
-from ..support.journals import is_driven
 from ..support.json_input import TEXT_BYTES_MAX, answer_value, typed_answers
 from ..support.options import command, journal_flag, option
 from ..support.outcome import code_of, facts_line, next_commands, question_lines
@@ -86,8 +85,8 @@ def chat(
     stay, and what a run asks is answered in place: yes or no for an approval. Ctrl-C cancels the round that runs; at the
     prompt, twice, it ends the chat, as Ctrl-D does. /help lists the commands.
 
-    Without a terminal each line of standard input is a message, or the answer to what the round asks. --json prints
-    each result as one line.
+    Without a terminal each line of standard input is a message, or the answer to what the round asks; calls are lines
+    on standard error. --json prints each result as one line.
 
     Exit codes: at a terminal 0, or 5 with a question left open. Else that of the last round, as of paor run, and 2 for
     bad input, which ends the chat.
@@ -184,7 +183,7 @@ class Chat:
             )
         if row is None or row.status in ENDED:
             return None
-        if is_driven(self._engine.journal, row):
+        if row.driver is not None:
             raise ConversationBusy(self._conversation, row.run_id, row.status)
         return row.run_id
 

@@ -22,7 +22,7 @@ from ...states.base.errors import JournalDamaged, UsageError
 from ...states.run.labels import conversation_of, key_of, moment_of, value_text
 from ...states.run.phase_names import PHASES
 from ..support.app import EngineOptions, engine_of
-from ..support.journals import ALONE, find_run, is_driven, reading, short_id
+from ..support.journals import ALONE, find_run, reading, short_id
 from ..support.options import METADATA, app_option, command, file_name, option
 from ..support.run_summary import question_line, run_columns
 from ..support.streams import DAMAGED, DIVERGED, OK, say, say_json, tell
@@ -129,8 +129,9 @@ def mark_of(row: RunRow) -> str:
 
 
 def _run_cells(journal: Journal, row: RunRow) -> list[Cell]:
+    row = journal.run(row.run_id) if row.status == "running" else row
     why = row.reason or (row.status if row.status in ("waiting", "running") else "")
-    if row.status == "running" and not is_driven(journal, row):
+    if row.status == "running" and row.driver is None:
         why = ALONE
     state = f"{row.state} ({why})" if why else row.state
     objective = objective_of(journal.reader, row)

@@ -15,7 +15,7 @@ from ...fsm.journal.reader import damage_told
 from ...fsm.journal.rows import RunRow, StoredDocument, Transition, transition_of
 from ...fsm.journal_api import Journal
 from ...states.base.errors import UsageError
-from ..support.journals import ALONE, command_line, find_run, is_driven, reading
+from ..support.journals import ALONE, command_line, find_run, reading
 from ..support.options import command, option
 from ..support.row_text import RowTexts, row_cells, row_columns, row_texts
 from ..support.run_summary import (
@@ -152,7 +152,7 @@ def _say_next(journal: Journal, row: RunRow) -> None:
     if row.status in ("running", "waiting"):
         todo = "what it waits for"
         if row.status == "running":
-            todo = "a process drives it; later" if is_driven(journal, row) else f"{ALONE}; go on"
+            todo = "a process drives it; later" if row.driver is not None else f"{ALONE}; go on"
         tell(f"{styled(f'{todo}:', 'dim')} {command_line('resume', journal, row.run_id)}")
 
 
@@ -179,7 +179,7 @@ def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
         before = rows[-1] if rows else before
         if row.status != "running" and (before is None or before.seq >= row.head_seq):
             break
-        if row.status == "running" and not alone and not is_driven(journal, row):
+        if row.status == "running" and not alone and row.driver is None:
             alone = True
             _say_next(journal, row)
         time.sleep(POLL_S)

@@ -73,15 +73,6 @@ ALONE = "nobody drives it"
 """Of a run that has not ended and does not wait: what a resume is for."""
 
 
-def is_driven(journal: Journal, row: RunRow) -> bool:
-    """
-    Whether some process drives a run now, as far as its lease tells: its owner may have died, or let it run out.
-
-    One that has written rows since *row* was read counts as driven: it may have ended meanwhile.
-    """
-    return journal.store.leases.is_driven(row.run) or journal.run(row.run_id).head_seq > row.head_seq
-
-
 def short_id(journal: Readable, run_id: str, least: int = 13) -> str:
     """Return the shortest start of an id, of at least *least* characters, that no other run has."""
     near = journal.reader.index.near(run_id)

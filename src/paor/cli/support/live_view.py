@@ -8,6 +8,7 @@ out, and rich gets it as text, never as markup.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
@@ -44,6 +45,8 @@ _DOING = {
     "Observing": "reading the result",
     "Reviewing": "judging the progress",
 }
+FILE_CELLS = 10_000
+"""Width of a line where standard error is no terminal."""
 OWN_PHASE = "a phase of your own"
 
 
@@ -57,7 +60,8 @@ class LiveView:
 
     def __init__(self, *, calls_only: bool = False) -> None:
         self._calls_only = calls_only
-        self._console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+        width = None if sys.stderr.isatty() else FILE_CELLS
+        self._console = Console(stderr=True, markup=False, emoji=False, highlight=False, width=width)
         self._spinner = Spinner("dots", style="dim")
         self._scrub = Scrubber(environment_secrets())
         self._arrow = arrow()
@@ -191,9 +195,6 @@ def readable(said: str) -> str:
     except ValueError:
         return said
     return "\n".join(_members(data))
-
-
-_OBJECT = TypeAdapter(dict[str, Any])
 
 
 def _members(data: Mapping[str, Any], lead: str = "") -> Iterator[str]:

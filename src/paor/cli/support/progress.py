@@ -1,4 +1,4 @@
-"""What a command that drives a run tells while it does: the model, what the model's client does by itself, and on a terminal every row."""
+"""What a command that drives a run tells while it does: the model, what the model's client does by itself, on a terminal every row, in a chat the calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...fsm.runtime.events import Event, ModelNotice, RunStarted
 from .streams import tell
 from .text import one_line
 
-if TYPE_CHECKING:  # loaded on a terminal only
+if TYPE_CHECKING:  # loaded where something is drawn only
     from .live_view import LiveView
 
 
@@ -56,7 +56,7 @@ class Watch:
     def _note(self, event: ModelNotice) -> None:
         """Tell of another attempt, or of what a server is asked without."""
         wait = f"; the next one in {event.wait_us / 1e6:.1f} s" if event.notice == "retry" else ""
-        if self._view is None:
+        if self._view is None or not sys.stderr.isatty():
             tell(f"paor: {one_line(event.text)}{wait}")
             return
         with suppress(OSError, ValueError):
@@ -64,8 +64,8 @@ class Watch:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Draw the run on standard error while the block runs, if that is a terminal."""
-        if self.quiet or not sys.stderr.isatty():
+        """Draw the run on standard error while the block runs; where that is no terminal, the calls only if they are all that is shown."""
+        if self.quiet or not (self._calls_only or sys.stderr.isatty()):
             yield
             return
         from .live_view import LiveView

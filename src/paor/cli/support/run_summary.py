@@ -26,7 +26,7 @@ from ...states.run.state import Change
 from ...states.settings.limits import Limits
 from ...states.settings.policy import ApprovalRule
 from ...tools.policy import denial
-from .journals import ALONE, is_driven
+from .journals import ALONE
 from .text import (
     NARROW,
     STATE_STYLES,
@@ -240,7 +240,6 @@ class RunHead:
         self.given = sum(is_given(row, label) for label in labels)
         self.produced = len(labels) - self.given
         self.erasures = tuple(journal.erasures(row.run_id))
-        self.driven = is_driven(journal, row)
         self.called = [journal.run(run) for run in journal.reader.called_by(row.run_id)]
 
     def pairs(self) -> Iterator[tuple[str, str, str]]:
@@ -287,7 +286,7 @@ class RunHead:
             return f"{row.state} ({row.reason}: {words})" if words else f"{row.state} ({row.reason})"
         if self.question:
             return f"{row.state} (waits: {self.question.kind})"
-        return f"{row.state} ({row.status if self.driven or row.status != 'running' else ALONE})"
+        return f"{row.state} ({row.status if row.driver or row.status != 'running' else ALONE})"
 
     def used(self) -> Iterator[str]:
         """Yield what was used, and of how much where there is a limit."""

@@ -20,7 +20,7 @@ from ...states.base.errors import PaorError, UsageError
 from ..runtime.events import Event, RunStarted
 from ..runtime.logs import LOGGER
 from ..runtime.run_context import Leaves
-from .listening import BackgroundDrive, Listening, alisten, listen
+from .listening import BackgroundDrive, Listening, abatches, each, listen
 from .runner import Left
 
 Events = Callable[[Leaves | None], Generator[Event, None, None]]
@@ -95,7 +95,7 @@ class Background:
         else:
             drive, go = await self.abegin(events)
             started = drive.started
-            stream = alisten(self._listening, started.run_id, started.seq, drive, go)
+            stream = each(abatches(self._listening, started.run_id, started.seq, drive, go))
         async with aclosing(stream) as heard:
             async for event in heard:
                 yield event

@@ -489,20 +489,14 @@ def listen(
             yield from events
             if not events and listener.is_idle:
                 waker.wait(listener.wait_s)
-                time.sleep(listener.pace_s)
+                time.sleep(listener.pace_s)  # not for an event: so that more of them come at once
     finally:
         listener.quit()
 
 
-async def alisten(
-    listening: Listening,
-    run_id: str,
-    after: int | None,
-    drive: BackgroundDrive | None = None,
-    ready: Callable[[], None] | None = None,
-) -> AsyncGenerator[Event, None]:
-    """Do the same as `listen` on the running event loop; *ready* is called as soon as nothing can be missed."""
-    async with aclosing(abatches(listening, run_id, after, drive, ready)) as batches:
+async def each(batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[Event, None]:
+    """Yield the events of batches, such as `abatches` yields, one by one."""
+    async with aclosing(batches):
         async for events in batches:
             for event in events:
                 yield event
@@ -516,7 +510,17 @@ async def abatches(
     ready: Callable[[], None] | None = None,
     beat_s: float | None = None,
 ) -> AsyncGenerator[list[Event], None]:
-    """Yield events as they come, those of a row together; an empty list where nothing has happened for *beat_s* seconds."""
+    """
+    Do the same as `listen` on the running event loop, and yield the events that are there together.
+
+    Args:
+        listening: See `RunListener`.
+        run_id: See `RunListener`.
+        after: See `RunListener`.
+        drive: See `RunListener`.
+        ready: Called as soon as nothing can be missed.
+        beat_s: An empty list is yielded where nothing has happened for so many seconds; None for never.
+    """
     waker = LoopWaker()
     listener = RunListener(listening, run_id, after, waker, drive)
     try:
@@ -532,6 +536,6 @@ async def abatches(
                 waits = [seconds for seconds in (listener.wait_s, beat_s) if seconds is not None]
                 if not await waker.wait(min(waits, default=None)) and beat_s == min(waits):
                     yield []
-                await asyncio.sleep(listener.pace_s)
+                await asyncio.sleep(listener.pace_s)  # as in `listen`
     finally:
         listener.quit()
