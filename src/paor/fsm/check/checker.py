@@ -26,7 +26,7 @@ from ...tools.tool import Tool
 from ..machine.decide import machine_told
 from ..machine.host_rows import NO_HOST
 from ..machine.impure_names import impure_parts
-from ..machine.machine import MACHINE, Machine, guards_in_force
+from ..machine.machine import Machine, guards_in_force
 from ..machine.safety import MachineDefect
 from ..machine.table import Row
 from ..machine.updates import CHANGES
