@@ -278,7 +278,7 @@ class Machine(LibraryMachine):
         return (
             type(self) is Machine
             and self.host is NO_HOST
-            and (self.rows, self.guards, self.changes) == (ROWS, GUARDS, CHANGES)
+            and (self.rows, {**self.guards}, {**self.changes}) == (ROWS, GUARDS, CHANGES)
         )
 
     def _evaluations(self, names: Iterable[str]) -> list[Any]:
