@@ -261,6 +261,17 @@ CHANGED: dict[str, Change] = {
     "transitions.pop": lambda m: m.events[DECIDE].transitions["Planning"].pop(),
     "transitions.reverse": lambda m: m.events[DECIDE].transitions["Planning"].reverse(),
     "transitions.clear": lambda m: m.events[DECIDE].transitions.clear(),
+    **each(
+        "enter exit",
+        lambda m, name: m.get_state("Planning").add_callback(name, notify),
+        "state.add_callback {}",
+    ),
+    **each(
+        "enter exit",
+        lambda m, name: getattr(m.get_state("Planning"), f"on_{name}").append(notify),
+        "state.on_{}.append",
+    ),
+    "another event": lambda m: m.add_transition("leap", "Planning", "Done", row=BARE),
     "states[] =": lambda m: m.states.__setitem__("X", Phase("X")),
     "states.pop": lambda m: m.states.pop("Failed"),
     **each(
@@ -273,19 +284,8 @@ CHANGED: dict[str, Change] = {
 }
 """Ways in which a machine that runs share would decide otherwise, or would call something within a decision."""
 
-IGNORED: dict[str, Change] = {
-    **each(
-        "enter exit", lambda m, name: m.get_state("Done").add_callback(name, notify), "state.add_callback {}"
-    ),
-    **each(
-        "enter exit",
-        lambda m, name: getattr(m.get_state("Reviewing"), f"on_{name}").append(notify),
-        "state.on_{}.append",
-    ),
-    "another event": lambda m: m.add_transition("leap", "Planning", "Done", row=BARE),
-    "models": lambda m: m.models.append(m),
-}
-"""Ways to change what no decision looks at."""
+IGNORED: dict[str, Change] = {"models": lambda m: m.models.append(m)}
+"""A way to change what no decision looks at."""
 
 
 def decided(machine: Machine) -> tuple[str, dict[str, bool]]:
@@ -309,7 +309,23 @@ def test_a_machine_that_was_changed_decides_nothing(what: str, own: bool) -> Non
         return
     with pytest.raises(UsageError, match="the machine was changed after it was made") as refused:
         decided(machine)
-    assert "machine = machine.row(" in str(refused.value) and "\n" not in str(refused.value)
+    instead = "machine.on_enter(" if what.startswith("state.") else "machine = machine.row("
+    assert instead in str(refused.value) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_a_machine_that_was_changed_is_no_other_ones(what: str, tmp_path: Path) -> None:
+    """What a host is given is its own: engines decide as before, and one that is made with the changed machine is refused."""
+    with Engine(ScriptedModel(SCRIPT), tools=[run_tests], journal=tmp_path / "a.db") as engine:
+        machines = Machine.standard(), engine.machine
+        for machine in machines:
+            CHANGED[what](machine)
+        assert engine.run("Mend the bug").state == "Done"
+        for machine in machines:
+            with pytest.raises(UsageError, match="the machine was changed after it was made"):
+                engine_of(tmp_path / "b.db", machine)
+    with engine_of(tmp_path / "c.db", Machine.standard()) as engine:
+        assert engine.run("Mend the bug").state == "Done"
 
 
 def test_a_run_of_a_changed_machine_stays_where_it_was(tmp_path: Path) -> None:

@@ -925,7 +925,7 @@ def test_a_machine_is_never_changed() -> None:
     """Each method returns another one; the standard one stays what it is."""
     before = Machine.standard().to_dict()
     machine = two_reviewers()
-    assert machine is not Machine.standard() and Machine.standard() is Machine.standard()
+    assert Machine.standard().is_standard and not machine.is_standard
     assert Machine.standard().to_dict() == before
     assert machine.require("finish", never) is not machine
     assert machine.rows_of("FirstReview", waiting=True)[-1].trigger == "provide"
@@ -969,8 +969,8 @@ def test_an_engine_takes_no_machine_that_cannot_be_walked(what: str, tmp_path: P
 
 def test_an_engine_says_what_it_walks(tmp_path: Path) -> None:
     """`Engine.machine` is the standard one by default; a port that is no function is refused."""
-    assert engine(tmp_path / "a.db", None, []).machine is Machine.standard()
-    assert engine(tmp_path / "b.db", Machine.standard(), []).machine is Machine.standard()
+    assert engine(tmp_path / "a.db", None, []).machine.is_standard
+    assert engine(tmp_path / "b.db", Machine.standard(), []).machine.is_standard
     machine = verifying()
     assert engine(tmp_path / "c.db", machine, []).machine is machine
     with pytest.raises(UsageError, match="values must be a function"):

@@ -65,6 +65,10 @@ def looks_for_a_file(context: Any) -> bool:
     return FLAG.is_symlink() or Path("/").owner() == "root"
 
 
+def asks_where_it_is(context: Any) -> bool:
+    return Path.cwd() == Path("/")
+
+
 def opens_a_file(context: Any) -> bool:
     return bool(open("flag"))
 
@@ -133,6 +137,7 @@ WARNED: dict[Callable[[Any], bool], str] = {
     looks_at_the_environment: "uses os.environ: it differs between machines",
     compares_identities: "uses builtins.id: it differs between machines",
     looks_for_a_file: "calls .is_symlink(): the file system",
+    asks_where_it_is: "calls .cwd(): the file system",
     opens_a_file: "open: the outside",
     counts_threads: "uses threading.active_count: threads and tasks",
     compiles: "uses builtins.compile: code that nobody sees",

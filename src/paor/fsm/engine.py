@@ -57,7 +57,7 @@ from .lifecycle.subrun_runner import SubrunDriver, new_workflow
 from .lifecycle.subruns import Task, as_list, run_tool, task_options
 from .lifecycle.told import Earlier
 from .lifecycle.turns import OWN, Start, abegun_events, begun_events, submit
-from .machine.machine import MACHINE, Machine
+from .machine.machine import Machine
 from .runtime.events import Event
 from .runtime.ports import Clock, Ids, RandomIds, SystemClock, ValuesPort
 from .runtime.result import Result
@@ -180,7 +180,7 @@ class Engine:
     @property
     def machine(self) -> Machine:
         """The machine that runs walk."""
-        return self._runner.settings.machine or MACHINE
+        return self._runner.settings.machine or Machine.standard()
 
     @property
     def policy(self) -> Policy:

@@ -24,6 +24,11 @@ Arguments = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 Words = str | Callable[[Any], str]
 """Of a phase's question: a text, or a pure function from the guard context to a text."""
 
+_WITHIN = (
+    "the machine was changed after it was made, and nothing is called within a decision: machine = machine.on_enter(...)"
+    " and machine.on_exit(...) call yours after the commit"
+)
+
 
 class Phase(State):
     """
@@ -75,10 +80,14 @@ class Phase(State):
         self.callbacks = tuple((kind, name, callback) for kind, callback in given if callback is not None)
 
     def enter(self, event_data: object) -> None:
-        """Do nothing: no effect hangs on entering a phase, so there are no callbacks to look for."""
+        """Call nothing, and refuse what was put into the library's list: no effect hangs on entering a phase."""
+        if self.on_enter:
+            raise UsageError(f"{self._name}.on_enter: {_WITHIN}")
 
     def exit(self, event_data: object) -> None:
-        """Do nothing, for the same reason."""
+        """Call nothing likewise."""
+        if self.on_exit:
+            raise UsageError(f"{self._name}.on_exit: {_WITHIN}")
 
     def request(self, run: Run) -> Request:
         """Return what *run*, which is in this phase, needs from the outside; touch nothing."""

@@ -26,7 +26,7 @@ from ...tools.tool import Tool
 from ..machine.decide import machine_told
 from ..machine.host_rows import NO_HOST
 from ..machine.impure_names import impure_parts
-from ..machine.machine import MACHINE, Machine, guards_in_force
+from ..machine.machine import Machine, guards_in_force
 from ..machine.safety import MachineDefect
 from ..machine.table import Row
 from ..machine.updates import CHANGES
@@ -169,7 +169,7 @@ def check(engine: Examined, machine: Machine | None = None, *, modes: Iterable[F
     worlds = worlds_of({mode: engine.limits_of("react" if mode == "native" else mode) for mode in modes})
     tools = [tool.spec() for tool in engine.tools]
     policy = policy_findings(engine.policy, tools)
-    if machine is None and engine.machine is not MACHINE:
+    if machine is None and not engine.machine.is_standard:
         machine = engine.machine
     if machine is None:
         proof = _proven(worlds, _in_force())
@@ -284,7 +284,7 @@ def machine_defects(machine: Machine) -> tuple[MachineDefect, ...]:
     Args:
         machine: With its host's functions.
     """
-    if machine is MACHINE:
+    if machine.is_standard:
         return ()
     return table_defects(machine) or least_world(
         orjson.dumps(machine.to_dict(), option=orjson.OPT_SORT_KEYS).decode()

@@ -33,7 +33,7 @@ from msgspec.structs import replace
 from ...states.base.errors import UsageError
 from ...states.base.wire import decoder_of
 from ...states.run.phase_names import PHASES
-from ..machine.machine import MACHINE, Machine
+from ..machine.machine import Machine
 from ..machine.table import ROWS, Row
 
 FORMAT = "paor-coverage"
@@ -393,7 +393,7 @@ def coverage(
     Returns:
         The counts; the same for the same records, whatever their order.
     """
-    if machine is None or machine is MACHINE:
+    if machine is None or machine.is_standard:
         return _counted(transitions, ROWS if rows is None else rows, frozenset())
     if rows is not None:
         raise UsageError("coverage takes rows or a machine, not both")

@@ -24,7 +24,7 @@ from ...tools.schema.parameters import ParameterSchema
 from ...tools.tool import Tool
 from ..machine.decide import machine_told
 from ..machine.impure_names import impure_parts
-from ..machine.machine import MACHINE, Machine
+from ..machine.machine import Machine
 from ..runtime.ports import ValuesPort
 from ..versioning.host_code import host_text
 from .arguments import model_of, offered_tools, profile_of, rules_of, templates_of, toolbox
@@ -234,10 +234,13 @@ def usable_machine(machine: Machine | None, tools: Mapping[str, Tool]) -> Machin
     Raises:
         UsageError: It is none, it may not end, or one of its phases calls a tool that the engine does not have.
     """
-    if machine is None or machine is MACHINE:
+    if machine is None:
         return None
     if not isinstance(machine, Machine):
         raise UsageError("machine must be a paor.Machine: begin with Machine.standard()")
+    machine.check_whole()
+    if machine.is_standard:
+        return None
     from ..check.checker import machine_defects  # only a machine of the host's own is examined
 
     problems = machine_defects(machine)

@@ -22,12 +22,12 @@ _WHY = {
     "a clock; take the time from the context": "time sched datetime.datetime.now datetime.datetime.utcnow datetime.datetime.today"
     " datetime.date.today email.utils.localtime",
     "chance; take ids and choices as values": "random secrets numpy.random uuid.uuid1 uuid.uuid4 uuid.uuid6 uuid.uuid7",
-    "it differs between machines and processes; take it as a value": "os posix nt sys platform locale getpass builtins.id builtins.hash"
+    "it differs between machines and processes; take it as a value": "os posix nt sys pwd grp platform locale getpass builtins.id builtins.hash"
     " builtins.globals builtins.locals builtins.vars contextvars gc weakref inspect",
-    "the outside; take what it holds as a value": "io builtins.open tempfile shutil glob sqlite3 socket ssl http urllib.request requests httpx"
-    " subprocess logging warnings builtins.print builtins.input ctypes signal zipfile tarfile",
+    "the outside; take what it holds as a value": "io builtins.open tempfile shutil glob sqlite3 dbm shelve linecache fileinput socket ssl http"
+    " urllib.request urllib3 requests httpx aiohttp ftplib smtplib imaplib webbrowser subprocess logging warnings builtins.print builtins.input ctypes signal zipfile tarfile",
     "threads and tasks, whose order nothing decides": "thread threading asyncio concurrent multiprocessing queue",
-    "code that nobody sees beforehand": "builtins.eval builtins.exec builtins.compile builtins.__import__ importlib pickle",
+    "code that nobody sees beforehand": "builtins.eval builtins.exec builtins.compile builtins.__import__ importlib runpy pickle",
     "a write; a guard changes nothing": "builtins.setattr builtins.delattr builtins.object.__setattr__ heapq bisect.insort",
     "": "os.path.join os.path.basename os.path.dirname os.path.split os.path.splitext os.path.normpath os.sep sys.maxsize io.StringIO io.BytesIO",
 }
@@ -37,7 +37,7 @@ _IMPURE = {name: why for why, names in _WHY.items() for name in names.split()}
 _CALLS = {
     "a clock, or the machine's time zone; take the time from the context": "now utcnow today timestamp astimezone",
     "the file system; take what it holds as a value": "read_text read_bytes write_text write_bytes open touch mkdir rmdir unlink iterdir"
-    " glob rglob exists is_file is_dir is_symlink stat lstat owner group resolve samefile chmod rename",
+    " glob rglob exists is_file is_dir is_symlink stat lstat owner group resolve samefile chmod rename cwd home",
 }
 _METHODS = {name: why for why, names in _CALLS.items() for name in names.split()}
 _CHANGES = (

@@ -11,9 +11,13 @@ evaluation of its transition, so that a journal tells of each row that was tried
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
+from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, cast
 
 from transitions import EventData, Transition
@@ -42,7 +46,7 @@ from .host_checks import (
 from .host_rows import NO_HOST, Host, HostGuard, Tell, host_changes, host_guards, phase_rows
 from .markup import bound, graph_data, machine_markup, read_markup
 from .safety import check_safe
-from .table import TABLE, WAITING, Row
+from .table import ROWS, TABLE, WAITING, Row
 from .updates import CHANGES, Update
 
 _PHASES: Sequence[Callable[[], Phase]] = [Planning, Specifying, Executing, Observing, Reviewing, Done, Failed]
@@ -105,7 +109,6 @@ class GuardedTransition(Transition):
 
     Attributes:
         row: The row.
-        label: Its trigger; diagrams of `transitions` show it in place of the event's name.
         needed: Its conditions, but for the host's own guards.
         required: Those guards, which are asked only where all others hold.
     """
@@ -114,10 +117,15 @@ class GuardedTransition(Transition):
         self, source: str, dest: str, *args: Any, row: Row, own: Container[str] = (), **kwargs: Any
     ) -> None:
         super().__init__(source, dest, *args, **kwargs)
-        self.row, self.label = row, row.trigger
+        self.row = row
         named = tuple(zip((*row.conditions, *row.unless), self.conditions, strict=True))
         self.needed = tuple(condition for name, condition in named if name not in own)
         self.required = tuple(condition for name, condition in named if name in own)
+
+    @property
+    def label(self) -> str:
+        """Return the row's trigger; diagrams of `transitions` show it in place of the event's name."""
+        return self.row.trigger
 
     def _eval_conditions(self, event_data: EventData) -> bool:
         """Return whether all conditions hold: of paor's own each is checked, of the host's own up to the first that does not hold."""
@@ -135,6 +143,25 @@ class GuardedTransition(Transition):
         """Bring the walker into the destination, and note the row that has led it there."""
         super()._change_state(event_data)
         event_data.model.row = self.row  # type: ignore[attr-defined]  # a Walker
+
+
+_SHARED = attrgetter(
+    *("table", "waiting", "guards", "changes", "host", "states", "events"),
+    *("_prepare_event", "_before_state_change", "_after_state_change", "_finalize_event"),
+    *("_on_exception", "_on_final"),
+)
+"""What all phases of a machine share: what it was given, its states and events, and the library's lists of callbacks."""
+
+
+def _copy(part: Any) -> Any:
+    """Return a copy of a list, or of a dictionary with the lists in it, equal to it until it is changed; anything else as it is."""
+    if isinstance(
+        part, defaultdict
+    ):  # the transitions of an event by phase; those of the phase are compared beside it
+        return dict(part)
+    if isinstance(part, dict):
+        return {name: _copy(item) if isinstance(item, list) else item for name, item in part.items()}
+    return part.copy() if isinstance(part, list) else part
 
 
 class Machine(LibraryMachine):
@@ -166,10 +193,10 @@ class Machine(LibraryMachine):
     ) -> None:
         rows = (*table, *waiting)
         self.table, self.waiting, self.host = table, waiting, host
-        self.guards, self.changes = guards, changes
         if host is not NO_HOST:
-            self.guards = {**guards, **host_guards(rows, host)}
-            self.changes = {**changes, **host_changes(rows, host, changes)}
+            guards = {**guards, **host_guards(rows, host)}
+            changes = {**changes, **host_changes(rows, host, changes)}
+        self.guards, self.changes = MappingProxyType(guards), MappingProxyType(changes)
         super().__init__(
             model=None,
             states=[*(phase() for phase in _PHASES), *host.phases.values()],
@@ -194,10 +221,9 @@ class Machine(LibraryMachine):
                     row=row,
                     own=own,
                 )
-        self._own_phases = tuple(host.phases.values())
-        self._made = {
-            (name, phase): self._parts(name, phase) for name in self.events for phase in self.states
-        }
+        self._shared = tuple(map(_copy, _SHARED(self)))
+        deciding = {place: self._parts(*place) for place in product(self.events, self.states)}
+        self._deciding = {place: (parts, list(map(_copy, parts))) for place, parts in deciding.items()}
 
     def check_unchanged(self, event: str, phase: str) -> None:
         """
@@ -210,36 +236,50 @@ class Machine(LibraryMachine):
         Raises:
             UsageError: It was changed, by what `transitions` offers for that.
         """
-        if self._parts(event, phase) != self._made.get((event, phase)):
+        parts, made = self._deciding[event, phase]
+        if parts != made or _SHARED(self) != self._shared:
             raise UsageError(
                 f"the machine was changed after it was made, and nothing is decided with it in {phase}: its methods return another one,"
                 f" as in {_ROW}; machine.on_enter, on_exit and after call yours after the commit"
             )
 
-    def _parts(self, event: str, phase: str) -> tuple[object, ...]:
-        """Return what decides in a phase, to be compared: what the machine has, the transitions of the event, callbacks of the library."""
-        parts: list[object] = [
-            self.table,
-            self.waiting,
-            self.guards,
-            self.changes,
-            self.host,
-            *self.states.values(),
+    def check_whole(self) -> None:
+        """
+        Compare likewise what decides in every phase, before the first run.
+
+        Raises:
+            UsageError: As `check_unchanged` does.
+        """
+        for event, phase in self._deciding:
+            self.check_unchanged(event, phase)
+        for state in self.states.values():
+            for trigger in (state.enter, state.exit):
+                trigger(cast("EventData", None))  # a phase looks at its own lists alone
+
+    def _parts(self, event: str, phase: str) -> list[Any]:
+        """Return what decides in a phase as it lives: the event, its transitions, and the attributes of each and of the host's phases."""
+        transitions = self.events[event].transitions
+        tried = transitions.get(phase, [])
+        return [
+            vars(self.events[event]),
+            transitions,
+            tried,
+            *map(vars, (*tried, *self.host.phases.values())),
         ]
-        parts += self._prepare_event + self._before_state_change + self._after_state_change
-        parts += self._finalize_event + self._on_exception + self._on_final
-        for one in self._own_phases:
-            parts += vars(one).values()
-        for transition in self.events[event].transitions.get(phase, ()) if event in self.events else ():
-            parts += (transition, transition.source, transition.dest, *transition.conditions)
-            parts += (transition.row, transition.needed, transition.required)  # type: ignore[attr-defined]  # a GuardedTransition
-            parts += transition.before + transition.after + transition.prepare
-        return tuple(parts)
 
     @classmethod
     def standard(cls) -> Machine:
-        """Return paor's own machine, for a host to begin with; a subclass's is one of that class."""
-        return MACHINE if cls is Machine else cls()
+        """Return a machine that is paor's own, for a host to begin with, and shares nothing that can be changed with another one."""
+        return cls()
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether it is paor's own, with nothing of a host's."""
+        return (
+            type(self) is Machine
+            and self.host is NO_HOST
+            and (self.rows, {**self.guards}, {**self.changes}) == (ROWS, GUARDS, CHANGES)
+        )
 
     def _evaluations(self, names: Iterable[str]) -> list[Any]:
         return [Evaluation(name, self.guards.get(name, _absent)) for name in names]

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from ...states.run.spec import machine_data
-from ..machine.machine import MACHINE, Machine
+from ..machine.machine import Machine
 from .source_digests import digest_of, function_digest, short_digest
 
 
@@ -37,7 +37,7 @@ def _compiled_form(code: CodeType) -> Iterator[str]:
 
 def host_text(machine: Machine | None) -> str:
     """Return what a spec's `host_machine` is for *machine*, empty for the standard one."""
-    if machine is None or machine is MACHINE:
+    if machine is None or machine.is_standard:
         return ""
     data = machine.to_dict()
     data["code"] = {part: foreign_digest(function) for part, function in sorted(_functions(machine))}

@@ -33,7 +33,7 @@ class RunModel:
     def __init__(self, limits: Limits, machine: Machine = MACHINE) -> None:
         self.limits, self.phase, self.waits, self.last = limits, machine.host.initial, False, ""
         self.arrows, self.ends_from = ARROWS, {"Reviewing"}
-        if machine is not MACHINE:
+        if not machine.is_standard:
             self.arrows = {(row.source, row.trigger, row.dest) for row in machine.rows}
             self.ends_from |= {row.source for row in machine.rows if row.host and row.dest == "Done"}
             self.attempts = {
