@@ -160,13 +160,14 @@ def _own(run: Run) -> Hashable:
 
 
 def _kept_call(run: Run) -> Hashable:
-    """Return the call that is being specified meanwhile, with what it is made with."""
+    """Return the call that is being specified meanwhile, with what it is made with, and what the last one came to."""
     selection, intent = run.memory.selection, run.memory.intent
     chosen = given = None
     if selection is not None:
         chosen = selection.tool, selection.origin, selection.is_bare, selection.arguments is None
         given = str(selection.arguments) if selection.caller else None
-    return chosen, given, None if intent is None else _kind_of_call(run, str(intent.arguments.get("text")))
+    kind = None if intent is None else _kind_of_call(run, str(intent.arguments.get("text")))
+    return chosen, given, kind, _before_call(run)
 
 
 _ONLY = {
@@ -234,8 +235,7 @@ def _memory(run: Run) -> Hashable:
             chosen = origin, selection.tool, selection.is_bare, selection.arguments is None
         if intent is not None:
             proposed = intent.tool, origin != "phase" and intent.key in memory.window
-        before = _came_to(run) if run.spec.native else last_call_failed(run)  # else the rest is set anew
-        return chosen, proposed, before, None if reply is None else _answer(run, reply)
+        return chosen, proposed, _before_call(run), None if reply is None else _answer(run, reply)
     if run.state == EXECUTING:
         settled = reply.action if reply is not None and reply.action in ("done", "fail") else None
         return intent is None or intent.tool, origin, settled
@@ -261,6 +261,11 @@ def _completion(run: Run) -> Hashable:
         return "asked", _came_to(run)  # another attempt may answer at once
     review = review_by_rules(run)
     return "rules", review.status if review is not None else run.counters.stop
+
+
+def _before_call(run: Run) -> Hashable:
+    """Return what Specifying keeps of the last action and the last call; in a run of single calls the former is set anew."""
+    return _came_to(run) if run.spec.native else last_call_failed(run)
 
 
 def _came_to(run: Run) -> Hashable:
