@@ -159,7 +159,7 @@ def changed(folder: Path, run_id: str) -> None:
             f"      a changed policy: row {first.seq}, {first.field} was {first.expected}, is {first.found}"
         )
     with shop(folder, "half") as engine:
-        events = engine.stream(OBJECTIVE)
+        events = engine.stream(OBJECTIVE, on_close="stop")
         half = next(event.run_id for event in events if isinstance(event, TransitionTaken) and event.seq == 6)
         events.close()
     with shop(folder, "half", prompts={"selection": prompt}) as engine:

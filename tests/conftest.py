@@ -12,15 +12,13 @@ import pytest
 from hypothesis import settings
 
 from .support import (
+    cli_support,
     effort,  # noqa: F401 - registers the profiles
     reruns,
 )
-from .support.cli_support import make_shell, make_shop
 from .support.inside import KNOWN
 from .support.postgres_server import PostgresServer, server_missing
 from .support.selection import Selection, added_options
-
-__all__ = ["make_shell", "make_shop"]  # fixtures: `shell` and `shop`
 
 settings.load_profile("paor")
 
@@ -48,7 +46,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the tests, see what fails or takes long; a whole run takes twice as many examples."""
+    """Choose the tests, see what fails or takes long, give all rooms the shell; a whole run takes twice as many examples."""
+    config.pluginmanager.register(cli_support, "cli_support")
     if config.getoption("whole"):
         settings.load_profile("whole")
     config.pluginmanager.register(Selection(config), "selection")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import termios
 import threading
 from collections.abc import Iterator
@@ -243,6 +244,7 @@ def test_nothing_that_a_model_says_leaves_its_place(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(columns))
         patch.setenv("TERM", "xterm")
+        patch.setattr(sys.stderr, "isatty", lambda: True)
         kept, region = drawn(LiveView(), texts, row_of(detail, value), value)
     lines = region.split("\n")
     assert len(lines) <= 1 + LINES_MAX

@@ -95,7 +95,7 @@ def test_a_run_that_is_erased_is_nowhere_in_the_file(journey: Journey, tmp_path:
         assert_gone(path, *texts)
         data = bytes_of(path)
         assert not [salt for salt in salts if salt in data]
-        assert scripted.journal.run(run_id) == head
+        assert scripted.journal.run(run_id) == head._replace(objective=None)
         (record,) = scripted.journal.erasures(run_id)
         assert (record.by, record.at, record.reason) == ("run", 12, "TICKET-17")
         assert json.loads(record.payloads) == [[0, len(salts) - 1]]
