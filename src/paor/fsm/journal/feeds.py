@@ -15,9 +15,6 @@ from typing import Generic, Protocol, TypeVar
 
 from .backend import ChangeWatch
 
-LOOK_S = 0.025
-"""Seconds between two looks at the journal: a tenth of what a person would notice."""
-
 KEPT = 1024
 """Items of a feed that are kept for those who listen."""
 
@@ -138,6 +135,7 @@ class Lookout:
         is_unheard: Returns whether nobody listens any more, so that the thread ends; asked under the lock.
         failed: Called with what `tell` has raised, once as long as it raises the same.
         lock: Under which listeners come and go.
+        is_wanted: Returns whether anybody listens to a run that has a new row.
     """
 
     def __init__(
@@ -148,8 +146,9 @@ class Lookout:
         is_unheard: Callable[[], bool],
         failed: Callable[[Exception], None],
         lock: threading.Lock,
+        is_wanted: Callable[[int], bool] = lambda run: True,
     ) -> None:
-        self._name, self._watch, self._tell = name, watch, tell
+        self._name, self._watch, self._tell, self._is_wanted = name, watch, tell, is_wanted
         self._is_unheard, self._failed, self._lock = is_unheard, failed, lock
         self._stop, self._again = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
@@ -169,11 +168,18 @@ class Lookout:
     def close(self) -> None:
         """End the thread."""
         self._stop.set()
+        self._again.set()
+
+    def _written(self, run: int | None) -> None:
+        if run is None or self._is_wanted(run):
+            self._again.set()
 
     def _look_on(self) -> None:
         watch, trouble = self._watch(), ""
+        end_hearing = watch.hear(self._written)
         try:
-            while not self._stop.wait(LOOK_S):
+            while not self._stop.wait(watch.pace_s):
+                self._again.wait(watch.look_s - watch.pace_s)
                 with self._lock:
                     if self._is_unheard():
                         self._thread = None
@@ -193,4 +199,5 @@ class Lookout:
                     trouble = str(error)
                     watch.close()
         finally:
+            end_hearing()
             watch.close()

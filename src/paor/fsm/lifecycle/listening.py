@@ -122,7 +122,13 @@ class Listening:
         self._rows: dict[int, RecordedRows] = {}
         self._erasures = -1
         self._lookout = Lookout(
-            "paor-events", reader.watch, self._look, self._is_unheard, self._failed, self._lock
+            "paor-events",
+            reader.watch,
+            self._look,
+            self._is_unheard,
+            self._failed,
+            self._lock,
+            self._is_wanted,
         )
 
     @property
@@ -206,6 +212,10 @@ class Listening:
         if not heard:
             self._rows.clear()
         return not heard
+
+    def _is_wanted(self, run: int) -> bool:
+        feed = self._feeds.get(run)
+        return feed is not None and bool(feed.listeners) and not feed.drivers
 
     def _failed(self, error: Exception) -> None:
         LOGGER.warning("the journal cannot be read for those who listen: %s", error)

@@ -21,6 +21,7 @@ from .connecting import (
     translate_errors,
 )
 from .integrity import SchemaIntegrity
+from .listening import Listener
 
 _FACTS = """
 SELECT runs.run FROM runs LEFT JOIN payloads ON payloads.id = (runs.run << 32 | (SELECT spec_payload FROM specs WHERE specs.run = runs.run))
@@ -149,10 +150,6 @@ class PostgresSource:
             own = PostgresSource(connection, self._address, self._pool, busy_timeout_s=self.busy_timeout_s)
             yield own
 
-    def watch(self) -> PostgresWatch:
-        """Return what notices that the database was written, by whomever."""
-        return PostgresWatch(self._pool)
-
     def search(self, patterns: Sequence[str], *, most: int, seconds: float) -> list[int]:
         """See `fsm.journal.reader.JournalReader.search`."""
         with translate_errors(self.path), self._pool.connection() as connection:
@@ -236,15 +233,23 @@ class PostgresWatch:
     """
     Whether the database was written since it was last asked; for one thread.
 
-    A snapshot's text changes with every transaction that has ended, also one of others in the same server.
+    Each append notifies in its own transaction. Nothing depends on that: a snapshot's text changes with every transaction that has ended,
+    also one of others in the same server, so a notification that was lost is made up for with the next look.
 
     Args:
         pool: Of connections.
+        rows: What hears notifications.
     """
 
-    def __init__(self, pool: JournalPool) -> None:
-        self._pool = pool
+    look_s, pace_s = 1.0, 0.01
+
+    def __init__(self, pool: JournalPool, rows: Listener) -> None:
+        self._pool, self._rows = pool, rows
         self._seen = ""
+
+    def hear(self, written: Callable[[int | None], None]) -> Callable[[], None]:
+        """See `fsm.journal.backend.ChangeWatch.hear`."""
+        return self._rows.add(lambda payload: written(int(payload) if payload.isdecimal() else None))
 
     def changed(self) -> bool:
         """Return whether it was; the first time always. A server that cannot be asked now has not changed."""
