@@ -83,20 +83,22 @@ class Feed(Generic[T]):
 
     Args:
         last: Number of the newest item, told or not.
-        ended: Whether no item comes after it.
+
+    Attributes:
+        error: Why what comes next cannot be read.
     """
 
-    def __init__(self, last: int, *, ended: bool = False) -> None:
-        self.last, self.ended = last, ended
+    def __init__(self, last: int) -> None:
+        self.last = last
+        self.error: Exception | None = None
         self.kept: tuple[tuple[int, T], ...] = ()
         self.listeners: set[Waker] = set()
 
-    def tell(self, items: Sequence[tuple[int, T]], *, ended: bool = False) -> None:
+    def tell(self, items: Sequence[tuple[int, T]]) -> None:
         """Keep items and wake all who listen; of items that do not follow those before, those before are forgotten."""
         if items:
             before = self.kept if items[0][0] == self.last + 1 else ()
             self.kept, self.last = _newest((*before, *items)), items[-1][0]
-        self.ended = ended
         self.wake()
 
     def wake(self) -> None:
