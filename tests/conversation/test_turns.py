@@ -303,7 +303,7 @@ def test_queued_starts_take_their_turns_in_order_but_for_one_that_is_cancelled(
 
     async def main(host: Engine) -> None:
         waits = await host.arun("Pay", conversation="c")
-        tasks = []
+        tasks: list[asyncio.Task[Any]] = []
         for number in range(3):
             start = host.arun(f"Say {number}", conversation="c", queue=True)
             tasks.insert(0, asyncio.create_task(start))

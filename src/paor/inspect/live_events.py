@@ -329,7 +329,7 @@ async def index_events(hub: Hub, last: str) -> AsyncIterator[bytes]:
             for number_of, data in behind or ():
                 yield data
                 at = number_of
-            async for beat in _beats(hub, listener, lambda at=at: feed.last > at):
+            async for beat in _beats(hub, listener, partial(feed.is_after, at)):
                 yield beat
 
 

@@ -106,6 +106,10 @@ class Feed(Generic[T]):
         for listener in tuple(self.listeners):
             listener.wake()
 
+    def is_after(self, number: int) -> bool:
+        """Return whether an item comes after one of them."""
+        return self.last > number
+
     def after(self, number: int) -> list[tuple[int, T]] | None:
         """Return the items after one of them; None when not all of them are kept."""
         kept = self.kept

@@ -35,7 +35,7 @@ from .connecting import (
 )
 from .listening import Listener
 from .migrations import journal_id
-from .source import JournalPool, PostgresSource, PostgresWatch
+from .source import JournalPool, PostgresSource
 
 _T = TypeVar("_T")
 
@@ -134,15 +134,14 @@ class PostgresBackend(PostgresSource):
         self._lock_key = int(self.identity[-15:], 16)
         self._channel = f"paor_{self.identity[-16:]}"
         self._rows_channel, self._heard_key = f"{self._channel}_rows", self._lock_key + 1
-        super().__init__(
-            connection, address, JournalPool(address, busy_timeout_s), busy_timeout_s=busy_timeout_s
-        )
 
         def connect() -> PostgresConnection:
             return _connect(address, "off", timeout_s=5.0, read_only=True)
 
         self._signals = Listener(connect, self._channel)
         self._rows = Listener(connect, self._rows_channel, self._heard_key)
+        pool = JournalPool(address, busy_timeout_s, self._rows)
+        super().__init__(connection, address, pool, busy_timeout_s=busy_timeout_s)
 
     # -- a server that is gone for a moment ----------------------------------------------------------------------------
 
@@ -329,10 +328,6 @@ class PostgresBackend(PostgresSource):
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
         """See `fsm.journal.backend.Backend.listen`."""
         return self._signals.add(lambda _: wake())
-
-    def watch(self) -> PostgresWatch:
-        """Return what notices that the database was written, by whomever."""
-        return PostgresWatch(self._pool, self._rows)
 
     def has_table(self, name: str) -> bool:
         """Return whether the schema has a table."""

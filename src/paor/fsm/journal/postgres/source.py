@@ -150,6 +150,10 @@ class PostgresSource:
             own = PostgresSource(connection, self._address, self._pool, busy_timeout_s=self.busy_timeout_s)
             yield own
 
+    def watch(self) -> PostgresWatch:
+        """Return what notices that the database was written, by whomever."""
+        return PostgresWatch(self._pool)
+
     def search(self, patterns: Sequence[str], *, most: int, seconds: float) -> list[int]:
         """See `fsm.journal.reader.JournalReader.search`."""
         with translate_errors(self.path), self._pool.connection() as connection:
@@ -164,10 +168,11 @@ class JournalPool:
     Args:
         address: Of the journal.
         timeout_s: Seconds to wait for one.
+        rows: What hears of new rows.
     """
 
-    def __init__(self, address: Address, timeout_s: float) -> None:
-        self._address, self._timeout_s = address, timeout_s
+    def __init__(self, address: Address, timeout_s: float, rows: Listener) -> None:
+        self._address, self._timeout_s, self.rows = address, timeout_s, rows
         self._lock = threading.Lock()
         self._pool: ConnectionPool | None = None
         self._closed = False
@@ -238,18 +243,17 @@ class PostgresWatch:
 
     Args:
         pool: Of connections.
-        rows: What hears notifications.
     """
 
     look_s, pace_s = 1.0, 0.01
 
-    def __init__(self, pool: JournalPool, rows: Listener) -> None:
-        self._pool, self._rows = pool, rows
+    def __init__(self, pool: JournalPool) -> None:
+        self._pool = pool
         self._seen = ""
 
     def hear(self, written: Callable[[int | None], None]) -> Callable[[], None]:
         """See `fsm.journal.backend.ChangeWatch.hear`."""
-        return self._rows.add(lambda payload: written(int(payload) if payload.isdecimal() else None))
+        return self._pool.rows.add(lambda payload: written(int(payload) if payload.isdecimal() else None))
 
     def changed(self) -> bool:
         """Return whether it was; the first time always. A server that cannot be asked now has not changed."""
