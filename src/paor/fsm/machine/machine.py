@@ -22,6 +22,7 @@ from typing import Any, cast
 
 from transitions import EventData, Transition
 from transitions import Machine as LibraryMachine
+from transitions.core import Condition
 
 from ...states.base.errors import InternalError, UsageError
 from ...states.done import Done
@@ -81,7 +82,7 @@ class Walker:
 
 class Evaluation:
     """
-    A condition as `transitions` calls it: a guard, evaluated the first time that a decision needs it.
+    A guard under its name, as the condition of a transition.
 
     Args:
         name: Of the guard, in tables, journals and diagrams.
@@ -94,13 +95,20 @@ class Evaluation:
         self.__name__ = name
         self.guard = guard
 
-    def __call__(self, event: EventData) -> bool:
-        """Return the guard's value for the event's model, a `Walker`."""
-        walker: Walker = event.model  # type: ignore[assignment]  # the library's type is `object`
+    def __call__(self, walker: Walker) -> bool:
+        """Return the guard's value, evaluated the first time that a decision needs it."""
         value = walker.guards.get(self.__name__)
         if value is None:
             value = walker.guards[self.__name__] = self.guard(walker.case)
         return value
+
+
+class GuardCondition(Condition):
+    """A condition of `transitions` whose function is an `Evaluation`, which is called with the event's model alone."""
+
+    def check(self, event_data: EventData) -> bool:
+        """Return whether the guard has the value that is wanted."""
+        return bool(self.func(event_data.model) == self.target)  # type: ignore[operator]  # an Evaluation
 
 
 class GuardedTransition(Transition):
@@ -112,6 +120,8 @@ class GuardedTransition(Transition):
         needed: Its conditions, but for the host's own guards.
         required: Those guards, which are asked only where all others hold.
     """
+
+    condition_cls = GuardCondition
 
     def __init__(
         self, source: str, dest: str, *args: Any, row: Row, own: Container[str] = (), **kwargs: Any
@@ -126,6 +136,13 @@ class GuardedTransition(Transition):
     def label(self) -> str:
         """Return the row's trigger; diagrams of `transitions` show it in place of the event's name."""
         return self.row.trigger
+
+    def execute(self, event_data: EventData) -> bool:
+        """Do as the library does where no callback hangs on a transition, and none does; see `Machine.check_unchanged`."""
+        if not self._eval_conditions(event_data):
+            return False
+        self._change_state(event_data)
+        return True
 
     def _eval_conditions(self, event_data: EventData) -> bool:
         """Return whether all conditions hold: of paor's own each is checked, of the host's own up to the first that does not hold."""

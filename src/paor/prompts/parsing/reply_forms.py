@@ -18,6 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ...states.base.sealed import sealed
 from ...states.records.actions import SET_BY_CODE
 from ...states.records.plans import RETRIES_MAX
 from .plan_data import TYPES
@@ -65,7 +66,7 @@ class Form(Struct, frozen=True, dict=True):
 
     @cached_property
     def schema(self) -> Schema:
-        """JSON Schema of the reply: an object, or ``anyOf`` several; the same one each time."""
+        """JSON Schema of the reply: an object, or ``anyOf`` several; the same one each time, which nobody changes."""
         objects = [
             {
                 "type": "object",
@@ -75,7 +76,8 @@ class Form(Struct, frozen=True, dict=True):
             }
             for _, parts in self.alternatives
         ]
-        return objects[0] if len(objects) == 1 else {"anyOf": objects}
+        whole: Schema = sealed(objects[0] if len(objects) == 1 else {"anyOf": objects})
+        return whole
 
 
 class Needs(Struct, frozen=True):

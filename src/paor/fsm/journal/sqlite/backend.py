@@ -173,7 +173,6 @@ class SqliteBackend(SqliteSource):
         connection = self.connection
         try:
             connection.execute("BEGIN IMMEDIATE")
-            self.check_there()  # nobody else cuts off the log meanwhile
             for entry in entries:
                 self._write(connection, entry)
             connection.execute("COMMIT")
