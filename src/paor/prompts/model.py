@@ -152,8 +152,7 @@ class ModelCall(Struct, frozen=True):
         kind: What is asked, see `states.records.requests.RequestKind`.
         messages: System message first, then the user's; of a `turn` also the calls so far, each with its result.
         number: How many model requests the run has made before this one.
-        schema: JSON Schema that the reply should satisfy, for models that can enforce one; None for free text. It is shared, so it
-            cannot be changed; ``copy.deepcopy`` gives one that can.
+        schema: JSON Schema that the reply should satisfy, for models that can enforce one; None for free text.
         timeout_s: Seconds the model may take, including its own further attempts; None for the client's own
             default.
         on_text: To be called with each piece of text as it arrives; None without a listener. Only models with

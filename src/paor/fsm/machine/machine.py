@@ -5,8 +5,9 @@ All rows of a phase are transitions of the event `DECIDE`, in the table's order;
 too. The library triggers the event, tries its transitions from top to bottom, checks their conditions, the named guards, and takes the first
 whose conditions all hold. The journal records the values and the row: `Walker.guards` and `Walker.row`. There is no other chooser.
 
-Two things differ from the library's defaults, each by a method that it has for that: a condition that does not hold does not end the
-evaluation of its transition, so that a journal tells of each row that was tried why it was not taken; and the row that was taken is noted.
+Three things differ from the library's defaults, each by a method that it has for that: a condition that does not hold does not end the
+evaluation of its transition, so that a journal tells of each row that was tried why it was not taken; the row that was taken is noted; and
+the lists of callbacks of a transition, which are empty, are not called.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from typing import Any, cast
 
 from transitions import EventData, Transition
 from transitions import Machine as LibraryMachine
-from transitions.core import Condition
 
 from ...states.base.errors import InternalError, UsageError
 from ...states.done import Done
@@ -82,7 +82,7 @@ class Walker:
 
 class Evaluation:
     """
-    A guard under its name, as the condition of a transition.
+    A condition as `transitions` calls it: a guard, evaluated the first time that a decision needs it.
 
     Args:
         name: Of the guard, in tables, journals and diagrams.
@@ -95,20 +95,13 @@ class Evaluation:
         self.__name__ = name
         self.guard = guard
 
-    def __call__(self, walker: Walker) -> bool:
-        """Return the guard's value, evaluated the first time that a decision needs it."""
+    def __call__(self, event: EventData) -> bool:
+        """Return the guard's value for the event's model, a `Walker`."""
+        walker: Walker = event.model  # type: ignore[assignment]  # the library's type is `object`
         value = walker.guards.get(self.__name__)
         if value is None:
             value = walker.guards[self.__name__] = self.guard(walker.case)
         return value
-
-
-class GuardCondition(Condition):
-    """A condition of `transitions` whose function is an `Evaluation`, which is called with the event's model alone."""
-
-    def check(self, event_data: EventData) -> bool:
-        """Return whether the guard has the value that is wanted."""
-        return bool(self.func(event_data.model) == self.target)  # type: ignore[operator]  # an Evaluation
 
 
 class GuardedTransition(Transition):
@@ -120,8 +113,6 @@ class GuardedTransition(Transition):
         needed: Its conditions, but for the host's own guards.
         required: Those guards, which are asked only where all others hold.
     """
-
-    condition_cls = GuardCondition
 
     def __init__(
         self, source: str, dest: str, *args: Any, row: Row, own: Container[str] = (), **kwargs: Any

@@ -170,7 +170,7 @@ _TRACE_HEADER_NAMES = tuple(
 
 def outgoing_secrets() -> set[str]:
     """Return `environment_secrets` and the headers with which traces are sent: what no text may hold that leaves for another program."""
-    secrets = environment_secrets()
+    secrets = set(environment_secrets())
     for line in ",".join(os.environ.get(name, "") for name in _TRACE_HEADER_NAMES).split(","):
         header, _, value = line.partition("=")
         secrets |= header_secrets(header, value) | header_secrets(header, unquote(value))

@@ -17,8 +17,8 @@ from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
+from msgspec.json import encode
 
-from ...states.base.sealed import sealed
 from ...states.records.actions import SET_BY_CODE
 from ...states.records.plans import RETRIES_MAX
 from .plan_data import TYPES
@@ -66,7 +66,7 @@ class Form(Struct, frozen=True, dict=True):
 
     @cached_property
     def schema(self) -> Schema:
-        """JSON Schema of the reply: an object, or ``anyOf`` several; the same one each time, which nobody changes."""
+        """JSON Schema of the reply: an object, or ``anyOf`` several; the same one each time."""
         objects = [
             {
                 "type": "object",
@@ -76,8 +76,12 @@ class Form(Struct, frozen=True, dict=True):
             }
             for _, parts in self.alternatives
         ]
-        whole: Schema = sealed(objects[0] if len(objects) == 1 else {"anyOf": objects})
-        return whole
+        return objects[0] if len(objects) == 1 else {"anyOf": objects}
+
+    @cached_property
+    def schema_json(self) -> bytes:
+        """That schema as JSON, of which each request gets a value of its own: a model may take it apart."""
+        return encode(self.schema)
 
 
 class Needs(Struct, frozen=True):
