@@ -77,7 +77,7 @@ class Listener(LoopWaker):
         self.told_behind = False
 
 
-class Problem(NamedTuple):
+class RunProblem(NamedTuple):
     """
     Why a run could not go on.
 
@@ -112,7 +112,7 @@ class Hub:
         self._changes: Changes | None = None
         self._changed: list[str] = []
         self._clients = self._erasures = self._count = 0
-        self.problems: dict[str, Problem] = {}
+        self.problems: dict[str, RunProblem] = {}
         self.is_behind = self._is_closing = False
 
     def enter(self) -> bool:
@@ -192,7 +192,7 @@ class Hub:
         head = self.views.reader.run(run_id).head_seq
         self.problems.pop(run_id, None)
         self._count += 1
-        self.problems[run_id] = Problem(self._count, head, message)
+        self.problems[run_id] = RunProblem(self._count, head, message)
         while len(self.problems) > PROBLEMS_MAX:
             del self.problems[next(iter(self.problems))]
         self._wake()
@@ -317,12 +317,12 @@ async def index_events(hub: Hub, last: str) -> AsyncIterator[bytes]:
     at = (
         int(number)
         if epoch == hub.epoch and number.isascii() and number.isdecimal() and len(number) < 16
-        else None
+        else -1
     )
     with hub.hearing() as (feed, listener):
         await read(hub.forget_erased)
         while not hub.is_closing():
-            behind = feed.after(at) if at is not None and at <= feed.last else None
+            behind = feed.after(at) if 0 <= at <= feed.last else None
             if behind is None:  # a stranger's number, or so many have changed meanwhile that not all are kept
                 at = feed.last
                 yield await read(hub.index_event, await read(hub.views.newest, NEWEST), at)
