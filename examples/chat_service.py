@@ -9,7 +9,7 @@ A page may be closed, reloaded or opened twice at any moment, and the process be
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Body, FastAPI, Header, Request
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
@@ -59,6 +59,8 @@ async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
 app = FastAPI(lifespan=lifespan)
 User = Annotated[str, Header()]
 Text = Annotated[str, Body()]
+Answer = Annotated[dict[str, bool] | None, Body()]
+Outcome = Annotated[Literal["done", "retry", "fail"] | None, Body()]
 
 
 @app.post("/chats/{chat}")
@@ -78,8 +80,8 @@ async def events(run: str, last_event_id: Annotated[str | None, Header()] = None
 
 
 @app.post("/runs/{run}/answer")
-async def answer(run: str, question: Text, approve: Annotated[bool, Body()], user: User) -> str:
-    return await engine.acontinue_run(run, question=question, answer={"approve": approve}, actor=user)
+async def answer(run: str, question: Text, answer: Answer = None, outcome: Outcome = None, *, user: User) -> str:
+    return await engine.acontinue_run(run, question=question, answer=answer, outcome=outcome, actor=user)
 
 
 @app.post("/runs/{run}/cancel")
@@ -107,7 +109,8 @@ function show(run, text) {
   from.addEventListener("step", event => add(notes, "li", `${data(event).tool}: ${data(event).summary}`))
   from.addEventListener("transition", event => ask?.remove())
   from.addEventListener("waiting", event => { const question = data(event).question; ask = add(notes, "li", question.message + " ")
-    for (const approve of [true, false]) add(ask, "button", approve ? "Approve" : "Decline").onclick = () => send(`/runs/${run}/answer`, {question: question.id, approve}) })
+    const given = question.kind == "in_doubt" ? {Done: {outcome: "done"}, Retry: {outcome: "retry"}, Failed: {outcome: "fail"}} : {Approve: {answer: {approve: true}}, Decline: {answer: {approve: false}}}
+    for (const name in given) add(ask, "button", name).onclick = () => send(`/runs/${run}/answer`, {question: question.id, ...given[name]}) })
   from.addEventListener("complete", event => { from.close(); stop.remove(); const {result} = data(event); words.textContent = result.answer; box.className = result.status })
 }
 document.querySelector("form").onsubmit = async event => { event.preventDefault(); const input = document.querySelector("input"), text = input.value
