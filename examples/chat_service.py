@@ -80,7 +80,9 @@ async def events(run: str, last_event_id: Annotated[str | None, Header()] = None
 
 
 @app.post("/runs/{run}/answer")
-async def answer(run: str, question: Text, answer: Answer = None, outcome: Outcome = None, *, user: User) -> str:
+async def answer(
+    run: str, question: Text, answer: Answer = None, outcome: Outcome = None, *, user: User
+) -> str:
     return await engine.acontinue_run(run, question=question, answer=answer, outcome=outcome, actor=user)
 
 

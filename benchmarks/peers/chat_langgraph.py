@@ -44,7 +44,8 @@ def orders_refund(order_id: str, amount: int) -> str:
 
 def build(saver: AsyncSqliteSaver) -> Any:
     dear = InterruptOnConfig(
-        allowed_decisions=["approve", "reject"], when=lambda request: request.tool_call["args"]["amount"] > 100
+        allowed_decisions=["approve", "reject"],
+        when=lambda request: request.tool_call["args"]["amount"] > 100,
     )
     return create_agent(
         init_chat_model("openai:scripted"),

@@ -3,7 +3,7 @@ The same chat with each library: what a closed tab, a second tab, another person
 
     python chats.py                           # every chat and every scenario, as a table
     python chats.py paor --only killed        # one chat, the scenarios whose names have this word
-    python chats.py serve paor 8000           # one chat as a service, in this folder
+    python chats.py serve chat_langgraph 8000 # one chat as a service, in this folder
 
 A chat is a module with a FastAPI ``app`` that serves the page of ``chat_service.py``. It runs as a process of its own, with the client of
 its library and a scripted server that speaks Chat Completions. The tabs here read what that page reads, and do with it what it does.
@@ -42,14 +42,16 @@ CHATS = {
     "pydantic-ai": (HERE / "chat_pydantic_ai.py", "pydantic-ai-slim"),
 }
 FIRST, REST = "Both are ", "in Leeds, three days late."
+WORD_S = 0.2
 PATIENCE_S = 30.0
+DESKS = {"paor": HERE / "desk_paor.py", "pydantic-ai": HERE / "desk_pydantic_ai.py"}
 
 
 # -- the model: a script behind Chat Completions --------------------------------------------------------------------
 
 
 class Script(ThreadingHTTPServer):
-    """Calls two tools at once, or one that pays; then says `FIRST`, and `REST` once `go` is set."""
+    """Calls two tools at once, or one that pays; then says `FIRST`, and, once `go` is set, `REST` word by word."""
 
     daemon_threads = True
 
@@ -93,13 +95,21 @@ class Turn(BaseHTTPRequestHandler):
             else:
                 self._say(content=FIRST)
                 self.server.go.wait(2 * PATIENCE_S)
-                self._say(content=REST)
+                for word in REST.split():
+                    time.sleep(WORD_S)
+                    self._say(content=f"{word} ")
                 self._say("stop")
             self.wfile.write(b"data: [DONE]\n\n")
 
     def _say(self, finish: str | None = None, **delta: Any) -> None:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "scripted", "choices": [choice]}
+        chunk = {
+            "id": "1",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "scripted",
+            "choices": [choice],
+        }
         self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
         self.wfile.flush()
 
@@ -120,12 +130,12 @@ def calls_of(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Ite
 # -- a chat as a process --------------------------------------------------------------------------------------------
 
 
-def serve(chat: str, port: int) -> None:
-    """Serve a chat until this process is killed; the refund of `paor`'s, an example without a bank, pays as that of the others does."""
+def serve(file: str, port: int) -> None:
+    """Serve a chat or a desk until this process is killed; the refund of the example, which has no bank, pays as in the others."""
     sys.path[:0] = [str(EXAMPLES), str(HERE)]
     import uvicorn
 
-    if chat == "paor":
+    if file == "chat_service":
         import chat_world
 
         import paor
@@ -140,34 +150,35 @@ def serve(chat: str, port: int) -> None:
             return decorate
 
         paor.tool = paying  # type: ignore[assignment]
-    uvicorn.run(f"{CHATS[chat][0].stem}:app", host="127.0.0.1", port=port, log_level="error")
+    uvicorn.run(f"{file}:app", host="127.0.0.1", port=port, log_level="error")
 
 
 class Service:
     """One process of a chat in a folder of its own; it can be killed and started again under the same address."""
 
-    def __init__(self, chat: str, folder: Path, model: Script) -> None:
+    def __init__(self, file: Path, folder: Path, model: Script) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
-        self.chat, self.folder, self.model = chat, folder, model
+        self.file, self.folder, self.model = file.stem, folder, model
         self.start()
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        own = {"OPENAI_BASE_URL": self.model.url, "OPENAI_API_KEY": "none", "PAOR_MODEL": "openai:scripted"}
+        url = self.model.url
+        own = {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "none", "PAOR_MODEL": "openai:scripted", "LLM": url}
         self.log = self.folder.joinpath("log").open("ab")
-        command = [sys.executable, str(Path(__file__).resolve()), "serve", self.chat, str(self.port)]
+        command = [sys.executable, str(Path(__file__).resolve()), "serve", self.file, str(self.port)]
         self.process = subprocess.Popen(
             command, cwd=self.folder, env=os.environ | own, stdout=self.log, stderr=self.log
         )
         until = time.monotonic() + 60
         while time.monotonic() < until and self.process.poll() is None:
             with suppress(OSError):
-                self.call("/chats/nobody")
+                self.call("/openapi.json")
                 return
             time.sleep(0.05)
-        raise RuntimeError(f"{self.chat} does not answer:\n{self.folder.joinpath('log').read_text()}")
+        raise RuntimeError(f"{self.file} does not answer:\n{self.folder.joinpath('log').read_text()}")
 
     def kill(self) -> None:
         """End the process as a crash does."""
@@ -195,9 +206,17 @@ class Service:
         ledger = self.folder / "ledger.txt"
         return len(ledger.read_text().splitlines()) if ledger.exists() else 0
 
+    def wait_for_payment(self) -> None:
+        """Wait until the ledger has a line."""
+        until = time.monotonic() + PATIENCE_S
+        while not self.paid():
+            if time.monotonic() > until:
+                raise TimeoutError(f"{self.file} does not pay")
+            time.sleep(0.01)
+
     def approvers(self) -> list[str]:
         """Return who the chat's own records say has approved."""
-        if self.chat == "paor":
+        if self.file == "chat_service":
             from paor import Journal
 
             with Journal(self.folder / "chat.db", read_only=True) as journal:
@@ -401,9 +420,7 @@ def killed_paying(service: Service) -> Iterator[str]:
     tab = Tab(service, run)
     tab.wait(lambda tab: tab.question)
     tab.answer("bob")
-    until = time.monotonic() + PATIENCE_S
-    while not service.paid() and time.monotonic() < until:
-        time.sleep(0.01)
+    service.wait_for_payment()
     service.kill()
     slow.unlink()
     service.start()
@@ -447,12 +464,37 @@ SCENARIOS = {
 }
 
 
+def desk_forgets(service: Service) -> Iterator[str]:
+    """Leave in the middle of an answer, and write again: say whether the desk knows what was said before."""
+    with post(service, "/chat/one", "Where are my orders?") as stream:
+        for line in stream:
+            if FIRST.strip() in line.decode():
+                break
+    service.model.go.set()
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        with suppress(urllib.error.HTTPError), post(service, "/chat/one", "And the other one?") as stream:
+            stream.read()
+            break
+        time.sleep(0.05)
+    known = json.dumps(service.model.requests[-1])
+    yield from ["message lost"] if "Where are my orders?" not in known else []
+    yield from ["answer lost"] if FIRST + REST not in known else []
+
+
+def post(service: Service, path: str, text: str) -> Any:
+    """Return the open response to a message."""
+    headers = {"content-type": "application/json", "user": "ann"}
+    url = f"http://127.0.0.1:{service.port}{path}"
+    return urllib.request.urlopen(urllib.request.Request(url, json.dumps({"text": text}).encode(), headers))
+
+
 @contextmanager
-def running(chat: str) -> Iterator[Service]:
+def running(file: Path) -> Iterator[Service]:
     """Give a chat in a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
         model = Script()
-        service = Service(chat, Path(folder), model)
+        service = Service(file, Path(folder), model)
         try:
             yield service
         finally:
@@ -493,14 +535,25 @@ def main(chats: list[str], only: str) -> None:
     print("| |", " | ".join(chats), "|")
     print("|---|" + "---|" * len(chats))
     print("| version |", " | ".join(version_of(CHATS[chat][1]) for chat in chats), "|")
-    print("| lines of code, without the page |", " | ".join(str(lines_of(CHATS[chat][0])) for chat in chats), "|")
+    print(
+        "| lines of code, without the page |",
+        " | ".join(str(lines_of(CHATS[chat][0])) for chat in chats),
+        "|",
+    )
     for name, scenario in SCENARIOS.items():
         if only in name:
             cells = []
             for chat in chats:
-                with running(chat) as service:
+                with running(CHATS[chat][0]) as service:
                     cells.append(", ".join(scenario(service)) or "-")
             print(f"| {name} |", " | ".join(cells), "|", flush=True)
+    print("\n| support desk |", " | ".join(DESKS), "|\n|---|" + "---|" * len(DESKS))
+    print("| lines of code |", " | ".join(str(lines_of(file)) for file in DESKS.values()), "|")
+    cells = []
+    for file in DESKS.values():
+        with running(file) as service:
+            cells.append(", ".join(desk_forgets(service)) or "-")
+    print("| left in the middle of an answer |", " | ".join(cells), "|")
 
 
 if __name__ == "__main__":
