@@ -127,8 +127,8 @@ def show(run: str, nodes: dict[str, Any]) -> None:
         if node == "__interrupt__":
             (call,) = changed[0].value["action_requests"]
             update(run, status="waiting", asked=changed[0].id)
-            message = f"May {call['name']} be called? {call['args']}"
-            publish(run, "waiting", question={"id": changed[0].id, "message": message})
+            question = {"id": changed[0].id, "message": f"May {call['name']} be called?"}
+            publish(run, "waiting", question={**question, "arguments": call["args"]})
         elif node == "tools":
             for message in changed["messages"]:
                 publish(run, "step", tool=message.name, summary=message.text)
@@ -150,11 +150,11 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 app = FastAPI(lifespan=lifespan)
 User = Annotated[str, Header()]
-Text = Annotated[str, Body()]
+Text = Annotated[str, Body(embed=True)]
 
 
 @app.post("/chats/{chat}")
-async def say(chat: str, text: Annotated[str, Body(embed=True)], user: User) -> str:
+async def say(chat: str, text: Text, user: User) -> str:
     run = str(uuid.uuid4())
     began = DB.execute(
         "INSERT INTO rounds (run, chat, user, text) SELECT ?1, ?2, ?3, ?4"
@@ -168,9 +168,10 @@ async def say(chat: str, text: Annotated[str, Body(embed=True)], user: User) -> 
 
 
 @app.get("/chats/{chat}")
-async def rounds(chat: str) -> list[dict[str, str]]:
-    rows = DB.execute("SELECT run, text FROM rounds WHERE chat = ? ORDER BY number", (chat,))
-    return [dict(row) for row in rows]
+async def look(chat: str, user: User) -> tuple[list[tuple[str, str]], list[str]]:
+    rounds = DB.execute("SELECT run, text FROM rounds WHERE chat = ? ORDER BY number", (chat,))
+    mine = DB.execute("SELECT DISTINCT chat FROM rounds WHERE user = ?", (user,))
+    return [(row["run"], row["text"]) for row in rounds], [row["chat"] for row in mine]
 
 
 async def follow(run: str, after: int) -> AsyncIterator[str]:
@@ -192,6 +193,8 @@ async def events(run: str, last_event_id: Annotated[int, Header()] = -1) -> Stre
 
 @app.post("/runs/{run}/answer")
 async def answer(run: str, question: Text, answer: Annotated[dict[str, bool], Body()], user: User) -> str:
+    if round_of(run)["user"] == user:
+        raise HTTPException(403, "Another person decides: open this page with another ?user=NAME.")
     given = DB.execute(
         "UPDATE rounds SET status = 'running', asked = NULL, answer = ?, decided_by = ?"
         " WHERE run = ? AND status = 'waiting' AND asked = ?",
