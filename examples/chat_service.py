@@ -92,9 +92,9 @@ async def refuse(request: Request, error: PaorError) -> JSONResponse:
 
 
 PAGE = """<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width"><link rel=icon href="data:,">
-<title>Support desk</title><style>body{max-width:40em;margin:1em auto;padding:0 1em;font:16px/1.4 sans-serif}li{color:#555}nav a{margin-right:1em}section p{white-space:pre-wrap}
-form{position:sticky;bottom:0;padding:1em 0;background:#fff}input{width:75%}main:has(section:not([class]))+form button{visibility:hidden}</style>
-<nav></nav><main aria-live=polite></main><form><input aria-label=Message autofocus required> <button>Send</button></form><script>
+<title>Support desk</title><style>body{max-width:40em;margin:1em auto;padding:0 1em;font:16px/1.4 sans-serif}li{color:#555}nav a{margin-right:1em}section p{white-space:pre-line}
+html{scroll-padding-bottom:5em}form{position:sticky;bottom:0;padding:1em 0;background:#fff}input{width:75%}main:has(section:not([class]))+form button{visibility:hidden}</style>
+<nav></nav><main aria-live=polite></main><form><input aria-label=Message placeholder="Where is order O-1?" autofocus required> <button>Send</button></form><script>
 const at = new URLSearchParams(location.search), chat = at.get("chat") || crypto.randomUUID(), user = at.get("user") || "guest", shown = new Set()
 history.replaceState(0, "", `?chat=${chat}&user=${user}`); const find = name => document.querySelector(name), request = {headers: {user, "content-type": "application/json"}}
 const send = (url, data) => fetch(url, {...request, method: "POST", body: JSON.stringify(data)}).then(
@@ -103,8 +103,8 @@ const add = (to, tag, text) => { const made = to.appendChild(document.createElem
 function show(run, text) {
   if (shown.has(run)) return; shown.add(run); let seq = -1, ask
   const box = add(find("main"), "section"), from = new EventSource(`/runs/${run}/events`)
-  const notes = (add(box, "b", text), add(box, "ul")), words = add(box, "p"), stop = add(box, "button", "Cancel"); box.scrollIntoView()
-  const on = (kind, handle) => from.addEventListener(kind, event => handle(JSON.parse(event.data)))
+  const notes = (add(box, "b", text), add(box, "ul")), words = add(box, "p"), stop = add(box, "button", "Cancel")
+  const on = (kind, handle) => from.addEventListener(kind, event => { handle(JSON.parse(event.data)); stop.scrollIntoView({block: "nearest"}) })
   on("model_text", event => { if (event.seq > seq) words.textContent = ""; seq = event.seq; words.textContent += event.text })
   on("step", event => add(notes, "li", `${event.tool}: ${event.summary}`)); on("transition", () => ask?.remove()); stop.onclick = () => send(`/runs/${run}/cancel`)
   on("waiting", ({question}) => { ask = add(notes, "li", `${question.message} ${JSON.stringify(question.arguments)} `)

@@ -37,8 +37,7 @@ def test_the_page_asks_what_became_of_a_payment(chromium: Any) -> None:
         try:
             page.set_default_timeout(30_000)
             page.goto(f"http://127.0.0.1:{service.port}/?chat=one&user=bob")
-            page.locator("input").fill("A refund, please")
-            page.get_by_role("button", name="Send").click()
+            service.say("A refund, please")
             page.get_by_role("button", name="Approve").click()
             service.wait_for_payment()
             service.kill()
