@@ -139,7 +139,7 @@ def test_what_a_round_asks_is_answered_in_place(talk: Shell) -> None:
         shown.wait_for_prompt("answer> ")
         assert "item: tea" in shown.text and "answer with: yes, no," in shown.text
         shown.type(b"perhaps\r")
-        shown.wait_for("paor: perhaps: ")
+        shown.wait_for("paor: perhaps: expected one of yes, no, ")
         shown.wait_for_prompt("answer> ")
         shown.type(b"/why\r")
         shown.wait_for("waits for  approval")
