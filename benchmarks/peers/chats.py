@@ -1,11 +1,11 @@
 """
-The same chat with each library: what a closed tab, a second tab, another person and a kill come to. README.md here says what each does.
+The same chat with each library, through a closed tab, a second tab, another person and kills. README.md here has the specification.
 
     python chats.py                           # every chat and every scenario, as a table
     python chats.py paor --only killed        # one chat, the scenarios whose names have this word
     python chats.py serve chat_langgraph 8000 # one chat as a service, in this folder
 
-A chat is a module with a FastAPI ``app`` that serves the page of ``chat_service.py``. It runs as a process of its own, with the client of
+A chat is a module with a FastAPI ``app`` that serves the page of ``chat_service.py``. It runs as a separate process, with the client of
 its library and a scripted server that speaks Chat Completions. The tabs here read what that page reads, and do with it what it does.
 """
 
@@ -76,7 +76,7 @@ class Turn(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def do_GET(self) -> None:
-        """Tell nothing about the model."""
+        """Report nothing about the model."""
         self.send_error(404)
 
     def do_POST(self) -> None:
@@ -154,7 +154,7 @@ def serve(file: str, port: int) -> None:
 
 
 class Service:
-    """One process of a chat in a folder of its own; it can be killed and started again under the same address."""
+    """One process of a chat in a separate folder; it can be killed and started again under the same address."""
 
     def __init__(self, file: Path, folder: Path, model: Script) -> None:
         with socket.socket() as free:
@@ -231,7 +231,7 @@ class Tab:
     What the page shows of a run: it opens an event stream, connects again with the last id when that breaks, and closes it at the end.
 
     Attributes:
-        words: What stands below the message.
+        words: The text below the message.
         steps: The calls that it lists.
         question: What it asks, None once it is settled.
         status: How the run has ended, None before.
@@ -299,7 +299,7 @@ class Tab:
             self.words, self.status = data["result"]["answer"], data["result"]["status"]
 
 
-# -- scenarios: each returns what a reader should know, nothing when all is as it should be --------------------------
+# -- scenarios: each returns the losses and surprises, nothing when there is none --------------------------
 
 
 def half_said(tab: Tab) -> bool:
@@ -308,7 +308,7 @@ def half_said(tab: Tab) -> bool:
 
 
 def whole(tab: Tab, steps: int = 2) -> Iterator[str]:
-    """Say what an ended tab lacks or has too often."""
+    """Report words and calls that an ended tab lacks or has too often."""
     missing = [word for word in (FIRST + REST).split() if word not in tab.words.split()]
     if not tab.status:
         yield "never ends"
@@ -337,7 +337,7 @@ def asked_again(service: Service, needed: int) -> Iterator[str]:
 
 
 def second_tab(service: Service) -> Iterator[str]:
-    """Open a second tab on the running round: what was said is there at once, what follows comes to both."""
+    """Open a second tab on the running round: what was said is there at once, the rest appears in both."""
     run = service.say("Where are my orders?")
     first = Tab(service, run)
     first.wait(half_said)
@@ -468,7 +468,7 @@ SCENARIOS = {
 
 
 def desk_forgets(service: Service) -> Iterator[str]:
-    """Leave in the middle of an answer, and write again: say whether the desk knows what was said before."""
+    """Leave in the middle of an answer, and write again: report what the model no longer gets."""
     with post(service, "/chat/one", "Where are my orders?") as stream:
         for line in stream:
             if FIRST.strip() in line.decode():
@@ -494,7 +494,7 @@ def post(service: Service, path: str, text: str) -> Any:
 
 @contextmanager
 def running(file: Path) -> Iterator[Service]:
-    """Give a chat in a folder of its own."""
+    """Give a chat in a separate folder."""
     with tempfile.TemporaryDirectory() as folder:
         model = Script()
         service = Service(file, Path(folder), model)

@@ -23,7 +23,7 @@ REFUND = call_tools(step("orders.refund", order_id="O-1", amount=40))
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Give the support desk, its journal in a folder of its own."""
+    """Give the support desk, its journal in a separate folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("paor.otel.OpenTelemetry", lambda endpoint: lambda event: None)
     spec = importlib.util.spec_from_file_location("paor_desk", ROOT / "benchmarks" / "peers" / "desk_paor.py")

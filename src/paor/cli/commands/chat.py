@@ -115,7 +115,7 @@ class Chat:
         options: Of the engine, for the commands that are named.
         watch: Shows a round while it is driven.
         conversation: Its id.
-        model: What ``--model`` says, for the command that goes on with it.
+        model: The value of ``--model``, for the command that continues the chat.
         as_json: Print results as JSON.
     """
 
