@@ -156,9 +156,10 @@ class Chat:
                         self._round(line)
         if not self._watch.quiet and (row := self._last()) is not None and row.conversation is not None:
             app = f" --app {shlex.quote(self._options.app)}" if self._options.app else ""
-            flags = f"{journal_flag(self._engine.journal.path)}{app}{self._model}"
-            again = f"paor chat --conversation {shlex.quote(row.conversation)}{flags}"
-            tell(f"{styled('go on with:', 'dim')} {again}")
+            flags = (
+                f"{shlex.quote(row.conversation)}{journal_flag(self._engine.journal.path)}{app}{self._model}"
+            )
+            tell(f"{styled('go on with:', 'dim')} paor chat --conversation {flags}")
         if self._open is not None:
             tell(*next_commands(self._open, self._engine.journal, self._options, None))
             return WAITING
