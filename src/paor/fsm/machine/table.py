@@ -23,6 +23,14 @@ from ...states.run.phase_names import DONE, EXECUTING, FAILED, OBSERVING, PLANNI
 
 INITIAL = PLANNING
 
+RULES = 1
+"""
+Number of paor's own rules: the table, its guards and changes, and how outcomes are read.
+
+A person raises it with a change after which some run may be decided differently (CONTRIBUTING, "The number of the rules"). A run that
+another number has recorded resumes only if somebody accepts that.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
