@@ -178,6 +178,14 @@ def test_the_template_of_the_answer_matters_where_a_tool_reads(tmp_path: Path) -
     assert told == {"prompt.answer": "prompt.answer has changed; may be used"}
 
 
+def test_the_head_of_a_conversation_is_used_by_every_request(tmp_path: Path) -> None:
+    """In each profile and mode that holds one."""
+    run_id = interrupted(tmp_path, 5, limits=Limits(max_retries=0))
+    with again(tmp_path, prompts={"opening": OTHER["opening"]}) as scripted:
+        said = "prompt.opening has changed; used by rows 0, 1, 4; may be used again"
+        assert refused(scripted, run_id) == {"prompt.opening": said}
+
+
 @pytest.mark.parametrize("name", ["plan", "task_plan"])
 def test_a_template_that_the_run_never_uses_is_no_reason(name: str, tmp_path: Path) -> None:
     """A planner's template in a react run: named by `changes`, and the run goes on."""
