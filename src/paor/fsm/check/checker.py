@@ -24,9 +24,10 @@ from ...states.settings.limits import PLANNER_STEPS, Limits
 from ...states.settings.policy import Policy
 from ...tools.tool import Tool
 from ..machine.decide import machine_told
+from ..machine.guards import GUARDS
 from ..machine.host_rows import NO_HOST
 from ..machine.impure_names import impure_parts
-from ..machine.machine import Machine, guards_in_force
+from ..machine.machine import Machine
 from ..machine.safety import MachineDefect
 from ..machine.table import Row
 from ..machine.updates import CHANGES
@@ -188,7 +189,7 @@ def _proven(worlds: tuple[BoundedSpec, ...], in_force: tuple[object, ...]) -> Ch
 
 def _in_force() -> tuple[object, ...]:
     """Return the functions that decide in this process; somebody may have put others in their place."""
-    return (*guards_in_force().items(), *CHANGES.items())
+    return (*GUARDS.items(), *CHANGES.items())
 
 
 def _others() -> tuple[BoundedSpec, ...]:

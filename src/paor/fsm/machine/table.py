@@ -27,8 +27,7 @@ RULES = 1
 """
 Number of paor's own rules: the table, its guards and changes, and how outcomes are read.
 
-A person raises it with a change after which some run may be decided differently (CONTRIBUTING, "The number of the rules"). A run that
-another number has recorded resumes only if somebody accepts that.
+A person raises it with a change after which a run may be decided differently; see CONTRIBUTING. A run of another number resumes only if accepted.
 """
 
 
