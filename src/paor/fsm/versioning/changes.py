@@ -1,9 +1,8 @@
 """
 What has changed since a run was recorded, and whether that matters to it.
 
-A part (`fsm.versioning.fingerprints`) matters when rows of the run have used it, or when later rows may: it is reachable from where the
-run stands, in its mode and with what is left of its bounds. What cannot be ruled out counts as possible, so no part that is used later
-was called irrelevant.
+A part (`fsm.versioning.fingerprints`) matters when rows of the run have used it, or when later rows may: those that the run
+can reach from its phase, in its mode and within the rest of its bounds. Use that cannot be ruled out counts as possible.
 """
 
 from __future__ import annotations
@@ -172,7 +171,7 @@ def _tried(machines: Sequence[Machine], phase: str, *, waiting: bool = False) ->
 
 
 def _past(journal: JournalReader, run: Run, machines: Sequence[Machine]) -> Iterator[tuple[int, _Use]]:
-    """Yield the number of every row of a run, with what it has used."""
+    """Yield the number of every row of a run, with the parts that it has used."""
     parameters, waited = "parameters", False
     for row in journal.rows(run.number):
         trigger, source, dest, request = row[3], row[4], row[5], orjson.loads(row[7])
@@ -195,7 +194,7 @@ def _past(journal: JournalReader, run: Run, machines: Sequence[Machine]) -> Iter
 
 
 def _ahead(run: Run, present: Spec, machines: Sequence[Machine]) -> _Use:
-    """Return what a run may still use: the phases that it can reach from where it is, and the rows tried there."""
+    """Return the parts that a run may still use: the phases that it can reach from where it is, and the rows tried there."""
     spec, formatted = run.spec, run.counters.formatted
     formats = bool(spec.final_format and spec.formatter is not None and not formatted)
     reads = spec.mode == "react" and not formatted and any(tool.effect == "read" for tool in spec.tools)

@@ -1,5 +1,5 @@
 """
-Fingerprints: one short digest for every part that decides a run, as they are in the run's spec.
+Fingerprints: one short digest for every part that decides a run, recorded in the run's spec.
 
 The parts, by the beginning of their names:
 
@@ -37,7 +37,7 @@ def fingerprints_of(spec: Spec) -> dict[str, str]:
 
 
 def given_fingerprints(spec: Spec) -> dict[str, str]:
-    """Return the fingerprints of what a spec holds itself: templates, tools, policy, rules, limits, a host's own machine."""
+    """Return the fingerprints of the values in a spec itself: templates, tools, policy, rules, limits, a host's own machine."""
     found = {f"prompt.{name}": _text_digest(text) for name, text in spec.templates.items()}
     found |= {f"tool.{tool.name}": _tool_digest(tool) for tool in (*spec.phase_tools, *spec.tools)}
     if spec.formatter is not None:
