@@ -49,6 +49,8 @@ class RunCall:
         decided: What people decided about it, in order.
         asked_at, started_at, ended_at: In microseconds since the epoch; None for what did not happen.
         caller: The phase of the host's own that asked for it; empty for a call that the model or a plan chose.
+        label, documents_count, documents: Under which label it has stored how many documents, and the references to those that are offered.
+        decision: What the model decided after it, with its reason; empty where it was not asked, and once erased.
     """
 
     seq: int
@@ -65,10 +67,14 @@ class RunCall:
     ended_at: int | None = None
     caller: str = ""
     asked: Mapping[str, Any] | None = None
+    label: str = ""
+    documents_count: int = 0
+    documents: tuple[str, ...] = ()
+    decision: str = ""
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, keys as the attributes."""
-        return asdict(self)
+        return asdict(self) | {"documents": list(self.documents)}
 
 
 def calls_of(journal: Readable, run_id: str) -> list[RunCall]:
@@ -150,8 +156,12 @@ class CallReader:
             _take(call, row, change)
             if row.trigger in ENDS:
                 call = None
-        elif row.trigger == "observe" and self.calls and change.message:
-            self.calls[-1].result = change.message.summary
+        elif row.trigger == "observe" and self.calls:
+            message = change.message or None
+            self.calls[-1].result = message.summary if message else "(erased)"
+            self.calls[-1].documents = message.documents if message else ()
+        elif change.refinement and self.calls:
+            self.calls[-1].decision = change.refinement.words
         if call is not None and row.dest in FINAL:
             call.outcome = "in doubt" if row.outcome.get("in_doubt") else "cancelled"
         self._open = call
@@ -198,6 +208,7 @@ def _take(call: RunCall, row: Transition, change: Change) -> None:
             change.intent.effect,
             change.intent.arguments,
         )
+        call.label = change.intent.label
     if row.trigger == "wait":
         call.outcome, call.asked_at = (
             ("in doubt" if row.outcome.get("kind") == "in_doubt" else "waits"),
@@ -215,6 +226,9 @@ def _take(call: RunCall, row: Transition, change: Change) -> None:
         call.outcome = "ok" if row.outcome.get("ok") or (change.result and change.result.ok) else failed
         call.ended_at, call.action = row.at, row.action
         call.result = (change.result.error or "") if change.result else ""
+        call.tool = call.tool or str(row.request.get("tool", ""))
+        call.label = str(row.outcome.get("label", call.label))
+        call.documents_count = int(row.outcome.get("documents", 0))
 
 
 def decision_words(answer: Answer) -> str:

@@ -9,8 +9,9 @@ from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, SPECIFYING
 from ...states.run.state import Change
 from ..decision.guard_context import GuardContext
 from ..explain.calls import CallReader
+from ..explain.story import RowReader, asked_words
 from ..explain.thoughts import thought_in
-from ..explain.why import guard_fact, repeated_calls, row_words
+from ..explain.why import guard_fact, repeated_calls
 from ..journal.prompts import Known, prompt_places
 from ..journal.reader import JournalReader
 from ..journal.record import PREV_HASH, canonical_row
@@ -252,7 +253,7 @@ class RowDetails:
         self, values: tuple[Any, ...], row: Transition, case: GuardContext | None, machine: Machine, note: str
     ) -> dict[str, Any]:
         """Return one row; its texts go to `texts`."""
-        asked, came = row_words(row, case)
+        told = RowReader(self.journal).add(row)
         earlier = self.rows.before[row.seq]
         places = prompt_places(self.rows.asked, row, self.rows.prompts)
         prompt = [self._text(found.run, found.place) for found in places]
@@ -264,8 +265,8 @@ class RowDetails:
             "canonical": canonical_row(values[:PREV_HASH]).decode(),
             "prev": row.prev_hash,
             "hash": row.hash,
-            "asked": asked,
-            "came": came,
+            "asked": asked_words(row.request),
+            "came": told.told,
             "words": self._facts(row, case, machine),
             "note": "" if case is not None else note,
             "prompt": prompt,
