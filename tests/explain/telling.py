@@ -10,7 +10,7 @@ from typing import Any
 from paor import Journal
 from paor.cli import main
 
-from .inside import TOOLS, Answerer, RunView, visible, without_secrets
+from .inside import TOOLS, Answerer, RunView, spans_of, visible, without_secrets
 
 
 def printed(*arguments: str) -> Any:
@@ -89,6 +89,15 @@ def told_alike(journal: Journal, run_id: str, *, every: int = 1) -> int:
         by = f" by {row['actor']}" if row["actor"] else ""
         assert shown_row["came"] == row["came"] + by + (f": {row['said']}" if row["said"] else "")
         assert not row["asked"] or row["asked"] in (shown_row["asked"], "tool", "recall") or row["model"]
+    for span in spans_of(journal, run_id):
+        kind, row = span.attributes.get("paor.request.kind"), rows[int(str(span.attributes["paor.row"]))]
+        assert kind in (None, "text", row["asked"])
+        for event in span.events:
+            row = rows[int(str(event.attributes["paor.row"]))]
+            for name in ("trigger", "source", "dest"):
+                assert event.attributes[f"paor.transition.{name}"] == row[name]
+            guards = event.attributes.get("paor.transition.guards")
+            assert guards is None or set(row["decided"]) <= set(guards)  # type: ignore[arg-type]
     calls = [{name: call[name] for name in _CALL} for call in view.head()["calls"]]
     assert calls == [{name: call[name] for name in _CALL} for call in told["calls"]]
     return len(rows)

@@ -311,6 +311,17 @@ _LEADING_ON = {
 """Rows before the last one of a phase that would have led on; their guards say why it was the last."""
 
 
+def taken_guards(
+    source: str, trigger: str, dest: str, guards: Mapping[str, bool], table: Sequence[Row]
+) -> tuple[str, ...] | None:
+    """Return the guards of the row of *table* that was taken, as it has them; None where none of its rows fits."""
+    facts = {name if value else f"not {name}" for name, value in guards.items()}
+    for row in table:
+        if (row.source, row.trigger, row.dest) == (source, trigger, dest) and facts.issuperset(row.guards):
+            return row.guards
+    return None
+
+
 def deciding(
     source: str, trigger: str, dest: str, guards: Mapping[str, bool], table: Sequence[Row] = ROWS
 ) -> list[str]:
@@ -329,12 +340,8 @@ def deciding(
     )
     if trigger in (_WITHIN if own else _EXPECTED):
         return []
-    facts = {name if value else f"not {name}" for name, value in guards.items()}
-    for row in table:
-        if (row.source, row.trigger, row.dest) == (source, trigger, dest) and facts.issuperset(row.guards):
-            if row.guards:
-                return [name for name in row.guards if name not in _GRANTED and not name.endswith("_left")]
-            break
+    if taken := taken_guards(source, trigger, dest, guards, table):
+        return [name for name in taken if name not in _GRANTED and not name.endswith("_left")]
     rows = [row for row in table if row.source == source and row.is_tried(waits=False)]
     near: tuple[str, ...] = _LEADING_ON.get(source, ())
     if own:
