@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,7 +12,7 @@ from ...states.records.questions import Answer
 from ...states.run.phase_names import EXECUTING, FINAL, PHASES, SPECIFYING
 from ...states.run.state import Change
 from ..journal.reader import JournalReader, Readable, reader_of
-from ..journal.rows import RunRow, Transition
+from ..journal.rows import Transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,36 +96,7 @@ def calls_of(journal: Readable, run_id: str) -> list[RunCall]:
 
 
 ENDS = ("execute", "refuse", "withhold")
-"""Rows with which a call is over; what follows such a row can be read without what is before it."""
-
-
-def calls_at(journal: JournalReader, run: RunRow, seq: int) -> list[RunCall]:
-    """
-    Return the call of a run that begins at one row, or none, as `calls_of` has it; only the rows around it are read.
-
-    Args:
-        journal: Which holds it.
-        run: The run.
-        seq: The row.
-    """
-    ends = _ends(journal, run)
-    place = bisect_left(ends, seq)
-    first = ends[place - 1] + 1 if place else 0
-    later = ends[place + 1 : place + 2]  # the end of the call after it: what was observed stands before that
-    found = CallReader()
-    for row in journal.transitions(run.run_id, first, later[0] if later else run.head_seq):
-        found.add(row, change_of(journal, row))
-    return [call for call in found.calls if call.seq == seq]
-
-
-def _ends(journal: JournalReader, run: RunRow) -> list[int]:
-    """Return the rows of a run with which its calls end, those that a fork shares too."""
-    found: list[int] = []
-    last = run.head_seq
-    for part in reversed(journal.lineage(run.run)):
-        found += [seq for (seq,) in journal.columns(part.run, ("seq",), ENDS, part.first_seq, max(last, 0))]
-        last = min(last, part.first_seq - 1)
-    return sorted(found)
+"""Rows with which a call is over."""
 
 
 class CallReader:
