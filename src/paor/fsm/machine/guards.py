@@ -129,7 +129,8 @@ def _(case: GuardContext, holds: bool) -> str:
 
 
 def _is_noted(case: GuardContext) -> bool:
-    return isinstance(case.outcome, Asked) and case.outcome.asking.noted
+    outcome = case.outcome
+    return isinstance(outcome, Asked) and outcome.asking.noted
 
 
 def answer_present(case: GuardContext) -> bool:
