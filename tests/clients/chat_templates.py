@@ -108,6 +108,9 @@ TEMPLATES: dict[str, Callable[[Made], str]] = {
         f"<|start|>assistant<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{json.dumps(given)}<|call|>"
         for name, given in calls
     ),
+    "gpt-oss, its recipient first": lambda calls: "<|start|>assistant".join(
+        f" to=functions.{name}<|channel|>commentary json<|message|>{json.dumps(given)}<|call|>" for name, given in calls
+    ),
     "MiniMax M1": lambda calls: "<tool_calls>\n" + "\n".join(_json(*call) for call in calls) + "\n</tool_calls>",
     "MiniMax M2": lambda calls: "<minimax:tool_call>\n" + "\n".join(_invoked(*call) for call in calls) + "\n</minimax:tool_call>",
     "Gemma 3": lambda calls: f"```tool_code\n{_python(calls)}\n```",

@@ -63,7 +63,7 @@ def with_thoughts_marked(text: str) -> str:
     Also where the beginning is missing, since the chat template has written it; a thought that never ends has no answer behind it.
     """
     body = text.lstrip()
-    if body.startswith(("<|channel|>", "<|start|>")):
+    if _CHANNEL.match(body):
         return _of_channels(body) or text
     if body[:1] in ("{", "[") and not body.startswith("[THINK]"):
         return text  # JSON may hold any mark
@@ -104,7 +104,8 @@ def _of_channels(body: str) -> str:
         end = message.end()
         to = message["early"] or message["late"]
         if to:
-            said += f"\n<function={to}>{message['text']}</function>"
+            given = message["text"] or "cut off"  # a call without arguments has an empty object
+            said += f"\n<function={to}>{given}</function>"
         elif message["channel"] == "analysis":
             thoughts += message["text"]
         else:
