@@ -22,7 +22,7 @@ CALLS: dict[str, Made] = {
 NAMES = [
     "Apriel-1.6-15b-Thinker-fixed", "Bielik-11B-v3.0-Instruct", "ByteDance-Seed-OSS", "Cohere2MoE",
     "CohereForAI-c4ai-command-r7b-12-2024-tool_use", "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", "deepseek-ai-DeepSeek-V3.1",
-    "deepseek-ai-DeepSeek-V3.2", "deepseek-ai-DeepSeek-V4", "GLM-4.6", "GLM-4.7-Flash", "ibm-granite-granite-4.0",
+    "deepseek-ai-DeepSeek-V3.2", "deepseek-ai-DeepSeek-V4", "GLM-4.6", "google-gemma-4-31B-it", "google-gemma-4-31B-it-interleaved", "GLM-4.7-Flash", "ibm-granite-granite-4.0",
     "ibm-granite-granite-4.1", "inclusionai-ling-3.0-flash", "Kimi-K2-Instruct", "Kimi-K2-Thinking", "LFM2.5-8B-A1B",
     "meetkai-functionary-medium-v3.1", "meta-llama-Llama-3.1-8B-Instruct", "meta-llama-Llama-3.2-3B-Instruct",
     "meta-llama-Llama-3.3-70B-Instruct", "MiMo-VL", "MiniMax-M1", "MiniMax-M2", "mistralai-Ministral-3-14B-Reasoning-2512",
@@ -41,7 +41,7 @@ _GENERATION = re.compile(r"\{%-?\s*(?:end)?generation\s*-?%\}")
 _NEXT = re.compile(r"<\|START_OF_TURN_TOKEN\|>.*", re.DOTALL)
 _END = re.compile(
     r"\s*(?:<\|(?:im_end|end_of_text|role_end|END_OF_TURN_TOKEN|endoftext|end|eot_id|eom_id|end_of_msg)\|>|<seed:eos>|<sep>|</s>"
-    r"|<end_of_sentence>|<SPECIAL_12>|</assistant>|\[e~\[|<\uff5c(?:end\u2581of\u2581sentence|Assistant)\uff5c>)\s*\Z"
+    r"|<end_of_sentence>|<turn\|>|<\|tool_response>|<SPECIAL_12>|</assistant>|\[e~\[|<\uff5c(?:end\u2581of\u2581sentence|Assistant)\uff5c>)\s*\Z"
 )
 """The marks that end a turn, which every server takes off."""
 
