@@ -276,7 +276,7 @@ def test_a_policy_that_denies_the_call_meanwhile_lets_no_approval_through(
         assert asked.waiting_for is not None
         if first == "answered before":
             own.answer(asked.run_id, question=asked.waiting_for.id, answer=answer)
-    options = {"answer": answer} if first == "answered by the other" else {}
+    options: dict[str, Any] = {"answer": answer} if first == "answered by the other" else {}
     script = [*replies(), refine("stop", answer="It was not paid.")]
     other = World(tmp_path, script, policy=Policy(approvals=(LARGE,), deny=("orders.refund",)))
     with other.engine as own:
