@@ -154,6 +154,16 @@ def test_structured_content_of_any_form_is_kept(both: list[Any], value: Any, tex
         assert len(kept) == 1 + (texted == "other")
 
 
+def test_a_text_that_is_the_only_member_of_structured_content_too_is_told_once(both: list[Any]) -> None:
+    """Under any key; as the reference server for files says what is in one. Other words beside it are kept with it."""
+    for said, names in (("plums", {"result.txt"}), ("two plums", {"result.json", "result.txt"})):
+        block = {"type": "text", "text": said}
+        told = json.dumps({"structuredContent": {"content": "plums"}, "content": [block]})
+        for tool in both:
+            kept = {document.name: document.data for document in asyncio.run(tool.run(text=told)).documents}
+            assert kept.keys() == names and kept["result.txt"] == said
+
+
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Any]]:
     """A tool that returns what it is given, in the new protocol and in the old one."""
