@@ -73,7 +73,7 @@ class RecordedRows:
     def read(self, most: int) -> tuple[list[tuple[int, Told]], bool]:
         """Return the next rows, and whether the newest one is left out since its driver has not let go of the run yet."""
         rows = self._journal.transitions(self._row.run_id, self.at + 1, self.at + most)
-        is_held = bool(rows) and is_last(rows[-1]) and self._leases.is_driven(self._row.run)
+        is_held = bool(rows) and is_last(rows[-1], rows[-1].outcome) and self._leases.is_driven(self._row.run)
         told = [(row.seq, self._events(row)) for row in (rows[:-1] if is_held else rows)]
         if told:
             self.at = told[-1][0]
