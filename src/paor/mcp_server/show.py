@@ -8,7 +8,7 @@ from typing import Any
 
 from ..fsm.explain.calls import Decided, RunCall, calls_at, calls_of
 from ..fsm.explain.why import outcome_words, request_words
-from ..fsm.journal.prompts import EarlierRows, prompt_places
+from ..fsm.journal.prompts import EarlierRows, prompt_places, with_summary
 from ..fsm.journal.rows import RunRow, StoredDocument, Transition
 from ..fsm.report.run_lines import spec_data
 from ..states.base.errors import JournalDamaged, UsageError
@@ -205,6 +205,10 @@ def _detail(look: Look, rows: Mapping[int, Transition], row: Transition) -> Show
     answer = _body(look, row.run, outcome.get("answer") or outcome.get("asked"))
     change = _body(look, row.run, row.change)
     inner = [_body(look, row.run, place) for pair in outcome.get("texts", ()) for place in pair]
+    for one in with_summary(row)[:-1]:
+        inner += [
+            _body(look, one.run, place) for place in (one.request["prompt"][-1], one.outcome.get("reply"))
+        ]
     return ShownDetail(
         guards={name_of(name): bool(value) for name, value in row.guards.items()},
         prev_hash=row.prev_hash,

@@ -11,6 +11,7 @@ from itertools import pairwise
 import click
 
 from ...fsm.explain.calls import calls_of
+from ...fsm.journal.prompts import with_summary
 from ...fsm.journal.reader import damage_told
 from ...fsm.journal.rows import RunRow, StoredDocument, Transition, transition_of
 from ...fsm.journal_api import Journal
@@ -130,13 +131,16 @@ def _one_row(journal: Journal, row: RunRow, seq: int, as_json: bool) -> None:
     found = why(journal, row.run_id, seq)
     rows = journal.transitions(row.run_id)
     taken = rows[seq] if seq < len(rows) else None
-    texts = row_texts(journal, rows, taken) if taken is not None else RowTexts()
+    *beside, texts = (
+        [row_texts(journal, rows, one) for one in with_summary(taken)] if taken is not None else [RowTexts()]
+    )
     if as_json:
-        say_json({"row": taken._asdict() if taken else None, "why": found.wire()} | texts.wire())
+        summary = {"summary": beside[0].wire()} if beside else {}
+        say_json({"row": taken._asdict() if taken else None, "why": found.wire()} | texts.wire() | summary)
         return
     title, *lines = explanation(found)
     say(title, *(facts(_row_facts(taken, rows[seq - 1] if seq else None)) if taken else ()), *lines)
-    say(*texts.lines())
+    say(*(line for asked in (*beside, texts) for line in asked.lines()))
 
 
 def _row_facts(row: Transition, before: Transition | None) -> list[tuple[str, str, str]]:

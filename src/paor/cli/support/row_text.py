@@ -102,6 +102,9 @@ def cut_words(outcome: Mapping[str, Any]) -> str:
         told.append(f"shown to the model: {shown[0]:,} of {shown[1]:,} bytes")
     if cut := outcome.get("cut"):
         told.append(f"conversation cut: {count(cut[0], 'message')} left out, {cut[1]:,} shortened")
+    if summary := outcome.get("summary"):
+        unused = str(summary.get("unused", "")).replace("_", " ")
+        told.append(f"summary not used: {unused}" if unused else "summarized by the model")
     return ", ".join(told)
 
 

@@ -11,7 +11,7 @@ from ..decision.guard_context import GuardContext
 from ..explain.calls import CallReader
 from ..explain.thoughts import thought_in
 from ..explain.why import guard_fact, repeated_calls, row_words
-from ..journal.prompts import Known, prompt_places
+from ..journal.prompts import Known, prompt_places, with_summary
 from ..journal.reader import JournalReader
 from ..journal.record import PREV_HASH, canonical_row
 from ..journal.rows import StoredDocument, Transition
@@ -276,14 +276,22 @@ class RowDetails:
             "answer": self._text(row.run, row.outcome["answer"]) if "answer" in row.outcome else None,
             "set": self._text(row.run, row.change) if "n" in row.change else None,
             "inner": [
-                [self._text(row.run, one), self._text(row.run, two)]
-                for one, two in row.outcome.get("texts", ())
+                *(
+                    [self._text(row.run, one), self._text(row.run, two)]
+                    for one, two in row.outcome.get("texts", ())
+                ),
+                *map(self._summary, with_summary(row)[:-1]),
             ],
             "documents": [item.number for item in documents],
             "guards": dict(row.guards),
             "counters": [["retries", row.retries], *([name, value] for name, value in row.counters.items())],
             "values": self._text(row.run, row.request["values"]) if "values" in row.request else None,
         }
+
+    def _summary(self, asked: Transition) -> list[str]:
+        """Return what was asked for a summary of the conversation, behind that, and what was said."""
+        came = asked.outcome.get("reply") or asked.outcome.get("message")
+        return [self._text(asked.run, place) for place in (asked.request["prompt"][-1], came) if place]
 
     def _facts(self, row: Transition, case: GuardContext | None, machine: Machine) -> dict[str, str]:
         """Return what each guard looked at, where that says more than the guard's own sentence."""

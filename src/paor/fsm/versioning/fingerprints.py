@@ -129,7 +129,7 @@ def fingerprints_of(spec: Spec) -> dict[str, str]:
 INSTRUCTIONS = "prompt.instructions"
 """Part of what an engine and a run tell every model; there where they tell something."""
 
-LATER_LIMITS = {"context_tokens", "calls_per_reply", "parallel_calls"}
+LATER_LIMITS = {"context_tokens", "calls_per_reply", "parallel_calls", "compaction"}
 """Limits that the first journals did not know; the digest of theirs is without them."""
 
 
