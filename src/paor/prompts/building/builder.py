@@ -287,9 +287,9 @@ class PromptBuilder:
         *head, task = opening
         before, own, size = _around(self._items, items, texts, model)
         last = [] if kind in ("turn", "plan") else [PromptMessage("user", self.words(kind, run, reply))]
-        over = size + sum(message.size for message in (*opening, *last)) - space
-        if over > 0:
-            cut = cut_of(items, max(0, size_of(items) - over))
+        room = space - sum(message.size for message in (*opening, *last))
+        if size > room:  # items may be told in fewer bytes than their sizes say
+            cut = cut_of(items, max(0, min(room, size_of(items) - size + room)))
             before, own, _ = _around(self._fewer, with_cut(items, cut), texts, model)
         return (*head, *before, task, *own, *last)
 
