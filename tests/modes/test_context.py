@@ -205,7 +205,9 @@ def drive(
         (run_id,) = [event.run_id for event in events if isinstance(event, RunEnded)]
         crowded = any(isinstance(event, ModelNotice) and event.notice == "context" for event in events)
         assert crowded or not over(model.calls, context)
-        assert all(objective.strip() in "\n".join(item.text for item in call.messages) for call in model.calls)
+        assert all(
+            objective.strip() in "\n".join(item.text for item in call.messages) for call in model.calls
+        )
         for call in model.calls if way == "native" else ():
             paired(call)
         assert replay(engine.journal, run_id).divergences == ()
