@@ -72,7 +72,7 @@ def reads(size: int = 5_000) -> Tool:
 
 def engine_of(model: Any, path: Path | str = ":memory:", **limits: Any) -> Engine:
     """Return an engine that has summaries written."""
-    given = {"max_steps": 60, "context_tokens": CONTEXT, "compaction": "model"} | limits
+    given: dict[str, Any] = {"max_steps": 60, "context_tokens": CONTEXT, "compaction": "model"} | limits
     return Engine(model, [reads()], Journal(path, "off"), limits=Limits(**given), builtins=False)
 
 
@@ -96,7 +96,7 @@ def test_a_models_summary_takes_the_place_of_the_oldest_turns(way: str) -> None:
     """Asked for behind them, as the request before began; from then on the requests grow again, and a replay derives all of it."""
     model = Reader(way=way)
     with engine_of(model) as engine:
-        result = engine.run("Read the pages", **({"mode": "planner"} if way == "planner" else {}))
+        result = engine.run("Read the pages", mode="planner" if way == "planner" else None)
         assert result.state == "Done" and result.usage.calls == len(model.calls)
         assert walk(engine.journal, result.run_id).kinds == tuple(model.kinds)
         assert [item["kind"] for item in summaries(engine.journal, result.run_id)] == ["reply"] * 3
@@ -162,8 +162,15 @@ def test_no_turn_is_asked_for_with_a_budget_that_the_summary_has_used_up() -> No
 
 def test_a_cancel_while_a_summary_is_written_ends_the_run() -> None:
     """With the next row; what was used by then counts."""
-    model = Reader(lambda call: engine.cancel(call.run_id) if call.kind == "summary" else None)
+    engines: list[Engine] = []
+
+    def cancels(call: ModelCall) -> None:
+        if call.kind == "summary":
+            engines[0].cancel(call.run_id)
+
+    model = Reader(cancels)
     with engine_of(model) as engine:
+        engines.append(engine)
         result = engine.run("Read the pages")
         assert result.reason == "cancelled" and "summary" in model.kinds
         holds(engine.journal)

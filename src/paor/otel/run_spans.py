@@ -326,8 +326,8 @@ class RunSpans:
 
     def _add_prompt(self, span: _Open, row: Transition, texts: PayloadTexts) -> None:
         """Add prompt and reply, as far as they are not erased."""
-        known = self._prompts if row.request["kind"] != "summary" else None
-        places = prompt_places(texts.rows(row), row, known)
+        before = self._prompts if row.request["kind"] != "summary" else None
+        places = prompt_places(texts.rows(row), row, before)
         said = [texts.shown(found.place) for found in places]
         system, rest = (said[:1], said[1:]) if len(said) > 1 else ([], said)
         if system and system[0] is not None:

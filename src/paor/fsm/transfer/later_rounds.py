@@ -47,8 +47,8 @@ def _prompts(journal: JournalReader, run: int, items: Collection[Item], spec: Sp
     shown, own = set[int](), {place.n for item in spec.earlier if item not in items for place in item.places}
     for values in journal.own_rows(run):
         told = transition_of(values)
-        for asked in with_summary(told):
-            shown.update(place["n"] for place in asked.request.get("prompt", ()))
+        for one in with_summary(told):
+            shown.update(place["n"] for place in one.request.get("prompt", ()))
         own.update(place["n"] for place in references([told.outcome, told.change]))
     own.update(document.payload for document in journal.stored_documents(run))
     said = [as_text(journal.payload(run, place.n).body) for item in items for place in item.places]
