@@ -206,6 +206,25 @@ def test_a_run_that_is_lost_at_its_summary_asks_for_it_again(tmp_path: Path, kin
     )
 
 
+def test_a_run_that_is_resumed_after_a_summary_goes_on_with_it(tmp_path: Path) -> None:
+    """In two stages, whose rows with a judgement say nothing else of the conversation; the row with the summary is not the newest."""
+    behind: list[str] = []
+
+    def dies(call: ModelCall) -> None:
+        behind.extend([call.kind] if any(item.text.startswith(SUMMARY) for item in call.messages) else [])
+        if behind.count("selection") == 2:
+            raise Lost
+
+    with engine_of(Reader(dies, way="two_stage"), tmp_path / "runs.db") as engine, pytest.raises(Lost):
+        engine.run("Read the pages")
+    model = Reader(way="two_stage", pages=1)
+    with engine_of(model, tmp_path / "runs.db") as engine:
+        (row,) = engine.journal.runs()
+        assert engine.resume(row.run_id).state == "Done" and "summary" not in model.kinds
+        holds(engine.journal)
+    assert any(item.text.startswith(SUMMARY) for item in model.calls[0].messages)
+
+
 def test_a_replay_compares_what_was_asked_for_a_summary(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked otherwise now, it is named in the rows that hold one."""
     with engine_of(Reader(pages=5)) as engine:
