@@ -265,7 +265,7 @@ class RunResources:
             form: Form | None = self._choice(kind, self._offers[self._may_have_documents, True])
         else:
             form = self.form(kind, run)
-        return unsealed(form.schema) if form is not None else None  # a model of the host's may take it apart
+        return json.decode(form.schema_json, type=dict[str, Any]) if form is not None else None
 
     def form(self, kind: RequestKind, run: Run) -> Form | None:
         """Return the form of the reply to a *kind* request as *run* needs it, None for free text and native turns."""

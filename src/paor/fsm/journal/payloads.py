@@ -18,6 +18,9 @@ from ...states.records.actions import StoredText
 REMEMBERED = 4096
 """Bodies of a run that are recognised when they come again; about 150 bytes of memory each."""
 
+RECENT_BYTES = 65_536
+"""Bytes of a run's newest bodies that its driver need not read from the journal; those of the last row, whatever they are."""
+
 MESSAGES = 64
 """Messages of a run's prompts that are known without a look at their bytes."""
 
@@ -119,15 +122,16 @@ class Stager:
     Attributes:
         next: Number of the next payload.
         pending: What the next append stores.
-        recent: Bodies that the last row staged, by number.
+        recent: Bodies that the last rows staged, by number.
     """
 
     def __init__(self, first: int, salt: Callable[[], bytes]) -> None:
         self.next = first
         self._row_first = first
         self.pending: list[Payload] = []
-        self.recent: dict[int, str | bytes | None] = {}
-        self._again: dict[int, str | bytes | None] = {}
+        self.recent: dict[int, str | bytes] = {}
+        self._recent_bytes = 0
+        self._staged: dict[int, str | bytes] = {}
         self._salt = salt
         self._known: dict[bytes, StoredText] = {}
         self._messages: dict[str, StoredText] = {}
@@ -146,12 +150,13 @@ class Stager:
         content = sha256(data).digest() + (b"B" if data is body else b"T")
         if not always and content in self._known:
             known = self._known[content]
-            self._again[known.n] = body
+            self._staged[known.n] = body
             return known
         salt, number = self._salt(), self.next
         digest = sha256(salt + content + media_type.encode()).digest()
         reference = StoredText(number, digest.hex(), len(data))
         self.pending.append(_payload((number, media_type, digest, salt, body)))
+        self._staged[number] = body
         self.next = number + 1
         if not always:
             self.remember(content, reference)
@@ -188,9 +193,10 @@ class Stager:
 
     def taken(self) -> list[Payload]:
         """Return what has to be stored now, and start a new collection."""
-        pending, recent = self.pending, self._again
-        for payload in pending:
-            recent[payload[0]] = payload[4]
-        self.pending, self.recent, self._again = [], recent, {}
-        self._row_first = self.next
+        pending, self.pending = self.pending, []
+        if self._recent_bytes > RECENT_BYTES:
+            self.recent, self._recent_bytes = {}, 0
+        self.recent.update(self._staged)
+        self._recent_bytes += sum(map(len, self._staged.values()))
+        self._staged, self._row_first = {}, self.next
         return pending

@@ -5,8 +5,9 @@ All rows of a phase are transitions of the event `DECIDE`, in the table's order;
 too. The library triggers the event, tries its transitions from top to bottom, checks their conditions, the named guards, and takes the first
 whose conditions all hold. The journal records the values and the row: `Walker.guards` and `Walker.row`. There is no other chooser.
 
-Two things differ from the library's defaults, each by a method that it has for that: a condition that does not hold does not end the
-evaluation of its transition, so that a journal tells of each row that was tried why it was not taken; and the row that was taken is noted.
+Three things differ from the library's defaults, each by a method that it has for that: a condition that does not hold does not end the
+evaluation of its transition, so that a journal tells of each row that was tried why it was not taken; the row that was taken is noted; and
+the lists of callbacks of a transition, which are empty, are not called.
 """
 
 from __future__ import annotations
@@ -126,6 +127,13 @@ class GuardedTransition(Transition):
     def label(self) -> str:
         """Return the row's trigger; diagrams of `transitions` show it in place of the event's name."""
         return self.row.trigger
+
+    def execute(self, event_data: EventData) -> bool:
+        """Do as the library does where no callback hangs on a transition, and none does; see `Machine.check_unchanged`."""
+        if not self._eval_conditions(event_data):
+            return False
+        self._change_state(event_data)
+        return True
 
     def _eval_conditions(self, event_data: EventData) -> bool:
         """Return whether all conditions hold: of paor's own each is checked, of the host's own up to the first that does not hold."""

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -138,20 +139,28 @@ _SECRET_NAMES = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_WEBHOOK_SIGNING_KEY"),
 )
 _HEADER_NAMES = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
-_PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+_PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+_NAMES = (*_SECRET_NAMES, *_HEADER_NAMES, *_PROXY_NAMES)
 
 
-def environment_secrets(*, keys: bool = False) -> set[str]:
+def environment_secrets(*, keys: bool = False) -> frozenset[str]:
     """Return what the SDKs and their HTTP library take from the environment and send; with *keys* only what is a key by its name."""
-    secrets = {os.environ.get(name, "") for name in _SECRET_NAMES}
-    for name in _HEADER_NAMES:
-        for line in os.environ.get(name, "").splitlines():
-            header, _, value = line.partition(":")
-            secrets |= header_secrets(header, value, keys=keys)
-    for name in (*_PROXY_NAMES, *map(str.lower, _PROXY_NAMES)):
-        with suppress(ValueError):  # no address: the HTTP library says so
-            secrets |= url_secrets(url, keys=keys) if (url := os.environ.get(name)) else set()
-    return secrets
+    environment = os.environ
+    return _secrets_of(tuple((name, environment[name]) for name in _NAMES if name in environment), keys)
+
+
+@lru_cache(maxsize=8)
+def _secrets_of(found: tuple[tuple[str, str], ...], keys: bool) -> frozenset[str]:
+    secrets = {value for name, value in found if name in _SECRET_NAMES}
+    for name, value in found:
+        if name in _HEADER_NAMES:
+            for line in value.splitlines():
+                header, _, given = line.partition(":")
+                secrets |= header_secrets(header, given, keys=keys)
+        elif name in _PROXY_NAMES and value:
+            with suppress(ValueError):  # no address: the HTTP library says so
+                secrets |= url_secrets(value, keys=keys)
+    return frozenset(secrets)
 
 
 _TRACE_HEADER_NAMES = tuple(
@@ -161,7 +170,7 @@ _TRACE_HEADER_NAMES = tuple(
 
 def outgoing_secrets() -> set[str]:
     """Return `environment_secrets` and the headers with which traces are sent: what no text may hold that leaves for another program."""
-    secrets = environment_secrets()
+    secrets = set(environment_secrets())
     for line in ",".join(os.environ.get(name, "") for name in _TRACE_HEADER_NAMES).split(","):
         header, _, value = line.partition("=")
         secrets |= header_secrets(header, value) | header_secrets(header, unquote(value))

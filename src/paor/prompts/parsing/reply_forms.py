@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
+from msgspec.json import encode
 
 from ...states.records.actions import SET_BY_CODE
 from ...states.records.plans import RETRIES_MAX
@@ -76,6 +77,11 @@ class Form(Struct, frozen=True, dict=True):
             for _, parts in self.alternatives
         ]
         return objects[0] if len(objects) == 1 else {"anyOf": objects}
+
+    @cached_property
+    def schema_json(self) -> bytes:
+        """That schema as JSON, of which each request gets a value of its own: a model may take it apart."""
+        return encode(self.schema)
 
 
 class Needs(Struct, frozen=True):

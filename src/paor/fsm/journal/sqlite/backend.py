@@ -184,7 +184,8 @@ class SqliteBackend(SqliteSource):
             if isinstance(error, sqlite3.Error):
                 raise ours(error, self.path) from error
             raise
-        self.check_there()  # before anybody is told
+        if self._log is not None and (log := _stat(f"{self._written}-wal")) is not None:
+            self._log_bytes = log.st_size  # of a log that is cut before the next row this one may be gone
 
     def _is_whole(self) -> bool:
         """Return whether the file alone, without its log, says what the open connection sees."""
