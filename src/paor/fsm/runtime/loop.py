@@ -439,6 +439,6 @@ def _decide(
     decision = decide(run, outcome, moment, drive.kit, request, fresh=fresh, summary=summary)
     late = decision.row.dest in FINAL and not isinstance(outcome, Cancelled)
     if late and drive.journal.leases.watch.runs_to_cancel(run.number):
-        cancelled = Cancelled(usage=outcome.usage)
-        return decide(run, cancelled, moment, drive.kit, request, fresh=fresh, summary=summary)
+        ended = Cancelled(usage=outcome.usage)
+        return decide(run, ended, moment, drive.kit, request, fresh=fresh, summary=summary)
     return decision
